@@ -1,0 +1,65 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"path/filepath"
+)
+
+// locate finds a server program in PATH or in the folders where systems put
+// servers without adding them to the PATH of a user.
+func locate(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	for _, folder := range []string{
+		"/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/bin",
+		"/opt/homebrew/bin", "/opt/homebrew/opt/mariadb/bin",
+	} {
+		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w", name, ErrNotInstalled)
+}
+
+// freePort returns a loopback port that nobody listens on. It is taken from below
+// the ranges that systems use for outgoing connections, or else a client's
+// connection could occupy it while its server is being restarted.
+func freePort(ctx context.Context) (int, error) {
+	const lowest, ports, attempts = 20000, 12000, 100
+	var err error
+	for range attempts {
+		var ln net.Listener
+		port := lowest + rand.N(ports)
+		ln, err = new(net.ListenConfig).Listen(ctx, "tcp", loopback(port))
+		if err == nil {
+			return port, ln.Close()
+		}
+	}
+	return 0, fmt.Errorf("free port: %w", err)
+}
+
+// loopback is the address of a port on this machine.
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+
+// retryPort calls start with free ports until it ends otherwise than by an exit
+// of the server: between the search for a port and its use another may take it.
+func retryPort(ctx context.Context, start func(port int) error) error {
+	var err error
+	for range startAttempts {
+		var port int
+		if port, err = freePort(ctx); err != nil {
+			return err
+		}
+		if err = start(port); !errors.Is(err, errExited) {
+			return err
+		}
+	}
+	return err
+}

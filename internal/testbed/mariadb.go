@@ -1,0 +1,177 @@
+package testbed
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// DefaultDatabase is the database that every MariaDB server starts with.
+const DefaultDatabase = "shop"
+
+// MariaDBConfig says how to run a MariaDB server. The zero value is a server
+// with the settings that the service expects of production: every commit is flushed.
+type MariaDBConfig struct {
+	// Dir is the server's folder. Default: a temporary one, removed by Close.
+	Dir string
+	// Vars are server variables, for instance innodb_snapshot_isolation: ON.
+	// They win over the defaults.
+	Vars map[string]string
+}
+
+// MariaDB is a MariaDB server that runs as a child process.
+type MariaDB struct {
+	*Process
+	addr string
+	data string
+}
+
+// StartMariaDB runs a MariaDB server on a free loopback port and returns when it
+// executes SQL and has the database DefaultDatabase. The user is root, without
+// a password. The end of ctx gives up the start; it does not end a server that is
+// running. The error is ErrNotInstalled when mariadbd or mariadb-install-db is missing.
+func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
+	path, err := locate("mariadbd")
+	if err != nil {
+		return nil, err
+	}
+	install, err := locate("mariadb-install-db")
+	if err != nil {
+		return nil, err
+	}
+	process, err := openProcess(ctx, "mariadb", path, cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &MariaDB{Process: process, data: filepath.Join(process.folder, "data")}
+	process.ready = m.ready
+	if err := m.start(ctx, install, cfg); err != nil {
+		return nil, errors.Join(err, process.Close())
+	}
+	return m, nil
+}
+
+func (m *MariaDB) start(ctx context.Context, install string, cfg MariaDBConfig) error {
+	first := append([]string{
+		"--no-defaults", "--datadir=" + m.data, "--auth-root-authentication-method=normal", "--skip-test-db",
+	}, asRoot()...)
+	if _, err := os.Stat(m.data); errors.Is(err, os.ErrNotExist) {
+		ctx, cancel := context.WithTimeout(ctx, startTimeout)
+		defer cancel()
+		if err := run(ctx, m.guard, m.folder, install, first...); err != nil {
+			return err
+		}
+	}
+	err := retryPort(ctx, func(port int) error {
+		m.addr = loopback(port)
+		m.args = cfg.args(port, m.data)
+		return m.Process.start(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	return m.exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(DefaultDatabase))
+}
+
+func (cfg MariaDBConfig) args(port int, data string) []string {
+	args := []string{
+		"--no-defaults", "--datadir=" + data, "--skip-name-resolve",
+		"--skip-networking=0", "--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", port),
+		// Relative to the data: the path of a socket may have about 100 bytes only.
+		"--socket=server.sock",
+		"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M",
+		"--max-connections=1000", "--character-set-server=utf8mb4",
+	}
+	args = append(args, asRoot()...)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Vars)) {
+		args = append(args, "--"+strings.ReplaceAll(name, "_", "-")+"="+cfg.Vars[name])
+	}
+	return args
+}
+
+// asRoot is the consent that the server demands before it runs as root.
+func asRoot() []string {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	return []string{"--user=root"}
+}
+
+// Addr is the server's HOST:PORT.
+func (m *MariaDB) Addr() string { return m.addr }
+
+// URL is the address of DefaultDatabase as mysql://root@HOST:PORT/shop.
+func (m *MariaDB) URL() string { return m.url(DefaultDatabase) }
+
+// DSN is the address of DefaultDatabase for sql.Open with the driver "mysql".
+func (m *MariaDB) DSN() string {
+	cfg := m.driverConfig()
+	cfg.DBName = DefaultDatabase
+	return cfg.FormatDSN()
+}
+
+// NewDatabase creates an empty database and returns its URL. It fails when the
+// database exists.
+func (m *MariaDB) NewDatabase(ctx context.Context, name string) (string, error) {
+	if err := m.exec(ctx, "CREATE DATABASE "+quote(name)); err != nil {
+		return "", err
+	}
+	return m.url(name), nil
+}
+
+// DropDatabase removes a database. One that does not exist is not an error.
+func (m *MariaDB) DropDatabase(ctx context.Context, name string) error {
+	return m.exec(ctx, "DROP DATABASE IF EXISTS "+quote(name))
+}
+
+func (m *MariaDB) url(database string) string { return "mysql://root@" + m.addr + "/" + database }
+
+func (m *MariaDB) driverConfig() *mysql.Config {
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr = "root", "tcp", m.addr
+	cfg.Timeout = attemptTimeout
+	cfg.Logger = new(mysql.NopLogger) // While the server starts, errors are expected.
+	return cfg
+}
+
+// ready asks who answers. It opens a connection of its own each time, because
+// a pool would hide that the server had been down.
+func (m *MariaDB) ready(ctx context.Context, _ int) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	return m.with(func(db *sql.DB) error {
+		var data string
+		if err := db.QueryRowContext(ctx, "SELECT @@datadir").Scan(&data); err != nil {
+			return err
+		}
+		return expect("data folder", filepath.Clean(data), m.data)
+	})
+}
+
+func (m *MariaDB) exec(ctx context.Context, statement string) error {
+	return m.with(func(db *sql.DB) error {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("mariadb: %s: %w", statement, err)
+		}
+		return nil
+	})
+}
+
+func (m *MariaDB) with(use func(*sql.DB) error) error {
+	connector, err := mysql.NewConnector(m.driverConfig())
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	return errors.Join(use(db), db.Close())
+}
+
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

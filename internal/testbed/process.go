@@ -1,0 +1,196 @@
+package testbed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	// startTimeout bounds a start whose caller sets no earlier deadline. A busy
+	// machine takes ten times as long as an idle one.
+	startTimeout = 60 * time.Second
+	// stopTimeout bounds a stop in good order; after it the server is killed.
+	stopTimeout = 10 * time.Second
+	// pollInterval is the pause between two questions to a server.
+	pollInterval = 10 * time.Millisecond
+	// startAttempts bounds how often a start is repeated because the port that
+	// was free a moment ago is no longer.
+	startAttempts = 3
+)
+
+var (
+	// ErrNotInstalled reports that the program of a server was not found.
+	ErrNotInstalled = errors.New("server program not found")
+	// ErrNotRunning reports a signal to a server that is stopped or killed.
+	ErrNotRunning = errors.New("server is not running")
+)
+
+// Process is a server that runs as a child process. Its methods may be called
+// from several goroutines.
+type Process struct {
+	name   string
+	path   string
+	args   []string
+	folder string
+	guard  *guard
+	// ready returns nil when the server answers and is the process pid.
+	ready func(ctx context.Context, pid int) error
+
+	mu      sync.Mutex
+	current *child // guarded by mu; nil while the server is not running
+	closed  bool   // guarded by mu
+}
+
+// openProcess prepares a folder and a guard. A temporary folder is removed by the guard.
+func openProcess(ctx context.Context, name, path, folder string) (*Process, error) {
+	temporary := ""
+	if folder == "" {
+		created, err := os.MkdirTemp("", "shop-"+name+"-")
+		if err != nil {
+			return nil, err
+		}
+		folder, temporary = created, created
+	}
+	// Servers report where they are with symbolic links resolved.
+	absolute, err := filepath.Abs(folder)
+	if err == nil {
+		absolute, err = filepath.EvalSymlinks(absolute)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g, err := newGuard(ctx, temporary)
+	if err != nil {
+		return nil, err
+	}
+	return &Process{name: name, path: path, folder: absolute, guard: g}, nil
+}
+
+// Folder is where the server keeps its data and its output.
+func (p *Process) Folder() string { return p.folder }
+
+// start launches the server and waits until it is ready.
+func (p *Process) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return fmt.Errorf("%s: %w", p.name, os.ErrClosed)
+	}
+	c, err := launch(ctx, p.guard, p.folder, p.path, p.args)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	for {
+		err := p.ready(ctx, c.cmd.Process.Pid)
+		if err == nil {
+			p.current = c
+			return nil
+		}
+		if c.exited(pollInterval) {
+			c.kill()
+			return fmt.Errorf("%s: %w%s", p.name, errExited, lastOutput(p.folder))
+		}
+		if ctx.Err() != nil {
+			c.kill()
+			return fmt.Errorf("%s is not ready: %w%s", p.name, err, lastOutput(p.folder))
+		}
+	}
+}
+
+// errExited tells a server that gave up at once, as it does when its port is
+// taken, from one that is slow.
+var errExited = errors.New("server exited while starting")
+
+// Pause stops the server where it stands, as a machine that stalls. Connections
+// stay open. When Pause returns the server executes nothing until Resume.
+// Pausing a paused server changes nothing.
+func (p *Process) Pause() error { return p.setPaused(true) }
+
+// Resume lets a paused server go on.
+func (p *Process) Resume() error { return p.setPaused(false) }
+
+func (p *Process) setPaused(paused bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil {
+		return fmt.Errorf("%s: %w", p.name, ErrNotRunning)
+	}
+	if p.current.paused == paused {
+		return nil
+	}
+	send := resume
+	if paused {
+		send = pause
+	}
+	if err := send(p.current.cmd.Process); err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	p.current.paused = paused
+	return nil
+}
+
+// Kill crashes the server: it can neither flush nor say goodbye. Kill returns when
+// the process is gone; a server that is not running is left alone.
+func (p *Process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kill()
+	return nil
+}
+
+// kill requires mu.
+func (p *Process) kill() {
+	if p.current != nil {
+		p.current.kill()
+		p.current = nil
+	}
+}
+
+// Stop asks the server to shut down and waits for it. After ten seconds, or when
+// ctx ends, it is killed. A server that is not running is left alone.
+func (p *Process) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil {
+		return nil
+	}
+	asked := cmp.Or(terminate(p.current.cmd.Process), resume(p.current.cmd.Process))
+	for asked == nil && ctx.Err() == nil && !p.current.exited(pollInterval) {
+		continue
+	}
+	p.kill()
+	return nil
+}
+
+// Restart stops the server, unless it has been stopped or killed already, and
+// starts it on the same port and folder. It returns when the server is ready.
+// After an error the server is not running.
+func (p *Process) Restart(ctx context.Context) error {
+	if err := p.Stop(ctx); err != nil {
+		return err
+	}
+	return p.start(ctx)
+}
+
+// Close kills the server and removes its folder, if that was made by this
+// package. The server cannot be started again.
+func (p *Process) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	p.kill()
+	return p.guard.close()
+}

@@ -1,0 +1,19 @@
+//go:build !unix
+
+package testbed
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+func ownGroup(*exec.Cmd) {}
+
+func killGroup(int) {}
+
+func pause(*os.Process) error { return errors.ErrUnsupported }
+
+func resume(*os.Process) error { return errors.ErrUnsupported }
+
+func terminate(p *os.Process) error { return p.Kill() }

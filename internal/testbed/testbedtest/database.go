@@ -1,0 +1,107 @@
+package testbedtest
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"example.com/shop/internal/testbed"
+)
+
+// dropTimeout bounds the clean-up after a test, whose own context has ended by then.
+const dropTimeout = 30 * time.Second
+
+// sharedMariaDB has no owner that could close it: its guard ends it with the process.
+var sharedMariaDB = sync.OnceValues(func() (*testbed.MariaDB, error) {
+	return testbed.StartMariaDB(context.Background(), testbed.MariaDBConfig{})
+})
+
+// Database returns the URL (mysql://USER:PASSWORD@HOST:PORT/DB) of an empty
+// database for this test alone, on a server that other tests use at the same
+// time. The database is dropped when the test ends.
+func Database(t testing.TB) string {
+	t.Helper()
+	server := os.Getenv("SHOP_TEST_DATABASE")
+	if server == "" {
+		shared, err := sharedMariaDB()
+		require(t, err)
+		server = shared.URL()
+	}
+	address, err := newDatabase(t, server)
+	if err != nil {
+		t.Fatalf("database for a test on %s: %v", redacted(server), err)
+	}
+	return address
+}
+
+// StartMariaDB starts a MariaDB server for this test alone, which may pause,
+// kill and restart it. It is closed when the test ends.
+func StartMariaDB(t testing.TB, cfg testbed.MariaDBConfig) *testbed.MariaDB {
+	t.Helper()
+	server, err := testbed.StartMariaDB(t.Context(), cfg)
+	require(t, err)
+	closeAtEnd(t, server.Close)
+	return server
+}
+
+// newDatabase creates a database with a unique name beside the one in the URL.
+func newDatabase(t testing.TB, server string) (string, error) {
+	t.Helper()
+	cfg, address, err := parse(server)
+	if err != nil {
+		return "", err
+	}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return "", err
+	}
+	name := "shop_test_" + strings.ToLower(rand.Text())
+	db := sql.OpenDB(connector)
+	if _, err := db.ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
+		return "", errors.Join(err, db.Close())
+	}
+	closeAtEnd(t, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), dropTimeout)
+		defer cancel()
+		_, err := db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+name)
+		return errors.Join(err, db.Close())
+	})
+	address.Path = "/" + name
+	return address.String(), nil
+}
+
+// parse reads mysql://USER:PASSWORD@HOST:PORT/DB. The configuration names no
+// database, because the one in the URL need not exist.
+func parse(server string) (*mysql.Config, *url.URL, error) {
+	address, err := url.Parse(server)
+	if err != nil || address.Scheme != "mysql" || address.Host == "" {
+		// The parser's own error would repeat the password.
+		return nil, nil, fmt.Errorf("want mysql://USER:PASSWORD@HOST:PORT/DB")
+	}
+	cfg := mysql.NewConfig()
+	cfg.Net, cfg.Addr, cfg.User = "tcp", address.Host, address.User.Username()
+	if address.Port() == "" {
+		cfg.Addr = address.Host + ":3306"
+	}
+	cfg.Passwd, _ = address.User.Password()
+	return cfg, address, nil
+}
+
+// redacted hides the password of a URL from the log.
+func redacted(server string) string {
+	address, err := url.Parse(server)
+	if err != nil {
+		return "SHOP_TEST_DATABASE"
+	}
+	return address.Redacted()
+}

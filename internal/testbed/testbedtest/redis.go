@@ -1,0 +1,63 @@
+package testbedtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"example.com/shop/internal/testbed"
+)
+
+// sharedRedis has no owner that could close it: its guard ends it with the process.
+var sharedRedis = sync.OnceValues(func() (*testbed.Redis, error) {
+	return testbed.StartRedis(context.Background(), testbed.RedisConfig{})
+})
+
+// Redis returns the URL (redis://HOST:PORT/N) of a Redis server that other tests
+// use at the same time: use keys that no other test uses, and never flush it.
+func Redis(t testing.TB) string {
+	t.Helper()
+	if address := os.Getenv("SHOP_TEST_REDIS"); address != "" {
+		if !strings.Contains(address, "://") {
+			address = "redis://" + address + "/0"
+		}
+		return address
+	}
+	server, err := sharedRedis()
+	require(t, err)
+	return server.URL()
+}
+
+// StartRedis starts a Redis server for this test alone, which may pause, kill
+// and restart it. It is closed when the test ends.
+func StartRedis(t testing.TB, cfg testbed.RedisConfig) *testbed.Redis {
+	t.Helper()
+	server, err := testbed.StartRedis(t.Context(), cfg)
+	require(t, err)
+	closeAtEnd(t, server.Close)
+	return server
+}
+
+// require ends the test when a server did not start: as skipped if it is merely
+// not installed and nobody promised that it would be.
+func require(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, testbed.ErrNotInstalled) && os.Getenv("SHOP_TEST_REQUIRE") != "1" {
+		t.Skipf("%v; SHOP_TEST_REQUIRE=1 makes this a failure", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func closeAtEnd(t testing.TB, stop func() error) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
