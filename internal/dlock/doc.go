@@ -1,0 +1,2 @@
+// Package dlock holds a lock across processes.
+package dlock

@@ -1,0 +1,63 @@
+package dlock
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Outcomes that every backend reports, to be tested with errors.Is.
+var (
+	// ErrHeld means that another owner has the key.
+	ErrHeld = errors.New("dlock: held by another owner")
+
+	// ErrLost means that the lease ended without being released; the error is a [*LostError].
+	ErrLost = errors.New("dlock: lease lost")
+
+	// ErrReleased means that the lease was released before.
+	ErrReleased = errors.New("dlock: lease released")
+
+	// ErrUncertain means that an attempt was sent and its outcome is unknown.
+	// Whatever it took is given back in the background, at the latest by the TTL.
+	ErrUncertain = errors.New("dlock: outcome unknown")
+
+	// ErrFenced is for the resource: it refused a fence that is older than one it
+	// has accepted, or that has the same token and another owner. See [Fence.Passes].
+	ErrFenced = errors.New("dlock: fence is stale")
+)
+
+// Reason says how a lease was lost. It is safe as a metric label.
+type Reason string
+
+// Reasons for a loss.
+const (
+	// Expired means that the trust window closed before a renewal was
+	// acknowledged, or that the store no longer knows the lease.
+	Expired Reason = "expired"
+
+	// Taken means that the store has another owner for the key.
+	Taken Reason = "taken"
+)
+
+// LostError is the cause of a loss. errors.Is(err, [ErrLost]) holds for it.
+type LostError struct {
+	Key    string
+	Fence  Fence
+	Reason Reason
+}
+
+// Error implements error.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("dlock: lease of %q with fence %d lost: %s", e.Key, e.Fence.Token, e.Reason)
+}
+
+// Is makes the error match [ErrLost].
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// lost completes what a backend reports about g, which may be a bare ErrLost.
+func (g *Grant) lost(err error) *LostError {
+	e := &LostError{Key: g.Key, Fence: g.Fence, Reason: Expired}
+	if known, ok := errors.AsType[*LostError](err); ok && known.Reason != "" {
+		e.Reason = known.Reason
+	}
+	return e
+}

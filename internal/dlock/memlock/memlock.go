@@ -1,0 +1,205 @@
+// Package memlock is dlock inside one process: the reference backend, for tests
+// and for a service that runs alone. Its time is that of the time package, so
+// that it runs in a synctest bubble.
+//
+// A key has a holder, with the instant at which its grant lapses, and a queue of
+// waiters. Release hands the key to the first waiter; a waiter also looks when
+// the grant of the holder lapses, so that nothing depends on Release being called.
+package memlock
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Config is the configuration of a [Locker].
+type Config struct {
+	TTL time.Duration // how long a grant lasts without renewal; 0 means 30 s
+}
+
+// Locker is a lock service in memory. Its clients share one Locker. It grants
+// a key in the order in which Acquire was called for it.
+type Locker struct {
+	ttl time.Duration
+
+	mu   sync.Mutex
+	keys map[string]*entry // held or waited for
+	last uint64            // token of the latest fence of any key
+}
+
+type entry struct {
+	fence dlock.Fence
+	until time.Time // when the grant lapses
+	queue []*waiter
+}
+
+type waiter struct {
+	granted chan grant // buffered: the granter never waits
+}
+
+type grant struct {
+	fence dlock.Fence
+	sent  time.Time
+}
+
+var _ dlock.Locker = (*Locker)(nil)
+
+// New returns a Locker that holds nothing.
+func New(cfg Config) *Locker {
+	return &Locker{ttl: cmp.Or(cfg.TTL, 30*time.Second), keys: map[string]*entry{}}
+}
+
+// TryAcquire implements [dlock.Locker].
+func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	if ctx.Err() != nil {
+		return nil, dlock.Ended(ctx)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(key)
+	if l.taken(e) {
+		return nil, fmt.Errorf("memlock: %q: %w", key, dlock.ErrHeld)
+	}
+	return l.lease(ctx, key, l.grant(e)), nil
+}
+
+// Acquire implements [dlock.Locker].
+func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	if ctx.Err() != nil {
+		return nil, dlock.Ended(ctx)
+	}
+	l.mu.Lock()
+	e := l.entry(key)
+	if !l.taken(e) {
+		defer l.mu.Unlock()
+		return l.lease(ctx, key, l.grant(e)), nil
+	}
+	w := &waiter{granted: make(chan grant, 1)}
+	e.queue = append(e.queue, w)
+	lapse := time.NewTimer(time.Until(e.until))
+	l.mu.Unlock()
+	defer lapse.Stop()
+	for {
+		select {
+		case g := <-w.granted:
+			return l.lease(ctx, key, g), nil
+		case <-lapse.C:
+			lapse.Reset(l.look(key))
+		case <-ctx.Done():
+			l.leave(key, w)
+			return nil, dlock.Ended(ctx)
+		}
+	}
+}
+
+// Expire ends the grant of key at once, as if its TTL had passed. It is for tests.
+func (l *Locker) Expire(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.keys[key]; ok {
+		l.pass(key, e)
+	}
+}
+
+// lease turns a grant into what the caller gets. It does not block, and may run under mu.
+func (l *Locker) lease(ctx context.Context, key string, g grant) *dlock.Lease {
+	return dlock.NewLease(ctx, dlock.Grant{
+		Key: key, Fence: g.fence, Sent: g.sent, TTL: l.ttl,
+		Extend: func(context.Context) error {
+			return l.held(key, g.fence, func(e *entry) { e.until = time.Now().Add(l.ttl) })
+		},
+		Release: func(context.Context) error {
+			return l.held(key, g.fence, func(e *entry) { l.pass(key, e) })
+		},
+	})
+}
+
+// held runs f if fence still holds key.
+func (l *Locker) held(key string, fence dlock.Fence, f func(*entry)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.keys[key]
+	switch {
+	case !ok || !time.Now().Before(e.until):
+		return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Expired}
+	case e.fence != fence:
+		return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Taken}
+	}
+	f(e)
+	return nil
+}
+
+// look passes key on if its grant has lapsed, and returns when to look again.
+func (l *Locker) look(key string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.keys[key]
+	if !ok {
+		return l.ttl
+	}
+	if !time.Now().Before(e.until) {
+		l.pass(key, e)
+	}
+	return time.Until(e.until)
+}
+
+// leave takes w out of the queue. A grant that came at the same moment goes on to the next.
+func (l *Locker) leave(key string, w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.keys[key]
+	if !ok {
+		return
+	}
+	select {
+	case g := <-w.granted:
+		if e.fence == g.fence {
+			l.pass(key, e)
+		}
+	default:
+		e.queue = slices.DeleteFunc(e.queue, func(other *waiter) bool { return other == w })
+	}
+}
+
+// The functions below are called with mu held.
+
+func (l *Locker) entry(key string) *entry {
+	e, ok := l.keys[key]
+	if !ok {
+		e = &entry{}
+		l.keys[key] = e
+	}
+	return e
+}
+
+// taken reports whether a new caller has to wait: for the holder, or behind a queue.
+func (l *Locker) taken(e *entry) bool {
+	return len(e.queue) > 0 || time.Now().Before(e.until)
+}
+
+// grant gives e to a new owner. The token follows the clock, as that of other
+// backends does: a resource remembers fences for longer than this process lives.
+func (l *Locker) grant(e *entry) grant {
+	now := time.Now()
+	l.last = max(l.last+1, uint64(now.UnixMicro()))
+	e.fence, e.until = dlock.Fence{Token: l.last, Owner: rand.Text()}, now.Add(l.ttl)
+	return grant{e.fence, now}
+}
+
+// pass ends the grant of e: the first waiter gets the key, or nobody has it.
+func (l *Locker) pass(key string, e *entry) {
+	if len(e.queue) == 0 {
+		delete(l.keys, key)
+		return
+	}
+	w := e.queue[0]
+	e.queue = e.queue[1:]
+	w.granted <- l.grant(e)
+}

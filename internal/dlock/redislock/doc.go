@@ -1,0 +1,2 @@
+// Package redislock is dlock on one Redis.
+package redislock
