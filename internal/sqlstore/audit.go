@@ -1,0 +1,57 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"example.com/shop/internal/stock"
+)
+
+// auditQuery reads columns, ledger and orders in one statement, which both
+// engines answer from one snapshot.
+const auditQuery = `
+SELECT s.sku, s.strategy, s.on_hand, s.reserved,
+  COALESCE(l.stocked, 0) AS stocked,
+  COALESCE(l.on_hand, 0) AS ledger_on_hand,
+  COALESCE(l.reserved, 0) AS ledger_reserved,
+  COALESCE(o.open, 0) AS open,
+  COALESCE(o.sold, 0) AS sold,
+  COALESCE(t.orders, 0) AS two_fates,
+  COALESCE(b.steps, 0) AS fence_steps_back
+FROM skus s
+LEFT JOIN (
+  SELECT sku, SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END) AS stocked,
+    SUM(on_hand) AS on_hand, SUM(reserved) AS reserved
+  FROM ledger GROUP BY sku
+) l ON l.sku = s.sku
+LEFT JOIN (
+  SELECT ol.sku, SUM(CASE WHEN o.status = 'PENDING' THEN ol.quantity ELSE 0 END) AS open,
+    SUM(CASE WHEN o.status = 'CONFIRMED' THEN ol.quantity ELSE 0 END) AS sold
+  FROM order_lines ol JOIN orders o ON o.id = ol.order_id GROUP BY ol.sku
+) o ON o.sku = s.sku
+LEFT JOIN (
+  SELECT sku, COUNT(*) AS orders FROM (
+    SELECT sku, order_id FROM ledger WHERE movement IN ('CONFIRM', 'RELEASE')
+    GROUP BY sku, order_id HAVING COUNT(*) > 1
+  ) settled GROUP BY sku
+) t ON t.sku = s.sku
+LEFT JOIN (
+  SELECT sku, COUNT(*) AS steps FROM (
+    SELECT sku, fence, LAG(fence) OVER (PARTITION BY sku ORDER BY id) AS before_it
+    FROM ledger WHERE movement = 'RESERVE' AND fence > 0
+  ) fences WHERE fence < before_it GROUP BY sku
+) b ON b.sku = s.sku
+WHERE (? = '' OR s.sku = ?)
+ORDER BY s.sku`
+
+// Audit implements [stock.Store].
+func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
+	var audits []stock.Audit
+	if err := s.db.WithContext(ctx).Raw(auditQuery, sku, sku).Scan(&audits).Error; err != nil {
+		return nil, s.translate(ctx, err)
+	}
+	if sku != "" && len(audits) == 0 {
+		return nil, fmt.Errorf("%w %q", stock.ErrNotFound, sku)
+	}
+	return audits, nil
+}

@@ -1,0 +1,37 @@
+// Package sqlstore keeps the books in SQL: SQLite in a file, or MariaDB/MySQL.
+// It is the only package that knows gorm and the schema, and it fulfils
+// [order.Store] and [stock.Store].
+//
+// # Transactions
+//
+// One order, or one batch of orders for one SKU, is one transaction: stock
+// rows in SKU order, then orders, lines and ledger. Any error inside it rolls
+// the whole of it back, also where the server would have undone only the
+// statement. Deadlocks, lock timeouts, snapshot conflicts and a busy database
+// are then tried again from the start, at most five times with jitter. Stale
+// fences and version conflicts are not: they need a new lease or a new read,
+// which only the caller can get.
+//
+// A connection that breaks while COMMIT is under way leaves the outcome open.
+// Placing and settling an order can be repeated safely, because an order's id
+// can be stored only once and its status is changed by a conditional UPDATE, so
+// they are repeated; the repetition waits for the rows of the broken session
+// and so learns its outcome. A restock cannot be repeated and then fails with
+// [order.ErrOutcomeUnknown].
+//
+// # Time
+//
+// created_at and expires_at are microseconds since 1970 by the database's
+// clock, and only that clock decides whether an order has expired.
+//
+// # Engines
+//
+// MariaDB and MySQL sessions run at READ COMMITTED, count matched rather than
+// changed rows, and give up on a row lock after three seconds. SQLite runs in
+// WAL mode with BEGIN IMMEDIATE; the writers of one process queue for its
+// single write lock, those of several processes wait for it at most three
+// seconds.
+//
+// The stock columns are signed and have no CHECK: an oversold SKU can still be
+// paid for, cancelled and audited.
+package sqlstore

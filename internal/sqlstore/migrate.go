@@ -1,0 +1,117 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+const migrateLock = "shop:migrate"
+
+// Migrate brings the schema up to date. Any number of instances may call it at
+// once: one of them works, the others wait for it and find nothing to do. It
+// blocks until then or until ctx ends. Every step can be run again after a
+// crash in the middle of it.
+func (s *Store) Migrate(ctx context.Context) error {
+	if err := s.migrate(ctx); err != nil {
+		return fmt.Errorf("migrate %s: %w", s.address, err)
+	}
+	return nil
+}
+
+func (s *Store) migrate(ctx context.Context) (err error) {
+	conn, err := s.pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	unlock, err := s.lockSchema(ctx, conn)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = errors.Join(err, unlock(ctx, err))
+	}()
+	_, err = conn.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER NOT NULL PRIMARY KEY)")
+	if err != nil {
+		return err
+	}
+	var current int
+	if err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(version), 0) FROM schema_migrations").Scan(&current); err != nil {
+		return err
+	}
+	files, err := fs.Glob(migrations, "migrations/*."+s.dialect.name+".sql")
+	if err != nil {
+		return err
+	}
+	for _, file := range files { // Glob returns them sorted
+		if err := step(ctx, conn, file, current); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// step applies one file unless the schema has it already.
+func step(ctx context.Context, conn *sql.Conn, file string, current int) error {
+	prefix, _, _ := strings.Cut(strings.TrimPrefix(file, "migrations/"), "_")
+	version, err := strconv.Atoi(prefix)
+	if err != nil || version <= current {
+		return err
+	}
+	text, err := migrations.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	for statement := range strings.SplitSeq(string(text), ";\n") {
+		if strings.TrimSpace(statement) == "" {
+			continue
+		}
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	_, err = conn.ExecContext(ctx, "INSERT INTO schema_migrations (version) VALUES ("+strconv.Itoa(version)+")")
+	return err
+}
+
+// lockSchema keeps other migrations out until unlock is called: on SQLite by a
+// write transaction around the whole migration, elsewhere by a named lock of
+// the session, which ends with the session too.
+func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(context.Context, error) error, err error) {
+	if s.dialect.name == "sqlite" {
+		if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, failed error) error {
+			end := "COMMIT"
+			if failed != nil {
+				end = "ROLLBACK"
+			}
+			_, err := conn.ExecContext(ctx, end)
+			return err
+		}, nil
+	}
+	var got sql.NullInt64
+	// The wait is shorter than the driver's read timeout; the caller's context bounds the loop.
+	for got.Int64 != 1 {
+		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(CONCAT(DATABASE(), ?), 3)", ":"+migrateLock).Scan(&got); err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context, _ error) error {
+		_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK(CONCAT(DATABASE(), ?))", ":"+migrateLock)
+		return err
+	}, nil
+}

@@ -1,0 +1,75 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+)
+
+// mysqlDialect describes the MariaDB or MySQL server that rawURL names, which
+// it asks for its version: the two have different names for the isolation
+// level.
+func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address string, err error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		var detail *url.Error
+		if errors.As(err, &detail) {
+			err = detail.Err // the rest of the text would repeat the password
+		}
+		return dialect{}, "", "", fmt.Errorf("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE: %w", err)
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	if u.Hostname() == "" || name == "" || strings.Contains(name, "/") || u.RawQuery != "" {
+		return dialect{}, "", "", fmt.Errorf("database %s: want mysql://USER:PASSWORD@HOST:PORT/DATABASE", u.Redacted())
+	}
+	port := u.Port()
+	if port == "" {
+		port = "3306"
+	}
+	c := driver.NewConfig()
+	c.User = u.User.Username()
+	c.Passwd, _ = u.User.Password()
+	c.Net, c.Addr, c.DBName = "tcp", net.JoinHostPort(u.Hostname(), port), name
+	c.Timeout, c.ReadTimeout, c.WriteTimeout = 2*time.Second, 5*time.Second, 5*time.Second
+	c.ClientFoundRows = true
+	c.InterpolateParams = true
+	c.Logger = &driver.NopLogger{}
+	address = "mysql://" + c.Addr + "/" + name
+
+	version, err := serverVersion(ctx, c)
+	if err != nil {
+		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
+	}
+	isolation := "transaction_isolation"
+	if strings.Contains(version, "MariaDB") {
+		isolation = "tx_isolation"
+	}
+	c.Params = map[string]string{isolation: "'READ-COMMITTED'", "innodb_lock_wait_timeout": "3"}
+	return dialect{
+		name:        "mysql",
+		open:        func(dsn string) gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn, SkipInitializeWithVersion: true}) },
+		connections: 32,
+		now:         "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)",
+		forUpdate:   " FOR UPDATE",
+	}, c.FormatDSN(), address, nil
+}
+
+func serverVersion(ctx context.Context, c *driver.Config) (version string, err error) {
+	connector, err := driver.NewConnector(c)
+	if err != nil {
+		return "", err
+	}
+	db := sql.OpenDB(connector)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version)
+	return version, err
+}

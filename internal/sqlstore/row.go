@@ -1,0 +1,96 @@
+package sqlstore
+
+import (
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// The rows of the schema. Times are microseconds since 1970.
+
+type skuRow struct {
+	SKU        string `gorm:"primaryKey"`
+	Strategy   string
+	OnHand     int64
+	Reserved   int64
+	Version    int64
+	Fence      int64
+	FenceOwner string
+	CreatedAt  int64 `gorm:"autoCreateTime:false"`
+}
+
+func (skuRow) TableName() string { return "skus" }
+
+func (r skuRow) level() stock.Level {
+	return stock.Level{
+		SKU: r.SKU, Strategy: r.Strategy, OnHand: r.OnHand, Reserved: r.Reserved, Version: r.Version,
+		Fence: dlock.Fence{Token: uint64(max(0, r.Fence)), Owner: r.FenceOwner},
+	}
+}
+
+type orderRow struct {
+	ID         string `gorm:"primaryKey"`
+	CustomerID string
+	Status     string
+	PaymentID  string
+	CreatedAt  int64 `gorm:"autoCreateTime:false"`
+	ExpiresAt  int64
+}
+
+func (orderRow) TableName() string { return "orders" }
+
+func fromOrder(o order.Order) orderRow {
+	return orderRow{
+		ID: o.ID, CustomerID: o.CustomerID, Status: string(o.Status), PaymentID: o.PaymentID,
+		CreatedAt: o.CreatedAt.UnixMicro(), ExpiresAt: o.ExpiresAt.UnixMicro(),
+	}
+}
+
+// order returns the order as it reads at now.
+func (r orderRow) order(lines []lineRow, now int64) order.Order {
+	o := order.Order{
+		ID: r.ID, CustomerID: r.CustomerID, Status: order.Status(r.Status), PaymentID: r.PaymentID,
+		CreatedAt: time.UnixMicro(r.CreatedAt).UTC(), ExpiresAt: time.UnixMicro(r.ExpiresAt).UTC(),
+	}
+	if o.Status == order.Pending && r.ExpiresAt <= now {
+		o.Status = order.Expired
+	}
+	for _, l := range lines {
+		o.Items = append(o.Items, order.Item{SKU: l.SKU, Quantity: l.Quantity})
+	}
+	return o
+}
+
+type lineRow struct {
+	OrderID  string `gorm:"primaryKey"`
+	SKU      string `gorm:"primaryKey"`
+	Quantity int64
+}
+
+func (lineRow) TableName() string { return "order_lines" }
+
+type ledgerRow struct {
+	ID        int64 `gorm:"primaryKey"`
+	SKU       string
+	OrderID   string
+	Movement  string
+	Quantity  int64
+	OnHand    int64
+	Reserved  int64
+	Fence     int64
+	Instance  string
+	CreatedAt int64 `gorm:"autoCreateTime:false"`
+}
+
+func (ledgerRow) TableName() string { return "ledger" }
+
+// entry returns the ledger row of a movement.
+func (s *Store) entry(m stock.Movement, sku, orderID string, quantity, now int64, f dlock.Fence) ledgerRow {
+	onHand, reserved := m.Delta(quantity)
+	return ledgerRow{
+		SKU: sku, OrderID: orderID, Movement: string(m), Quantity: quantity, OnHand: onHand, Reserved: reserved,
+		Fence: int64(f.Token), Instance: s.instance, CreatedAt: now,
+	}
+}

@@ -1,0 +1,27 @@
+package sqlstore
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/glebarez/sqlite"
+)
+
+// sqliteDialect describes SQLite in the named file.
+func sqliteDialect(file string) (d dialect, dsn, address string, err error) {
+	if file == "" || strings.ContainsAny(file, "?#") || strings.HasPrefix(file, ":") {
+		return dialect{}, "", "", fmt.Errorf("database sqlite:%s: want sqlite:FILE", file)
+	}
+	q := url.Values{
+		"_txlock": {"immediate"},
+		"_pragma": {"busy_timeout(3000)", "journal_mode(WAL)", "synchronous(FULL)"},
+	}
+	return dialect{
+		name:        "sqlite",
+		open:        sqlite.Open,
+		connections: 8,
+		writers:     1,
+		now:         "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
+	}, "file:" + file + "?" + q.Encode(), "sqlite:" + file, nil
+}

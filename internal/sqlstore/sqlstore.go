@@ -1,0 +1,126 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+var (
+	_ order.Store = (*Store)(nil)
+	_ stock.Store = (*Store)(nil)
+)
+
+// Config configures a Store.
+type Config struct {
+	// URL is sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE.
+	URL string
+
+	// Instance is recorded in the ledger beside every movement.
+	Instance string
+
+	// Connections is the largest number of open connections; default 32, and 8
+	// on SQLite.
+	Connections int
+
+	// Plugins are installed in gorm, for telemetry.
+	Plugins []gorm.Plugin
+}
+
+// Store keeps orders and stock in one database. It is safe for concurrent use.
+type Store struct {
+	db       *gorm.DB
+	pool     *sql.DB
+	dialect  dialect
+	instance string
+	address  string
+	writers  chan struct{} // one token per transaction that may run at once; nil: no limit
+}
+
+// dialect is what differs between the engines.
+type dialect struct {
+	name        string
+	open        func(dsn string) gorm.Dialector
+	connections int    // default size of the pool
+	writers     int    // transactions at once per process; 0: no limit
+	now         string // expression: microseconds since 1970 by the database's clock
+	forUpdate   string // suffix of a SELECT that locks its rows
+}
+
+// Open connects to the database that c.URL names. It fails, naming the address,
+// when the database does not answer before ctx ends. Close the Store.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	d, dsn, address, err := parse(ctx, c.URL)
+	if err != nil {
+		return nil, err
+	}
+	db, err := gorm.Open(d.open(dsn), &gorm.Config{
+		Logger:                 logger.Discard,
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", address, err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", address, err)
+	}
+	n := cmp.Or(c.Connections, d.connections)
+	pool.SetMaxOpenConns(n)
+	pool.SetMaxIdleConns(n)
+	pool.SetConnMaxIdleTime(time.Minute)
+	s := &Store{db: db, pool: pool, dialect: d, instance: c.Instance, address: address}
+	if d.writers > 0 {
+		s.writers = make(chan struct{}, d.writers)
+	}
+	for _, p := range c.Plugins {
+		if err := db.Use(p); err != nil {
+			return nil, errors.Join(fmt.Errorf("install %s: %w", p.Name(), err), s.Close())
+		}
+	}
+	if err := s.Ping(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// parse chooses the engine that url names and returns its data source name,
+// and the address without secrets.
+func parse(ctx context.Context, url string) (d dialect, dsn, address string, err error) {
+	switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
+	case "sqlite":
+		return sqliteDialect(rest)
+	case "mysql":
+		return mysqlDialect(ctx, url)
+	}
+	return dialect{}, "", "", fmt.Errorf("database %q: want sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE", url)
+}
+
+// Ping asks the database whether it is there.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.pool.PingContext(ctx); err != nil {
+		return fmt.Errorf("database %s: %w", s.address, err)
+	}
+	return nil
+}
+
+// Close closes all connections.
+func (s *Store) Close() error { return s.pool.Close() }
+
+// now returns the time by the database's clock.
+func (s *Store) now(ctx context.Context) (int64, error) {
+	var t int64
+	err := s.db.WithContext(ctx).Raw("SELECT " + s.dialect.now).Scan(&t).Error
+	return t, err
+}

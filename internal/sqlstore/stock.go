@@ -1,0 +1,87 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// CreateSKU implements [stock.Store].
+func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level, created bool, err error) {
+	now, err := s.now(ctx)
+	if err != nil {
+		return stock.Level{}, false, s.translate(ctx, err)
+	}
+	err = s.inTx(ctx, evenIfDone, func(tx *gorm.DB) error {
+		row := skuRow{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Version: 1, CreatedAt: now}
+		if err := tx.Create(&row).Error; err != nil {
+			return err
+		}
+		level = row.level()
+		return tx.Create(new(s.entry(stock.Restock, l.SKU, "", l.OnHand, now, dlock.Fence{}))).Error
+	})
+	if err == nil {
+		return level, true, nil
+	}
+	if !duplicate(err) {
+		return stock.Level{}, false, err
+	}
+	if level, err = s.Level(ctx, l.SKU); err != nil {
+		return stock.Level{}, false, err
+	}
+	if level.Strategy != l.Strategy || level.OnHand != l.OnHand {
+		return level, false, fmt.Errorf("%w: %q has strategy %q and %d on hand", stock.ErrExists, l.SKU, level.Strategy, level.OnHand)
+	}
+	return level, false, nil
+}
+
+// Level implements [stock.Store] and [order.Store].
+func (s *Store) Level(ctx context.Context, sku string) (stock.Level, error) {
+	l, err := readLevel(s.db.WithContext(ctx), sku, "")
+	if err != nil {
+		return stock.Level{}, s.translate(ctx, err)
+	}
+	return l, nil
+}
+
+// Levels implements [stock.Store].
+func (s *Store) Levels(ctx context.Context, after string, limit int) ([]stock.Level, error) {
+	var rows []skuRow
+	err := s.db.WithContext(ctx).Raw("SELECT * FROM skus WHERE sku > ? ORDER BY sku LIMIT ?", after, limit).Scan(&rows).Error
+	if err != nil {
+		return nil, s.translate(ctx, err)
+	}
+	levels := make([]stock.Level, len(rows))
+	for i, r := range rows {
+		levels[i] = r.level()
+	}
+	return levels, nil
+}
+
+// Restock implements [stock.Store].
+func (s *Store) Restock(ctx context.Context, sku string, quantity int64) (level stock.Level, err error) {
+	err = s.inTx(ctx, onlyIfUndone, func(tx *gorm.DB) (err error) {
+		if err = move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
+			return err
+		}
+		var now int64
+		if err = tx.Raw("SELECT " + s.dialect.now).Scan(&now).Error; err != nil {
+			return err
+		}
+		if err = tx.Create(new(s.entry(stock.Restock, sku, "", quantity, now, dlock.Fence{}))).Error; err != nil {
+			return err
+		}
+		level, err = readLevel(tx, sku, "")
+		return err
+	})
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, order.ErrOutcomeUnknown) {
+		err = fmt.Errorf("%w: %w", stock.ErrBusy, err)
+	}
+	return level, err
+}

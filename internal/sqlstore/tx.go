@@ -1,0 +1,184 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/glebarez/go-sqlite"
+	"github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+const (
+	maxRetries = 5
+	retryPause = 2 * time.Millisecond // longest first pause; doubles with each retry
+)
+
+// A repetition says whether a transaction may be run again when its commit may
+// have happened.
+type repetition int
+
+const (
+	onlyIfUndone repetition = iota // it must be known to have left nothing behind
+	evenIfDone                     // running it twice has the effect of once
+)
+
+// commitError says that COMMIT was sent and failed, so that its outcome is
+// open.
+type commitError struct{ error }
+
+func (e commitError) Unwrap() error { return e.error }
+
+// inTx runs fn in a transaction and commits it, unless fn returns an error,
+// which is returned. Failures that may pass are tried again from the start, as
+// far as r allows. fn must use only the handle that it is given, and must set
+// afresh whatever it sets outside.
+func (s *Store) inTx(ctx context.Context, r repetition, fn func(tx *gorm.DB) error) error {
+	if s.writers != nil {
+		select {
+		case s.writers <- struct{}{}:
+			defer func() { <-s.writers }()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	unknown := false
+	for try := 0; ; try++ {
+		err := s.once(ctx, fn)
+		if err == nil {
+			return nil
+		}
+		inCommit := errors.As(err, new(commitError))
+		unknown = unknown || inCommit
+		again := transient(err) || (broken(err) && ctx.Err() == nil)
+		if inCommit && r == onlyIfUndone {
+			again = false
+		}
+		if again && try < maxRetries && pause(ctx, retryPause<<try) {
+			continue
+		}
+		if unknown && (again || inCommit || ctx.Err() != nil || broken(err)) {
+			return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+		}
+		return s.translate(ctx, err)
+	}
+}
+
+// once runs fn in one transaction.
+func (s *Store) once(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	tx := s.db.WithContext(ctx).Begin()
+	if tx.Error != nil {
+		return tx.Error
+	}
+	done := false
+	defer func() {
+		if !done {
+			tx.Rollback() // a rollback that fails has lost its session, and the server undoes it
+		}
+	}()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	done = true
+	if err := tx.Commit().Error; err != nil {
+		if ctx.Err() != nil || transient(err) {
+			tx.Rollback()
+			return err // database/sql sends no COMMIT once the context has ended
+		}
+		return commitError{err}
+	}
+	return nil
+}
+
+// pause waits up to d and reports whether ctx is still alive.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d/2 + rand.N(d/2)):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// translate gives err a name that callers know. Errors that come from a broken
+// or overloaded database leave nothing behind.
+func (s *Store) translate(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return errors.Join(context.Cause(ctx), err)
+	case transient(err):
+		return fmt.Errorf("%w: %s: %w", stock.ErrBusy, s.address, err)
+	case broken(err):
+		return fmt.Errorf("%w: %s: %w", stock.ErrUnavailable, s.address, err)
+	}
+	return err
+}
+
+// transient reports whether err says that a transaction was in another one's
+// way and has been, or must be, rolled back.
+func transient(err error) bool {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		switch e.Number {
+		case 1205, // lock wait timeout
+			1213, // deadlock
+			1020: // snapshot conflict (innodb_snapshot_isolation)
+			return true
+		}
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		const busy, locked = 5, 6
+		primary := e.Code() & 0xff
+		return primary == busy || primary == locked
+	}
+	return false
+}
+
+// broken reports whether err says that the database cannot be reached or
+// refuses to work.
+func broken(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		switch e.Number {
+		case 1040, // too many connections
+			1053, // server shutdown in progress
+			1290, // read only
+			1836, // read only
+			1927: // connection killed
+			return true
+		}
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		const readonly, ioerr, full, cantopen = 8, 10, 13, 14
+		switch e.Code() & 0xff {
+		case readonly, ioerr, full, cantopen:
+			return true
+		}
+	}
+	return false
+}
+
+// duplicate reports whether err says that a key is stored already.
+func duplicate(err error) bool {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return e.Number == 1062
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		const primaryKey, unique = 1555, 2067
+		return e.Code() == primaryKey || e.Code() == unique
+	}
+	return false
+}

@@ -1,0 +1,74 @@
+package stock
+
+import (
+	"fmt"
+)
+
+// Audit compares what the columns of one SKU say with what its ledger and its
+// orders say, all read in one snapshot.
+type Audit struct {
+	SKU      string
+	Strategy string
+
+	OnHand   int64 // column
+	Reserved int64 // column
+
+	Stocked        int64 // ledger: units ever put on the shelf
+	LedgerOnHand   int64 // ledger: what on_hand should be
+	LedgerReserved int64 // ledger: what reserved should be
+
+	Open     int64 // orders: units that pending orders hold
+	Sold     int64 // orders: units that were paid for
+	TwoFates int64 // ledger: orders that were paid or released more than once, or both
+
+	FenceStepsBack int64 // ledger: reservations under an older fence than the one before
+}
+
+// Accepted returns the units that customers were promised and still expect.
+func (a Audit) Accepted() int64 { return a.Open + a.Sold }
+
+// Oversold returns the units that were promised beyond those that ever
+// existed.
+func (a Audit) Oversold() int64 { return max(0, a.Accepted()-a.Stocked) }
+
+// Undersold returns the units that nobody was promised and that nobody can
+// buy, because the columns have lost sight of them.
+func (a Audit) Undersold() int64 {
+	return max(0, a.Stocked-a.Accepted()-max(0, a.OnHand-a.Reserved))
+}
+
+// LostUpdates returns by how many units the columns differ from the ledger:
+// each was written there and overwritten in the column.
+func (a Audit) LostUpdates() int64 {
+	return abs(a.OnHand-a.LedgerOnHand) + abs(a.Reserved-a.LedgerReserved)
+}
+
+// LedgerOK reports whether columns, ledger and orders agree with one another.
+func (a Audit) LedgerOK() bool {
+	return a.LostUpdates() == 0 && a.LedgerReserved == a.Open && a.Stocked-a.LedgerOnHand == a.Sold &&
+		a.TwoFates == 0 && a.FenceStepsBack == 0
+}
+
+// OK reports whether every invariant of the books holds.
+func (a Audit) OK() bool { return len(a.Broken()) == 0 }
+
+// Broken names each invariant that does not hold, with its figures.
+func (a Audit) Broken() []string {
+	var broken []string
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			broken = append(broken, fmt.Sprintf(format, args...))
+		}
+	}
+	check(a.Oversold() == 0, "oversold: %d units promised, %d ever stocked", a.Accepted(), a.Stocked)
+	check(a.Undersold() == 0, "undersold: %d units are neither promised nor for sale", a.Undersold())
+	check(a.OnHand == a.LedgerOnHand, "on_hand differs from the ledger: column %d, ledger %d", a.OnHand, a.LedgerOnHand)
+	check(a.Reserved == a.LedgerReserved, "reserved differs from the ledger: column %d, ledger %d", a.Reserved, a.LedgerReserved)
+	check(a.LedgerReserved == a.Open, "ledger differs from the open orders: ledger %d, orders %d", a.LedgerReserved, a.Open)
+	check(a.Stocked-a.LedgerOnHand == a.Sold, "ledger differs from the paid orders: ledger %d, orders %d", a.Stocked-a.LedgerOnHand, a.Sold)
+	check(a.TwoFates == 0, "settled twice: %d orders were paid or released more than once", a.TwoFates)
+	check(a.FenceStepsBack == 0, "fence went back: %d reservations under an older fence", a.FenceStepsBack)
+	return broken
+}
+
+func abs(n int64) int64 { return max(n, -n) }

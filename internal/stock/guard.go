@@ -1,0 +1,63 @@
+package stock
+
+import (
+	"context"
+	"sync"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Guard holds whatever protects sku while fn runs. It blocks until it holds it
+// or ctx ends, passes fn a context that ends with the guard, and the fence of
+// its lease if it has one.
+type Guard func(ctx context.Context, sku string, fn func(ctx context.Context, f dlock.Fence) error) error
+
+// unguarded protects nothing.
+func unguarded(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+	return fn(ctx, dlock.Fence{})
+}
+
+// leased holds a lease of l on the SKU, and releases it after fn: after the
+// commit, never before.
+func leased(l dlock.Locker) Guard {
+	if l == nil {
+		return nil
+	}
+	return func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
+		return dlock.Do(ctx, l, LockKey(sku), fn)
+	}
+}
+
+// LockKey returns the key under which sku is locked.
+func LockKey(sku string) string { return "sku:" + sku }
+
+// mutexes is one mutex per SKU in this process. A mutex is a channel with room
+// for one token, so that waiting for it ends with the context.
+type mutexes struct {
+	mu    sync.Mutex
+	bySKU map[string]chan struct{} // guarded by mu; one entry for each SKU sold by "local"
+}
+
+func newMutexes() *mutexes { return &mutexes{bySKU: make(map[string]chan struct{})} }
+
+func (m *mutexes) of(sku string) chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, ok := m.bySKU[sku]
+	if !ok {
+		c = make(chan struct{}, 1)
+		m.bySKU[sku] = c
+	}
+	return c
+}
+
+func (m *mutexes) hold(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
+	c := m.of(sku)
+	select {
+	case c <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-c }()
+	return fn(ctx, dlock.Fence{})
+}

@@ -1,0 +1,27 @@
+package stock
+
+// Movement is a reason for which a level changes.
+type Movement string
+
+// The movements.
+const (
+	Reserve Movement = "RESERVE"
+	Confirm Movement = "CONFIRM"
+	Release Movement = "RELEASE"
+	Restock Movement = "RESTOCK"
+)
+
+// Delta returns what quantity units of m add to the two columns of a level.
+func (m Movement) Delta(quantity int64) (onHand, reserved int64) {
+	switch m {
+	case Reserve:
+		return 0, quantity
+	case Confirm:
+		return -quantity, -quantity
+	case Release:
+		return 0, -quantity
+	case Restock:
+		return quantity, 0
+	}
+	return 0, 0
+}

@@ -1,0 +1,104 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"example.com/shop/internal/dlock"
+)
+
+// MaxQuantity is the largest number of units in one order line or one restock.
+const MaxQuantity = 1000
+
+// MaxOnHand is the largest number of units that a SKU can be created with.
+const MaxOnHand = 1_000_000_000
+
+// Outcomes of an operation on stock.
+var (
+	// ErrNotFound says that there is no such SKU.
+	ErrNotFound = errors.New("stock: no such SKU")
+
+	// ErrExists says that the SKU exists with another strategy or another
+	// number of units.
+	ErrExists = errors.New("stock: the SKU exists and differs")
+
+	// ErrInvalid says that an argument is outside its bounds.
+	ErrInvalid = errors.New("stock: invalid argument")
+
+	// ErrConflict says that the level changed between the read and the write.
+	// Reading again and repeating is safe.
+	ErrConflict = errors.New("stock: the level changed meanwhile")
+
+	// ErrBusy says that the operation was still waiting for its turn when its
+	// deadline came. It had no effect.
+	ErrBusy = errors.New("stock: busy until the deadline")
+
+	// ErrUnavailable says that a store that the operation needs does not
+	// answer. The operation had no effect.
+	ErrUnavailable = errors.New("stock: a store does not answer")
+)
+
+// Level is the state of one SKU.
+type Level struct {
+	SKU      string
+	Strategy string
+	OnHand   int64
+	Reserved int64
+	Version  int64
+	Fence    dlock.Fence // the newest fence that claimed the row; zero if none did
+}
+
+// Available returns the number of units that can be promised. It is negative
+// once more has been promised than exists.
+func (l Level) Available() int64 { return l.OnHand - l.Reserved }
+
+// Shortage is one SKU that has fewer units than were wanted.
+type Shortage struct {
+	SKU       string
+	Requested int64
+	Available int64
+}
+
+// ShortageError says which SKUs of an order are out of stock. The order had no
+// effect.
+type ShortageError struct{ Shortages []Shortage }
+
+func (e *ShortageError) Error() string {
+	parts := make([]string, len(e.Shortages))
+	for i, s := range e.Shortages {
+		parts[i] = fmt.Sprintf("%q has %d of %d", s.SKU, s.Available, s.Requested)
+	}
+	return "stock: short of " + strings.Join(parts, ", ")
+}
+
+var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// ValidSKU reports whether sku can name a SKU: 1 to 64 letters, digits, dots,
+// underscores and dashes, beginning with a letter or digit. Nothing in it needs
+// quoting in a key, a path or a URL.
+func ValidSKU(sku string) bool { return name.MatchString(sku) }
+
+// Store keeps the levels.
+type Store interface {
+	// CreateSKU stores l with a RESTOCK of its units. created is false when the
+	// SKU exists with the same strategy and number of units already; with
+	// others the error is [ErrExists].
+	CreateSKU(ctx context.Context, l Level) (level Level, created bool, err error)
+
+	// Level returns the level of sku, or [ErrNotFound].
+	Level(ctx context.Context, sku string) (Level, error)
+
+	// Levels returns up to limit levels in the order of their SKUs, beginning
+	// behind after.
+	Levels(ctx context.Context, after string, limit int) ([]Level, error)
+
+	// Restock adds quantity units to sku, or returns [ErrNotFound].
+	Restock(ctx context.Context, sku string, quantity int64) (Level, error)
+
+	// Audit compares columns, ledger and orders of sku in one snapshot, or of
+	// every SKU when sku is empty. An unknown sku is [ErrNotFound].
+	Audit(ctx context.Context, sku string) ([]Audit, error)
+}
