@@ -1,0 +1,193 @@
+// Package dlocktest holds the conformance suite of [dlock.Locker]. Every backend
+// runs it, against a real server where it has one. The names of the cases are
+// the promises of the contract, for documents to link to.
+//
+// A [Harness] tells the suite how to reach the store and how to harm it. What a
+// store cannot do is left out of the harness, and the cases that need it are
+// skipped. Every case has a key of its own, so that cases run in parallel on one
+// store, and every wait has a deadline of its own, so that a broken backend
+// fails instead of hanging.
+package dlocktest
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Harness describes one backend.
+type Harness struct {
+	// New returns another client of the store, as another process would have it.
+	New func(t *testing.T) dlock.Locker
+
+	// TTL is that of the clients.
+	TTL time.Duration
+
+	// Expire makes the store drop the grant of key, as if its TTL had passed.
+	Expire func(t *testing.T, key string)
+
+	// Wipe makes the store forget all it knows of key. Nil: it cannot forget.
+	Wipe func(t *testing.T, key string)
+
+	// FIFO says that Acquire grants in the order of the calls.
+	FIFO bool
+
+	// Behind returns a client whose network can be broken. Nil: there is no network.
+	Behind func(t *testing.T) (dlock.Locker, Link)
+
+	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
+	Bubble func(t *testing.T, f func(t *testing.T))
+}
+
+// Link is the network between one client and the store.
+type Link struct {
+	Cut       func()      // swallows all bytes both ways; connections stay open
+	Heal      func()      // ends Cut
+	LoseReply func()      // loses the reply to the next request, once the store has executed it
+	Lost      func() bool // whether that has happened
+}
+
+type testCase struct {
+	name string
+	fn   func(ctx context.Context, t *testing.T, h Harness, key string)
+}
+
+func cases() []testCase {
+	return []testCase{
+		{"TryAcquireHeld", tryAcquireHeld},
+		{"ReleaseFrees", releaseFrees},
+		{"ReleaseTwice", releaseTwice},
+		{"AcquireWaits", acquireWaits},
+		{"AcquireInOrder", acquireInOrder},
+		{"AcquireCancelledLeavesNothing", acquireCancelled},
+		{"DeadContextAcquiresNothing", deadContextAcquires},
+		{"DeadContextStillReleases", deadContextReleases},
+		{"KeysAreIndependent", keysAreIndependent},
+		{"KeepsAlive", keepsAlive},
+		{"LossIsReported", lossIsReported},
+		{"LossHasAReason", lossHasAReason},
+		{"LateReleaseIsHarmless", lateRelease},
+		{"LateRenewalIsHarmless", lateRenewal},
+		{"FenceIncreases", fenceIncreases},
+		{"FenceSurvivesWipe", fenceSurvivesWipe},
+		{"DoCancelsOnLoss", doCancelsOnLoss},
+		{"DoKeepsASuccess", doKeepsASuccess},
+		{"DoReleasesAfterCancel", doReleasesAfterCancel},
+		{"DoReleasesOnPanic", doReleasesOnPanic},
+		{"MutualExclusion", mutualExclusion},
+		{"BlackHoleIsReportedBeforeTheNextGrant", blackHole},
+		{"ReplyLostAcquireLeavesNothing", replyLostAcquire},
+		{"ReplyLostReleaseFrees", replyLostRelease},
+	}
+}
+
+var seq atomic.Int64
+
+// Run checks every promise of [dlock.Locker].
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	open := h.New
+	h.New = func(t *testing.T) dlock.Locker { return tracked{open(t), t} }
+	if behind := h.Behind; behind != nil {
+		h.Behind = func(t *testing.T) (dlock.Locker, Link) {
+			l, link := behind(t)
+			return tracked{l, t}, link
+		}
+	}
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) {
+			key := c.name + "-" + strconv.FormatInt(seq.Add(1), 10)
+			bounded := func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*h.TTL)
+				defer cancel()
+				c.fn(ctx, t, h, key)
+			}
+			if h.Bubble != nil {
+				h.Bubble(t, bounded)
+				return
+			}
+			t.Parallel()
+			bounded(t)
+		})
+	}
+}
+
+// tracked releases what a failing case leaves behind: in a bubble a lease that
+// is kept alive would hide the failure behind a panic.
+type tracked struct {
+	dlock.Locker
+	t *testing.T
+}
+
+// Acquire implements [dlock.Locker].
+func (l tracked) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.track(l.Locker.Acquire(ctx, key))
+}
+
+// TryAcquire implements [dlock.Locker].
+func (l tracked) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.track(l.Locker.TryAcquire(ctx, key))
+}
+
+func (l tracked) track(lease *dlock.Lease, err error) (*dlock.Lease, error) {
+	if err == nil {
+		l.t.Cleanup(func() { lease.Release(l.t.Context()) })
+	}
+	return lease, err
+}
+
+// acquire waits for key for ten TTLs at most.
+func acquire(ctx context.Context, t *testing.T, h Harness, l dlock.Locker, key string) *dlock.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 10*h.TTL)
+	defer cancel()
+	lease, err := l.Acquire(ctx, key)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	return lease
+}
+
+func tryAcquire(ctx context.Context, t *testing.T, l dlock.Locker, key string) *dlock.Lease {
+	t.Helper()
+	lease, err := l.TryAcquire(ctx, key)
+	if err != nil {
+		t.Fatalf("TryAcquire: %v", err)
+	}
+	return lease
+}
+
+func release(ctx context.Context, t *testing.T, lease *dlock.Lease) {
+	t.Helper()
+	if err := lease.Release(ctx); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+}
+
+func wantErr(t *testing.T, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Fatalf("error = %v, want %v", got, want)
+	}
+}
+
+// wantFree checks that key is free now.
+func wantFree(ctx context.Context, t *testing.T, h Harness, key string) {
+	t.Helper()
+	release(ctx, t, tryAcquire(ctx, t, h.New(t), key))
+}
+
+// waitDone waits for the end of lease for d at most.
+func waitDone(t *testing.T, lease *dlock.Lease, d time.Duration) {
+	t.Helper()
+	select {
+	case <-lease.Done():
+	case <-time.After(d):
+		t.Fatalf("the lease has not ended after %v", d)
+	}
+}

@@ -1,0 +1,83 @@
+package dlocktest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// blackHole cuts the holder off at random phases of its renewal. The holder must
+// know before anyone else can hold the key.
+func blackHole(ctx context.Context, t *testing.T, h Harness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	cutOff, link := h.Behind(t)
+	next := h.New(t)
+	for range 4 {
+		lease := acquire(ctx, t, h, cutOff, key)
+		phase := rand.N(h.TTL)
+		pause(ctx, phase)
+		wantErr(t, lease.Err(), nil)
+		link.Cut()
+		cut := time.Now()
+		second := acquire(ctx, t, h, next, key)
+		granted := time.Since(cut)
+		select {
+		case <-lease.Done():
+			t.Logf("cut off after %v: the next grant came %v later", phase, granted)
+		default:
+			t.Fatalf("cut off after %v: granted to another %v later, and the holder does not know", phase, granted)
+		}
+		wantErr(t, lease.Err(), dlock.ErrLost)
+		link.Heal()
+		release(ctx, t, second)
+	}
+}
+
+// replyLostAcquire lets the store grant the key to a client that never hears of it.
+func replyLostAcquire(ctx context.Context, t *testing.T, h Harness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	l, link := h.Behind(t)
+	// The first command of a connection may be a greeting, so warm it up.
+	release(ctx, t, acquire(ctx, t, h, l, key))
+	for _, take := range []func(context.Context, string) (*dlock.Lease, error){l.TryAcquire, l.Acquire} {
+		link.LoseReply()
+		start := time.Now()
+		_, err := take(ctx, key)
+		wantErr(t, err, dlock.ErrUncertain)
+		if !link.Lost() {
+			t.Fatal("no reply was lost, so the case proves nothing")
+		}
+		lease := acquire(ctx, t, h, h.New(t), key)
+		if d := time.Since(start); d > h.TTL/2 {
+			t.Errorf("the key was free only after %v; the TTL is %v", d, h.TTL)
+		}
+		release(ctx, t, lease)
+	}
+}
+
+// replyLostRelease has the store release the key without the client hearing of
+// it: that is no loss.
+func replyLostRelease(ctx context.Context, t *testing.T, h Harness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	l, link := h.Behind(t)
+	lease := acquire(ctx, t, h, l, key)
+	link.LoseReply()
+	err := lease.Release(ctx)
+	if err == nil || errors.Is(err, dlock.ErrLost) {
+		t.Errorf("Release = %v, want the error of the network", err)
+	}
+	if !link.Lost() {
+		t.Fatal("no reply was lost, so the case proves nothing")
+	}
+	wantFree(ctx, t, h, key)
+}

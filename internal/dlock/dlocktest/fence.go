@@ -1,0 +1,71 @@
+package dlocktest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"example.com/shop/internal/dlock"
+)
+
+func fenceIncreases(ctx context.Context, t *testing.T, h Harness, key string) {
+	var last dlock.Fence
+	for range 5 {
+		lease := acquire(ctx, t, h, h.New(t), key)
+		f := lease.Fence()
+		if f.Token <= last.Token || f.Owner == "" || f.Owner == last.Owner {
+			t.Fatalf("fence %+v follows %+v", f, last)
+		}
+		last = f
+		release(ctx, t, lease)
+	}
+}
+
+func fenceSurvivesWipe(ctx context.Context, t *testing.T, h Harness, key string) {
+	if h.Wipe == nil {
+		t.Skip("the store cannot lose its data")
+	}
+	lease := acquire(ctx, t, h, h.New(t), key)
+	h.Wipe(t, key)
+	next := acquire(ctx, t, h, h.New(t), key)
+	if next.Fence().Token <= lease.Fence().Token {
+		t.Fatalf("fence %+v follows %+v", next.Fence(), lease.Fence())
+	}
+	wantErr(t, lease.Release(ctx), dlock.ErrLost)
+	release(ctx, t, next)
+}
+
+// mutualExclusion guards plain memory, so that the race detector sees a
+// violation even where the counts happen to come out right.
+func mutualExclusion(ctx context.Context, t *testing.T, h Harness, key string) {
+	const clients, goroutines, rounds = 4, 3, 4
+	var (
+		wg       sync.WaitGroup
+		n        int
+		accepted dlock.Fence
+	)
+	for range clients {
+		l := h.New(t)
+		for range goroutines {
+			wg.Go(func() {
+				for range rounds {
+					err := dlock.Do(ctx, l, key, func(_ context.Context, f dlock.Fence) error {
+						if f == accepted || !f.Passes(accepted) {
+							return dlock.ErrFenced
+						}
+						accepted = f
+						n++
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if want := clients * goroutines * rounds; n != want {
+		t.Fatalf("n = %d, want %d", n, want)
+	}
+}

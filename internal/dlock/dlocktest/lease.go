@@ -1,0 +1,211 @@
+package dlocktest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+func tryAcquireHeld(ctx context.Context, t *testing.T, h Harness, key string) {
+	a, b := h.New(t), h.New(t)
+	lease := tryAcquire(ctx, t, a, key)
+	for _, l := range []dlock.Locker{a, b} { // the same client is another owner too
+		_, err := l.TryAcquire(ctx, key)
+		wantErr(t, err, dlock.ErrHeld)
+	}
+	if lease.Key() != key {
+		t.Errorf("Key = %q, want %q", lease.Key(), key)
+	}
+	wantErr(t, lease.Err(), nil)
+	release(ctx, t, lease)
+}
+
+func releaseFrees(ctx context.Context, t *testing.T, h Harness, key string) {
+	a := h.New(t)
+	for range 3 {
+		release(ctx, t, acquire(ctx, t, h, a, key))
+		wantFree(ctx, t, h, key)
+	}
+}
+
+func releaseTwice(ctx context.Context, t *testing.T, h Harness, key string) {
+	lease := acquire(ctx, t, h, h.New(t), key)
+	release(ctx, t, lease)
+	wantErr(t, lease.Release(ctx), dlock.ErrReleased)
+	wantErr(t, lease.Err(), dlock.ErrReleased)
+
+	// Of several at once, one releases.
+	lease = acquire(ctx, t, h, h.New(t), key)
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = lease.Release(ctx) })
+	}
+	wg.Wait()
+	if n := len(errs) - len(slices.DeleteFunc(errs, func(err error) bool { return err == nil })); n != 1 {
+		t.Fatalf("%d of 4 concurrent releases succeeded", n)
+	}
+}
+
+func acquireWaits(ctx context.Context, t *testing.T, h Harness, key string) {
+	lease := acquire(ctx, t, h, h.New(t), key)
+	released := make(chan error, 1)
+	start := time.Now()
+	time.AfterFunc(h.TTL/2, func() { released <- lease.Release(ctx) })
+	second := acquire(ctx, t, h, h.New(t), key)
+	if d := time.Since(start); d < h.TTL/2 {
+		t.Errorf("acquired after %v, while it was held", d)
+	}
+	wantErr(t, <-released, nil)
+	release(ctx, t, second)
+}
+
+func acquireInOrder(ctx context.Context, t *testing.T, h Harness, key string) {
+	if !h.FIFO {
+		t.Skip("the backend does not grant in order")
+	}
+	const waiters = 5
+	first := acquire(ctx, t, h, h.New(t), key)
+	var (
+		wg    sync.WaitGroup
+		order []int // guarded by the lock under test
+	)
+	for i := range waiters {
+		l := h.New(t)
+		wg.Go(func() {
+			err := dlock.Do(ctx, l, key, func(context.Context, dlock.Fence) error {
+				order = append(order, i)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		pause(ctx, h.TTL/10) // until it has queued
+	}
+	release(ctx, t, first)
+	wg.Wait()
+	if len(order) != waiters || !slices.IsSorted(order) {
+		t.Fatalf("granted in the order %v", order)
+	}
+}
+
+func acquireCancelled(ctx context.Context, t *testing.T, h Harness, key string) {
+	lease := acquire(ctx, t, h, h.New(t), key)
+
+	short, cancel := context.WithTimeout(ctx, h.TTL/2)
+	defer cancel()
+	_, err := h.New(t).Acquire(short, key)
+	wantErr(t, err, context.DeadlineExceeded)
+
+	reason := errors.New("shutting down")
+	caused, end := context.WithCancelCause(ctx)
+	time.AfterFunc(h.TTL/2, func() { end(reason) })
+	_, err = h.New(t).Acquire(caused, key)
+	wantErr(t, err, context.Canceled)
+	wantErr(t, err, reason)
+
+	release(ctx, t, lease)
+	wantFree(ctx, t, h, key)
+}
+
+func deadContextAcquires(ctx context.Context, t *testing.T, h Harness, key string) {
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	l := h.New(t)
+	_, err := l.Acquire(dead, key)
+	wantErr(t, err, context.Canceled)
+	_, err = l.TryAcquire(dead, key)
+	wantErr(t, err, context.Canceled)
+	wantFree(ctx, t, h, key)
+}
+
+func deadContextReleases(ctx context.Context, t *testing.T, h Harness, key string) {
+	dead, cancel := context.WithCancel(ctx)
+	lease := acquire(dead, t, h, h.New(t), key)
+	cancel()
+	wantErr(t, lease.Err(), nil) // the lease outlives the context it was acquired with
+	release(dead, t, lease)
+	wantFree(ctx, t, h, key)
+}
+
+func keysAreIndependent(ctx context.Context, t *testing.T, h Harness, key string) {
+	a, b := h.New(t), h.New(t)
+	one, two := tryAcquire(ctx, t, a, key+"-1"), tryAcquire(ctx, t, b, key+"-2")
+	release(ctx, t, one)
+	_, err := a.TryAcquire(ctx, key+"-2")
+	wantErr(t, err, dlock.ErrHeld)
+	release(ctx, t, two)
+}
+
+func keepsAlive(ctx context.Context, t *testing.T, h Harness, key string) {
+	lease, other := acquire(ctx, t, h, h.New(t), key), h.New(t)
+	for start := time.Now(); time.Since(start) < 3*h.TTL; {
+		_, err := other.TryAcquire(ctx, key)
+		wantErr(t, err, dlock.ErrHeld)
+		wantErr(t, lease.Err(), nil)
+		pause(ctx, h.TTL/10)
+	}
+	release(ctx, t, lease)
+}
+
+func lossIsReported(ctx context.Context, t *testing.T, h Harness, key string) {
+	lease := acquire(ctx, t, h, h.New(t), key)
+	work, cancel := lease.Context(ctx)
+	defer cancel()
+	h.Expire(t, key)
+	waitDone(t, lease, 2*h.TTL/3) // by the next renewal, not only by the end of the trust window
+	wantErr(t, lease.Err(), dlock.ErrLost)
+	wantErr(t, lease.Release(ctx), dlock.ErrLost)
+	select {
+	case <-work.Done():
+		wantErr(t, context.Cause(work), dlock.ErrLost)
+	case <-time.After(h.TTL):
+		t.Fatal("the context of the lease goes on")
+	}
+}
+
+func lossHasAReason(ctx context.Context, t *testing.T, h Harness, key string) {
+	lease := acquire(ctx, t, h, h.New(t), key)
+	h.Expire(t, key)
+	second := acquire(ctx, t, h, h.New(t), key)
+	waitDone(t, lease, h.TTL)
+	lost, ok := errors.AsType[*dlock.LostError](lease.Err())
+	if !ok {
+		t.Fatalf("Err = %v, want a LostError", lease.Err())
+	}
+	if lost.Key != key || lost.Fence != lease.Fence() || lost.Reason == "" {
+		t.Errorf("loss = %+v, want key %q, fence %v and a reason", lost, key, lease.Fence())
+	}
+	release(ctx, t, second)
+}
+
+func lateRelease(ctx context.Context, t *testing.T, h Harness, key string) {
+	late := acquire(ctx, t, h, h.New(t), key)
+	h.Expire(t, key)
+	holder := acquire(ctx, t, h, h.New(t), key)
+	wantErr(t, late.Release(ctx), dlock.ErrLost)
+	_, err := h.New(t).TryAcquire(ctx, key)
+	wantErr(t, err, dlock.ErrHeld)
+	release(ctx, t, holder)
+}
+
+func lateRenewal(ctx context.Context, t *testing.T, h Harness, key string) {
+	late := acquire(ctx, t, h, h.New(t), key)
+	h.Expire(t, key)
+	waitDone(t, late, h.TTL) // it has tried to renew, and found nothing
+	wantFree(ctx, t, h, key)
+}
+
+// pause lets d pass. It paces a case and decides nothing.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
