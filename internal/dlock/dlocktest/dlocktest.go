@@ -11,9 +11,8 @@ package dlocktest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,10 +45,10 @@ type Harness struct {
 
 // Link is the network between one client and the store.
 type Link struct {
-	Cut       func()      // swallows all bytes both ways; connections stay open
-	Heal      func()      // ends Cut
-	LoseReply func()      // loses the reply to the next request, once the store has executed it
-	Lost      func() bool // whether that has happened
+	Cut       func()     // holds all bytes back both ways; connections stay open
+	Heal      func()     // ends Cut, and delivers what was held back
+	LoseReply func()     // loses the reply to the next request, once the store has executed it
+	Lost      func() int // how many replies were lost
 }
 
 type testCase struct {
@@ -81,12 +80,11 @@ func cases() []testCase {
 		{"DoReleasesOnPanic", doReleasesOnPanic},
 		{"MutualExclusion", mutualExclusion},
 		{"BlackHoleIsReportedBeforeTheNextGrant", blackHole},
+		{"BlackHoleAcquireLeavesNothing", blackHoleAcquire},
 		{"ReplyLostAcquireLeavesNothing", replyLostAcquire},
 		{"ReplyLostReleaseFrees", replyLostRelease},
 	}
 }
-
-var seq atomic.Int64
 
 // Run checks every promise of [dlock.Locker].
 func Run(t *testing.T, h Harness) {
@@ -101,7 +99,7 @@ func Run(t *testing.T, h Harness) {
 	}
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
-			key := c.name + "-" + strconv.FormatInt(seq.Add(1), 10)
+			key := c.name + "-" + rand.Text() // another run may use the same server
 			bounded := func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 100*h.TTL)
 				defer cancel()

@@ -1,0 +1,101 @@
+package redislock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+const ttl = 600 * time.Millisecond
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestRedis(t *testing.T) { suite(t, testbedtest.Redis(t)) }
+
+// TestMiniredis is for the demo, whose Redis is embedded: a second target beside
+// the real one, never instead of it.
+func TestMiniredis(t *testing.T) {
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	suite(t, "redis://"+m.Addr())
+}
+
+// suite runs the conformance suite on the server at url.
+func suite(t *testing.T, url string) {
+	t.Helper()
+	admin := client(t, url)
+	remove := func(t *testing.T, keys ...string) {
+		t.Helper()
+		if err := admin.Del(t.Context(), keys...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dlocktest.Run(t, dlocktest.Harness{
+		New:    func(t *testing.T) dlock.Locker { return locker(t, client(t, url)) },
+		TTL:    ttl,
+		Expire: func(t *testing.T, key string) { remove(t, lockKey(key)) },
+		Wipe:   func(t *testing.T, key string) { remove(t, lockKey(key), fenceKey(key)) },
+		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+			l, link := behind(t, url)
+			return l, link
+		},
+	})
+}
+
+// behind returns a Locker whose connections go through a proxy.
+func behind(t *testing.T, url string) (*redislock.Locker, dlocktest.Link) {
+	t.Helper()
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testbedtest.StartProxy(t, opts.Addr)
+	return locker(t, client(t, "redis://"+proxy.Addr())), dlocktest.Link{
+		Cut: proxy.BlackHole,
+		Heal: func() {
+			if err := proxy.Pass(); err != nil {
+				t.Error(err)
+			}
+		},
+		LoseReply: func() { proxy.DropReply("evalsha") },
+		Lost:      proxy.Dropped,
+	}
+}
+
+func client(t *testing.T, url string) redis.UniversalClient {
+	t.Helper()
+	rdb, err := redislock.NewClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
+func locker(t *testing.T, rdb redis.UniversalClient) *redislock.Locker {
+	t.Helper()
+	l, err := redislock.New(rdb, redislock.Config{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func lockKey(key string) string  { return "shop:lock:{" + key + "}" }
+func fenceKey(key string) string { return lockKey(key) + ":fence" }
