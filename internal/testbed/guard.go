@@ -13,7 +13,7 @@ import (
 const guardScript = `trap '' HUP INT TERM
 pid=
 while read -r line; do pid=$line; done
-[ -z "$pid" ] || kill -KILL -- "-$pid"
+[ -z "$pid" ] || kill -s KILL -- "-$pid"
 [ -n "$1" ] || exit 0
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	rm -rf -- "$1" && exit 0

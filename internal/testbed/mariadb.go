@@ -113,9 +113,7 @@ func (m *MariaDB) URL() string { return m.url(DefaultDatabase) }
 
 // DSN is the address of DefaultDatabase for sql.Open with the driver "mysql".
 func (m *MariaDB) DSN() string {
-	cfg := m.driverConfig()
-	cfg.DBName = DefaultDatabase
-	return cfg.FormatDSN()
+	return "root@tcp(" + m.addr + ")/" + DefaultDatabase
 }
 
 // NewDatabase creates an empty database and returns its URL. It fails when the

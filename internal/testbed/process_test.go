@@ -1,9 +1,160 @@
 package testbed_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// orphanMaker makes the test binary start servers and wait to be killed.
+const orphanMaker = "SHOP_TESTBED_ORPHANS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(orphanMaker) != "" {
+		if err := makeOrphans(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// makeOrphans prints the address and the folder of each server, and waits.
+func makeOrphans() error {
+	ctx := context.Background()
+	r, err := testbed.StartRedis(ctx, testbed.RedisConfig{})
+	if err != nil {
+		return err
+	}
+	paused, err := testbed.StartRedis(ctx, testbed.RedisConfig{})
+	if err != nil {
+		return err
+	}
+	if err := paused.Pause(); err != nil {
+		return err
+	}
+	m, err := testbed.StartMariaDB(ctx, testbed.MariaDBConfig{})
+	if err != nil {
+		return err
+	}
+	fmt.Println(r.Addr(), r.Folder(), paused.Addr(), paused.Folder(), m.Addr(), m.Folder())
+	select {}
+}
+
+func TestServersDieWithTheirParent(t *testing.T) {
+	testbedtest.StartRedis(t, testbed.RedisConfig{})     // Skips where there is none.
+	testbedtest.StartMariaDB(t, testbed.MariaDBConfig{}) // The same.
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), orphanMaker+"=1", "TMPDIR="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 4096)
+	n, err := out.Read(line)
+	servers := strings.Fields(string(line[:n]))
+	if err != nil || len(servers) != 6 {
+		t.Fatalf("parent said %q: %v", line[:n], err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	for i := 0; i < len(servers); i += 2 {
+		addr, folder := servers[i], servers[i+1]
+		eventually(t, addr+" is closed", func() bool {
+			conn, err := net.DialTimeout("tcp", addr, time.Second)
+			if err == nil {
+				conn.Close()
+			}
+			return err != nil
+		})
+		eventually(t, folder+" is removed", func() bool {
+			_, err := os.Stat(folder)
+			return errors.Is(err, os.ErrNotExist)
+		})
+	}
+}
+
+func TestStartGivesUpWithItsContext(t *testing.T) {
+	testbedtest.StartRedis(t, testbed.RedisConfig{})
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, err := testbed.StartRedis(ctx, testbed.RedisConfig{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, %v, want %v", r, err, context.Canceled)
+	}
+	if m, err := testbed.StartMariaDB(ctx, testbed.MariaDBConfig{}); err == nil {
+		t.Errorf("got %v without an error", m.Addr())
+	}
+	left, err := os.ReadDir(os.TempDir())
+	if err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestStartReportsWhatTheServerSaid(t *testing.T) {
+	testbedtest.StartRedis(t, testbed.RedisConfig{})
+	_, err := testbed.StartRedis(t.Context(), testbed.RedisConfig{Args: []string{"--no-such-option", "1"}})
+	if err == nil || !strings.Contains(err.Error(), "no-such-option") {
+		t.Errorf("got %v, want the server's complaint", err)
+	}
+}
+
+func TestMissingServerIsNotInstalled(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	r, err := testbed.StartRedis(t.Context(), testbed.RedisConfig{})
+	if err == nil {
+		r.Close()
+		t.Skip("redis-server is in a folder that is searched besides PATH")
+	}
+	if !errors.Is(err, testbed.ErrNotInstalled) {
+		t.Errorf("got %v, want %v", err, testbed.ErrNotInstalled)
+	}
+}
+
+func TestClosedServerStaysClosed(t *testing.T) {
+	r := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	if err := errors.Join(r.Close(), r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Restart(t.Context()); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("restart: got %v, want %v", err, os.ErrClosed)
+	}
+	if err := r.Pause(); !errors.Is(err, testbed.ErrNotRunning) {
+		t.Errorf("pause: got %v, want %v", err, testbed.ErrNotRunning)
+	}
+	if _, err := os.Stat(r.Folder()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("folder is left: %v", err)
+	}
+}
+
+// eventually fails the test unless the condition comes true within ten seconds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("not within ten seconds: %s", what)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package testbed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// patience is how long a client waits for a server that should not answer.
+const patience = 150 * time.Millisecond
+
+// newClient returns a client that reports every failure instead of retrying.
+func newClient(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// silent reports whether a request gets no answer before its deadline.
+func silent(ctx context.Context, c *redis.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := c.Ping(ctx).Err()
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return nil
+	}
+	return fmt.Errorf("the server answered or hung up: %v", err)
+}
+
+func TestPausedRedisIsSilent(t *testing.T) {
+	r := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	c := newClient(t, r.Addr())
+	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Pause(), r.Pause()); err != nil {
+		t.Fatal(err)
+	}
+	if err := silent(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(r.Resume(), r.Resume()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Get(t.Context(), "k").Result(); got != "v" || err != nil {
+		t.Errorf("after Resume: got %q, %v", got, err)
+	}
+}
+
+func TestRedisRestart(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cfg  testbed.RedisConfig
+		want int64
+	}{
+		{"in memory comes back empty", testbed.RedisConfig{}, 0},
+		{"append-only keeps every write", testbed.RedisConfig{AppendOnly: true}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := testbedtest.StartRedis(t, tt.cfg)
+			c := newClient(t, r.Addr())
+			if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(r.Pause(), r.Kill(), r.Kill()); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Ping(t.Context()).Err(); err == nil {
+				t.Error("a killed server answers")
+			}
+			for range 2 { // From killed and from running.
+				if err := r.Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				// A client of its own, because the pool holds connections to the old server.
+				if n, err := newClient(t, r.Addr()).Exists(t.Context(), "k").Result(); n != tt.want || err != nil {
+					t.Errorf("got %d keys, %v, want %d", n, err, tt.want)
+				}
+			}
+		})
+	}
+}

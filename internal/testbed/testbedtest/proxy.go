@@ -1,0 +1,19 @@
+package testbedtest
+
+import (
+	"testing"
+
+	"example.com/shop/internal/testbed"
+)
+
+// StartProxy starts a fault proxy in front of the server at upstream, a
+// HOST:PORT. It is closed when the test ends.
+func StartProxy(t testing.TB, upstream string) *testbed.Proxy {
+	t.Helper()
+	proxy, err := testbed.NewProxy(t.Context(), upstream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, proxy.Close)
+	return proxy
+}
