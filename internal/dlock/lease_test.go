@@ -1,0 +1,226 @@
+package dlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"example.com/shop/internal/dlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const ttl = 30 * time.Second
+
+var (
+	fence    = dlock.Fence{Token: 7, Owner: "a"}
+	errStore = errors.New("store: connection reset")
+)
+
+// grant returns a grant of now that is released without ado.
+func grant(extend func(context.Context) error) dlock.Grant {
+	return dlock.Grant{
+		Key: "k", Fence: fence, Sent: time.Now(), TTL: ttl, Extend: extend,
+		Release: func(context.Context) error { return nil },
+	}
+}
+
+func ok(context.Context) error { return nil }
+
+// wantEnd waits for the end of lease and checks when it comes, to the nanosecond.
+func wantEnd(t *testing.T, lease *dlock.Lease, since time.Time, want time.Duration) {
+	t.Helper()
+	select {
+	case <-lease.Done():
+	case <-time.After(10 * ttl):
+		t.Fatal("the lease goes on for ever")
+	}
+	if got := time.Since(since); got != want {
+		t.Errorf("the lease ended after %v, want %v", got, want)
+	}
+}
+
+func wantReason(t *testing.T, err error, want dlock.Reason) {
+	t.Helper()
+	lost, isLost := errors.AsType[*dlock.LostError](err)
+	if !isLost || !errors.Is(err, dlock.ErrLost) {
+		t.Fatalf("error = %v, want a loss", err)
+	}
+	if diff := cmp.Diff(&dlock.LostError{Key: "k", Fence: fence, Reason: want}, lost); diff != "" {
+		t.Errorf("loss (-want +got):\n%s", diff)
+	}
+}
+
+func TestTrustEndsWhileARenewalIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		start := time.Now()
+		lease := dlock.NewLease(t.Context(), grant(func(context.Context) error {
+			<-stuck // and ignores its context
+			return nil
+		}))
+		wantEnd(t, lease, start, ttl*9/10)
+		wantReason(t, lease.Err(), dlock.Expired)
+		close(stuck)
+		wantReason(t, lease.Release(t.Context()), dlock.Expired)
+	})
+}
+
+// The store counts a TTL from when it received an attempt, which is later than
+// when that was sent and earlier than when its answer came back.
+func TestTrustCountsFromTheSentTimeOfTheLastAcknowledgedAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := grant(nil)
+		time.Sleep(2 * time.Second) // the answer to the acquisition took that long
+		var sent time.Time
+		n := 0
+		g.Extend = func(ctx context.Context) error {
+			if n++; n > 2 {
+				return errStore
+			}
+			sent = time.Now()
+			time.Sleep(3 * time.Second)
+			return nil
+		}
+		lease := dlock.NewLease(t.Context(), g)
+		time.Sleep(ttl/3 - 2*time.Second + time.Nanosecond)
+		synctest.Wait()
+		if n != 1 {
+			t.Fatalf("%d renewals a third of the TTL after the acquisition was sent, want 1", n)
+		}
+		<-lease.Done()
+		synctest.Wait()
+		if n < 5 {
+			t.Errorf("%d renewals, want some retries after the second", n)
+		}
+		if got, want := time.Since(sent), ttl*9/10; got != want {
+			t.Errorf("trust ended %v after the last acknowledged renewal was sent, want %v", got, want)
+		}
+		wantReason(t, lease.Err(), dlock.Expired)
+	})
+}
+
+func TestRenewalsAreRetriedAndBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		lease := dlock.NewLease(t.Context(), grant(func(ctx context.Context) error {
+			n++
+			end, bounded := ctx.Deadline()
+			if left := time.Until(end); !bounded || left > ttl/6 {
+				t.Errorf("attempt %d is bounded by %v, want %v at most", n, left, ttl/6)
+			}
+			switch n % 3 {
+			case 1:
+				<-ctx.Done() // no answer
+				return ctx.Err()
+			case 2:
+				return errStore
+			}
+			return nil
+		}))
+		time.Sleep(10 * ttl)
+		if err := lease.Err(); err != nil {
+			t.Fatalf("lost (%v), though every third renewal succeeds", err)
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n < 40 || n > 60 {
+			t.Errorf("%d attempts in 10 TTLs, want about 46", n)
+		}
+	})
+}
+
+func TestLossFromTheStore(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want dlock.Reason
+	}{
+		"without a reason": {dlock.ErrLost, dlock.Expired},
+		"taken":            {&dlock.LostError{Reason: dlock.Taken}, dlock.Taken},
+	} {
+		t.Run("renewal "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				lease := dlock.NewLease(t.Context(), grant(func(context.Context) error { return c.err }))
+				wantEnd(t, lease, start, ttl/3)
+				wantReason(t, lease.Err(), c.want)
+			})
+		})
+		t.Run("release "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := grant(ok)
+				g.Release = func(context.Context) error { return c.err }
+				lease := dlock.NewLease(t.Context(), g)
+				wantReason(t, lease.Release(t.Context()), c.want)
+			})
+		})
+		t.Run("announced "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for _, d := range []time.Duration{0, ttl} { // with a session, and with a TTL
+					lost := make(chan error)
+					g := grant(ok)
+					g.TTL, g.Lost = d, lost
+					lease := dlock.NewLease(t.Context(), g)
+					lost <- c.err
+					<-lease.Done()
+					wantReason(t, lease.Err(), c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestSessionLeaseLastsUntilTheSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := make(chan error)
+		g := grant(nil)
+		g.TTL, g.Lost = 0, lost
+		start := time.Now()
+		lease := dlock.NewLease(t.Context(), g)
+		time.AfterFunc(time.Hour, func() { close(lost) })
+		time.Sleep(time.Hour - 1)
+		if err := lease.Err(); err != nil {
+			t.Fatal(err)
+		}
+		wantEnd(t, lease, start, time.Hour)
+		wantReason(t, lease.Err(), dlock.Expired)
+	})
+}
+
+func TestGrantThatCameTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := grant(ok)
+		time.Sleep(ttl * 9 / 10) // the process was stopped between the request and its answer
+		lease := dlock.NewLease(t.Context(), g)
+		wantReason(t, lease.Err(), dlock.Expired)
+		work, cancel := lease.Context(t.Context())
+		defer cancel()
+		wantReason(t, context.Cause(work), dlock.Expired)
+	})
+}
+
+func TestContextEndsWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type name struct{}
+		parent := context.WithValue(t.Context(), name{}, "value")
+		lease := dlock.NewLease(t.Context(), grant(ok))
+		work, cancel := lease.Context(parent)
+		defer cancel()
+		if work.Value(name{}) != "value" || work.Err() != nil {
+			t.Fatalf("Context = %v", work)
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-work.Done()
+		if err := context.Cause(work); !errors.Is(err, dlock.ErrReleased) {
+			t.Errorf("cause = %v, want ErrReleased", err)
+		}
+	})
+}

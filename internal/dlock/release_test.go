@@ -1,0 +1,143 @@
+package dlock_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/shop/internal/dlock"
+)
+
+func TestReleaseWaitsForARenewalInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		g := grant(func(ctx context.Context) error {
+			log = append(log, "renewal sent")
+			<-ctx.Done()
+			time.Sleep(time.Second) // until the client notices
+			log = append(log, "renewal ended")
+			return ctx.Err()
+		})
+		g.Release = func(context.Context) error { log = append(log, "release sent"); return nil }
+		lease := dlock.NewLease(t.Context(), g)
+		time.Sleep(ttl/3 + time.Second)
+		if err := lease.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want := []string{"renewal sent", "renewal ended", "release sent"}
+		if diff := cmp.Diff(want, log); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+		time.Sleep(10 * ttl)
+		if diff := cmp.Diff(want, log); diff != "" {
+			t.Errorf("after the release (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A renewal that never returns must not hold Release back for ever.
+func TestReleaseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		lease := dlock.NewLease(t.Context(), grant(func(context.Context) error { <-stuck; return nil }))
+		time.Sleep(ttl/3 + time.Second)
+		start := time.Now()
+		err := lease.Release(t.Context())
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, dlock.ErrLost) {
+			t.Errorf("Release = %v, want a deadline", err)
+		}
+		if d := time.Since(start); d != 5*time.Second {
+			t.Errorf("Release took %v, want 5s", d)
+		}
+		close(stuck)
+	})
+}
+
+func TestReleaseIsDetachedFromItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type name struct{}
+		g := grant(ok)
+		g.TTL = time.Second
+		g.Release = func(ctx context.Context) error {
+			end, bounded := ctx.Deadline()
+			if ctx.Err() != nil || ctx.Value(name{}) != "value" || !bounded || time.Until(end) != time.Second {
+				t.Errorf("the release runs under %v", ctx)
+			}
+			return nil
+		}
+		lease := dlock.NewLease(t.Context(), g)
+		dead, cancel := context.WithCancel(context.WithValue(t.Context(), name{}, "value"))
+		cancel()
+		if err := lease.Release(dead); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A release that got no answer is over too: nothing renews the key any more.
+func TestReleaseThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var renewals atomic.Int32
+		g := grant(func(context.Context) error { renewals.Add(1); return nil })
+		g.Release = func(context.Context) error { return errStore }
+		lease := dlock.NewLease(t.Context(), g)
+		var outcomes []error
+		lease.OnEnd(func(err error) { outcomes = append(outcomes, err) })
+		if err := lease.Release(t.Context()); !errors.Is(err, errStore) || errors.Is(err, dlock.ErrLost) {
+			t.Errorf("Release = %v, want %v", err, errStore)
+		}
+		if len(outcomes) != 1 || !errors.Is(outcomes[0], errStore) {
+			t.Errorf("OnEnd got %v, want %v once", outcomes, errStore)
+		}
+		if err := lease.Release(t.Context()); !errors.Is(err, dlock.ErrReleased) {
+			t.Errorf("second Release = %v, want ErrReleased", err)
+		}
+		time.Sleep(10 * ttl)
+		if n := renewals.Load(); n != 0 {
+			t.Errorf("%d renewals after the release", n)
+		}
+	})
+}
+
+func TestOnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []error
+		record := func(err error) { got = append(got, err) }
+
+		lease := dlock.NewLease(t.Context(), grant(ok))
+		lease.OnEnd(record)
+		lease.Release(t.Context()) // the call comes before Release returns
+		lease.OnEnd(record)        // at once, because the lease has ended
+		if len(got) != 2 || !errors.Is(got[0], dlock.ErrReleased) || !errors.Is(got[1], dlock.ErrReleased) {
+			t.Fatalf("OnEnd got %v, want ErrReleased twice", got)
+		}
+
+		got = nil
+		lease = dlock.NewLease(t.Context(), grant(func(context.Context) error { return dlock.ErrLost }))
+		lease.OnEnd(record)
+		time.Sleep(ttl)
+		synctest.Wait()
+		lease.Release(t.Context())
+		if len(got) != 1 {
+			t.Fatalf("OnEnd got %v, want one loss", got)
+		}
+		wantReason(t, got[0], dlock.Expired)
+
+		// The store turns out to have given the key to another.
+		got = nil
+		g := grant(ok)
+		g.Release = func(context.Context) error { return &dlock.LostError{Reason: dlock.Taken} }
+		lease = dlock.NewLease(t.Context(), g)
+		lease.OnEnd(record)
+		lease.Release(t.Context())
+		if len(got) != 1 {
+			t.Fatalf("OnEnd got %v, want one loss", got)
+		}
+		wantReason(t, got[0], dlock.Taken)
+	})
+}
