@@ -3,6 +3,7 @@ package dlock_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,9 +79,9 @@ func TestTrustCountsFromTheSentTimeOfTheLastAcknowledgedAttempt(t *testing.T) {
 		g := grant(nil)
 		time.Sleep(2 * time.Second) // the answer to the acquisition took that long
 		var sent time.Time
-		n := 0
+		var n atomic.Int32
 		g.Extend = func(ctx context.Context) error {
-			if n++; n > 2 {
+			if n.Add(1) > 2 {
 				return errStore
 			}
 			sent = time.Now()
@@ -90,13 +91,13 @@ func TestTrustCountsFromTheSentTimeOfTheLastAcknowledgedAttempt(t *testing.T) {
 		lease := dlock.NewLease(t.Context(), g)
 		time.Sleep(ttl/3 - 2*time.Second + time.Nanosecond)
 		synctest.Wait()
-		if n != 1 {
-			t.Fatalf("%d renewals a third of the TTL after the acquisition was sent, want 1", n)
+		if got := n.Load(); got != 1 {
+			t.Fatalf("%d renewals a third of the TTL after the acquisition was sent, want 1", got)
 		}
 		<-lease.Done()
 		synctest.Wait()
-		if n < 5 {
-			t.Errorf("%d renewals, want some retries after the second", n)
+		if got := n.Load(); got < 5 {
+			t.Errorf("%d renewals, want some retries after the second", got)
 		}
 		if got, want := time.Since(sent), ttl*9/10; got != want {
 			t.Errorf("trust ended %v after the last acknowledged renewal was sent, want %v", got, want)
