@@ -23,7 +23,7 @@ const orphanMaker = "SHOP_TESTBED_ORPHANS"
 func TestMain(m *testing.M) {
 	if os.Getenv(orphanMaker) != "" {
 		if err := makeOrphans(); err != nil {
-			fmt.Println(err)
+			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	}
@@ -48,7 +48,7 @@ func makeOrphans() error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(r.Addr(), r.Folder(), paused.Addr(), paused.Folder(), m.Addr(), m.Folder())
+	fmt.Fprintln(os.Stdout, r.Addr(), r.Folder(), paused.Addr(), paused.Folder(), m.Addr(), m.Folder())
 	select {}
 }
 
@@ -92,7 +92,8 @@ func TestServersDieWithTheirParent(t *testing.T) {
 
 func TestStartGivesUpWithItsContext(t *testing.T) {
 	testbedtest.StartRedis(t, testbed.RedisConfig{})
-	t.Setenv("TMPDIR", t.TempDir())
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if r, err := testbed.StartRedis(ctx, testbed.RedisConfig{}); !errors.Is(err, context.Canceled) {
@@ -101,7 +102,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 	if m, err := testbed.StartMariaDB(ctx, testbed.MariaDBConfig{}); err == nil {
 		t.Errorf("got %v without an error", m.Addr())
 	}
-	left, err := os.ReadDir(os.TempDir())
+	left, err := os.ReadDir(folder)
 	if err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

@@ -1,6 +1,7 @@
 package testbed_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func silent(ctx context.Context, c *redis.Client) error {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return nil
 	}
-	return fmt.Errorf("the server answered or hung up: %v", err)
+	return fmt.Errorf("the server answered or hung up: %w", cmp.Or(err, errors.New("no error")))
 }
 
 func TestPausedRedisIsSilent(t *testing.T) {

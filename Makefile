@@ -1,0 +1,71 @@
+# Everything here needs Go, a C compiler (for -race), git and make. The linter, the
+# generator and k6 are built from modules of their own in tools/ and loadtest/.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+LINT    := go tool -modfile=tools/go.mod golangci-lint
+COMPOSE := docker compose -f deployments/docker-compose.yml
+
+.PHONY: help
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the service into .bin/shop.
+	go build -trimpath -o .bin/shop ./cmd/shop
+
+.PHONY: servers
+servers: ## Install the servers that tests need, if they are missing (Debian, Ubuntu).
+	@tools/servers.sh
+
+.PHONY: test
+test: servers ## Run every test against real servers, with the race detector.
+	SHOP_TEST_REQUIRE=1 go test -race -timeout 8m ./...
+
+.PHONY: soak
+soak: servers ## Run the same tests at full size; takes up to an hour.
+	SHOP_TEST_REQUIRE=1 SHOP_TEST_SOAK=1 go test -race -count=1 -timeout 60m ./...
+
+.PHONY: lint
+lint: ## Check style, import direction and module files.
+	$(LINT) run ./...
+	go vet ./...
+	for dir in . tools loadtest; do (cd $$dir && go mod tidy -diff) || exit 1; done
+
+.PHONY: fmt
+fmt: ## Format the code.
+	$(LINT) fmt ./...
+
+.PHONY: gen
+gen: ## Generate code from the API description.
+	go generate ./internal/...
+
+.PHONY: gen-check
+gen-check: gen
+	@git diff --exit-code -- '*.gen.go' || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
+
+.PHONY: demo
+demo: ## Watch a flash sale oversell without a lock and end exact with one.
+	go run ./cmd/shop demo $(ARGS)
+
+.PHONY: loadtest
+loadtest: build .bin/k6 ## Put load on three instances and audit the books.
+	K6=$(CURDIR)/.bin/k6 ./loadtest/run.sh $(ARGS)
+
+# k6 takes a minute to build; it is built again only when its version changes.
+.bin/k6: loadtest/go.mod loadtest/go.sum
+	cd loadtest && go build -trimpath -o ../.bin/k6 go.k6.io/k6/v2
+	@touch $@
+
+.PHONY: up
+up: ## Start the whole stack in containers on 127.0.0.1:8080.
+	$(COMPOSE) up --build --detach
+
+.PHONY: down
+down: ## Stop the stack and delete its data.
+	$(COMPOSE) down --volumes
+
+.PHONY: ci
+ci: lint gen-check test demo ## Run everything that has to pass before a merge.
+	$(MAKE) loadtest SHORT=1

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Makes sure that redis-server and mariadbd are installed. Tests start servers of
+# their own, so nothing is started here and nothing is set to start with the machine.
+set -euo pipefail
+
+has() { PATH="$PATH:/usr/sbin:/usr/local/sbin:/opt/homebrew/bin:/opt/homebrew/opt/mariadb/bin" command -v "$1" >/dev/null; }
+
+packages=()
+has redis-server || packages+=(redis-server)
+{ has mariadbd && has mariadb-install-db; } || packages+=(mariadb-server)
+((${#packages[@]})) || exit 0
+
+sudo=()
+((EUID == 0)) || sudo=(sudo -n)
+if ! command -v apt-get >/dev/null || ! "${sudo[@]}" true 2>/dev/null; then
+	echo "missing servers: install redis-server and mariadb-server (macOS: brew install redis mariadb), then run this again" >&2
+	exit 1
+fi
+echo "installing ${packages[*]}" >&2
+
+# Debian starts a server when its package is installed, unless this file says 101.
+policy=/usr/sbin/policy-rc.d
+if [[ ! -e $policy ]]; then
+	trap '"${sudo[@]}" rm -f "$policy"' EXIT
+	printf '#!/bin/sh\nexit 101\n' | "${sudo[@]}" install -m 755 /dev/stdin "$policy"
+fi
+
+install_packages() {
+	"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@" >"$log" 2>&1 ||
+		{ tail -n 20 "$log" >&2; echo "apt-get $1 failed" >&2; return 1; }
+}
+log=$(mktemp)
+install_packages update -q
+install_packages install -q -y --no-install-recommends "${packages[@]}"
+rm -f "$log"
+
+# A package enables its service for the next start of the machine.
+for service in redis-server mariadb; do
+	if [[ " ${packages[*]} " == *" $service"* ]] && command -v systemctl >/dev/null; then
+		"${sudo[@]}" systemctl disable --quiet "$service" 2>/dev/null || true
+	fi
+done
