@@ -1,0 +1,77 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// NewLogger returns a logger that writes JSON to w, one object per line, from
+// level on. Lines logged with the context of a span carry its trace_id and
+// span_id.
+func NewLogger(w io.Writer, level slog.Leveler) *slog.Logger {
+	h := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
+	return slog.New(&traced{inner: h, outer: h})
+}
+
+// traced adds the ids of the span in the context to each record.
+type traced struct {
+	inner slog.Handler // with every attribute and group of the logger
+
+	// The ids belong at the top level, whatever group the logger has open. Once
+	// there is a group they are therefore given to outer, the handler before
+	// the first group, and the rest is done again on top of it.
+	outer slog.Handler
+	rest  []func(slog.Handler) slog.Handler
+}
+
+// Enabled implements [slog.Handler].
+func (h *traced) Enabled(ctx context.Context, l slog.Level) bool { return h.inner.Enabled(ctx, l) }
+
+// Handle implements [slog.Handler].
+func (h *traced) Handle(ctx context.Context, r slog.Record) error {
+	sc := trace.SpanContextFromContext(ctx)
+	if !sc.IsValid() {
+		return h.inner.Handle(ctx, r)
+	}
+	ids := []slog.Attr{
+		slog.String("trace_id", sc.TraceID().String()),
+		slog.String("span_id", sc.SpanID().String()),
+	}
+	if len(h.rest) == 0 {
+		r = r.Clone() // another handler may hold the same record
+		r.AddAttrs(ids...)
+		return h.inner.Handle(ctx, r)
+	}
+	out := h.outer.WithAttrs(ids)
+	for _, step := range h.rest {
+		out = step(out)
+	}
+	return out.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h *traced) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := func(h slog.Handler) slog.Handler { return h.WithAttrs(attrs) }
+	if len(h.rest) > 0 {
+		return h.then(with)
+	}
+	inner := with(h.inner)
+	return &traced{inner: inner, outer: inner}
+}
+
+// WithGroup implements [slog.Handler].
+func (h *traced) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	return h.then(func(h slog.Handler) slog.Handler { return h.WithGroup(name) })
+}
+
+// then returns h with one more step behind the first group.
+func (h *traced) then(step func(slog.Handler) slog.Handler) *traced {
+	return &traced{inner: step(h.inner), outer: h.outer, rest: append(slices.Clip(h.rest), step)}
+}

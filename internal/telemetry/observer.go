@@ -1,0 +1,107 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// Observer counts what happens to orders. It is safe for concurrent use.
+type Observer struct {
+	orders, retries, fenced metric.Int64Counter
+}
+
+var _ order.Observer = (*Observer)(nil)
+
+// The label values, each of which has a counter from the start: a rate over a
+// counter that begins at 1 misses the first event.
+var (
+	outcomes = labels("outcome", "accepted", "out_of_stock", "invalid", "busy", "unavailable", "unknown", "cancelled", "error")
+	reasons  = labels("reason", "fenced", "lost", "conflict")
+)
+
+// labels returns an option for each value of key.
+func labels(key string, values ...string) map[string]metric.AddOption {
+	m := make(map[string]metric.AddOption, len(values))
+	for _, v := range values {
+		m[v] = metric.WithAttributeSet(attribute.NewSet(attribute.String(key, v)))
+	}
+	return m
+}
+
+// NewObserver returns an observer whose counters are those of mp, at 0.
+func NewObserver(ctx context.Context, mp metric.MeterProvider) (*Observer, error) {
+	m := mp.Meter(scope)
+	orders, err1 := m.Int64Counter("shop_orders_total",
+		metric.WithDescription("Orders that were asked for, by how they ended."))
+	retries, err2 := m.Int64Counter("shop_order_retries_total",
+		metric.WithDescription("Attempts to place an order that were refused and made again."))
+	fenced, err3 := m.Int64Counter("shop_fence_rejections_total",
+		metric.WithDescription("Writes that were refused because their fence was stale."))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, fmt.Errorf("telemetry: order metrics: %w", err)
+	}
+	for _, l := range outcomes {
+		orders.Add(ctx, 0, l)
+	}
+	for _, l := range reasons {
+		retries.Add(ctx, 0, l)
+	}
+	fenced.Add(ctx, 0)
+	return &Observer{orders: orders, retries: retries, fenced: fenced}, nil
+}
+
+// Placed implements [order.Observer].
+func (o *Observer) Placed(ctx context.Context, err error) {
+	o.orders.Add(ctx, 1, outcomes[outcome(err)])
+}
+
+// Retried implements [order.Observer].
+func (o *Observer) Retried(ctx context.Context, reason error) {
+	switch {
+	case errors.Is(reason, dlock.ErrFenced):
+		o.fenced.Add(ctx, 1)
+		o.retries.Add(ctx, 1, reasons["fenced"])
+	case errors.Is(reason, dlock.ErrLost):
+		o.retries.Add(ctx, 1, reasons["lost"])
+	case errors.Is(reason, stock.ErrConflict):
+		o.retries.Add(ctx, 1, reasons["conflict"])
+	}
+}
+
+// outcome names how an order ended. Errors wrap one another, so what matters
+// most is asked first: an order that may exist is never counted as refused.
+func outcome(err error) string {
+	is := func(targets ...error) bool {
+		for _, t := range targets {
+			if errors.Is(err, t) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case err == nil:
+		return "accepted"
+	case is(order.ErrOutcomeUnknown):
+		return "unknown"
+	case errors.As(err, new(*stock.ShortageError)):
+		return "out_of_stock"
+	case is(order.ErrInvalid, order.ErrUnknownSKU):
+		return "invalid"
+	case is(stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy):
+		return "unavailable"
+	case is(stock.ErrBusy, context.DeadlineExceeded):
+		return "busy"
+	case is(context.Canceled):
+		return "cancelled"
+	}
+	return "error"
+}

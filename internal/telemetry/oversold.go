@@ -1,0 +1,93 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"example.com/shop/internal/stock"
+)
+
+// Audit returns the audits of all SKUs.
+type Audit func(ctx context.Context) ([]stock.Audit, error)
+
+// OversoldConfig configures [WatchOversold].
+type OversoldConfig struct {
+	Interval time.Duration // least time from one audit to the next; default 10 s
+	Timeout  time.Duration // of one audit; default 2 s
+}
+
+// WatchOversold makes shop_oversold_units show what audit finds, summed over
+// the SKUs of each strategy. audit runs when metrics are collected and the
+// latest result is older than the interval, never twice at once, and should
+// return soon after its context has ended. While the latest audit failed, the
+// gauge is absent and shop_audit_failures_total has grown.
+func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) error {
+	m := mp.Meter(scope)
+	failures, err := m.Int64Counter("shop_audit_failures_total",
+		metric.WithDescription("Audits of the books for shop_oversold_units that gave no answer."))
+	if err != nil {
+		return fmt.Errorf("telemetry: oversold units: %w", err)
+	}
+	o := &oversold{
+		audit:    audit,
+		failures: failures,
+		interval: cmp.Or(c.Interval, 10*time.Second),
+		timeout:  cmp.Or(c.Timeout, 2*time.Second),
+	}
+	_, err = m.Int64ObservableGauge("shop_oversold_units",
+		metric.WithDescription("Units promised to customers beyond those that ever existed; must stay 0."),
+		metric.WithInt64Callback(o.observe))
+	if err != nil {
+		return fmt.Errorf("telemetry: oversold units: %w", err)
+	}
+	return nil
+}
+
+// oversold remembers the latest audit.
+type oversold struct {
+	audit    Audit
+	failures metric.Int64Counter
+	interval time.Duration
+	timeout  time.Duration
+
+	mu    sync.Mutex // held during an audit: whoever collects meanwhile waits for its result
+	next  time.Time  // when the latest audit is too old
+	units map[string]int64
+}
+
+// observe reports the units by strategy. It returns no error, because that
+// would keep every other metric from being exported.
+func (o *oversold) observe(ctx context.Context, to metric.Int64Observer) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := time.Now(); !now.Before(o.next) {
+		o.refresh(ctx)
+		o.next = time.Now().Add(o.interval)
+	}
+	for strategy, n := range o.units {
+		to.Observe(n, metric.WithAttributes(attribute.String("strategy", strategy)))
+	}
+	return nil
+}
+
+// refresh runs an audit, and forgets the former one in any case.
+func (o *oversold) refresh(ctx context.Context) {
+	o.units = nil
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	audits, err := o.audit(ctx)
+	if err != nil {
+		o.failures.Add(ctx, 1)
+		return
+	}
+	o.units = make(map[string]int64)
+	for _, a := range audits {
+		o.units[a.Strategy] += a.Oversold()
+	}
+}

@@ -1,0 +1,194 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// scope names this package as the source of the instruments that it makes.
+const scope = "example.com/shop/internal/telemetry"
+
+// maxScrapes is how many scrapes are answered at once; more get 503.
+const maxScrapes = 4
+
+// Config configures [Setup].
+type Config struct {
+	Service  string // service.name; default "shop"
+	Version  string // service.version; default none
+	Instance string // service.instance.id; default none
+
+	// Endpoint is the base URL of an OTLP/HTTP receiver of traces and metrics,
+	// http://HOST:4318. Default: OTEL_EXPORTER_OTLP_ENDPOINT, or the variable
+	// for the one signal; when those are empty too, nothing is exported. All
+	// other OTEL_EXPORTER_OTLP_ variables (headers, timeout, certificates)
+	// apply in any case.
+	Endpoint string
+
+	// Spans receives each span as soon as it ends, instead of the OTLP
+	// endpoint. It is for tests.
+	Spans sdktrace.SpanExporter
+
+	// Logger hears of exports that fail. Default: OpenTelemetry's, which prints
+	// to standard error.
+	Logger *slog.Logger
+}
+
+// Telemetry is where the parts of the service get their instruments from. The
+// fields do not change, and are safe for concurrent use.
+type Telemetry struct {
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
+	Propagator     propagation.TextMapPropagator // W3C trace context and baggage
+
+	// Metrics answers a scrape by Prometheus with all metrics of the process.
+	Metrics http.Handler
+
+	shutdown []func(context.Context) error
+}
+
+// Setup connects traces and metrics to where c and the environment want them.
+// It fails when an endpoint is no URL, but does not wait for a receiver to
+// answer: the service works without one. Shut the Telemetry down.
+func Setup(ctx context.Context, c Config) (*Telemetry, error) {
+	traces, err := endpoint(c.Endpoint, "TRACES")
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := endpoint(c.Endpoint, "METRICS")
+	if err != nil {
+		return nil, err
+	}
+	res, err := describe(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Logger != nil {
+		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+			c.Logger.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "telemetry failed", slog.Any("error", err))
+		}))
+	}
+	t := &Telemetry{Propagator: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})}
+	if err := t.trace(ctx, res, traces, c.Spans); err != nil {
+		return nil, errors.Join(err, t.Shutdown(ctx))
+	}
+	if err := t.measure(ctx, res, metrics); err != nil {
+		return nil, errors.Join(err, t.Shutdown(ctx))
+	}
+	return t, nil
+}
+
+// describe returns what every span and metric says about this process. The
+// operator's OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME come last and win.
+func describe(ctx context.Context, c Config) (*resource.Resource, error) {
+	attrs := []attribute.KeyValue{semconv.ServiceName(cmp.Or(c.Service, "shop"))}
+	if c.Version != "" {
+		attrs = append(attrs, semconv.ServiceVersion(c.Version))
+	}
+	if c.Instance != "" {
+		attrs = append(attrs, semconv.ServiceInstanceID(c.Instance))
+	}
+	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: describe this process: %w", err)
+	}
+	return res, nil
+}
+
+// trace sets up the tracer provider.
+func (t *Telemetry) trace(ctx context.Context, res *resource.Resource, to target, spans sdktrace.SpanExporter) error {
+	opts := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
+	switch {
+	case spans != nil:
+		opts = append(opts, sdktrace.WithSyncer(spans))
+	case to.export:
+		e, err := to.spans(ctx)
+		if err != nil {
+			return fmt.Errorf("telemetry: export traces: %w", err)
+		}
+		opts = append(opts, sdktrace.WithBatcher(e))
+	default:
+		// A span that is not sampled still has ids for the log.
+		opts = append(opts, sdktrace.WithSampler(sdktrace.NeverSample()))
+	}
+	tp := sdktrace.NewTracerProvider(opts...)
+	t.TracerProvider = tp
+	t.shutdown = append(t.shutdown, tp.Shutdown)
+	return nil
+}
+
+// measure sets up the meter provider and the page that Prometheus reads.
+func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, to target) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	page, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
+	if err != nil {
+		return fmt.Errorf("telemetry: prometheus: %w", err)
+	}
+	opts := []sdkmetric.Option{
+		sdkmetric.WithResource(res),
+		sdkmetric.WithReader(page),
+		sdkmetric.WithView(sdkmetric.NewView(sdkmetric.Instrument{Name: "http.server.*"}, sdkmetric.Stream{AttributeFilter: bounded})),
+	}
+	if to.export {
+		e, err := to.metrics(ctx)
+		if err != nil {
+			return fmt.Errorf("telemetry: export metrics: %w", err)
+		}
+		opts = append(opts, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e)))
+	}
+	mp := sdkmetric.NewMeterProvider(opts...)
+	t.MeterProvider = mp
+	t.Metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorHandling:       promhttp.ContinueOnError, // one bad metric hides no other
+		Registry:            registry,
+		MaxRequestsInFlight: maxScrapes,
+		EnableOpenMetrics:   true, // carries the trace ids of exemplars
+	})
+	t.shutdown = append(t.shutdown, mp.Shutdown)
+	return nil
+}
+
+// bounded keeps the labels of HTTP metrics whose values a client cannot make
+// up. The host and port of the Host header are not among them.
+func bounded(kv attribute.KeyValue) bool {
+	switch kv.Key {
+	case semconv.HTTPRequestMethodKey, semconv.HTTPResponseStatusCodeKey, semconv.HTTPRouteKey:
+		return true
+	}
+	return false
+}
+
+// Shutdown exports what has not been exported yet and stops. It blocks until
+// that is done or ctx ends, whose deadline the signals share. Spans and metrics
+// made afterwards are dropped.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(t.shutdown))
+	for i, f := range t.shutdown {
+		wg.Go(func() { errs[i] = f(ctx) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("telemetry: shutdown: %w", err)
+	}
+	return nil
+}
