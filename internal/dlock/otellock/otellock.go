@@ -1,0 +1,174 @@
+// Package otellock adds OpenTelemetry to a [dlock.Locker] as a decorator.
+//
+// Two spans tell where the time of a request goes: lock.acquire lasts while the
+// caller waits for the key, lock.hold from the grant to the end of the lease.
+// Both are children of the caller's span, side by side. A lost lease ends
+// lock.hold with an error at the moment of the loss, while its holder may still
+// be at work.
+//
+// Metrics (seconds; never labelled with the key, of which there is no end):
+//
+//	shop_lock_wait_seconds{backend,outcome}   time in Acquire and TryAcquire
+//	shop_lock_hold_seconds{backend,outcome}   from the grant to the end of the lease
+//	shop_lease_lost_total{backend,reason}     leases that ended without a release
+//
+// The package uses the OpenTelemetry API only, and starts no goroutine: a lease
+// reports its own end.
+package otellock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"example.com/shop/internal/dlock"
+)
+
+const scope = "example.com/shop/internal/dlock/otellock"
+
+// Outcomes of an acquisition and of a hold; a hold that was lost has its
+// [dlock.Reason] for an outcome.
+const (
+	outcomeAcquired  = "acquired"
+	outcomeHeld      = "held"       // TryAcquire found another owner
+	outcomeEnded     = "ended"      // the context ended first
+	outcomeUncertain = "uncertain"  // no answer
+	outcomeFailed    = "failed"     // any other error
+	outcomeReleased  = "released"   //
+	outcomeLeft      = "unreleased" // the release failed, and the TTL frees the key
+)
+
+// Config is the configuration of a [Locker].
+type Config struct {
+	Backend        string               // value of lock.backend and backend; empty means "unknown"
+	TracerProvider trace.TracerProvider // nil records no spans
+	MeterProvider  metric.MeterProvider // nil records no metrics
+}
+
+// Locker measures another Locker.
+type Locker struct {
+	next    dlock.Locker
+	backend string
+	tracer  trace.Tracer
+	wait    metric.Float64Histogram
+	hold    metric.Float64Histogram
+	lost    metric.Int64Counter
+}
+
+var _ dlock.Locker = (*Locker)(nil)
+
+// New returns a Locker that passes every call on to l. It fails when the meter
+// provider refuses an instrument.
+func New(l dlock.Locker, cfg Config) (*Locker, error) {
+	if cfg.TracerProvider == nil {
+		cfg.TracerProvider = tracenoop.NewTracerProvider()
+	}
+	if cfg.MeterProvider == nil {
+		cfg.MeterProvider = metricnoop.NewMeterProvider()
+	}
+	meter := cfg.MeterProvider.Meter(scope)
+	buckets := metric.WithExplicitBucketBoundaries(
+		0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+	wait, errWait := meter.Float64Histogram("shop_lock_wait_seconds", metric.WithUnit("s"), buckets,
+		metric.WithDescription("Time that callers waited for a lock."))
+	hold, errHold := meter.Float64Histogram("shop_lock_hold_seconds", metric.WithUnit("s"), buckets,
+		metric.WithDescription("Time from the grant of a lock to the end of its lease."))
+	lost, errLost := meter.Int64Counter("shop_lease_lost_total",
+		metric.WithDescription("Leases that ended without being released."))
+	if err := errors.Join(errWait, errHold, errLost); err != nil {
+		return nil, fmt.Errorf("otellock: %w", err)
+	}
+	return &Locker{
+		next:    l,
+		backend: cmp.Or(cfg.Backend, "unknown"),
+		tracer:  cfg.TracerProvider.Tracer(scope),
+		wait:    wait, hold: hold, lost: lost,
+	}, nil
+}
+
+// Acquire implements [dlock.Locker].
+func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.measure(ctx, key, l.next.Acquire)
+}
+
+// TryAcquire implements [dlock.Locker].
+func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.measure(ctx, key, l.next.TryAcquire)
+}
+
+func (l *Locker) measure(ctx context.Context, key string,
+	acquire func(context.Context, string) (*dlock.Lease, error),
+) (*dlock.Lease, error) {
+	start := time.Now()
+	child, span := l.tracer.Start(ctx, "lock.acquire", trace.WithAttributes(
+		attribute.String("lock.backend", l.backend), attribute.String("lock.key", key)))
+	defer span.End()
+	lease, err := acquire(child, key)
+	outcome := acquisition(err)
+	l.wait.Record(ctx, time.Since(start).Seconds(), l.labels("outcome", outcome))
+	span.SetAttributes(attribute.String("outcome", outcome))
+	if err != nil {
+		if outcome != outcomeHeld { // an answer, not a failure
+			span.SetStatus(codes.Error, err.Error())
+		}
+		return nil, err
+	}
+	span.SetAttributes(fence(lease))
+	l.follow(ctx, lease)
+	return lease, nil
+}
+
+// follow opens lock.hold, which the end of lease closes.
+func (l *Locker) follow(ctx context.Context, lease *dlock.Lease) {
+	start := time.Now()
+	_, span := l.tracer.Start(ctx, "lock.hold", trace.WithTimestamp(start), trace.WithAttributes(
+		attribute.String("lock.backend", l.backend), attribute.String("lock.key", lease.Key()), fence(lease)))
+	lease.OnEnd(func(err error) {
+		outcome := outcomeReleased
+		if lost, ok := errors.AsType[*dlock.LostError](err); ok {
+			outcome = string(lost.Reason)
+			l.lost.Add(ctx, 1, l.labels("reason", outcome))
+		} else if !errors.Is(err, dlock.ErrReleased) {
+			outcome = outcomeLeft
+		}
+		if outcome != outcomeReleased {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.SetAttributes(attribute.String("outcome", outcome))
+		span.End()
+		l.hold.Record(ctx, time.Since(start).Seconds(), l.labels("outcome", outcome))
+	})
+}
+
+func (l *Locker) labels(name, value string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("backend", l.backend), attribute.String(name, value))
+}
+
+// fence returns the token as a number, which attributes have with a sign only.
+func fence(lease *dlock.Lease) attribute.KeyValue {
+	return attribute.Int64("lock.fence", int64(lease.Fence().Token)) //nolint:gosec // Tokens are microseconds or counters, far below the sign bit.
+}
+
+func acquisition(err error) string {
+	switch {
+	case err == nil:
+		return outcomeAcquired
+	case errors.Is(err, dlock.ErrHeld):
+		return outcomeHeld
+	case errors.Is(err, dlock.ErrUncertain):
+		return outcomeUncertain
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return outcomeEnded
+	default:
+		return outcomeFailed
+	}
+}
