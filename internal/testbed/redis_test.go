@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -88,5 +89,31 @@ func TestRedisRestart(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestRedisIsNotMistakenForAnother(t *testing.T) {
+	r := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	if err := r.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	squatter := exec.CommandContext(t.Context(), "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "")
+	if err := squatter.Start(); err != nil {
+		t.Skipf("redis-server is not in PATH: %v", err)
+	}
+	defer func() { _ = squatter.Wait() }()
+	defer func() { _ = squatter.Process.Kill() }()
+	eventually(t, "the other server answers", func() bool {
+		return newClient(t, r.Addr()).Ping(t.Context()).Err() == nil
+	})
+	if err := r.Restart(t.Context()); err == nil {
+		t.Error("the server that has the port was taken for ours")
+	}
+	if err := r.Pause(); !errors.Is(err, testbed.ErrNotRunning) {
+		t.Errorf("pause: got %v, want %v", err, testbed.ErrNotRunning)
 	}
 }
