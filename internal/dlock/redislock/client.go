@@ -19,6 +19,7 @@ func NewClient(url string) (redis.UniversalClient, error) {
 	}
 	opts.MaxRetries = -1
 	opts.ContextTimeoutEnabled = true
+	opts.DialerRetries = 1 // a refused connection is an answer, and the callers here try again themselves
 	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewClient(opts), nil
 }

@@ -93,6 +93,9 @@ func (l *Locker) Close(ctx context.Context) error { return l.orphans.wait(ctx) }
 
 // try makes one attempt.
 func (l *Locker) try(ctx context.Context, key, owner string) (*dlock.Lease, error) {
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
 	attempt, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	sent := time.Now()

@@ -1,0 +1,242 @@
+package redislock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// targets runs a test on a real server and on miniredis.
+func targets(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) { f(t, client(t, testbedtest.Redis(t))) })
+	t.Run("miniredis", func(t *testing.T) { f(t, client(t, "redis://"+miniredis.RunT(t).Addr())) })
+}
+
+// script loads one of the package's scripts as a client sends it.
+func script(t *testing.T, name string) *redis.Script {
+	t.Helper()
+	text, err := os.ReadFile(name + ".lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return redis.NewScript(string(text))
+}
+
+func get(t *testing.T, rdb redis.UniversalClient, key string) string {
+	t.Helper()
+	v, err := rdb.Get(t.Context(), key).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestDefaultsInRedis(t *testing.T) {
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		l, err := redislock.New(rdb, redislock.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := rand.Text()
+		lease, err := l.TryAcquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lease.Release(t.Context())
+		f := lease.Fence()
+		if got, want := get(t, rdb, lockKey(key)), f.Owner+":"+strconv.FormatUint(f.Token, 10); got != want {
+			t.Errorf("lock = %q, want %q", got, want)
+		}
+		if got, want := get(t, rdb, fenceKey(key)), strconv.FormatUint(f.Token, 10); got != want {
+			t.Errorf("fence = %q, want %q", got, want)
+		}
+		for k, want := range map[string]time.Duration{lockKey(key): 30 * time.Second, fenceKey(key): 24 * time.Hour} {
+			if got := rdb.PTTL(t.Context(), k).Val(); got > want || got < want-10*time.Second {
+				t.Errorf("TTL of %s = %v, want %v", k, got, want)
+			}
+		}
+	})
+}
+
+// The token keeps growing when the clock of the server is behind the last one,
+// and keeps all of its sixteen digits.
+func TestFenceWhenTheClockIsBehind(t *testing.T) {
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		key, l := rand.Text(), locker(t, rdb)
+		if err := rdb.Set(t.Context(), fenceKey(key), "9000000000000001", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for want := uint64(9000000000000002); want < 9000000000000005; want++ {
+			lease, err := l.TryAcquire(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := lease.Fence().Token; got != want {
+				t.Errorf("token = %d, want %d", got, want)
+			}
+			lease.Release(t.Context())
+		}
+	})
+}
+
+// One owner that asks twice has one grant, with one fence and a new TTL.
+func TestAcquireScriptIsIdempotent(t *testing.T) {
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		acquire, key := script(t, "acquire"), rand.Text()
+		keys := []string{lockKey(key), fenceKey(key)}
+		first, err := acquire.Run(t.Context(), rdb, keys, "a", 30_000, 60_000).Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := acquire.Run(t.Context(), rdb, keys, "a", 50_000, 60_000).Text()
+		if err != nil || again != first {
+			t.Errorf("sent again: %q, %v, want %q", again, err, first)
+		}
+		if got := rdb.PTTL(t.Context(), keys[0]).Val(); got < 40*time.Second {
+			t.Errorf("TTL = %v, want that of the second request", got)
+		}
+		if _, err := acquire.Run(t.Context(), rdb, keys, "b", 30_000, 60_000).Text(); !errors.Is(err, redis.Nil) {
+			t.Errorf("another owner: error = %v, want a nil reply", err)
+		}
+	})
+}
+
+// Owner and fence both have to match, and nothing is created.
+func TestScriptsCompareOwnerAndFence(t *testing.T) {
+	for name, c := range map[string]struct {
+		held, mine string
+		want       int
+	}{
+		"mine":                    {"a:7", "a:7", 1},
+		"gone":                    {"", "a:7", 0},
+		"another owner":           {"b:8", "a:7", -1},
+		"another owner, my fence": {"b:7", "a:7", -1},
+		"my owner, another fence": {"a:8", "a:7", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+				for _, op := range []string{"renew", "release"} {
+					k := lockKey(rand.Text())
+					if c.held != "" {
+						if err := rdb.Set(t.Context(), k, c.held, time.Minute).Err(); err != nil {
+							t.Fatal(err)
+						}
+					}
+					got, err := script(t, op).Run(t.Context(), rdb, []string{k}, c.mine, 30_000).Int()
+					if err != nil || got != c.want {
+						t.Errorf("%s = %d, %v, want %d", op, got, err, c.want)
+					}
+					left := c.held
+					if op == "release" && c.want == 1 {
+						left = ""
+					}
+					if got := get(t, rdb, k); got != left {
+						t.Errorf("%s left %q, want %q", op, got, left)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAbandonComparesTheOwner(t *testing.T) {
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for owner, want := range map[string]int{"a": 1, "b": 0, "": 0} {
+			k := lockKey(rand.Text())
+			if err := rdb.Set(t.Context(), k, "a:7", time.Minute).Err(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := script(t, "abandon").Run(t.Context(), rdb, []string{k}, owner).Int()
+			if err != nil || got != want {
+				t.Errorf("abandon by %q = %d, %v, want %d", owner, got, err, want)
+			}
+		}
+	})
+}
+
+// A refusal by the server, or of the connection, has taken nothing.
+func TestRefusalsAreCertain(t *testing.T) {
+	m := miniredis.RunT(t)
+	l := locker(t, client(t, "redis://"+m.Addr()))
+	for _, refusal := range []string{
+		"LOADING Redis is loading the dataset in memory",
+		"READONLY You can't write against a read only replica.",
+		"OOM command not allowed when used memory > 'maxmemory'.",
+		"MISCONF Redis is configured to save RDB snapshots",
+	} {
+		m.SetError(refusal)
+		_, err := l.TryAcquire(t.Context(), "k")
+		if err == nil || errors.Is(err, dlock.ErrUncertain) || errors.Is(err, dlock.ErrHeld) {
+			t.Errorf("%s: TryAcquire = %v, want the refusal", refusal, err)
+		}
+	}
+	m.SetError("")
+	proxy := testbedtest.StartProxy(t, m.Addr())
+	proxy.Refuse()
+	l = locker(t, client(t, "redis://"+proxy.Addr()))
+	if _, err := l.Acquire(t.Context(), "k"); err == nil || errors.Is(err, dlock.ErrUncertain) {
+		t.Errorf("connection refused: Acquire = %v, want the refusal", err)
+	}
+}
+
+func TestKeysThatBreakTheHashTag(t *testing.T) {
+	l := locker(t, client(t, "redis://"+miniredis.RunT(t).Addr()))
+	for _, key := range []string{"", "}", "}x"} {
+		if _, err := l.Acquire(t.Context(), key); err == nil {
+			t.Errorf("key %q is accepted", key)
+		}
+	}
+}
+
+func TestNewChecksTheClient(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts redis.Options
+		ok   bool
+	}{
+		"as required":       {redis.Options{MaxRetries: -1, ContextTimeoutEnabled: true}, true},
+		"defaults":          {redis.Options{}, false},
+		"repeats":           {redis.Options{ContextTimeoutEnabled: true}, false},
+		"ignores deadlines": {redis.Options{MaxRetries: -1}, false},
+	} {
+		rdb := redis.NewClient(&c.opts)
+		if _, err := redislock.New(rdb, redislock.Config{}); (err == nil) != c.ok {
+			t.Errorf("%s: New = %v", name, err)
+		}
+		rdb.Close()
+	}
+	if _, err := redislock.NewClient("http://127.0.0.1:6379"); err == nil {
+		t.Error("NewClient accepts a URL of another protocol")
+	}
+}
+
+// Close waits for what an uncertain acquisition has left to do, and no longer than it is told.
+func TestCloseWaitsForUncertainAcquisitions(t *testing.T) {
+	l, link := behind(t, testbedtest.Redis(t))
+	link.Cut()
+	if _, err := l.TryAcquire(t.Context(), rand.Text()); !errors.Is(err, dlock.ErrUncertain) {
+		t.Fatalf("TryAcquire = %v, want ErrUncertain", err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := l.Close(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Close = %v while Redis is away, want the end of the context", err)
+	}
+	link.Heal()
+	long, cancel := context.WithTimeout(t.Context(), 10*ttl)
+	defer cancel()
+	if err := l.Close(long); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+}
