@@ -1,0 +1,71 @@
+// The outcome of a run as one object: what the reports show and k6-summary.json holds.
+
+export const inconclusive = 'INCONCLUSIVE: a sale without protection did not oversell, or none ran: nothing shows that this load could have';
+
+// value returns one figure of a metric, or null if the metric has no samples.
+function value(metrics, name, figure) {
+  const m = metrics[name];
+  return m === undefined || m.values[figure] === undefined ? null : m.values[figure];
+}
+
+function crossed(metrics, concerns) {
+  return Object.entries(metrics).filter(([name]) => concerns(name)).flatMap(([name, m]) =>
+    Object.entries(m.thresholds || {}).filter(([, t]) => !t.ok).map(([rule]) => `${name} ${rule}`));
+}
+
+// summarizeArm names its fields as `shop demo --json` does.
+function summarizeArm(metrics, { strategy, expected }, { stock, attempts }) {
+  const of = (name, figure) => value(metrics, `${name}{arm:${strategy}}`, figure);
+  const count = (name) => of(name, 'count') || 0;
+  const audited = count('audit_ran') === 1;
+  const book = (name) => (audited ? of(name, 'value') : null); // a gauge that nobody set reads 0
+  const accepted = count('orders_accepted');
+  const rejected = count('orders_refused');
+  const seconds = (of('elapsed_ms', 'max') || 0) / 1000;
+  const arm = {
+    strategy,
+    expected,
+    stock,
+    attempts,
+    accepted,
+    rejected,
+    errors: attempts - accepted - rejected,
+    recorded: book('units_recorded'),
+    oversold: book('units_oversold'),
+    undersold: book('units_unsold'),
+    lost_updates: book('updates_lost'),
+    orders_per_second: seconds > 0 ? (accepted + rejected) / seconds : 0,
+    p50_ms: of('http_req_duration', 'med'),
+    p99_ms: of('http_req_duration', 'p(99)'),
+    instances_seen: of('instances_seen', 'max') || 0,
+    audit_ok: audited && book('audit_broken') === 0,
+    crossed: crossed(metrics, (name) => name.endsWith(`{arm:${strategy}}`)),
+  };
+  return { ...arm, verdict: judge(arm) };
+}
+
+function judge(arm) {
+  if (arm.oversold > 0) return 'oversold';
+  if (arm.undersold > 0) return 'undersold';
+  return arm.audit_ok && arm.crossed.length === 0 ? 'exact' : 'broken';
+}
+
+export function summarize({ metrics, setup_data: sale }, env) {
+  const arms = env.arms.map((arm) => summarizeArm(metrics, arm, env));
+  const failures = crossed(metrics, () => true);
+  const controls = arms.filter((arm) => arm.expected === 'oversold');
+  const proved = controls.length > 0 && controls.every((arm) => arm.oversold > 0);
+  const instances = ((sale && sale.instances) || []).map((name, i) => ({
+    name, orders: value(metrics, `orders_answered{place:${i}}`, 'count') || 0,
+  }));
+  let verdict = 'proved';
+  let line = `PROVED: ${controls.map((a) => a.strategy).join(', ')} oversold, every other strategy sold exactly ${env.exactly}`;
+  if (failures.length > 0) {
+    verdict = 'failed';
+    line = `FAILED: ${failures.join(', ')}`;
+  } else if (!proved) {
+    verdict = 'inconclusive';
+    line = inconclusive;
+  }
+  return { verdict, line, urls: env.urls, buyers: env.buyers, instances, arms };
+}
