@@ -29,7 +29,7 @@ function summarizeArm(metrics, { strategy, expected }, { stock, attempts }) {
     attempts,
     accepted,
     rejected,
-    errors: attempts - accepted - rejected,
+    errors: count('orders_attempted') - accepted - rejected,
     recorded: book('units_recorded'),
     oversold: book('units_oversold'),
     undersold: book('units_unsold'),
@@ -60,7 +60,10 @@ export function summarize({ metrics, setup_data: sale }, env) {
   }));
   let verdict = 'proved';
   let line = `PROVED: ${controls.map((a) => a.strategy).join(', ')} oversold, every other strategy sold exactly ${env.exactly}`;
-  if (failures.length > 0) {
+  if (sale === undefined) {
+    verdict = 'failed';
+    line = 'FAILED: the sale did not begin, see the error above or below';
+  } else if (failures.length > 0) {
     verdict = 'failed';
     line = `FAILED: ${failures.join(', ')}`;
   } else if (!proved) {
