@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-const ttl = 600 * time.Millisecond
+const ttl = time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -1,0 +1,260 @@
+package redislock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// The tests of this file keep the wrong variant beside the right one: they show
+// that the trap is real, and that the test would see it.
+
+// lossy returns the address of a proxy to Redis, and a way to lose one reply.
+func lossy(t *testing.T) (addr string, lose func(pattern string), lost func() int) {
+	t.Helper()
+	opts, err := redis.ParseURL(testbedtest.Redis(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testbedtest.StartProxy(t, opts.Addr)
+	return proxy.Addr(), proxy.DropReply, proxy.Dropped
+}
+
+// repeating returns a client with the defaults of go-redis: a command whose
+// reply was lost is sent again, up to three times.
+func repeating(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { rdb.Close() })
+	if err := rdb.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rdb
+}
+
+// unknown hides a client from the check of New.
+type unknown struct{ redis.UniversalClient }
+
+// load makes the server know the scripts: the first reply that is lost shall be
+// that of a script which has run.
+func load(t *testing.T, l *redislock.Locker) {
+	t.Helper()
+	lease, err := l.TryAcquire(t.Context(), rand.Text())
+	if err == nil {
+		err = lease.Release(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLostReplyOfAnAcquisition(t *testing.T) {
+	t.Run("wrong: SET NX by a client that repeats", func(t *testing.T) {
+		addr, lose, lost := lossy(t)
+		rdb, key := repeating(t, addr), rand.Text()
+		lose(key)
+		taken, err := rdb.SetNX(t.Context(), key, "me", time.Minute).Result()
+		if lost() != 1 {
+			t.Fatal("no reply was lost, so the test proves nothing")
+		}
+		if taken || err != nil || get(t, rdb, key) != "me" {
+			t.Errorf("SetNX = %v, %v: the client is not refused by its own lock, so the trap is gone", taken, err)
+		}
+	})
+	t.Run("right", func(t *testing.T) {
+		addr, lose, lost := lossy(t)
+		l, key := locker(t, client(t, "redis://"+addr)), rand.Text()
+		load(t, l)
+		lose(key)
+		_, err := l.TryAcquire(t.Context(), key)
+		if lost() != 1 {
+			t.Fatal("no reply was lost, so the test proves nothing")
+		}
+		if !errors.Is(err, dlock.ErrUncertain) {
+			t.Errorf("TryAcquire = %v, want ErrUncertain", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.TryAcquire(t.Context(), key); err != nil {
+			t.Errorf("after Close: TryAcquire = %v, want the lock", err)
+		}
+	})
+}
+
+func TestLostReplyOfARelease(t *testing.T) {
+	release := func(t *testing.T, l *redislock.Locker, lose func(string), lost func() int) error {
+		t.Helper()
+		key := rand.Text()
+		lease, err := l.TryAcquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lose(lease.Fence().Owner)
+		err = lease.Release(t.Context())
+		if lost() != 1 {
+			t.Fatal("no reply was lost, so the test proves nothing")
+		}
+		if held := get(t, client(t, testbedtest.Redis(t)), lockKey(key)); held != "" {
+			t.Fatalf("Redis has not released: %q", held)
+		}
+		return err
+	}
+	t.Run("wrong: a client that repeats", func(t *testing.T) {
+		addr, lose, lost := lossy(t)
+		l := locker(t, unknown{repeating(t, addr)})
+		load(t, l)
+		if err := release(t, l, lose, lost); !errors.Is(err, dlock.ErrLost) {
+			t.Errorf("Release = %v: no loss is made up, so the trap is gone", err)
+		}
+	})
+	t.Run("right", func(t *testing.T) {
+		addr, lose, lost := lossy(t)
+		l := locker(t, client(t, "redis://"+addr))
+		load(t, l)
+		if err := release(t, l, lose, lost); err == nil || errors.Is(err, dlock.ErrLost) {
+			t.Errorf("Release = %v, want the error of the network", err)
+		}
+	})
+}
+
+// TestFailoverToALaggingReplica loses a lock in a failover. Two holders cannot be
+// avoided then; what must differ is their fences.
+func TestFailoverToALaggingReplica(t *testing.T) {
+	master := testbedtest.StartRedis(t, testbed.RedisConfig{Args: []string{"--repl-diskless-sync-delay", "0"}})
+	host, port, _ := strings.Cut(master.Addr(), ":")
+	replica := testbedtest.StartRedis(t, testbed.RedisConfig{Args: []string{"--replicaof", host + " " + port}})
+	before, after := client(t, master.URL()), client(t, replica.URL())
+
+	// Some history that both have, then a master that runs ahead.
+	key, counter := rand.Text(), rand.Text()
+	hold(t, before, key)
+	before.Incr(t.Context(), counter)
+	waitFor(t, "replication", func() bool { return get(t, after, counter) == "1" })
+	if err := after.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	first := hold(t, before, key)
+	wrong := before.Incr(t.Context(), counter).Val()
+	if err := master.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := after.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	second := hold(t, after, key)
+
+	if again := after.Incr(t.Context(), counter).Val(); again != wrong {
+		t.Errorf("a bare counter gave %d and then %d: it does not repeat itself, so the trap is gone", wrong, again)
+	}
+	if second.Token <= first.Token || first.Passes(second) {
+		t.Errorf("fence %+v follows %+v", second, first)
+	}
+	if same := (dlock.Fence{Token: first.Token, Owner: second.Owner}); same.Passes(first) {
+		t.Errorf("a token that was issued twice passes: %+v after %+v", same, first)
+	}
+}
+
+// hold takes key, gives it back, and returns its fence.
+func hold(t *testing.T, rdb redis.UniversalClient, key string) dlock.Fence {
+	t.Helper()
+	lease, err := locker(t, rdb).TryAcquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.Release(t.Context())
+	return lease.Fence()
+}
+
+// TestServerThatLosesItsData kills the server under a holder; it comes back empty.
+func TestServerThatLosesItsData(t *testing.T) {
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	l, key := locker(t, client(t, server.URL())), rand.Text()
+	lease, err := l.TryAcquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lease.Done():
+	case <-time.After(2 * ttl):
+		t.Fatal("the holder does not hear of the loss")
+	}
+	next, err := l.TryAcquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Release(t.Context())
+	if next.Fence().Token <= lease.Fence().Token {
+		t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
+	}
+}
+
+// TestServerThatStalls stops the server beyond the TTL: the holder must end its
+// work in time, and a waiter must fail by its own deadline.
+func TestServerThatStalls(t *testing.T) {
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	l, key := locker(t, client(t, server.URL())), rand.Text()
+	lease, err := l.TryAcquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
+	defer cancel()
+	if _, err := l.Acquire(ctx, key); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, want the end of the context", err)
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("Acquire returned after %v, its context ended after %v", d, ttl/4)
+	}
+	select {
+	case <-lease.Done():
+	case <-time.After(2 * ttl):
+		t.Fatal("the holder does not hear of the loss")
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the lock", func() bool {
+		next, err := l.TryAcquire(t.Context(), key)
+		if err != nil {
+			return false
+		}
+		return next.Release(t.Context()) == nil
+	})
+}
+
+// waitFor looks for a condition every few milliseconds, for 10 seconds at most.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
