@@ -60,8 +60,14 @@ func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
 }
 
 func (m *MariaDB) start(ctx context.Context, install string, cfg MariaDBConfig) error {
+	// A server that starts removes temporary tables from its tmpdir, those of
+	// another server too, so each has a folder of its own.
+	tmp := filepath.Join(m.folder, "tmp")
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		return err
+	}
 	first := append([]string{
-		"--no-defaults", "--datadir=" + m.data, "--auth-root-authentication-method=normal", "--skip-test-db",
+		"--no-defaults", "--datadir=" + m.data, "--tmpdir=" + tmp, "--auth-root-authentication-method=normal", "--skip-test-db",
 	}, asRoot()...)
 	if _, err := os.Stat(m.data); errors.Is(err, os.ErrNotExist) {
 		ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -72,7 +78,7 @@ func (m *MariaDB) start(ctx context.Context, install string, cfg MariaDBConfig) 
 	}
 	err := retryPort(ctx, func(port int) error {
 		m.addr = loopback(port)
-		m.args = cfg.args(port, m.data)
+		m.args = append(cfg.args(port, m.data), "--tmpdir="+tmp)
 		return m.Process.start(ctx)
 	})
 	if err != nil {
