@@ -55,8 +55,10 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 	}
 	c.Params = map[string]string{isolation: "'READ-COMMITTED'", "innodb_lock_wait_timeout": "3"}
 	return dialect{
-		name:        "mysql",
-		open:        func(dsn string) gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn, SkipInitializeWithVersion: true}) },
+		name: "mysql",
+		open: func(dsn string) gorm.Dialector {
+			return mysql.New(mysql.Config{DSN: dsn, SkipInitializeWithVersion: true})
+		},
 		connections: 32,
 		now:         "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)",
 		forUpdate:   " FOR UPDATE",

@@ -22,10 +22,7 @@ func (s *Store) Order(ctx context.Context, id string) (order.Order, error) {
 
 // readOrder reads an order through db, which may be a transaction.
 func (s *Store) readOrder(db *gorm.DB, id string) (order.Order, error) {
-	var row struct {
-		orderRow
-		Now int64
-	}
+	var row orderRow
 	r := db.Raw("SELECT o.*, "+s.dialect.now+" AS now FROM orders o WHERE id = ?", id).Scan(&row)
 	if r.Error != nil {
 		return order.Order{}, r.Error
@@ -37,7 +34,7 @@ func (s *Store) readOrder(db *gorm.DB, id string) (order.Order, error) {
 	if err := db.Raw("SELECT * FROM order_lines WHERE order_id = ? ORDER BY sku", id).Scan(&lines).Error; err != nil {
 		return order.Order{}, err
 	}
-	return row.order(lines, row.Now), nil
+	return row.order(lines), nil
 }
 
 // Settle implements [order.Store].

@@ -37,6 +37,8 @@ type orderRow struct {
 	PaymentID  string
 	CreatedAt  int64 `gorm:"autoCreateTime:false"`
 	ExpiresAt  int64
+
+	Now int64 `gorm:"->"` // the time of reading; no column
 }
 
 func (orderRow) TableName() string { return "orders" }
@@ -48,13 +50,13 @@ func fromOrder(o order.Order) orderRow {
 	}
 }
 
-// order returns the order as it reads at now.
-func (r orderRow) order(lines []lineRow, now int64) order.Order {
+// order returns the order as it reads at r.Now.
+func (r orderRow) order(lines []lineRow) order.Order {
 	o := order.Order{
 		ID: r.ID, CustomerID: r.CustomerID, Status: order.Status(r.Status), PaymentID: r.PaymentID,
 		CreatedAt: time.UnixMicro(r.CreatedAt).UTC(), ExpiresAt: time.UnixMicro(r.ExpiresAt).UTC(),
 	}
-	if o.Status == order.Pending && r.ExpiresAt <= now {
+	if o.Status == order.Pending && r.ExpiresAt <= r.Now {
 		o.Status = order.Expired
 	}
 	for _, l := range lines {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"example.com/shop/internal/dlock"
@@ -86,6 +87,17 @@ func NewStrategies(redis dlock.Locker) *Strategies {
 func (s *Strategies) add(name string, g Guard, w Write) {
 	s.byName[name] = Strategy{Name: name, Guard: g, Write: w}
 	s.names = append(s.names, name)
+}
+
+// With returns a copy of s in which st stands for its name: a way to break a
+// strategy on purpose and see who notices.
+func (s *Strategies) With(st Strategy) *Strategies {
+	c := &Strategies{byName: maps.Clone(s.byName), names: s.Names()}
+	if _, ok := c.byName[st.Name]; !ok {
+		c.names = append(c.names, st.Name)
+	}
+	c.byName[st.Name] = st
+	return c
 }
 
 // Names returns the names of all strategies, weakest first.

@@ -1,0 +1,224 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// gate is a gorm plugin that stops a store before the first statement that
+// begins with a prefix: it closes reached and goes on when opened is closed.
+type gate struct {
+	prefix          string
+	reached, opened chan struct{}
+	done            bool
+}
+
+func newGate(prefix string) *gate {
+	return &gate{prefix: prefix, reached: make(chan struct{}), opened: make(chan struct{})}
+}
+
+func (g *gate) Name() string { return "gate" }
+
+func (g *gate) Initialize(db *gorm.DB) error {
+	return db.Callback().Raw().Before("gorm:raw").Register("gate", func(tx *gorm.DB) {
+		if g.done || !strings.HasPrefix(tx.Statement.SQL.String(), g.prefix) {
+			return
+		}
+		g.done = true
+		close(g.reached)
+		<-g.opened
+	})
+}
+
+// wait waits for c under a deadline.
+func wait(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("waited 30 s for %s", what)
+	}
+}
+
+// openGated returns a store that stops at g.
+func openGated(t *testing.T, url string, g *gate) *sqlstore.Store {
+	t.Helper()
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url, Instance: "gated", Plugins: []gorm.Plugin{g}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// A holder whose lease has lapsed writes before the new holder reads: the new
+// one sees what it wrote. After that the old one is refused.
+func TestLateWriteBeforeTheReadIsSeen(t *testing.T) {
+	engines(t, func(t *testing.T, url string) {
+		ctx, s := t.Context(), open(t, url, "one")
+		create(t, s, "a", "redis", 10)
+		place := func(token uint64) error {
+			return s.Commit(ctx, claim("a", stock.Fenced, fence(token)), []*order.Request{request(1, "a")})
+		}
+		for _, token := range []uint64{1, 2} { // 2 was issued before 1 wrote
+			if err := place(token); err != nil {
+				t.Fatalf("fence %d: %v", token, err)
+			}
+		}
+		if err := place(1); !errors.Is(err, dlock.ErrFenced) {
+			t.Errorf("the old holder once more: %v, want ErrFenced", err)
+		}
+		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	})
+}
+
+// A holder whose lease has lapsed writes between the new holder's read and its
+// write: it is refused.
+func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
+	engines(t, func(t *testing.T, url string) {
+		ctx, s := t.Context(), open(t, url, "one")
+		create(t, s, "a", "redis", 10)
+		g, old := newGate("UPDATE skus SET reserved"), newGate("UPDATE skus SET fence")
+		close(old.opened)
+		newer, older := openGated(t, url, g), openGated(t, url, old)
+		results := make(chan error, 2)
+		go func() {
+			results <- newer.Commit(ctx, claim("a", stock.Fenced, fence(2)), []*order.Request{request(2, "a")})
+		}()
+		wait(t, "the new holder to have read", g.reached)
+		late := make(chan error, 1)
+		go func() {
+			late <- older.Commit(ctx, claim("a", stock.Fenced, fence(1)), []*order.Request{request(1, "a")})
+		}()
+		if !strings.HasPrefix(url, "sqlite:") { // there it cannot even begin
+			wait(t, "the old holder to claim", old.reached)
+		}
+		close(g.opened)
+		if err := <-results; err != nil {
+			t.Errorf("the new holder: %v", err)
+		}
+		if err := <-late; !errors.Is(err, dlock.ErrFenced) {
+			t.Errorf("the old holder: %v, want ErrFenced", err)
+		}
+		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	})
+}
+
+// The same number from another owner is refused: a Redis that failed over to a
+// lagging replica can issue a token twice.
+func TestEqualTokenOfAnotherOwnerIsRefused(t *testing.T) {
+	engines(t, func(t *testing.T, url string) {
+		ctx, s := t.Context(), open(t, url, "one")
+		create(t, s, "a", "redis", 10)
+		f := dlock.Fence{Token: 7, Owner: "first"}
+		if err := s.Commit(ctx, claim("a", stock.Fenced, f), []*order.Request{request(1, "a")}); err != nil {
+			t.Fatal(err)
+		}
+		f.Owner = "second"
+		if err := s.Commit(ctx, claim("a", stock.Fenced, f), []*order.Request{request(1, "a")}); !errors.Is(err, dlock.ErrFenced) {
+			t.Errorf("another owner: %v, want ErrFenced", err)
+		}
+		f.Owner = "first"
+		if err := s.Commit(ctx, claim("a", stock.Fenced, f), []*order.Request{request(1, "a")}); err != nil {
+			t.Errorf("the same owner again: %v", err)
+		}
+	})
+}
+
+// lateChecked places an order as a store would that compares the fence only
+// when it writes. between runs after its read.
+func lateChecked(ctx context.Context, db *sql.DB, sku string, token int64, between func() error) (err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ignoreDone(tx.Rollback())) }()
+	var reserved int64
+	if err := tx.QueryRowContext(ctx, "SELECT reserved FROM skus WHERE sku = ?", sku).Scan(&reserved); err != nil {
+		return err
+	}
+	if err := between(); err != nil {
+		return err
+	}
+	r, err := tx.ExecContext(ctx, "UPDATE skus SET reserved = ?, fence = ? WHERE sku = ? AND fence <= ?", reserved+1, token, sku, token)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(dlock.ErrFenced, err)
+	}
+	id := order.NewID()
+	for statement, args := range map[string][]any{
+		"INSERT INTO orders VALUES (?, 'c', 'PENDING', '', 0, 9000000000000000)": {id},
+		"INSERT INTO order_lines VALUES (?, ?, 1)":                               {id, sku},
+		"INSERT INTO ledger (sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at) VALUES (?, ?, 'RESERVE', 1, 0, 1, ?, 'i', 0)": {sku, id, token},
+	} {
+		if _, err := tx.ExecContext(ctx, statement, args...); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}
+
+// A fence that is compared only at the write lets both holders pass in this
+// order, and a unit is lost: the mutant that the claim is there to kill, and
+// the audit that notices.
+func TestFenceCheckedOnlyAtTheWriteLosesAnUpdate(t *testing.T) {
+	rawURL := testbedtest.Database(t)
+	ctx, s := t.Context(), open(t, rawURL, "one")
+	create(t, s, "a", "redis", 10)
+	db := rawDB(t, rawURL)
+	err := lateChecked(ctx, db, "a", 2, func() error {
+		return lateChecked(ctx, db, "a", 1, func() error { return nil })
+	})
+	if err != nil {
+		t.Fatalf("one of the two was refused: %v", err)
+	}
+	if a := auditOf(t, s, "a"); a.OK() || a.LostUpdates() != 1 {
+		t.Errorf("the audit did not notice: %+v", a)
+	}
+}
+
+// rawDB opens the database of a mysql:// URL without a store.
+func rawDB(t *testing.T, rawURL string) *sql.DB {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := driver.NewConfig()
+	c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	c.Passwd, _ = u.User.Password()
+	c.ClientFoundRows = true
+	db, err := sql.Open("mysql", c.FormatDSN()+"&tx_isolation='READ-COMMITTED'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
