@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"example.com/shop/internal/stock"
+)
+
+// audit compares columns, ledger and orders of every SKU, and fails when an
+// invariant does not hold.
+func audit(ctx context.Context, p process, args []string) (err error) {
+	store, err := openDatabase(ctx, p, "audit", "compare columns, ledger and orders of every SKU; exit 1 if they disagree", args)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, store.Close)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	audits, err := store.Audit(ctx, "")
+	if err != nil {
+		return fmt.Errorf("audit: %w (a new database needs `shop migrate` first)", err)
+	}
+	return printAudit(p, audits)
+}
+
+func printAudit(p process, audits []stock.Audit) error {
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SKU\tSTRATEGY\tSTOCKED\tACCEPTED\tSOLD\tON HAND\tRESERVED\tVERDICT")
+	broken := 0
+	for _, a := range audits {
+		verdict := "ok"
+		if !a.OK() {
+			verdict = "BROKEN"
+			broken++
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", a.SKU, a.Strategy, a.Stocked, a.Accepted(), a.Sold, a.OnHand, a.Reserved, verdict)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, a := range audits {
+		for _, b := range a.Broken() {
+			fmt.Fprintf(p.stdout, "%s: %s\n", a.SKU, b)
+		}
+	}
+	if broken > 0 {
+		return fmt.Errorf("audit: the books of %d of %d SKUs are wrong", broken, len(audits))
+	}
+	return nil
+}
+
+// closing adds what cl returns to the error that a function returns.
+func closing(err *error, cl func() error) { *err = errors.Join(*err, cl()) }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// The defaults that several commands share.
+const (
+	defaultListen   = "127.0.0.1:8080"
+	defaultDatabase = "sqlite:shop.db"
+)
+
+// errHelp says that help was asked for and given.
+var errHelp = exitError(0)
+
+// flags is a flag set whose flags can also be given by the environment.
+type flags struct {
+	*flag.FlagSet
+	p process
+}
+
+func newFlags(p process, name, what string) *flags {
+	f := &flags{flag.NewFlagSet(name, flag.ContinueOnError), p}
+	f.SetOutput(io.Discard)
+	f.Usage = func() {
+		fmt.Fprintf(p.stdout, "shop %s: %s\n\n", name, what)
+		f.SetOutput(p.stdout)
+		f.PrintDefaults()
+		f.SetOutput(io.Discard)
+	}
+	return f
+}
+
+// variable returns the environment variable of a flag.
+func variable(flag string) string {
+	return "SHOP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// parse reads the environment and then args, which win. Anything wrong is a
+// usageError that names the flag or the variable.
+func (f *flags) parse(args []string) error {
+	var bad []error
+	f.VisitAll(func(fl *flag.Flag) {
+		if v := f.p.getenv(variable(fl.Name)); v != "" {
+			if err := f.Set(fl.Name, v); err != nil {
+				bad = append(bad, fmt.Errorf("%s=%q: %w", variable(fl.Name), v, err))
+			}
+		}
+	})
+	if len(bad) > 0 {
+		return usageError{errors.Join(bad...)}
+	}
+	err := f.FlagSet.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return errHelp
+	}
+	if err == nil && f.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if err != nil {
+		return usageError{fmt.Errorf("%s: %w", f.Name(), err)}
+	}
+	return nil
+}
+
+// serveConfig is what one instance is told.
+type serveConfig struct {
+	listen      string
+	instance    string
+	database    string
+	redis       string
+	orderTTL    time.Duration
+	exitOnStdin bool
+}
+
+func parseServe(p process, args []string) (serveConfig, error) {
+	var c serveConfig
+	f := newFlags(p, "serve", "run one instance of the order service")
+	f.StringVar(&c.listen, "listen", defaultListen, "`HOST:PORT` to serve HTTP on; port 0 takes a free one")
+	f.StringVar(&c.instance, "instance", "", "`NAME` of this instance in X-Instance-Id and in the ledger (default HOSTNAME-PID)")
+	f.StringVar(&c.database, "database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
+	f.StringVar(&c.redis, "redis", "", "redis://HOST:6379/0 for the strategies that take leases; without it they are refused")
+	f.DurationVar(&c.orderTTL, "order-ttl", 15*time.Minute, "how long an order waits for payment")
+	f.BoolVar(&c.exitOnStdin, "exit-on-stdin-eof", false, "stop when standard input ends, so that the instance does not outlive the process that holds it")
+	if err := f.parse(args); err != nil {
+		return c, err
+	}
+	if c.instance == "" {
+		c.instance = hostname() + "-" + strconv.Itoa(os.Getpid())
+	}
+	return c, c.validate()
+}
+
+func (c serveConfig) validate() error {
+	var bad []error
+	if _, _, err := net.SplitHostPort(c.listen); err != nil {
+		bad = append(bad, fmt.Errorf("--listen %q: want HOST:PORT", c.listen))
+	}
+	if len(c.instance) > 64 || strings.ContainsFunc(c.instance, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }) {
+		bad = append(bad, fmt.Errorf("--instance %q: want 1 to 64 printable ASCII characters without spaces", c.instance))
+	}
+	if c.orderTTL < time.Second || c.orderTTL > 30*24*time.Hour {
+		bad = append(bad, fmt.Errorf("--order-ttl %s: want 1s to 720h", c.orderTTL))
+	}
+	bad = append(bad, validDatabase(c.database), validRedis(c.redis))
+	if err := errors.Join(bad...); err != nil {
+		return usageError{errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
+	}
+	return nil
+}
+
+func validDatabase(url string) error {
+	if strings.HasPrefix(url, "sqlite:") || strings.HasPrefix(url, "mysql://") {
+		return nil
+	}
+	return errors.New("--database: want sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
+}
+
+func validRedis(url string) error {
+	if url == "" || strings.HasPrefix(url, "redis://") || strings.HasPrefix(url, "rediss://") {
+		return nil
+	}
+	return errors.New("--redis: want redis://HOST:6379/0")
+}
+
+func hostname() string {
+	h, err := os.Hostname()
+	if err != nil {
+		return "shop"
+	}
+	return h
+}
+
+// given returns the names of the flags that were set.
+func given(f *flags) map[string]bool {
+	set := make(map[string]bool)
+	f.Visit(func(fl *flag.Flag) { set[fl.Name] = true })
+	return set
+}

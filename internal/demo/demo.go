@@ -1,0 +1,140 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/shop/internal/sqlstore"
+)
+
+const (
+	startTimeout = 30 * time.Second
+	armTimeout   = 3 * time.Minute
+	tries        = 3 // for a control that does not oversell
+)
+
+// Run holds one sale per strategy and reports what came of it. It prints to
+// c.Out as it goes. It returns an error when the sales could not be held; what
+// they showed is in Report.Verdict.
+func Run(ctx context.Context, c Config) (r Report, err error) {
+	if err := c.Validate(); err != nil {
+		return Report{}, err
+	}
+	c = c.withDefaults()
+	st, err := openStores(c)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	p := &printer{Config: c}
+	p.start(st)
+
+	urls := []string{c.Target}
+	if c.Target == "" {
+		start, cancel := context.WithTimeout(ctx, startTimeout)
+		defer cancel()
+		f, err := startFleet(start, c.Executable, st.dir, c.Instances, []string{"--database", st.database, "--redis", st.redis})
+		if err != nil {
+			return Report{}, err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		urls = f.urls()
+	}
+	books, err := openBooks(ctx, st.database)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, books.Close()) }()
+
+	d := &demo{Config: c, shop: newShop(urls), books: books, printer: p, run: time.Now().Unix()}
+	defer d.shop.client.CloseIdleConnections()
+	r = Report{Instances: c.Instances, Stores: Stores{Redis: st.redisKind, Database: st.databaseKind}}
+	for _, s := range c.Strategies {
+		arm, err := d.arm(ctx, s)
+		if err != nil {
+			return r, err
+		}
+		r.Arms = append(r.Arms, arm)
+	}
+	if c.Target != "" {
+		r.Instances = seen(r.Arms)
+	}
+	r.Verdict = verdict(r.Arms, r.Instances)
+	if err := p.report(r); err != nil {
+		return r, err
+	}
+	if c.Keep {
+		p.keep(urls, st.database, d.lastSKU)
+		<-ctx.Done()
+	}
+	return r, nil
+}
+
+func openBooks(ctx context.Context, url string) (*sqlstore.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return sqlstore.Open(ctx, sqlstore.Config{URL: url, Instance: "demo", Connections: 2})
+}
+
+// seen returns the largest number of instances that an arm saw.
+func seen(arms []Arm) int {
+	n := 0
+	for _, a := range arms {
+		n = max(n, a.InstancesSeen)
+	}
+	return n
+}
+
+// demo is a run under way.
+type demo struct {
+	Config
+	shop    *shop
+	books   *sqlstore.Store
+	printer *printer
+	run     int64 // tells this run's SKUs from those of earlier ones
+	lastSKU string
+}
+
+// arm holds the sale by one strategy. A control gets more than one chance to
+// oversell.
+func (d *demo) arm(ctx context.Context, strategy string) (arm Arm, err error) {
+	for try := 1; ; try++ {
+		if arm, err = d.sale(ctx, strategy, try); err != nil {
+			return arm, fmt.Errorf("%s: %w", strategy, err)
+		}
+		control := slices.Contains(controls, strategy) && arm.Expected == Oversold
+		if !control || arm.Verdict == Oversold || try == tries {
+			d.printer.arm(arm)
+			return arm, nil
+		}
+	}
+}
+
+// sale sells one new SKU and audits it.
+func (d *demo) sale(ctx context.Context, strategy string, try int) (Arm, error) {
+	ctx, cancel := context.WithTimeout(ctx, armTimeout)
+	defer cancel()
+	sku := fmt.Sprintf("demo-%s-%d-%d", strategy, d.run, try)
+	d.lastSKU = sku
+	if err := d.shop.stock(ctx, sku, strategy, d.Stock); err != nil {
+		return Arm{}, err
+	}
+	bar := d.printer.bar(strategy, d.Attempts)
+	s := d.shop.sell(ctx, sku, d.Attempts, bar.set)
+	bar.clear()
+	if ctx.Err() != nil {
+		return Arm{}, context.Cause(ctx)
+	}
+	audits, err := d.books.Audit(ctx, sku)
+	if err != nil {
+		return Arm{}, err
+	}
+	instances := d.Instances
+	if d.Target != "" {
+		instances = len(s.instances)
+	}
+	return judge(strategy, d.Stock, d.Attempts, instances, s, audits[0]), nil
+}

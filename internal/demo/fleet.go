@@ -1,0 +1,145 @@
+package demo
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Listening begins the line that an instance prints once it serves; its base
+// URL follows.
+const Listening = "listening on "
+
+// fleet is a number of instances in processes of their own. Each holds the
+// other end of a pipe and stops when that closes, so none outlives this
+// process, however it ends.
+type fleet struct{ instances []*instance }
+
+type instance struct {
+	name string
+	url  string
+	cmd  *exec.Cmd
+	hold io.Closer // its standard input
+	done chan struct{}
+	log  string
+}
+
+// startFleet starts n instances of the executable and returns when all serve.
+func startFleet(ctx context.Context, executable, dir string, n int, args []string) (*fleet, error) {
+	f := &fleet{}
+	for i := range n {
+		in, err := startInstance(ctx, executable, dir, fmt.Sprintf("shop-%d", i+1), args)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		f.instances = append(f.instances, in)
+	}
+	return f, nil
+}
+
+func startInstance(ctx context.Context, executable, dir, name string, args []string) (*instance, error) {
+	in := &instance{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
+	log, err := os.Create(in.log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() //nolint:errcheck // the child has its own handle
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--instance", name, "--exit-on-stdin-eof"}, args...)
+	in.cmd = exec.Command(executable, args...) //nolint:gosec,noctx // our own binary; it stops when the pipe closes
+	in.cmd.Stderr = log
+	in.cmd.Env = withoutSettings(os.Environ())
+	if in.hold, err = in.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := in.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := in.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	urls := make(chan string, 1)
+	go func() { // ends with the child, whose standard output it drains; Close waits for it
+		defer close(in.done)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if _, url, ok := strings.Cut(lines.Text(), Listening); ok {
+				urls <- url
+				break
+			}
+		}
+		io.Copy(io.Discard, out) //nolint:errcheck,gosec // nothing is expected after the first line
+		in.cmd.Wait()            //nolint:errcheck,gosec // how it ended is in its log
+	}()
+	select {
+	case in.url = <-urls:
+		return in, nil
+	case <-in.done:
+		return nil, fmt.Errorf("%s did not start: %s", name, lastLine(in.log))
+	case <-ctx.Done():
+		return nil, errors.Join(context.Cause(ctx), in.stop())
+	}
+}
+
+// withoutSettings keeps the environment's SHOP_ settings, which the demo has
+// read itself, from reaching the instances.
+func withoutSettings(env []string) []string {
+	var rest []string
+	for _, e := range env {
+		if !strings.HasPrefix(e, "SHOP_") {
+			rest = append(rest, e)
+		}
+	}
+	return rest
+}
+
+// urls returns the base URLs of the instances.
+func (f *fleet) urls() []string {
+	var urls []string
+	for _, in := range f.instances {
+		urls = append(urls, in.url)
+	}
+	return urls
+}
+
+// Close stops all instances and waits for them.
+func (f *fleet) Close() error {
+	for _, in := range f.instances {
+		in.cmd.Process.Kill() //nolint:errcheck,gosec // it may be gone already
+	}
+	var errs []error
+	for _, in := range f.instances {
+		errs = append(errs, in.stop())
+	}
+	return errors.Join(errs...)
+}
+
+// stop closes the pipe that keeps the instance alive and waits until it is
+// gone.
+func (in *instance) stop() error {
+	in.hold.Close() //nolint:errcheck,gosec // a child that has gone has closed it
+	select {
+	case <-in.done:
+		return nil
+	case <-time.After(20 * time.Second):
+		return errors.Join(fmt.Errorf("%s does not stop; killed", in.name), in.cmd.Process.Signal(syscall.SIGKILL))
+	}
+}
+
+// lastLine returns the last line of a log, for an error message.
+func lastLine(file string) string {
+	b, err := os.ReadFile(file) //nolint:gosec // our own temporary file
+	if err != nil {
+		return err.Error()
+	}
+	b = bytes.TrimSpace(b)
+	return strings.TrimPrefix(string(b[bytes.LastIndexByte(b, '\n')+1:]), "shop: ")
+}

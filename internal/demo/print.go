@@ -1,0 +1,159 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// printer tells a run to a person, or as JSON to a program.
+type printer struct{ Config }
+
+func (p *printer) printf(format string, args ...any) {
+	if !p.JSON {
+		fmt.Fprintf(p.Out, format, args...)
+	}
+}
+
+const (
+	header = "%-15s %-9s %9s %9s %9s %10s %8s %9s %8s %8s %5s  %s\n"
+	row    = "%-15s %-9s %9d %9d %9d %10d %8d %9.0f %8.1f %8.1f %5d  %s\n"
+)
+
+func (p *printer) start(s *stores) {
+	p.printf("A flash sale: %d units, %d buyers' attempts from %d connections", p.Stock, p.Attempts, buyers)
+	if p.Target == "" {
+		p.printf(" at %d instances of shop,\neach a process of its own. Redis: %s. Database: %s.\n\n", p.Instances, s.redisKind, s.databaseKind)
+	} else {
+		p.printf(" at %s.\nDatabase: %s.\n\n", p.Target, s.databaseKind)
+	}
+	p.printf(header, "strategy", "expected", "accepted", "rejected", "oversold", "undersold", "lost", "orders/s", "p50 ms", "p99 ms", "seen", "verdict")
+	p.printf("%s\n", strings.Repeat("-", 126))
+}
+
+func (p *printer) arm(a Arm) {
+	p.printf(row, a.Strategy, a.Expected, a.Accepted, a.Rejected, a.Oversold, a.Undersold, a.LostUpdates,
+		a.OrdersPerSecond, a.P50, a.P99, a.InstancesSeen, mark(a))
+	if why := explain(a); why != "" {
+		p.printf("  `- %s\n", why)
+	}
+	if a.Errors > 0 {
+		p.printf("  `- %d attempts got neither yes nor no; the first: %s\n", a.Errors, a.firstError)
+	}
+	if a.Expected == Exact && a.Verdict != Exact {
+		p.printf("  `- %s\n", strings.Join(a.broken, "; "))
+	}
+}
+
+// mark adds to a verdict whether it is the one to expect.
+func mark(a Arm) string {
+	if a.Verdict == a.Expected {
+		return a.Verdict + ", as expected"
+	}
+	return a.Verdict + ", NOT as expected"
+}
+
+// explain says in one line how an arm came to oversell.
+func explain(a Arm) string {
+	if a.Oversold == 0 {
+		return ""
+	}
+	how := "orders were accepted on a level that was no longer true when it was written back"
+	switch a.Strategy {
+	case "naive":
+		how = "orders read the same level, each decided alone, and each wrote back its own result over the others'"
+	case "local":
+		how = "a mutex keeps the orders of one process apart; the other processes have mutexes of their own"
+	}
+	return fmt.Sprintf("%d units were sold that never existed: %s", a.Oversold, how)
+}
+
+// report prints the verdict of the run, or the whole report as JSON.
+func (p *printer) report(r Report) error {
+	if p.JSON {
+		e := json.NewEncoder(p.Out)
+		e.SetEscapeHTML(false)
+		return e.Encode(r)
+	}
+	p.printf("\nseen = instances that answered; lost = updates in the ledger that the columns do not show;\norders/s = attempts answered per second, yes or no.\n\n")
+	switch r.Verdict {
+	case Proved:
+		p.printf("PROVED: the controls oversold under this load, and every other strategy was exact under the same load.\n")
+	case Failed:
+		p.printf("FAILED: a strategy that must be exact was not.\n")
+	default:
+		p.printf("INCONCLUSIVE: no control oversold under this load, so the exact arms prove nothing. Try --attempts %d.\n", 4*p.Attempts)
+	}
+	if p.Target == "" && !p.Keep {
+		p.printf("\nNext:\n" +
+			"  shop demo --strategies naive,redis --stock 500     a longer sale\n" +
+			"  shop demo --instances 1                            the mutex is enough for one process\n" +
+			"  shop demo --keep                                   leave the instances up and try them with curl\n" +
+			"  shop demo --redis redis://127.0.0.1:6379/0 --database mysql://USER:PASSWORD@127.0.0.1:3306/DB\n")
+	}
+	return nil
+}
+
+// keep prints how to reach the instances that stay up.
+func (p *printer) keep(urls []string, database, sku string) {
+	if p.JSON {
+		return
+	}
+	p.printf("\nThe instances stay up until Ctrl-C:\n")
+	for _, u := range urls {
+		p.printf("  %s\n", u)
+	}
+	u := urls[0]
+	p.printf("\nTry:\n"+
+		"  curl -i -X PUT %[1]s/api/v1/skus/mine -H 'Content-Type: application/json' -d '{\"on_hand\":2,\"strategy\":\"redis\"}'\n"+
+		"  curl -i -X POST %[2]s/api/v1/orders -H 'Content-Type: application/json' -d '{\"customer_id\":\"me\",\"items\":[{\"sku\":\"mine\",\"quantity\":1}]}'\n"+
+		"  curl %[1]s/api/v1/skus/mine\n"+
+		"  curl '%[1]s/api/v1/audit?sku=%[3]s'\n"+
+		"  shop audit --database %[4]s\n", u, urls[len(urls)-1], sku, redact(database))
+}
+
+// redact hides the password in a database URL.
+func redact(url string) string {
+	scheme, rest, ok := strings.Cut(url, "://")
+	user, host, found := strings.Cut(rest, "@")
+	if !ok || !found {
+		return url
+	}
+	user, _, _ = strings.Cut(user, ":")
+	return scheme + "://" + user + ":PASSWORD@" + host
+}
+
+// bar is a progress bar on a terminal; elsewhere it shows nothing.
+type bar struct {
+	p     *printer
+	name  string
+	total int
+
+	mu   sync.Mutex
+	next time.Time // guarded by mu
+}
+
+func (p *printer) bar(name string, total int) *bar { return &bar{p: p, name: name, total: total} }
+
+// set draws the bar for done of total, at most every 50 ms.
+func (b *bar) set(done int) {
+	if !b.p.Terminal || b.p.JSON {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := time.Now(); done == b.total || now.After(b.next) {
+		b.next = now.Add(50 * time.Millisecond)
+		const width = 40
+		full := width * done / b.total
+		b.p.printf("\r%-15s [%s%s] %d/%d", b.name, strings.Repeat("#", full), strings.Repeat(".", width-full), done, b.total)
+	}
+}
+
+func (b *bar) clear() {
+	if b.p.Terminal && !b.p.JSON {
+		b.p.printf("\r%s\r", strings.Repeat(" ", 80))
+	}
+}

@@ -1,0 +1,159 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// sale is what the buyers of one arm saw.
+type sale struct {
+	accepted, rejected, errors int
+	elapsed                    time.Duration
+	latencies                  []time.Duration // of all attempts, ascending
+	instances                  map[string]bool
+	firstError                 string
+}
+
+// shop is the running service as a buyer sees it.
+type shop struct {
+	urls   []string
+	client *http.Client
+}
+
+func newShop(urls []string) *shop {
+	return &shop{urls: urls, client: &http.Client{
+		Timeout:   20 * time.Second,
+		Transport: &http.Transport{MaxIdleConnsPerHost: buyers, MaxIdleConns: buyers * len(urls)},
+	}}
+}
+
+// send makes one request and returns the status, the instance that answered
+// and the body.
+func (s *shop) send(ctx context.Context, method, url string, body any) (status int, instance string, answer []byte, err error) {
+	var b bytes.Buffer
+	if err := json.NewEncoder(&b).Encode(body); err != nil {
+		return 0, "", nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, &b)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it has been read
+	answer, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header.Get("X-Instance-Id"), answer, err
+}
+
+// stock puts units of a new SKU on sale.
+func (s *shop) stock(ctx context.Context, sku, strategy string, units int) error {
+	status, _, answer, err := s.send(ctx, http.MethodPut, s.urls[0]+"/api/v1/skus/"+sku,
+		map[string]any{"on_hand": units, "strategy": strategy})
+	if err != nil {
+		return err
+	}
+	if status != http.StatusCreated {
+		return fmt.Errorf("create SKU %s: status %d: %s", sku, status, bytes.TrimSpace(answer))
+	}
+	return nil
+}
+
+// sell lets the buyers make all attempts at sku, each by another customer. It
+// calls progress with the number of attempts answered so far, from several
+// goroutines.
+func (s *shop) sell(ctx context.Context, sku string, attempts int, progress func(done int)) sale {
+	var (
+		next, done atomic.Int64
+		barrier    = make(chan struct{})
+		group      sync.WaitGroup
+		parts      = make([]sale, buyers)
+	)
+	for b := range buyers {
+		parts[b].instances = make(map[string]bool)
+		group.Go(func() {
+			<-barrier
+			for ctx.Err() == nil {
+				n := int(next.Add(1)) - 1
+				if n >= attempts {
+					return
+				}
+				s.attempt(ctx, &parts[b], sku, n)
+				progress(int(done.Add(1)))
+			}
+		})
+	}
+	start := time.Now()
+	close(barrier)
+	group.Wait()
+	return merge(parts, time.Since(start))
+}
+
+// attempt is one customer who wants one unit.
+func (s *shop) attempt(ctx context.Context, p *sale, sku string, n int) {
+	body := map[string]any{
+		"customer_id": fmt.Sprintf("buyer-%d", n+1),
+		"items":       []map[string]any{{"sku": sku, "quantity": 1}},
+	}
+	start := time.Now()
+	status, instance, answer, err := s.send(ctx, http.MethodPost, s.urls[n%len(s.urls)]+"/api/v1/orders", body)
+	p.latencies = append(p.latencies, time.Since(start))
+	if instance != "" {
+		p.instances[instance] = true
+	}
+	switch {
+	case err != nil:
+		p.fail(err.Error())
+	case status == http.StatusCreated:
+		p.accepted++
+	case status == http.StatusConflict:
+		p.rejected++
+	default:
+		p.fail(fmt.Sprintf("status %d: %s", status, bytes.TrimSpace(answer)))
+	}
+}
+
+func (p *sale) fail(what string) {
+	p.errors++
+	if p.firstError == "" {
+		p.firstError = what
+	}
+}
+
+// merge adds up what each buyer saw.
+func merge(parts []sale, elapsed time.Duration) sale {
+	all := sale{elapsed: elapsed, instances: make(map[string]bool)}
+	for _, p := range parts {
+		all.accepted += p.accepted
+		all.rejected += p.rejected
+		all.errors += p.errors
+		all.latencies = append(all.latencies, p.latencies...)
+		for name := range p.instances {
+			all.instances[name] = true
+		}
+		if all.firstError == "" {
+			all.firstError = p.firstError
+		}
+	}
+	slices.Sort(all.latencies)
+	return all
+}
+
+// percentile returns the smallest latency that p percent of the attempts did
+// not exceed.
+func (s sale) percentile(p int) time.Duration {
+	if len(s.latencies) == 0 {
+		return 0
+	}
+	return s.latencies[(len(s.latencies)*p+99)/100-1]
+}

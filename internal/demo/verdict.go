@@ -1,0 +1,139 @@
+package demo
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"example.com/shop/internal/stock"
+)
+
+// The verdicts of an arm and, the last three, of a run.
+const (
+	Exact        = "exact"
+	Oversold     = "oversold"
+	Undersold    = "undersold"
+	Broken       = "broken"
+	Proved       = "proved"
+	Failed       = "failed"
+	Inconclusive = "inconclusive"
+)
+
+// Arm is the result of one sale. Its JSON form is public.
+type Arm struct {
+	Strategy        string  `json:"strategy"`
+	Expected        string  `json:"expected"`
+	Stock           int     `json:"stock"`
+	Attempts        int     `json:"attempts"`
+	Accepted        int     `json:"accepted"`
+	Rejected        int     `json:"rejected"`
+	Errors          int     `json:"errors"`
+	Oversold        int     `json:"oversold"`
+	Undersold       int     `json:"undersold"`
+	LostUpdates     int     `json:"lost_updates"`
+	OrdersPerSecond float64 `json:"orders_per_second"` // attempts answered, accepted or not
+	P50             float64 `json:"p50_ms"`
+	P99             float64 `json:"p99_ms"`
+	InstancesSeen   int     `json:"instances_seen"`
+	AuditOK         bool    `json:"audit_ok"`
+	Verdict         string  `json:"verdict"`
+
+	broken     []string // invariants, as the audit names them
+	firstError string
+}
+
+// Report is the result of a run. Its JSON form is public.
+type Report struct {
+	Instances int    `json:"instances"`
+	Stores    Stores `json:"stores"`
+	Verdict   string `json:"verdict"`
+	Arms      []Arm  `json:"arms"`
+}
+
+// Stores says what kind of stores a run used.
+type Stores struct {
+	Redis    string `json:"redis"`
+	Database string `json:"database"`
+}
+
+// expected returns what an arm has to show. local is exact on one instance.
+func expected(strategy string, instances int) string {
+	if strategy == "naive" || strategy == "local" && instances > 1 {
+		return Oversold
+	}
+	return Exact
+}
+
+// judge compares what the buyers saw with what the books say.
+func judge(strategy string, units, attempts, instances int, s sale, a stock.Audit) Arm {
+	arm := Arm{
+		Strategy:        strategy,
+		Expected:        expected(strategy, instances),
+		Stock:           units,
+		Attempts:        attempts,
+		Accepted:        s.accepted,
+		Rejected:        s.rejected,
+		Errors:          s.errors,
+		Oversold:        int(a.Oversold()),
+		Undersold:       max(int(a.Undersold()), min(units, attempts)-int(a.Accepted())),
+		LostUpdates:     int(a.LostUpdates()),
+		OrdersPerSecond: round(float64(attempts-s.errors) / s.elapsed.Seconds()),
+		P50:             milliseconds(s.percentile(50)),
+		P99:             milliseconds(s.percentile(99)),
+		InstancesSeen:   len(s.instances),
+		AuditOK:         a.OK(),
+		broken:          a.Broken(),
+		firstError:      s.firstError,
+	}
+	// A request that broke off may or may not have become an order.
+	matches := s.accepted <= int(a.Accepted()) && int(a.Accepted()) <= s.accepted+s.errors
+	complete := s.accepted+s.rejected+s.errors == attempts
+	switch {
+	case !matches || !complete:
+		arm.Verdict = Broken
+	case arm.Oversold > 0:
+		arm.Verdict = Oversold
+	case arm.Undersold > 0:
+		arm.Verdict = Undersold
+	case !arm.AuditOK:
+		arm.Verdict = Broken
+	default:
+		arm.Verdict = Exact
+	}
+	return arm
+}
+
+// verdict judges a run. Strategies other than the controls must be exact; the
+// controls must oversell, or the load was too weak to prove anything. local is
+// no control on a single instance.
+func verdict(arms []Arm, instances int) string {
+	controlled := false
+	weak := false
+	for _, a := range arms {
+		if !slices.Contains(controls, a.Strategy) {
+			if a.Verdict != Exact {
+				return Failed
+			}
+			continue
+		}
+		if a.Strategy == "local" && instances < 2 {
+			continue
+		}
+		controlled = true
+		weak = weak || a.Verdict != Oversold
+	}
+	if !controlled || weak {
+		return Inconclusive
+	}
+	return Proved
+}
+
+func milliseconds(d time.Duration) float64 { return round(float64(d) / float64(time.Millisecond)) }
+
+// round keeps one decimal, which is more than a single run can tell.
+func round(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return math.Round(x*10) / 10
+}
