@@ -44,6 +44,7 @@ func get(t *testing.T, rdb redis.UniversalClient, key string) string {
 }
 
 func TestDefaultsInRedis(t *testing.T) {
+	t.Parallel()
 	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
 		l, err := redislock.New(rdb, redislock.Config{})
 		if err != nil {
@@ -73,6 +74,7 @@ func TestDefaultsInRedis(t *testing.T) {
 // The token keeps growing when the clock of the server is behind the last one,
 // and keeps all of its sixteen digits.
 func TestFenceWhenTheClockIsBehind(t *testing.T) {
+	t.Parallel()
 	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
 		key, l := rand.Text(), locker(t, rdb)
 		if err := rdb.Set(t.Context(), fenceKey(key), "9000000000000001", time.Minute).Err(); err != nil {
@@ -93,6 +95,7 @@ func TestFenceWhenTheClockIsBehind(t *testing.T) {
 
 // One owner that asks twice has one grant, with one fence and a new TTL.
 func TestAcquireScriptIsIdempotent(t *testing.T) {
+	t.Parallel()
 	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
 		acquire, key := script(t, "acquire"), rand.Text()
 		keys := []string{lockKey(key), fenceKey(key)}
@@ -115,6 +118,7 @@ func TestAcquireScriptIsIdempotent(t *testing.T) {
 
 // Owner and fence both have to match, and nothing is created.
 func TestScriptsCompareOwnerAndFence(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		held, mine string
 		want       int
@@ -152,6 +156,7 @@ func TestScriptsCompareOwnerAndFence(t *testing.T) {
 }
 
 func TestAbandonComparesTheOwner(t *testing.T) {
+	t.Parallel()
 	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for owner, want := range map[string]int{"a": 1, "b": 0, "": 0} {
 			k := lockKey(rand.Text())
@@ -168,6 +173,7 @@ func TestAbandonComparesTheOwner(t *testing.T) {
 
 // A refusal by the server, or of the connection, has taken nothing.
 func TestRefusalsAreCertain(t *testing.T) {
+	t.Parallel()
 	m := miniredis.RunT(t)
 	l := locker(t, client(t, "redis://"+m.Addr()))
 	for _, refusal := range []string{
@@ -192,6 +198,7 @@ func TestRefusalsAreCertain(t *testing.T) {
 }
 
 func TestKeysThatBreakTheHashTag(t *testing.T) {
+	t.Parallel()
 	l := locker(t, client(t, "redis://"+miniredis.RunT(t).Addr()))
 	for _, key := range []string{"", "}", "}x"} {
 		if _, err := l.Acquire(t.Context(), key); err == nil {
@@ -201,6 +208,7 @@ func TestKeysThatBreakTheHashTag(t *testing.T) {
 }
 
 func TestNewChecksTheClient(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		opts redis.Options
 		ok   bool
@@ -223,6 +231,7 @@ func TestNewChecksTheClient(t *testing.T) {
 
 // Close waits for what an uncertain acquisition has left to do, and no longer than it is told.
 func TestCloseWaitsForUncertainAcquisitions(t *testing.T) {
+	t.Parallel()
 	l, link := behind(t, testbedtest.Redis(t))
 	link.Cut()
 	if _, err := l.TryAcquire(t.Context(), rand.Text()); !errors.Is(err, dlock.ErrUncertain) {

@@ -19,11 +19,15 @@ const ttl = time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestRedis(t *testing.T) { suite(t, testbedtest.Redis(t)) }
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	suite(t, testbedtest.Redis(t))
+}
 
 // TestMiniredis is for the demo, whose Redis is embedded: a second target beside
 // the real one, never instead of it.
 func TestMiniredis(t *testing.T) {
+	t.Parallel()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
 	suite(t, "redis://"+m.Addr())

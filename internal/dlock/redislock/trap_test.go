@@ -59,6 +59,7 @@ func load(t *testing.T, l *redislock.Locker) {
 }
 
 func TestLostReplyOfAnAcquisition(t *testing.T) {
+	t.Parallel()
 	t.Run("wrong: SET NX by a client that repeats", func(t *testing.T) {
 		addr, lose, lost := lossy(t)
 		rdb, key := repeating(t, addr), rand.Text()
@@ -95,6 +96,7 @@ func TestLostReplyOfAnAcquisition(t *testing.T) {
 }
 
 func TestLostReplyOfARelease(t *testing.T) {
+	t.Parallel()
 	release := func(t *testing.T, l *redislock.Locker, lose func(string), lost func() int) error {
 		t.Helper()
 		key := rand.Text()
@@ -133,6 +135,7 @@ func TestLostReplyOfARelease(t *testing.T) {
 // TestFailoverToALaggingReplica loses a lock in a failover. Two holders cannot be
 // avoided then; what must differ is their fences.
 func TestFailoverToALaggingReplica(t *testing.T) {
+	t.Parallel()
 	master := testbedtest.StartRedis(t, testbed.RedisConfig{Args: []string{"--repl-diskless-sync-delay", "0"}})
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica := testbedtest.StartRedis(t, testbed.RedisConfig{Args: []string{"--replicaof", host + " " + port}})
@@ -176,85 +179,4 @@ func hold(t *testing.T, rdb redis.UniversalClient, key string) dlock.Fence {
 	}
 	lease.Release(t.Context())
 	return lease.Fence()
-}
-
-// TestServerThatLosesItsData kills the server under a holder; it comes back empty.
-func TestServerThatLosesItsData(t *testing.T) {
-	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	l, key := locker(t, client(t, server.URL())), rand.Text()
-	lease, err := l.TryAcquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-lease.Done():
-	case <-time.After(2 * ttl):
-		t.Fatal("the holder does not hear of the loss")
-	}
-	next, err := l.TryAcquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer next.Release(t.Context())
-	if next.Fence().Token <= lease.Fence().Token {
-		t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
-	}
-}
-
-// TestServerThatStalls stops the server beyond the TTL: the holder must end its
-// work in time, and a waiter must fail by its own deadline.
-func TestServerThatStalls(t *testing.T) {
-	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	l, key := locker(t, client(t, server.URL())), rand.Text()
-	lease, err := l.TryAcquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
-	defer cancel()
-	if _, err := l.Acquire(ctx, key); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Acquire = %v, want the end of the context", err)
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("Acquire returned after %v, its context ended after %v", d, ttl/4)
-	}
-	select {
-	case <-lease.Done():
-	case <-time.After(2 * ttl):
-		t.Fatal("the holder does not hear of the loss")
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
-	}
-	if err := server.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "the lock", func() bool {
-		next, err := l.TryAcquire(t.Context(), key)
-		if err != nil {
-			return false
-		}
-		return next.Release(t.Context()) == nil
-	})
-}
-
-// waitFor looks for a condition every few milliseconds, for 10 seconds at most.
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 10 s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
 }

@@ -1,0 +1,95 @@
+package redislock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// TestServerThatLosesItsData kills the server under a holder; it comes back empty.
+func TestServerThatLosesItsData(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	l, key := locker(t, client(t, server.URL())), rand.Text()
+	lease, err := l.TryAcquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lease.Done():
+	case <-time.After(2 * ttl):
+		t.Fatal("the holder does not hear of the loss")
+	}
+	next, err := l.TryAcquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Release(t.Context())
+	if next.Fence().Token <= lease.Fence().Token {
+		t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
+	}
+}
+
+// TestServerThatStalls stops the server beyond the TTL: the holder must end its
+// work in time, and a waiter must fail by its own deadline.
+func TestServerThatStalls(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	l, key := locker(t, client(t, server.URL())), rand.Text()
+	lease, err := l.TryAcquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
+	defer cancel()
+	if _, err := l.Acquire(ctx, key); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, want the end of the context", err)
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("Acquire returned after %v, its context ended after %v", d, ttl/4)
+	}
+	select {
+	case <-lease.Done():
+	case <-time.After(2 * ttl):
+		t.Fatal("the holder does not hear of the loss")
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the lock", func() bool {
+		next, err := l.TryAcquire(t.Context(), key)
+		if err != nil {
+			return false
+		}
+		return next.Release(t.Context()) == nil
+	})
+}
+
+// waitFor looks for a condition every few milliseconds, for 10 seconds at most.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
