@@ -3,6 +3,7 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -29,20 +30,26 @@ type OversoldConfig struct {
 // gauge is absent and shop_audit_failures_total has grown.
 func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) error {
 	m := mp.Meter(scope)
-	failures, err := m.Int64Counter("shop_audit_failures_total",
+	units, err1 := m.Int64ObservableGauge("shop_oversold_units",
+		metric.WithDescription("Units promised to customers beyond those that ever existed; must stay 0."))
+	failed, err2 := m.Int64ObservableCounter("shop_audit_failures_total",
 		metric.WithDescription("Audits of the books for shop_oversold_units that gave no answer."))
-	if err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		return fmt.Errorf("telemetry: oversold units: %w", err)
 	}
 	o := &oversold{
 		audit:    audit,
-		failures: failures,
 		interval: cmp.Or(c.Interval, 10*time.Second),
 		timeout:  cmp.Or(c.Timeout, 2*time.Second),
 	}
-	_, err = m.Int64ObservableGauge("shop_oversold_units",
-		metric.WithDescription("Units promised to customers beyond those that ever existed; must stay 0."),
-		metric.WithInt64Callback(o.observe))
+	_, err := m.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
+		byStrategy, failures := o.latest(ctx)
+		for strategy, n := range byStrategy {
+			to.ObserveInt64(units, n, metric.WithAttributes(attribute.String("strategy", strategy)))
+		}
+		to.ObserveInt64(failed, failures)
+		return nil // an error would keep every other metric from being exported
+	}, units, failed)
 	if err != nil {
 		return fmt.Errorf("telemetry: oversold units: %w", err)
 	}
@@ -52,28 +59,25 @@ func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) error
 // oversold remembers the latest audit.
 type oversold struct {
 	audit    Audit
-	failures metric.Int64Counter
 	interval time.Duration
 	timeout  time.Duration
 
-	mu    sync.Mutex // held during an audit: whoever collects meanwhile waits for its result
-	next  time.Time  // when the latest audit is too old
-	units map[string]int64
+	mu       sync.Mutex // held during an audit: whoever collects meanwhile waits for its result
+	next     time.Time  // when the latest audit is too old
+	units    map[string]int64
+	failures int64
 }
 
-// observe reports the units by strategy. It returns no error, because that
-// would keep every other metric from being exported.
-func (o *oversold) observe(ctx context.Context, to metric.Int64Observer) error {
+// latest returns the units by strategy, which the caller must not change, or
+// nil when they are unknown, and how many audits have failed.
+func (o *oversold) latest(ctx context.Context) (units map[string]int64, failures int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now := time.Now(); !now.Before(o.next) {
+	if !time.Now().Before(o.next) {
 		o.refresh(ctx)
 		o.next = time.Now().Add(o.interval)
 	}
-	for strategy, n := range o.units {
-		to.Observe(n, metric.WithAttributes(attribute.String("strategy", strategy)))
-	}
-	return nil
+	return o.units, o.failures
 }
 
 // refresh runs an audit, and forgets the former one in any case.
@@ -83,7 +87,7 @@ func (o *oversold) refresh(ctx context.Context) {
 	defer cancel()
 	audits, err := o.audit(ctx)
 	if err != nil {
-		o.failures.Add(ctx, 1)
+		o.failures++
 		return
 	}
 	o.units = make(map[string]int64)

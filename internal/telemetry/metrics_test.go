@@ -1,0 +1,261 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/telemetry"
+)
+
+// scrape returns the page of metrics as Prometheus reads it: samples by name
+// and labels.
+func scrape(tb testing.TB, tel *telemetry.Telemetry) map[string]string {
+	tb.Helper()
+	w := httptest.NewRecorder()
+	tel.Metrics.ServeHTTP(w, httptest.NewRequestWithContext(tb.Context(), http.MethodGet, "/metrics", nil))
+	page, err := io.ReadAll(w.Body)
+	if err != nil || w.Code != http.StatusOK {
+		tb.Errorf("status %d, %v: %s", w.Code, err, page)
+	}
+	samples := make(map[string]string)
+	for line := range strings.Lines(string(page)) {
+		if i := strings.LastIndexByte(line, ' '); i > 0 && line[0] != '#' {
+			samples[line[:i]] = strings.TrimSpace(line[i:])
+		}
+	}
+	return samples
+}
+
+// expect reports the samples that differ from want.
+func expect(tb testing.TB, got, want map[string]string) {
+	tb.Helper()
+	for name, v := range want {
+		if got[name] != v {
+			tb.Errorf("%s = %q, want %q", name, got[name], v)
+		}
+	}
+}
+
+func TestOutcomesAreCounted(t *testing.T) {
+	tel := setup(t, telemetry.Config{})
+	o, err := telemetry.NewObserver(t.Context(), tel.MeterProvider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		outcome string
+		errs    []error
+	}{
+		{"accepted", []error{nil}},
+		{"out_of_stock", []error{&stock.ShortageError{}}},
+		{"invalid", []error{order.ErrInvalid, order.ErrUnknownSKU}},
+		{"busy", []error{stock.ErrBusy, context.DeadlineExceeded, errors.Join(stock.ErrBusy, dlock.ErrLost)}},
+		{"unavailable", []error{stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy}},
+		{"unknown", []error{order.ErrOutcomeUnknown, errors.Join(stock.ErrBusy, context.Canceled, order.ErrOutcomeUnknown)}},
+		{"cancelled", []error{context.Canceled}},
+		{"error", []error{errors.New("something else")}},
+	}
+	name := func(outcome string) string { return fmt.Sprintf("shop_orders_total{outcome=%q}", outcome) }
+	want := make(map[string]string)
+	for _, c := range cases {
+		want[name(c.outcome)] = "0"
+	}
+	expect(t, scrape(t, tel), want)
+	for _, c := range cases {
+		for _, err := range c.errs {
+			if err != nil {
+				err = fmt.Errorf("place: %w", err)
+			}
+			o.Placed(t.Context(), err)
+		}
+		want[name(c.outcome)] = fmt.Sprint(len(c.errs))
+		expect(t, scrape(t, tel), want)
+	}
+}
+
+func TestRetriesAreCounted(t *testing.T) {
+	tel := setup(t, telemetry.Config{})
+	o, err := telemetry.NewObserver(t.Context(), tel.MeterProvider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		`shop_order_retries_total{reason="fenced"}`:   "0",
+		`shop_order_retries_total{reason="lost"}`:     "0",
+		`shop_order_retries_total{reason="conflict"}`: "0",
+		`shop_fence_rejections_total`:                 "0",
+	}
+	expect(t, scrape(t, tel), want)
+	for reason, n := range map[error]int{dlock.ErrFenced: 3, dlock.ErrLost: 2, stock.ErrConflict: 1} {
+		for range n {
+			o.Retried(t.Context(), reason)
+		}
+	}
+	expect(t, scrape(t, tel), map[string]string{
+		`shop_order_retries_total{reason="fenced"}`:   "3",
+		`shop_order_retries_total{reason="lost"}`:     "2",
+		`shop_order_retries_total{reason="conflict"}`: "1",
+		`shop_fence_rejections_total`:                 "3",
+	})
+}
+
+func TestServiceReportsMetrics(t *testing.T) {
+	tel := setup(t, telemetry.Config{Version: "v1", Instance: "shop-1"})
+	orders, levels := shop(t, tel)
+	if _, _, err := levels.Create(t.Context(), "mug", "redis", 1); err != nil {
+		t.Fatal(err)
+	}
+	all := func(ctx context.Context) ([]stock.Audit, error) { return levels.Audit(ctx, "") }
+	if err := telemetry.WatchOversold(tel.MeterProvider, all, telemetry.OversoldConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	mug := []order.Item{{SKU: "mug", Quantity: 1}}
+	for range 2 {
+		if _, err := orders.Place(t.Context(), "c1", mug); err != nil && !errors.As(err, new(*stock.ShortageError)) {
+			t.Fatal(err)
+		}
+	}
+	got := scrape(t, tel)
+	expect(t, got, map[string]string{
+		`shop_orders_total{outcome="accepted"}`:                             "1",
+		`shop_orders_total{outcome="out_of_stock"}`:                         "1",
+		`shop_oversold_units{strategy="redis"}`:                             "0",
+		`shop_audit_failures_total`:                                         "0",
+		`shop_lock_wait_seconds_count{backend="memory",outcome="acquired"}`: "2",
+		`shop_lock_hold_seconds_count{backend="memory",outcome="released"}`: "2",
+	})
+	for _, prefix := range []string{
+		"go_goroutines", "process_start_time_seconds",
+		`target_info{service_instance_id="shop-1",service_name="shop",service_version="v1",`,
+	} {
+		if !has(got, prefix) {
+			t.Errorf("no %s", prefix)
+		}
+	}
+	for name := range got {
+		if strings.HasPrefix(name, "shop_") && strings.Contains(name, "mug") {
+			t.Errorf("a label shows a SKU: %s", name)
+		}
+	}
+}
+
+func has(samples map[string]string, prefix string) bool {
+	for name := range samples {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestOversoldIsSummedByStrategy(t *testing.T) {
+	tel := setup(t, telemetry.Config{})
+	audit := func(context.Context) ([]stock.Audit, error) {
+		return []stock.Audit{
+			{SKU: "a", Strategy: "naive", Stocked: 10, Open: 12, Sold: 1},
+			{SKU: "b", Strategy: "naive", Stocked: 10, Open: 14},
+			{SKU: "c", Strategy: "naive", Stocked: 10, Open: 1}, // its rest does not make up for the others
+			{SKU: "d", Strategy: "redis", Stocked: 10, Open: 10},
+		}, nil
+	}
+	if err := telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, scrape(t, tel), map[string]string{
+		`shop_oversold_units{strategy="naive"}`: "7",
+		`shop_oversold_units{strategy="redis"}`: "0",
+	})
+}
+
+func TestScrapesShareOneAuditPerInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel := setup(t, telemetry.Config{})
+		audits := 0 // not atomic: the race detector sees two at once
+		audit := func(context.Context) ([]stock.Audit, error) {
+			audits++
+			return []stock.Audit{{Strategy: "naive", Open: int64(audits)}}, nil
+		}
+		if err := telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		const gauge = `shop_oversold_units{strategy="naive"}`
+		var wg sync.WaitGroup
+		for range 4 { // as many as are answered at once
+			wg.Go(func() { scrape(t, tel) })
+		}
+		wg.Wait()
+		time.Sleep(10*time.Second - time.Nanosecond)
+		expect(t, scrape(t, tel), map[string]string{gauge: "1"})
+		time.Sleep(time.Nanosecond)
+		expect(t, scrape(t, tel), map[string]string{gauge: "2"})
+	})
+}
+
+func TestFailedAuditHidesTheGauge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel := setup(t, telemetry.Config{})
+		answers := []func(ctx context.Context) error{
+			func(context.Context) error { return nil },
+			func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+			func(context.Context) error { return nil },
+		}
+		audit := func(ctx context.Context) ([]stock.Audit, error) {
+			answer := answers[0]
+			answers = answers[1:]
+			return []stock.Audit{{Strategy: "naive", Open: 5}}, answer(ctx)
+		}
+		if err := telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		const gauge = `shop_oversold_units{strategy="naive"}`
+		expect(t, scrape(t, tel), map[string]string{gauge: "5"})
+
+		time.Sleep(10 * time.Second)
+		start := time.Now()
+		got := scrape(t, tel)
+		if d := time.Since(start); d != 2*time.Second {
+			t.Errorf("the database did not answer and the scrape took %v", d)
+		}
+		if v, ok := got[gauge]; ok {
+			t.Errorf("the gauge shows %s, which nobody knows", v)
+		}
+		if !has(got, "go_goroutines") {
+			t.Error("the audit took the other metrics with it")
+		}
+		scrape(t, tel) // within the interval: no further try
+		time.Sleep(10 * time.Second)
+		expect(t, scrape(t, tel), map[string]string{gauge: "5", "shop_audit_failures_total": "1"})
+	})
+}
+
+func TestHostHeaderIsNoLabel(t *testing.T) {
+	tel := setup(t, telemetry.Config{})
+	h, err := tel.MeterProvider.Meter("http").Float64Histogram("http.server.request.duration", metric.WithUnit("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		h.Record(t.Context(), 0.1, metric.WithAttributes(
+			attribute.String("http.request.method", "GET"), attribute.String("http.route", "/api/v1/orders"),
+			attribute.Int("http.response.status_code", 200),
+			attribute.String("server.address", fmt.Sprint("host-", i)), attribute.Int("server.port", i)))
+	}
+	expect(t, scrape(t, tel), map[string]string{
+		`http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="200",http_route="/api/v1/orders"}`: "100",
+	})
+}

@@ -1,0 +1,187 @@
+package telemetry_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"example.com/shop/internal/telemetry"
+)
+
+// receiver is an OTLP receiver that remembers which paths were posted to.
+func receiver(tb testing.TB) (url string, paths func() map[string]bool) {
+	tb.Helper()
+	var mu sync.Mutex
+	seen := make(map[string]bool)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[r.Method+" "+r.URL.Path] = true
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	tb.Cleanup(s.Close)
+	return s.URL, func() map[string]bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return seen
+	}
+}
+
+func TestExport(t *testing.T) {
+	const (
+		general = "OTEL_EXPORTER_OTLP_ENDPOINT"
+		traces  = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+		metrics = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+	)
+	for _, c := range []struct {
+		name string
+		set  func(t *testing.T, url string) telemetry.Config
+		want map[string]bool
+	}{
+		{
+			"environment", func(t *testing.T, url string) telemetry.Config {
+				t.Setenv(general, url)
+				return telemetry.Config{}
+			},
+			map[string]bool{"POST /v1/traces": true, "POST /v1/metrics": true},
+		},
+		{
+			"environment, traces only", func(t *testing.T, url string) telemetry.Config {
+				t.Setenv(traces, url+"/own/path")
+				return telemetry.Config{}
+			},
+			map[string]bool{"POST /own/path": true},
+		},
+		{
+			"configuration", func(t *testing.T, url string) telemetry.Config {
+				t.Setenv(general, "http://127.0.0.1:1")
+				return telemetry.Config{Endpoint: url + "/below/"}
+			},
+			map[string]bool{"POST /below/v1/traces": true, "POST /below/v1/metrics": true},
+		},
+		{
+			"nowhere", func(*testing.T, string) telemetry.Config { return telemetry.Config{} },
+			map[string]bool{},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(general, "")
+			t.Setenv(traces, "")
+			t.Setenv(metrics, "")
+			url, paths := receiver(t)
+			tel, err := telemetry.Setup(t.Context(), c.set(t, url))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := telemetry.NewObserver(t.Context(), tel.MeterProvider); err != nil {
+				t.Fatal(err)
+			}
+			_, span := tel.TracerProvider.Tracer("test").Start(t.Context(), "work")
+			span.End()
+			if err := tel.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(c.want, paths()); diff != "" {
+				t.Errorf("exported to (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMalformedEndpointIsRefused(t *testing.T) {
+	for _, raw := range []string{"localhost:4318", "http://", "ftp://localhost", "http://a b", "://"} {
+		t.Run(raw, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", raw)
+			_, err := telemetry.Setup(t.Context(), telemetry.Config{})
+			if err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_ENDPOINT") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Setup: %v, want one line that names the variable", err)
+			}
+		})
+	}
+}
+
+// TestShutdownEndsWithItsContext has a receiver that never answers.
+func TestShutdownEndsWithItsContext(t *testing.T) {
+	stop := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stop }))
+	defer s.Close()
+	defer close(stop)
+	tel, err := telemetry.Setup(t.Context(), telemetry.Config{Endpoint: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := tel.TracerProvider.Tracer("test").Start(t.Context(), "work")
+	span.End()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if err := tel.Shutdown(ctx); err == nil {
+		t.Error("Shutdown reports no error, though nothing was exported")
+	}
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("Shutdown took %v", d)
+	}
+}
+
+func TestPropagator(t *testing.T) {
+	tel := setup(t, telemetry.Config{})
+	in := propagation.MapCarrier{
+		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"baggage":     "tenant=a",
+	}
+	ctx := tel.Propagator.Extract(t.Context(), in)
+	if got := trace.SpanContextFromContext(ctx).TraceID().String(); got != "0af7651916cd43dd8448eb211c80319c" {
+		t.Errorf("trace id %s", got)
+	}
+	out := propagation.MapCarrier{}
+	tel.Propagator.Inject(ctx, out)
+	if diff := cmp.Diff(in, out); diff != "" {
+		t.Errorf("headers (-in +out):\n%s", diff)
+	}
+}
+
+func TestRedisSpans(t *testing.T) {
+	spans := keep{tracetest.NewInMemoryExporter()}
+	tel := setup(t, telemetry.Config{Spans: spans})
+	rdb := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	defer func() {
+		if err := rdb.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
+		t.Fatal(err)
+	}
+	ctx, parent := tel.TracerProvider.Tracer("test").Start(t.Context(), "work")
+	if err := rdb.Set(ctx, "shop:lock:{sku:mug}", "secret-owner", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	parent.End()
+	found := false
+	for _, s := range spans.GetSpans() {
+		found = found || (s.Name == "set" && s.Parent.SpanID() == parent.SpanContext().SpanID())
+		for _, a := range s.Attributes {
+			if strings.Contains(a.Value.Emit(), "secret-owner") {
+				t.Errorf("%s shows an argument in %s", s.Name, a.Key)
+			}
+		}
+	}
+	if !found {
+		t.Error("no span for SET below its caller's")
+	}
+	if got := scrape(t, tel); !has(got, "db_client_connections_usage{") {
+		t.Error("no metrics of the connection pool")
+	}
+}
