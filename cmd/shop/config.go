@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -145,4 +146,13 @@ func given(f *flags) map[string]bool {
 	set := make(map[string]bool)
 	f.Visit(func(fl *flag.Flag) { set[fl.Name] = true })
 	return set
+}
+
+// redacted returns a URL without its password.
+func redacted(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return "(malformed URL)"
+	}
+	return u.Redacted()
 }

@@ -124,3 +124,6 @@ func (s *Store) now(ctx context.Context) (int64, error) {
 	err := s.db.WithContext(ctx).Raw("SELECT " + s.dialect.now).Scan(&t).Error
 	return t, err
 }
+
+// Address returns where the database is, without secrets.
+func (s *Store) Address() string { return s.address }
