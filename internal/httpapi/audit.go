@@ -1,0 +1,25 @@
+package httpapi
+
+import "context"
+
+// AuditBooks implements [StrictServerInterface].
+func (a *api) AuditBooks(ctx context.Context, r AuditBooksRequestObject) (AuditBooksResponseObject, error) {
+	sku := ""
+	if r.Params.SKU != nil {
+		sku = *r.Params.SKU
+	}
+	audits, err := a.Stock.Audit(requestContext(ctx), sku)
+	if err != nil {
+		return nil, err
+	}
+	body := Audit{Ok: true, Skus: make([]AuditedSKU, len(audits))}
+	for i, s := range audits {
+		body.Ok = body.Ok && s.OK()
+		body.Skus[i] = AuditedSKU{
+			SKU: s.SKU, Strategy: s.Strategy, Stocked: s.Stocked, OnHand: s.OnHand, Reserved: s.Reserved,
+			Sold: s.Sold, Accepted: s.Accepted(), Oversold: s.Oversold(), Undersold: s.Undersold(),
+			LostUpdates: s.LostUpdates(), LedgerOk: s.LedgerOK(), Ok: s.OK(),
+		}
+	}
+	return AuditBooks200JSONResponse(body), nil
+}

@@ -1,0 +1,152 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/gin-gonic/gin"
+)
+
+const (
+	maxBody       = 64 << 10
+	maxViolations = 10
+)
+
+// check refuses a request that the specification does not allow. It runs before
+// the generated code binds the request, which would accept unknown and repeated
+// members, bytes behind the object, and any Content-Type.
+func (r rules) check(c *gin.Context) error {
+	rule, ok := r[c.Request.Method+" "+c.FullPath()]
+	if !ok {
+		return errors.New("the route is not in the specification")
+	}
+	if err := rule.checkPath(c); err != nil {
+		return err
+	}
+	if err := rule.checkQuery(c.Request.URL.RawQuery); err != nil {
+		return err
+	}
+	if rule.body == nil {
+		return checkNoBody(c.Request)
+	}
+	data, err := readBody(c.Writer, c.Request)
+	if err != nil {
+		return err
+	}
+	value, err := parse(data)
+	if err != nil {
+		return err
+	}
+	if err := rule.body.VisitJSON(value, openapi3.MultiErrors(), openapi3.VisitAsRequest()); err != nil {
+		return invalid(violations(err, nil)...)
+	}
+	c.Request.Body = io.NopCloser(bytes.NewReader(data))
+	return nil
+}
+
+func (r rule) checkPath(c *gin.Context) error {
+	for _, p := range r.params {
+		if p.Value.In == openapi3.ParameterInPath && p.Value.Schema.Value.VisitJSON(c.Param(p.Value.Name)) != nil {
+			return refuse(TypeMalformedRequest, "The path has a malformed "+p.Value.Name+".")
+		}
+	}
+	return nil
+}
+
+func (r rule) checkQuery(raw string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return refuse(TypeMalformedRequest, "The query cannot be read.")
+	}
+	for name, values := range query {
+		p := r.params.GetByInAndName(openapi3.ParameterInQuery, name)
+		if p == nil {
+			return refuse(TypeMalformedRequest, "There is no query parameter "+shorten(strconv.Quote(name))+".")
+		}
+		if len(values) != 1 {
+			return refuse(TypeMalformedRequest, "The query parameter "+name+" is given more than once.")
+		}
+		if p.Schema.Value.VisitJSON(queryValue(p.Schema.Value, values[0])) != nil {
+			return refuse(TypeMalformedRequest, "The query parameter "+name+" is malformed or out of bounds.")
+		}
+	}
+	return nil
+}
+
+// queryValue returns s as the type that schema wants. What is not the usual
+// form of an integer stays a string and is then refused.
+func queryValue(schema *openapi3.Schema, s string) any {
+	if n, err := strconv.Atoi(s); err == nil && schema.Type.Is(openapi3.TypeInteger) && strconv.Itoa(n) == s {
+		return float64(n)
+	}
+	return s
+}
+
+func checkNoBody(r *http.Request) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	if n, err := io.ReadFull(r.Body, make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		return refuse(TypeMalformedRequest, "This operation takes no body.")
+	}
+	return nil
+}
+
+// readBody reads the whole body, if it is JSON and not too large.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if !isJSON(r.Header) {
+		return nil, refuse(TypeUnsupportedMediaType, "The body must be sent as application/json, in UTF-8 and without Content-Encoding.")
+	}
+	tooLarge := refuse(TypeBodyTooLarge, "The body is larger than 64 KiB.")
+	if r.ContentLength > maxBody {
+		return nil, tooLarge
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, tooLarge
+	}
+	if err != nil {
+		return nil, refuse(TypeMalformedRequest, "The body could not be read.")
+	}
+	return data, nil
+}
+
+func isJSON(h http.Header) bool {
+	types := h.Values("Content-Type")
+	if len(types) != 1 || len(h.Values("Content-Encoding")) > 0 {
+		return false
+	}
+	mediaType, params, err := mime.ParseMediaType(types[0])
+	if err != nil || mediaType != "application/json" {
+		return false
+	}
+	charset, ok := params["charset"]
+	if ok {
+		delete(params, "charset")
+	}
+	return len(params) == 0 && (!ok || strings.EqualFold(charset, "utf-8"))
+}
+
+// violations appends the first places at which a body fails its schema.
+func violations(err error, found []Violation) []Violation {
+	if len(found) == maxViolations {
+		return found
+	}
+	if all, ok := errors.AsType[openapi3.MultiError](err); ok {
+		for _, e := range all {
+			found = violations(e, found)
+		}
+		return found
+	}
+	if e, ok := errors.AsType[*openapi3.SchemaError](err); ok {
+		return append(found, Violation{Pointer: pointer(e.JSONPointer()), Detail: shorten(e.Reason)})
+	}
+	return append(found, Violation{Pointer: "#", Detail: "does not have the form that is asked for"})
+}

@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// stamp gives every answer of next, errors of the router included, the headers
+// that all answers have.
+func (a *api) stamp(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Instance-Id", a.Instance)
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(&response{ResponseWriter: w, drain: a.Drain}, r)
+	})
+}
+
+// response looks at the drain when the answer begins, not when the request
+// does: a request that waited through the start of a drain would otherwise
+// leave its connection open, and the client would send the next request into
+// a socket that is being closed.
+type response struct {
+	http.ResponseWriter
+	drain *Drain
+}
+
+func (r *response) WriteHeader(status int) {
+	if r.drain.Draining() {
+		r.Header().Set("Connection", "close")
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Flush and Unwrap keep streaming answers possible.
+func (r *response) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// limitTime gives the request its deadline.
+func (a *api) limitTime(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), a.RequestTimeout)
+	defer cancel()
+	c.Request = c.Request.WithContext(ctx)
+	c.Next()
+}
+
+// logRequest logs the route and not the path, and no headers: neither secrets
+// nor names of customers reach the log.
+func (a *api) logRequest(c *gin.Context) {
+	start := time.Now()
+	c.Next()
+	a.Logger.LogAttrs(c.Request.Context(), slog.LevelDebug, "request",
+		slog.String("method", c.Request.Method),
+		slog.String("route", c.FullPath()),
+		slog.Int("status", c.Writer.Status()),
+		slog.Duration("duration", time.Since(start)),
+	)
+}
+
+// recoverPanic answers a panic with a problem that says nothing about it. When
+// the answer has begun it cuts the connection, so that the client does not take
+// half an answer for a whole one.
+func (a *api) recoverPanic(c *gin.Context) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it in the same way
+			panic(cause)
+		}
+		a.Logger.ErrorContext(c.Request.Context(), "request panicked",
+			"method", c.Request.Method, "route", c.FullPath(), "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		if c.Writer.Written() {
+			panic(http.ErrAbortHandler)
+		}
+		writeProblem(c, newProblem(TypeInternal, internalDetail))
+	}()
+	c.Next()
+}
+
+// requestContext returns the context of the request in place of the
+// gin.Context that the generated code passes on. gin reuses that for the next
+// request, and work that is detached from this one, such as the release of a
+// lease, would read the values of a stranger.
+func requestContext(ctx context.Context) context.Context {
+	if c, ok := ctx.(*gin.Context); ok {
+		return c.Request.Context()
+	}
+	return ctx
+}

@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"context"
+
+	"example.com/shop/internal/order"
+)
+
+// Orders is what the handler asks of orders; [*order.Service] provides it.
+type Orders interface {
+	Place(ctx context.Context, customer string, items []order.Item) (order.Order, error)
+	Order(ctx context.Context, id string) (order.Order, error)
+	Pay(ctx context.Context, id, payment string) (order.Order, error)
+	Cancel(ctx context.Context, id string) (order.Order, error)
+}
+
+var _ Orders = (*order.Service)(nil)
+
+// unconfirmedError says which order may exist after an unknown outcome.
+type unconfirmedError struct {
+	id string
+	error
+}
+
+func (e *unconfirmedError) Unwrap() error { return e.error }
+
+// PlaceOrder implements [StrictServerInterface].
+func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceOrderResponseObject, error) {
+	items := make([]order.Item, len(r.Body.Items))
+	for i, it := range r.Body.Items {
+		items[i] = order.Item{SKU: it.SKU, Quantity: it.Quantity}
+	}
+	o, err := a.Orders.Place(requestContext(ctx), r.Body.CustomerID, items)
+	if err != nil {
+		return nil, &unconfirmedError{id: o.ID, error: err}
+	}
+	return PlaceOrder201JSONResponse{
+		Body:    orderBody(o),
+		Headers: PlaceOrder201ResponseHeaders{Location: "/api/v1/orders/" + o.ID},
+	}, nil
+}
+
+// GetOrder implements [StrictServerInterface].
+func (a *api) GetOrder(ctx context.Context, r GetOrderRequestObject) (GetOrderResponseObject, error) {
+	o, err := a.Orders.Order(requestContext(ctx), r.ID)
+	if err != nil {
+		return nil, err
+	}
+	return GetOrder200JSONResponse(orderBody(o)), nil
+}
+
+// PayOrder implements [StrictServerInterface].
+func (a *api) PayOrder(ctx context.Context, r PayOrderRequestObject) (PayOrderResponseObject, error) {
+	o, err := a.Orders.Pay(requestContext(ctx), r.ID, r.Body.PaymentID)
+	if err != nil {
+		return nil, err
+	}
+	return PayOrder200JSONResponse(orderBody(o)), nil
+}
+
+// CancelOrder implements [StrictServerInterface].
+func (a *api) CancelOrder(ctx context.Context, r CancelOrderRequestObject) (CancelOrderResponseObject, error) {
+	o, err := a.Orders.Cancel(requestContext(ctx), r.ID)
+	if err != nil {
+		return nil, err
+	}
+	return CancelOrder200JSONResponse(orderBody(o)), nil
+}
+
+func orderBody(o order.Order) Order {
+	items := make([]Item, len(o.Items))
+	for i, it := range o.Items {
+		items[i] = Item{SKU: it.SKU, Quantity: it.Quantity}
+	}
+	return Order{
+		ID: o.ID, CustomerID: o.CustomerID, Status: OrderStatus(o.Status), Items: items,
+		ExpiresAt: o.ExpiresAt.UTC(), CreatedAt: o.CreatedAt.UTC(),
+	}
+}

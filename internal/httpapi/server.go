@@ -1,0 +1,141 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+)
+
+//go:generate go tool -modfile=../../tools/go.mod oapi-codegen -config oapi-codegen.yaml openapi.yaml
+
+// Config configures a handler. Orders and Stock are required.
+type Config struct {
+	Orders Orders
+	Stock  Stock
+
+	// Instance names this process in every answer.
+	Instance string
+
+	// Ready reports why the instance cannot work; it is asked by /readyz and
+	// has one second to answer. Default: it always can.
+	Ready func(ctx context.Context) error
+
+	// Drain tells the handler that the instance is about to stop. Default: it
+	// never is.
+	Drain *Drain
+
+	// Metrics is served as /metrics. Default: no such path.
+	Metrics http.Handler
+
+	// Logger hears of failures, and at debug level of every request. Default:
+	// it is silent.
+	Logger *slog.Logger
+
+	// TracerProvider, MeterProvider and Propagator measure requests, except
+	// those to /livez, /readyz and /metrics. Default: no spans, no metrics, W3C
+	// trace context.
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
+	Propagator     propagation.TextMapPropagator
+
+	// RequestTimeout bounds every request; default 10 seconds. It is less than
+	// the WriteTimeout of [NewServer], so that the answer still gets through.
+	RequestTimeout time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Ready == nil {
+		c.Ready = func(context.Context) error { return nil }
+	}
+	if c.TracerProvider == nil {
+		c.TracerProvider = tracenoop.NewTracerProvider()
+	}
+	if c.MeterProvider == nil {
+		c.MeterProvider = metricnoop.NewMeterProvider()
+	}
+	if c.Propagator == nil {
+		c.Propagator = propagation.TraceContext{}
+	}
+	c.Drain = cmp.Or(c.Drain, new(Drain))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, 10*time.Second)
+	return c
+}
+
+// api implements the generated [StrictServerInterface].
+type api struct{ Config }
+
+// New returns a handler for the whole service. It fails only when the embedded
+// specification is broken.
+func New(c Config) (http.Handler, error) {
+	a := &api{Config: c.withDefaults()}
+	rules, err := loadRules()
+	if err != nil {
+		return nil, err
+	}
+	gin.SetMode(gin.ReleaseMode) // debug mode prints the headers of a request that panics
+	engine := gin.New()
+	if err := engine.SetTrustedProxies(nil); err != nil {
+		return nil, err
+	}
+	engine.HandleMethodNotAllowed = true
+	engine.RedirectTrailingSlash = false
+	engine.Use(a.telemetry(), a.logRequest, a.recoverPanic, a.limitTime)
+	engine.NoRoute(func(c *gin.Context) { a.refuse(c, refuse(TypeNotFound, "There is nothing at this path.")) })
+	engine.NoMethod(func(c *gin.Context) { a.refuse(c, refuse(TypeMethodNotAllowed, "The path does not have this method.")) })
+
+	engine.GET("/livez", a.live)
+	engine.GET("/readyz", a.ready)
+	if a.Metrics != nil {
+		engine.GET("/metrics", gin.WrapH(a.Metrics))
+	}
+	checked := engine.Group("/", func(c *gin.Context) {
+		if err := rules.check(c); err != nil {
+			a.refuse(c, err)
+		}
+	})
+	RegisterHandlersWithOptions(checked, NewStrictHandlerWithOptions(a, nil, StrictGinServerOptions{
+		RequestErrorHandlerFunc:  a.refuse,
+		HandlerErrorFunc:         a.refuse,
+		ResponseErrorHandlerFunc: a.refuse,
+	}), GinServerOptions{
+		ErrorHandler: func(c *gin.Context, err error, _ int) { a.refuse(c, err) },
+	})
+	return a.stamp(engine), nil
+}
+
+// telemetry returns the middleware that measures requests.
+func (a *api) telemetry() gin.HandlerFunc {
+	return otelgin.Middleware("shop",
+		otelgin.WithTracerProvider(a.TracerProvider),
+		otelgin.WithMeterProvider(a.MeterProvider),
+		otelgin.WithPropagators(a.Propagator),
+		otelgin.WithFilter(func(r *http.Request) bool {
+			return r.URL.Path != "/livez" && r.URL.Path != "/readyz" && r.URL.Path != "/metrics"
+		}),
+	)
+}
+
+// NewServer returns a server for h that a slow or greedy client cannot keep
+// busy. What it complains about goes to l.
+func NewServer(h http.Handler, l *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      15 * time.Second,
+		IdleTimeout:       60 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(l.Handler(), slog.LevelWarn),
+	}
+}

@@ -1,0 +1,187 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+)
+
+// A shop is a handler, and the specification that its answers are held against.
+type shop struct {
+	http.Handler
+	spec *openapi3.T
+}
+
+// newShop returns a shop without Redis on a database of its own.
+func newShop(t testing.TB) *shop {
+	t.Helper()
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "shop.db"), Instance: "i1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	strategies := stock.NewStrategies(nil)
+	return newHandler(t, httpapi.Config{
+		Orders: order.NewService(store, strategies, order.Config{}),
+		Stock:  stock.NewService(store, strategies),
+		Ready:  store.Ping,
+	})
+}
+
+// newHandler returns a shop with the given parts.
+func newHandler(t testing.TB, c httpapi.Config) *shop {
+	t.Helper()
+	c.Instance = "i1"
+	h, err := httpapi.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shop{Handler: h}
+	_, _, text := s.do(httptest.NewRequest(http.MethodGet, "/api/v1/openapi.yaml", nil))
+	if s.spec, err = openapi3.NewLoader().LoadFromData(text); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *shop) do(r *http.Request) (status int, header http.Header, body []byte) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Code, w.Result().Header, w.Body.Bytes()
+}
+
+// call sends body as JSON, or nothing when it is empty, and fails the test
+// unless the specification allows the answer.
+func (s *shop) call(t testing.TB, method, path, body string) (status int, header http.Header, answer map[string]any) {
+	t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return s.send(t, r)
+}
+
+func (s *shop) send(t testing.TB, r *http.Request) (status int, header http.Header, answer map[string]any) {
+	t.Helper()
+	status, header, body := s.do(r)
+	s.conforms(t, r, status, header, body)
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatalf("%s %s: answer %q: %v", r.Method, r.URL, body, err)
+	}
+	return status, header, answer
+}
+
+// conforms holds an answer against the specification, or against the schema of
+// a problem if the request has no place in it.
+func (s *shop) conforms(t testing.TB, r *http.Request, status int, header http.Header, body []byte) {
+	t.Helper()
+	for name, want := range map[string]string{"X-Instance-Id": "i1", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} {
+		if got := header.Get(name); got != want {
+			t.Errorf("%s %s: %s is %q, want %q", r.Method, r.URL, name, got, want)
+		}
+	}
+	if status >= 400 {
+		s.isProblem(t, status, header, body)
+	}
+	route := s.route(r)
+	if route == nil {
+		return
+	}
+	err := openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, Route: route},
+		Status:                 status, Header: header, Body: io.NopCloser(strings.NewReader(string(body))),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true},
+	})
+	if err != nil {
+		t.Errorf("%s %s: answer %d %s: %v", r.Method, r.URL, status, body, err)
+	}
+}
+
+var parameter = regexp.MustCompile(`\{\w+\}`)
+
+// route returns the operation that the specification has for r, or nil.
+func (s *shop) route(r *http.Request) *routers.Route {
+	for path, item := range s.spec.Paths.Map() {
+		form := regexp.MustCompile("^" + parameter.ReplaceAllString(path, "[^/]+") + "$")
+		if op := item.GetOperation(r.Method); op != nil && form.MatchString(r.URL.Path) {
+			return &routers.Route{Spec: s.spec, Path: path, PathItem: item, Method: r.Method, Operation: op}
+		}
+	}
+	return nil
+}
+
+// isProblem checks what is true of every problem.
+func (s *shop) isProblem(t testing.TB, status int, header http.Header, body []byte) {
+	t.Helper()
+	if got := header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("Content-Type is %q", got)
+	}
+	var problem map[string]any
+	if err := json.Unmarshal(body, &problem); err != nil {
+		t.Fatalf("problem %q: %v", body, err)
+	}
+	if err := s.spec.Components.Schemas["Problem"].Value.VisitJSON(problem); err != nil {
+		t.Errorf("problem %s: %v", body, err)
+	}
+	if problem["status"] != float64(status) {
+		t.Errorf("problem says status %v in an answer %d", problem["status"], status)
+	}
+	if wait := header.Get("Retry-After"); (wait != "") != (status == http.StatusServiceUnavailable) {
+		t.Errorf("Retry-After is %q in an answer %d", wait, status)
+	}
+	if len(body) > 4096 {
+		t.Errorf("problem has %d bytes", len(body))
+	}
+	for _, word := range []string{"Go ", "json:", "strconv", "openapi3", "goroutine", "sql", "struct", "order:", "stock:", "httpapi", "regular expression", "EOF"} {
+		if strings.Contains(string(body), word) {
+			t.Errorf("problem contains %q: %s", word, body)
+		}
+	}
+}
+
+// books returns everything that a request could have changed.
+func (s *shop) books(t testing.TB) string {
+	t.Helper()
+	var all strings.Builder
+	for _, path := range []string{"/api/v1/audit", "/api/v1/skus"} {
+		status, _, body := s.do(httptest.NewRequest(http.MethodGet, path, nil))
+		if status != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, status, body)
+		}
+		all.Write(body)
+	}
+	return all.String()
+}
+
+// must fails the test unless the call is answered with want.
+func (s *shop) must(t testing.TB, want int, method, path, body string) map[string]any {
+	t.Helper()
+	status, _, answer := s.call(t, method, path, body)
+	if status != want {
+		t.Fatalf("%s %s %s: %d %v, want %d", method, path, body, status, answer, want)
+	}
+	return answer
+}
+
+func (s *shop) place(t testing.TB, body string) (id string) {
+	t.Helper()
+	id, _ = s.must(t, http.StatusCreated, http.MethodPost, "/api/v1/orders", body)["id"].(string)
+	return id
+}

@@ -1,0 +1,82 @@
+package httpapi
+
+import (
+	"context"
+
+	"example.com/shop/internal/stock"
+)
+
+// pageSize is the largest and the default number of SKUs on one page.
+const pageSize = 100
+
+// Stock is what the handler asks of stock; [*stock.Service] provides it.
+type Stock interface {
+	Create(ctx context.Context, sku, strategy string, onHand int64) (level stock.Level, created bool, err error)
+	Level(ctx context.Context, sku string) (stock.Level, error)
+	Levels(ctx context.Context, after string, limit int) ([]stock.Level, error)
+	Restock(ctx context.Context, sku string, quantity int64) (stock.Level, error)
+	Audit(ctx context.Context, sku string) ([]stock.Audit, error)
+}
+
+var _ Stock = (*stock.Service)(nil)
+
+// ListSKUs implements [StrictServerInterface].
+func (a *api) ListSKUs(ctx context.Context, r ListSKUsRequestObject) (ListSKUsResponseObject, error) {
+	after, limit := "", pageSize
+	if r.Params.After != nil {
+		after = *r.Params.After
+	}
+	if r.Params.Limit != nil {
+		limit = *r.Params.Limit
+	}
+	levels, err := a.Stock.Levels(requestContext(ctx), after, limit+1) // one more tells whether there is a next page
+	if err != nil {
+		return nil, err
+	}
+	page := SKUPage{Skus: make([]SKU, 0, limit)}
+	if len(levels) > limit {
+		levels = levels[:limit]
+		page.Next = &levels[limit-1].SKU
+	}
+	for _, l := range levels {
+		page.Skus = append(page.Skus, skuBody(l))
+	}
+	return ListSKUs200JSONResponse(page), nil
+}
+
+// GetSKU implements [StrictServerInterface].
+func (a *api) GetSKU(ctx context.Context, r GetSKURequestObject) (GetSKUResponseObject, error) {
+	l, err := a.Stock.Level(requestContext(ctx), r.SKU)
+	if err != nil {
+		return nil, err
+	}
+	return GetSKU200JSONResponse(skuBody(l)), nil
+}
+
+// CreateSKU implements [StrictServerInterface].
+func (a *api) CreateSKU(ctx context.Context, r CreateSKURequestObject) (CreateSKUResponseObject, error) {
+	l, created, err := a.Stock.Create(requestContext(ctx), r.SKU, r.Body.Strategy, r.Body.OnHand)
+	if err != nil {
+		return nil, err
+	}
+	if created {
+		return CreateSKU201JSONResponse(skuBody(l)), nil
+	}
+	return CreateSKU200JSONResponse(skuBody(l)), nil
+}
+
+// RestockSKU implements [StrictServerInterface].
+func (a *api) RestockSKU(ctx context.Context, r RestockSKURequestObject) (RestockSKUResponseObject, error) {
+	l, err := a.Stock.Restock(requestContext(ctx), r.SKU, r.Body.Quantity)
+	if err != nil {
+		return nil, err
+	}
+	return RestockSKU200JSONResponse(skuBody(l)), nil
+}
+
+func skuBody(l stock.Level) SKU {
+	return SKU{
+		SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Reserved: l.Reserved, Available: l.Available(),
+		Version: l.Version, Fence: int64(l.Fence.Token), //nolint:gosec // microseconds since 1970: 2^53 is reached in the year 2255
+	}
+}

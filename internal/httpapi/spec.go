@@ -1,0 +1,54 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // for specification
+	"fmt"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// specification is the contract that the generated code and the checks of
+// requests are both made from.
+//
+//go:embed openapi.yaml
+var specification []byte
+
+// GetSpecification implements [StrictServerInterface].
+func (a *api) GetSpecification(context.Context, GetSpecificationRequestObject) (GetSpecificationResponseObject, error) {
+	return GetSpecification200ApplicationYamlResponse{
+		Body: bytes.NewReader(specification), ContentLength: int64(len(specification)),
+	}, nil
+}
+
+// rules are what the specification asks of the requests, by method and route
+// in the router's notation.
+type rules map[string]rule
+
+// rule is what the specification asks of the requests for one operation.
+type rule struct {
+	params openapi3.Parameters
+	body   *openapi3.Schema // nil: the operation takes no body
+}
+
+// loadRules reads the embedded specification.
+func loadRules() (rules, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(specification)
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded specification: %w", err)
+	}
+	route := strings.NewReplacer("{", ":", "}", "")
+	all := make(rules)
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			r := rule{params: append(op.Parameters[:len(op.Parameters):len(op.Parameters)], item.Parameters...)}
+			if op.RequestBody != nil {
+				r.body = op.RequestBody.Value.Content["application/json"].Schema.Value
+			}
+			all[method+" "+route.Replace(path)] = r
+		}
+	}
+	return all, nil
+}
