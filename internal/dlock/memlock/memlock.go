@@ -104,7 +104,7 @@ func (l *Locker) Expire(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e, ok := l.keys[key]; ok {
-		l.pass(key, e)
+		e.until = time.Now()
 	}
 }
 

@@ -1,6 +1,8 @@
 package memlock_test
 
 import (
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,5 +24,39 @@ func TestLocker(t *testing.T) {
 		Expire: func(_ *testing.T, key string) { l.Expire(key) },
 		FIFO:   true,
 		Bubble: synctest.Test,
+	})
+}
+
+// A holder that does not renew and does not release is succeeded by the waiters.
+func TestWaitersFollowALapsedGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := memlock.New(memlock.Config{TTL: 10 * time.Second})
+		if _, err := l.Acquire(t.Context(), "k"); err != nil {
+			t.Fatal(err)
+		}
+		var order []int
+		var waiters sync.WaitGroup
+		for i := range 3 {
+			waiters.Go(func() {
+				lease, err := l.Acquire(t.Context(), "k")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, i)
+				l.Expire("k")
+				<-lease.Done()
+			})
+			synctest.Wait()
+		}
+		start := time.Now()
+		l.Expire("k")
+		waiters.Wait()
+		if d := time.Since(start); d > 40*time.Second {
+			t.Errorf("three lapses took %v, want a TTL each at most", d)
+		}
+		if !slices.IsSorted(order) {
+			t.Errorf("granted in the order %v", order)
+		}
 	})
 }

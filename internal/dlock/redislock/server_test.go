@@ -4,9 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -60,8 +65,11 @@ func TestServerThatStalls(t *testing.T) {
 	if _, err := l.Acquire(ctx, key); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Acquire = %v, want the end of the context", err)
 	}
+	if _, err := l.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrUncertain) {
+		t.Errorf("TryAcquire without a deadline = %v, want ErrUncertain", err)
+	}
 	if d := time.Since(start); d > ttl {
-		t.Errorf("Acquire returned after %v, its context ended after %v", d, ttl/4)
+		t.Errorf("two attempts on a silent server took %v", d)
 	}
 	select {
 	case <-lease.Done():
@@ -91,5 +99,55 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("%s: not within 10 s", what)
 		}
 		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// lateReplies delivers every reply late, and sends nothing more once it is cut.
+type lateReplies struct {
+	delay time.Duration
+	cut   *atomic.Bool
+}
+
+// DialHook implements redis.Hook.
+func (lateReplies) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (lateReplies) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// ProcessHook implements redis.Hook.
+func (h lateReplies) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.cut.Load() {
+			return net.ErrClosed
+		}
+		err := next(ctx, cmd)
+		<-time.After(h.delay)
+		return err
+	}
+}
+
+// TestTrustCountsFromBeforeTheRequest holds back the answer to an acquisition and
+// then loses every renewal: the store has counted from the start.
+func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, testbedtest.Redis(t))
+	load(t, locker(t, rdb))
+	var cut atomic.Bool
+	rdb.AddHook(lateReplies{ttl / 4, &cut})
+	start := time.Now()
+	lease, err := locker(t, rdb).TryAcquire(t.Context(), rand.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut.Store(true)
+	select {
+	case <-lease.Done():
+	case <-time.After(2 * ttl):
+		t.Fatal("the lease goes on")
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("the lease ended %v after the request was sent, its TTL is %v", d, ttl)
 	}
 }
