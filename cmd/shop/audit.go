@@ -22,7 +22,7 @@ func audit(ctx context.Context, p process, args []string) (err error) {
 	defer cancel()
 	audits, err := store.Audit(ctx, "")
 	if err != nil {
-		return fmt.Errorf("audit: %w (a new database needs `shop migrate` first)", err)
+		return fmt.Errorf("audit: %w", err)
 	}
 	return printAudit(p, audits)
 }

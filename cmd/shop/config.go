@@ -26,19 +26,22 @@ var errHelp = exitError(0)
 // flags is a flag set whose flags can also be given by the environment.
 type flags struct {
 	*flag.FlagSet
-	p process
+	p    process
+	what string
 }
 
 func newFlags(p process, name, what string) *flags {
-	f := &flags{flag.NewFlagSet(name, flag.ContinueOnError), p}
+	f := &flags{flag.NewFlagSet(name, flag.ContinueOnError), p, what}
 	f.SetOutput(io.Discard)
-	f.Usage = func() {
-		fmt.Fprintf(p.stdout, "shop %s: %s\n\n", name, what)
-		f.SetOutput(p.stdout)
-		f.PrintDefaults()
-		f.SetOutput(io.Discard)
-	}
+	f.Usage = func() {} // the package would print all flags for every mistake
 	return f
+}
+
+// help lists the flags.
+func (f *flags) help() {
+	fmt.Fprintf(f.p.stdout, "shop %s: %s\n\n", f.Name(), f.what)
+	f.SetOutput(f.p.stdout)
+	f.PrintDefaults()
 }
 
 // variable returns the environment variable of a flag.
@@ -62,6 +65,7 @@ func (f *flags) parse(args []string) error {
 	}
 	err := f.FlagSet.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
+		f.help()
 		return errHelp
 	}
 	if err == nil && f.NArg() > 0 {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"example.com/shop/internal/sqlstore"
@@ -18,6 +20,11 @@ func openDatabase(ctx context.Context, p process, name, what string, args []stri
 	}
 	if err := validDatabase(*database); err != nil {
 		return nil, usageError{err}
+	}
+	if file, ok := strings.CutPrefix(*database, "sqlite:"); ok && name == "audit" {
+		if _, err := os.Stat(file); err != nil { // opening it would create it
+			return nil, fmt.Errorf("%s: %w", *database, err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

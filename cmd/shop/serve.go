@@ -168,6 +168,7 @@ func openRedis(ctx context.Context, c serveConfig, tel *telemetry.Telemetry, clo
 	if c.redis == "" {
 		return locks{}, nil
 	}
+	redis.SetLogger(silent{})
 	rdb, err := redislock.NewClient(c.redis)
 	if err != nil {
 		return locks{}, usageError{fmt.Errorf("--redis: %w", err)}
@@ -193,6 +194,11 @@ func openRedis(ctx context.Context, c serveConfig, tel *telemetry.Telemetry, clo
 	l.locker, err = otellock.New(locker, otellock.Config{Backend: "redis", TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider})
 	return l, err
 }
+
+// silent keeps go-redis from printing what its errors say as well.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // closers are what an instance has opened, in that order.
 type closers []func(context.Context) error
