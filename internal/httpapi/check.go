@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -134,19 +135,25 @@ func isJSON(h http.Header) bool {
 	return len(params) == 0 && (!ok || strings.EqualFold(charset, "utf-8"))
 }
 
-// violations appends the first places at which a body fails its schema.
+// violations appends the first places at which a body fails its schema, each
+// place once.
 func violations(err error, found []Violation) []Violation {
-	if len(found) == maxViolations {
-		return found
-	}
 	if all, ok := errors.AsType[openapi3.MultiError](err); ok {
 		for _, e := range all {
 			found = violations(e, found)
 		}
 		return found
 	}
+	v := Violation{Pointer: "#", Detail: "does not have the form that is asked for"}
 	if e, ok := errors.AsType[*openapi3.SchemaError](err); ok {
-		return append(found, Violation{Pointer: pointer(e.JSONPointer()), Detail: shorten(e.Reason)})
+		v = Violation{Pointer: pointer(e.JSONPointer()), Detail: shorten(e.Reason)}
+		if e.SchemaField == "pattern" {
+			v.Detail = "must be: " + e.Schema.Description
+		}
 	}
-	return append(found, Violation{Pointer: "#", Detail: "does not have the form that is asked for"})
+	known := slices.ContainsFunc(found, func(f Violation) bool { return f.Pointer == v.Pointer })
+	if len(found) == maxViolations || (known && v.Pointer != "#") {
+		return found
+	}
+	return append(found, v)
 }

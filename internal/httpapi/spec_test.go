@@ -1,0 +1,158 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// TestSpecification holds the specification against its own standard, examples
+// included, and asks it to describe itself.
+func TestSpecification(t *testing.T) {
+	s := newShop(t)
+	status, header, body := s.do(httptest.NewRequest(http.MethodGet, "/api/v1/openapi.yaml", nil))
+	file, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status != http.StatusOK || header.Get("Content-Type") != "application/yaml" || string(body) != string(file) {
+		t.Errorf("served: %d %s, %d bytes of %d", status, header.Get("Content-Type"), len(body), len(file))
+	}
+	if err := s.spec.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
+		t.Error(err)
+	}
+	for name, schema := range s.spec.Components.Schemas {
+		v := schema.Value
+		if v.Description == "" {
+			t.Errorf("schema %s has no description", name)
+		}
+		if v.Type.Is("object") && (v.AdditionalProperties.Has == nil || *v.AdditionalProperties.Has) {
+			t.Errorf("schema %s allows more than it describes", name)
+		}
+		for member, p := range v.Properties {
+			if p.Value.Description == "" {
+				t.Errorf("%s.%s has no description", name, member)
+			}
+		}
+	}
+}
+
+// TestRoutesAreTheSpecification compares the router with the specification, in
+// both directions.
+func TestRoutesAreTheSpecification(t *testing.T) {
+	s := newHandler(t, httpapi.Config{Orders: failing(stock.ErrBusy), Stock: failing(stock.ErrBusy)})
+	var specified []string
+	for path, item := range s.spec.Paths.Map() {
+		for method, op := range item.Operations() {
+			specified = append(specified, method+" "+path)
+			if op.Summary == "" || op.Description == "" {
+				t.Errorf("%s %s is not described", method, path)
+			}
+		}
+	}
+	var generated []string
+	source, err := os.ReadFile("openapi.gen.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`router\.([A-Z]+)\(options\.BaseURL\+"(.*?)"`).FindAllSubmatch(source, -1) {
+		generated = append(generated, string(m[1])+" "+regexp.MustCompile(`:(\w+)`).ReplaceAllString(string(m[2]), "{$1}"))
+	}
+	slices.Sort(specified)
+	slices.Sort(generated)
+	if diff := cmp.Diff(specified, generated); diff != "" {
+		t.Errorf("specification and generated routes differ; run go generate:\n%s", diff)
+	}
+
+	methods := []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions}
+	for path, item := range s.spec.Paths.Map() {
+		for _, method := range methods {
+			r := httptest.NewRequest(method, strings.NewReplacer("{sku}", "s1", "{id}", someOrder).Replace(path), nil)
+			status, header, _ := s.do(r)
+			if want := item.GetOperation(method) != nil; (status != http.StatusMethodNotAllowed) != want || status == http.StatusNotFound {
+				t.Errorf("%s %s: %d", method, path, status)
+			}
+			if status == http.StatusMethodNotAllowed {
+				var allowed []string
+				for m := range item.Operations() {
+					allowed = append(allowed, m)
+				}
+				got := strings.Split(header.Get("Allow"), ", ")
+				slices.Sort(allowed)
+				slices.Sort(got)
+				if diff := cmp.Diff(allowed, got); diff != "" {
+					t.Errorf("%s %s: Allow: %s", method, path, diff)
+				}
+			}
+		}
+	}
+}
+
+// TestPatternsAgreeWithTheDomain lets neither side accept a name that the other
+// one refuses.
+func TestPatternsAgreeWithTheDomain(t *testing.T) {
+	s := newHandler(t, httpapi.Config{})
+	for schema, valid := range map[string]func(string) bool{
+		"SKUName": stock.ValidSKU, "PartyID": order.ValidName, "OrderID": order.ValidID,
+	} {
+		for _, v := range []string{
+			"a", "A9", "0", "a.b", "a_b", "a-b", "a:b", "a@b", ".a", "-a", "_a", ":a", "@a", "", " ", "a ", "a\n", "a\x00", "ä", "a/b", "a{b}", "a%b",
+			strings.Repeat("a", 64), strings.Repeat("a", 65), order.NewID(), strings.ToUpper(order.NewID()), "{" + order.NewID() + "}",
+			"urn:uuid:" + order.NewID(), strings.ReplaceAll(order.NewID(), "-", ""), order.NewID() + "\n", "00000000-0000-0000-0000-000000000000",
+		} {
+			if got := s.spec.Components.Schemas[schema].Value.VisitJSON(v) == nil; got != valid(v) {
+				t.Errorf("%s %q: the specification says %v, the domain %v", schema, v, got, valid(v))
+			}
+		}
+	}
+	if got := *s.spec.Components.Schemas["NewOrder"].Value.Properties["items"].Value.MaxItems; got != order.MaxItems {
+		t.Errorf("at most %d items, the domain has %d", got, order.MaxItems)
+	}
+	if got := *s.spec.Components.Schemas["Quantity"].Value.Max; got != stock.MaxQuantity {
+		t.Errorf("at most %v units, the domain has %v", got, stock.MaxQuantity)
+	}
+	if got := *s.spec.Components.Schemas["NewSKU"].Value.Properties["on_hand"].Value.Max; got != stock.MaxOnHand {
+		t.Errorf("at most %v on hand, the domain has %v", got, stock.MaxOnHand)
+	}
+	text := s.spec.Components.Schemas["NewSKU"].Value.Properties["strategy"].Value.Description
+	for _, name := range stock.NewStrategies(nil).Names() {
+		if !strings.Contains(text, name) {
+			t.Errorf("the specification does not name the strategy %s", name)
+		}
+	}
+}
+
+// TestFencesAreNumbers up to the largest integer that JavaScript reads exactly.
+func TestFencesAreNumbers(t *testing.T) {
+	s := newHandler(t, httpapi.Config{Stock: shelf{level: stock.Level{
+		SKU: "s1", Strategy: "redis", OnHand: 1, Version: 1, Fence: dlock.Fence{Token: 1<<53 - 1, Owner: "o1"},
+	}}})
+	r := httptest.NewRequest(http.MethodGet, "/api/v1/skus/s1", nil)
+	status, header, body := s.do(r)
+	s.conforms(t, r, status, header, body)
+	want := `{"sku":"s1","strategy":"redis","on_hand":1,"reserved":0,"available":1,"version":1,"fence":9007199254740991}` + "\n"
+	if string(body) != want {
+		t.Errorf("got %s want %s", body, want)
+	}
+}
+
+// shelf is a stock that can be read, and has one level.
+type shelf struct {
+	httpapi.Stock
+	level stock.Level
+}
+
+func (s shelf) Level(context.Context, string) (stock.Level, error) { return s.level, nil }
