@@ -67,7 +67,7 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		return err
 	}
 	closers.push(func(context.Context) error { return store.Close() })
-	locks, err := openRedis(ctx, c, tel, &closers)
+	locks, err := openRedis(ctx, c, tel, &closers, log)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (l locks) ping(ctx context.Context) error {
 
 // openRedis connects the lock service. It refuses a Redis that may evict a lock
 // to make room.
-func openRedis(ctx context.Context, c serveConfig, tel *telemetry.Telemetry, closers *closers) (locks, error) {
+func openRedis(ctx context.Context, c serveConfig, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (locks, error) {
 	if c.redis == "" {
 		return locks{}, nil
 	}
@@ -190,7 +190,12 @@ func openRedis(ctx context.Context, c serveConfig, tel *telemetry.Telemetry, clo
 	if err != nil {
 		return locks{}, err
 	}
-	closers.push(locker.Close)
+	closers.push(func(ctx context.Context) error {
+		if err := locker.Close(ctx); err != nil { // Redis is away: the TTL gives back what it may have granted
+			log.WarnContext(ctx, "locks are left to their TTL", slog.String("error", err.Error()))
+		}
+		return nil
+	})
 	l.locker, err = otellock.New(locker, otellock.Config{Backend: "redis", TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider})
 	return l, err
 }

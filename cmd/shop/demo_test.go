@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/demo"
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// play runs shop demo with this binary as the instances, and returns its exit
+// code and JSON report.
+func play(t *testing.T, args ...string) (int, demo.Report) {
+	t.Helper()
+	t.Setenv(asShop, "1")
+	code, out, stderr := call(t, noEnv, append([]string{"demo", "--json"}, args...)...)
+	var r demo.Report
+	d := json.NewDecoder(strings.NewReader(out))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatalf("exit code %d: %v\n%s%s", code, err, out, stderr)
+	}
+	if rest := strings.TrimSpace(out[d.InputOffset():]); rest != "" {
+		t.Errorf("more than JSON: %q", rest)
+	}
+	return code, r
+}
+
+// proved fails the test unless every arm came out as expected.
+func proved(t *testing.T, code int, r demo.Report, arms int) {
+	t.Helper()
+	if code != 0 || r.Verdict != demo.Proved || len(r.Arms) != arms {
+		t.Errorf("exit code %d: %s after %d arms", code, r.Verdict, len(r.Arms))
+	}
+	for _, a := range r.Arms {
+		if a.Verdict != a.Expected || a.InstancesSeen != 3 || a.Accepted+a.Rejected+a.Errors != a.Attempts {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+func TestDemoOnEmbeddedStores(t *testing.T) {
+	code, r := play(t)
+	proved(t, code, r, 7)
+	if want := (demo.Stores{Redis: "embedded", Database: "sqlite"}); r.Stores != want || r.Instances != 3 {
+		t.Errorf("%+v at %d instances", r.Stores, r.Instances)
+	}
+}
+
+func TestDemoOnRealStores(t *testing.T) {
+	code, r := play(t, "--redis", testbedtest.Redis(t), "--database", testbedtest.Database(t))
+	proved(t, code, r, 7)
+}
+
+// Newer versions of MariaDB refuse an update of a row that changed since the
+// snapshot was taken.
+func TestDemoWithSnapshotIsolation(t *testing.T) {
+	db := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"innodb_snapshot_isolation": "ON"}})
+	code, r := play(t, "--redis", testbedtest.Redis(t), "--database", db.URL())
+	proved(t, code, r, 7)
+}
+
+func TestOneInstanceNeedsNoMoreThanAMutex(t *testing.T) {
+	code, r := play(t, "--instances", "1", "--strategies", "local", "--stock", "20")
+	if code != 3 || r.Verdict != demo.Inconclusive || r.Arms[0].Expected != demo.Exact || r.Arms[0].Verdict != demo.Exact {
+		t.Errorf("exit code %d: %+v", code, r)
+	}
+}
+
+// A safe strategy that has become read, modify, write is found out.
+func TestDemoFindsABrokenStrategy(t *testing.T) {
+	database := sqliteURL(t)
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	strategies := stock.NewStrategies(nil).With(stock.Strategy{
+		Name:  "conditional",
+		Write: stock.WriteBack,
+		Guard: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+			return fn(ctx, dlock.Fence{})
+		},
+	})
+	handler, err := httpapi.New(httpapi.Config{
+		Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies), Instance: "broken",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	code, r := play(t, "--target", server.URL, "--database", database, "--strategies", "naive,conditional,for-update")
+	if code != 1 || r.Verdict != demo.Failed || r.Arms[1].Verdict != demo.Oversold || r.Arms[2].Verdict != demo.Exact {
+		t.Errorf("exit code %d: %+v", code, r)
+	}
+}
+
+// The instances of a demo end with it, even when it is killed.
+func TestInstancesEndWithTheDemo(t *testing.T) {
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	parent := exec.CommandContext(ctx, executable, "demo", "--keep", "--strategies", "naive", "--stock", "5")
+	parent.Env = append(os.Environ(), asShop+"=1")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var urls []string
+	lines := bufio.NewScanner(out)
+	for len(urls) < 3 && lines.Scan() {
+		if u := strings.TrimSpace(lines.Text()); strings.HasPrefix(u, "http://") {
+			urls = append(urls, u)
+		}
+	}
+	if len(urls) != 3 {
+		t.Fatalf("the demo printed %d URLs", len(urls))
+	}
+	alive := func(u string) bool {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u+"/livez", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return true
+	}
+	for _, u := range urls {
+		if !alive(u) {
+			t.Fatalf("%s does not answer before the demo is killed", u)
+		}
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	parent.Wait()
+	for _, u := range urls {
+		for alive(u) {
+			if ctx.Err() != nil {
+				t.Fatalf("%s outlives its demo", u)
+			}
+		}
+	}
+}
+
+func TestDemoTellsAPerson(t *testing.T) {
+	t.Setenv(asShop, "1")
+	code, out, stderr := call(t, noEnv, "demo", "--strategies", "naive,conditional", "--stock", "20")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, stderr)
+	}
+	for _, want := range []string{"strategy", "oversold, as expected", "units were sold that never existed", "exact, as expected", "PROVED", "Next:"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if bytes.ContainsRune([]byte(out), '\r') {
+		t.Error("a progress bar in a pipe")
+	}
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/demo"
+)
+
+// asShop makes the test binary behave as shop, so that tests can start real
+// processes.
+const asShop = "TEST_BINARY_IS_SHOP"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asShop) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+func noEnv(string) string { return "" }
+
+// call runs a command and returns its exit code and what it printed.
+func call(t *testing.T, getenv func(string) string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = exitCode(run(t.Context(), args, getenv, strings.NewReader(""), &out, &err), &err)
+	return code, out.String(), err.String()
+}
+
+// running is an instance in this process.
+type running struct {
+	url    string
+	stop   context.CancelFunc
+	exited chan struct{}
+	err    error // set when exited is closed
+	stderr *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// start serves on a free port until the test ends.
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	r := &running{stop: stop, exited: make(chan struct{}), stderr: new(lockedBuffer)}
+	out, w := io.Pipe()
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--instance", "test"}, args...)
+	go func() {
+		defer close(r.exited)
+		r.err = run(ctx, args, noEnv, strings.NewReader(""), w, r.stderr)
+		w.CloseWithError(errors.New("the instance has stopped"))
+	}()
+	line := make([]byte, 200)
+	n, err := out.Read(line)
+	if err != nil {
+		stop()
+		<-r.exited
+		t.Fatalf("serve: %v", r.err)
+	}
+	_, url, _ := strings.Cut(strings.TrimSpace(string(line[:n])), demo.Listening)
+	r.url = url
+	t.Cleanup(func() {
+		stop()
+		select {
+		case <-r.exited:
+			if r.err != nil {
+				t.Errorf("serve: %v", r.err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Error("serve does not stop")
+		}
+	})
+	return r
+}
+
+// send makes one request with a JSON body and returns status and answer.
+func (r *running) send(t *testing.T, method, path, body string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// want makes one request and fails the test at another status.
+func (r *running) want(t *testing.T, status int, method, path, body string) string {
+	t.Helper()
+	got, answer := r.send(t, method, path, body)
+	if got != status {
+		t.Fatalf("%s %s: status %d, want %d: %s", method, path, got, status, answer)
+	}
+	return answer
+}
+
+func sqliteURL(t *testing.T) string {
+	t.Helper()
+	return "sqlite:" + filepath.Join(t.TempDir(), "shop.db")
+}
+
+func TestBadCommandLines(t *testing.T) {
+	for _, args := range [][]string{
+		{},
+		{"sell"},
+		{"serve", "more"},
+		{"serve", "--listen", "8080"},
+		{"serve", "--instance", "a b"},
+		{"serve", "--database", "postgres://x"},
+		{"serve", "--redis", "localhost:6379"},
+		{"serve", "--redis", "redis://["},
+		{"serve", "--order-ttl", "0s"},
+		{"serve", "--nonsense"},
+		{"demo", "--stock", "0"},
+		{"demo", "--stock", "-1"},
+		{"demo", "--stock", "many"},
+		{"demo", "--attempts", "199"},
+		{"demo", "--instances", "0"},
+		{"demo", "--strategies", "naive,naive"},
+		{"demo", "--strategies", "naiv"},
+		{"demo", "--target", "http://127.0.0.1:1"},
+		{"demo", "--database", "shop.db"},
+		{"audit", "--database", "shop.db"},
+		{"healthcheck", "--listen", "x"},
+	} {
+		t.Chdir(t.TempDir())
+		code, out, stderr := call(t, noEnv, args...)
+		if code != 2 || out != "" {
+			t.Errorf("%q: exit code %d, printed %q", args, code, out)
+		}
+		if len(args) > 1 && strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: want one line, got %q", args, stderr)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	env := func(k string) string { return map[string]string{"SHOP_STOCK": "many"}[k] }
+	code, _, stderr := call(t, env, "demo")
+	if code != 2 || !strings.Contains(stderr, "SHOP_STOCK") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	database := sqliteURL(t)
+	env = func(k string) string { return map[string]string{"SHOP_DATABASE": database}[k] }
+	if code, _, stderr := call(t, env, "migrate"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if _, err := os.Stat(strings.TrimPrefix(database, "sqlite:")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStoresThatAreAwayAreNamed(t *testing.T) {
+	for address, args := range map[string][]string{
+		"127.0.0.1:1":   {"serve", "--database", sqliteURL(t), "--redis", "redis://user:secret@127.0.0.1:1/0"},
+		"127.0.0.1:2":   {"serve", "--database", "mysql://user:secret@127.0.0.1:2/shop"},
+		"no/such/place": {"serve", "--database", "sqlite:no/such/place/shop.db"},
+		"nothing.db":    {"audit", "--database", "sqlite:nothing.db"},
+		"127.0.0.1:3":   {"healthcheck", "--listen", "127.0.0.1:3"},
+	} {
+		t.Chdir(t.TempDir())
+		code, _, stderr := call(t, noEnv, args...)
+		if code != 1 || !strings.Contains(stderr, address) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "secret") {
+			t.Errorf("%q: exit code %d: %q", args, code, stderr)
+		}
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	r := start(t, "--database", sqliteURL(t))
+	address := strings.TrimPrefix(r.url, "http://")
+	code, _, stderr := call(t, noEnv, "serve", "--database", sqliteURL(t), "--listen", address)
+	if code != 1 || !strings.Contains(stderr, address) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	if code, _, stderr := call(t, noEnv, "healthcheck", "--listen", address); code != 0 {
+		t.Errorf("healthcheck: exit code %d: %s", code, stderr)
+	}
+}

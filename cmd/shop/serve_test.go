@@ -1,0 +1,227 @@
+package main
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+const oneUnit = `{"customer_id":"c1","items":[{"sku":"a","quantity":1}]}`
+
+// place orders one unit of the SKU a and returns the order's id.
+func (r *running) place(t *testing.T) string {
+	t.Helper()
+	var o struct{ ID string }
+	if err := json.Unmarshal([]byte(r.want(t, http.StatusCreated, "POST", "/api/v1/orders", oneUnit)), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o.ID
+}
+
+func TestOrderOnRealStores(t *testing.T) {
+	database := testbedtest.Database(t)
+	r := start(t, "--database", database, "--redis", testbedtest.Redis(t))
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":3,"strategy":"redis"}`)
+	paid, cancelled := r.place(t), r.place(t)
+	r.want(t, http.StatusOK, "POST", "/api/v1/orders/"+paid+"/pay", `{"payment_id":"p1"}`)
+	r.want(t, http.StatusOK, "POST", "/api/v1/orders/"+cancelled+"/cancel", "")
+	r.want(t, http.StatusConflict, "POST", "/api/v1/orders/"+cancelled+"/pay", `{"payment_id":"p1"}`)
+	r.place(t)
+	r.place(t)
+	r.want(t, http.StatusConflict, "POST", "/api/v1/orders", oneUnit)
+	var books struct{ OK bool }
+	if err := json.Unmarshal([]byte(r.want(t, http.StatusOK, "GET", "/api/v1/audit?sku=a", "")), &books); err != nil || !books.OK {
+		t.Errorf("audit: ok %v, %v", books.OK, err)
+	}
+	if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 || !strings.Contains(out, "ok") {
+		t.Errorf("shop audit: exit code %d: %s%s", code, out, stderr)
+	}
+	metrics := r.want(t, http.StatusOK, "GET", "/metrics", "")
+	for _, name := range []string{`shop_orders_total{`, `shop_lock_wait_seconds_count{`, `shop_oversold_units{`} {
+		if !strings.Contains(metrics, name) {
+			t.Errorf("/metrics has no %s", name)
+		}
+	}
+}
+
+func TestAuditNamesTheBrokenSKU(t *testing.T) {
+	database := sqliteURL(t)
+	r := start(t, "--database", database)
+	for try := range 20 { // a race need not show at the first try
+		sku := fmt.Sprint("a", try)
+		r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":50,"strategy":"naive"}`)
+		var group sync.WaitGroup
+		for range 200 {
+			group.Go(func() { r.send(t, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1)) })
+		}
+		group.Wait()
+		switch code, out, _ := call(t, noEnv, "audit", "--database", database); {
+		case code == 1 && strings.Contains(out, sku+": oversold: "):
+			return
+		case code != 0:
+			t.Fatalf("exit code %d:\n%s", code, out)
+		}
+	}
+	t.Error("naive never oversold")
+}
+
+func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
+	r := start(t, "--database", sqliteURL(t))
+	for _, s := range []string{"redis", "redis-unfenced"} {
+		answer := r.want(t, http.StatusUnprocessableEntity, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"`+s+`"}`)
+		if !strings.Contains(answer, "strategy-unavailable") {
+			t.Error(answer)
+		}
+	}
+	r.want(t, http.StatusNotFound, "GET", "/api/v1/skus/a", "")
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
+}
+
+// A Redis that is stopped, or gone, makes orders that need it fail in time and
+// without effect; the others go on.
+func TestRedisAway(t *testing.T) {
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	database := sqliteURL(t)
+	r := start(t, "--database", database, "--redis", server.URL())
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"redis"}`)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":5,"strategy":"conditional"}`)
+	r.place(t)
+	for name, fault := range map[string]func() error{"stopped": server.Pause, "gone": server.Kill} {
+		if err := fault(); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		answer := r.want(t, http.StatusServiceUnavailable, "POST", "/api/v1/orders", oneUnit)
+		if !strings.Contains(answer, "store-unavailable") && !strings.Contains(answer, "busy") {
+			t.Errorf("%s: %s", name, answer)
+		}
+		if d := time.Since(begin); d > 14*time.Second {
+			t.Errorf("%s: the answer took %v", name, d)
+		}
+		r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"b"`, 1))
+		if name == "stopped" {
+			if err := server.Resume(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := r.want(t, http.StatusOK, "GET", "/api/v1/skus/a", ""); !strings.Contains(got, `"reserved":1,`) {
+		t.Errorf("the refused orders left something behind: %s", got)
+	}
+}
+
+// While an instance drains, a client that obeys readiness and Connection: close
+// loses nothing.
+func TestDrainLosesNothing(t *testing.T) {
+	r := start(t, "--database", sqliteURL(t))
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
+	var (
+		group    sync.WaitGroup
+		answered atomic.Int64
+		draining atomic.Bool
+		stopped  = make(chan struct{})
+	)
+	for range 16 {
+		group.Go(func() {
+			for !draining.Load() {
+				if status, answer := r.send(t, "POST", "/api/v1/orders", oneUnit); status != http.StatusCreated {
+					t.Errorf("status %d: %s", status, answer)
+				}
+				if answered.Add(1) == 200 {
+					close(stopped)
+				}
+			}
+		})
+	}
+	<-stopped
+	r.stop()
+	for !draining.Load() { // as a balancer would
+		status, _ := r.send(t, "GET", "/readyz", "")
+		draining.Store(status == http.StatusServiceUnavailable)
+	}
+	r.want(t, http.StatusOK, "GET", "/livez", "")
+	group.Wait()
+	select {
+	case <-r.exited:
+	case <-time.After(30 * time.Second):
+		t.Error("the instance does not stop")
+	}
+}
+
+// One POST is one trace, from the request to the lock and the statements, and
+// reaches an OTLP receiver when one is configured.
+func TestOnePostIsOneTrace(t *testing.T) {
+	var (
+		mu       sync.Mutex
+		requests []*collector.ExportTraceServiceRequest
+	)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil || !strings.HasSuffix(req.URL.Path, "/v1/traces") {
+			return
+		}
+		m := new(collector.ExportTraceServiceRequest)
+		if err := proto.Unmarshal(body, m); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		requests = append(requests, m)
+	}))
+	defer receiver.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.URL)
+
+	r := start(t, "--database", sqliteURL(t), "--redis", testbedtest.Redis(t))
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":3,"strategy":"redis"}`)
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/api/v1/orders", strings.NewReader(oneUnit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("traceparent", "00-"+trace+"-b7ad6b7169203331-01")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil || resp.StatusCode != http.StatusCreated {
+		t.Fatal(resp, err)
+	}
+	resp.Body.Close()
+	r.stop() // flushes the spans
+	select {
+	case <-r.exited:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the instance does not stop")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	seen := make(map[string]int)
+	for _, m := range requests {
+		for _, rs := range m.ResourceSpans {
+			for _, ss := range rs.ScopeSpans {
+				for _, s := range ss.Spans {
+					if hex.EncodeToString(s.TraceId) == trace {
+						seen[s.Name]++
+					}
+				}
+			}
+		}
+	}
+	for _, name := range []string{"POST /api/v1/orders", "order.place", "stock.reserve", "lock.acquire", "lock.hold"} {
+		if seen[name] != 1 {
+			t.Errorf("%d spans %q in the trace, want 1; it has %v", seen[name], name, seen)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package demo
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/stock"
+)
+
+// books returns the audit of a SKU that was sold exactly or, with a surplus,
+// oversold without a trace in the columns.
+func books(accepted, lost int64) stock.Audit {
+	return stock.Audit{
+		Stocked: 100, OnHand: 100, LedgerOnHand: 100,
+		Open: accepted, LedgerReserved: accepted, Reserved: accepted - lost,
+	}
+}
+
+func TestJudge(t *testing.T) {
+	for name, c := range map[string]struct {
+		accepted, rejected, errors int
+		books                      stock.Audit
+		want                       string
+	}{
+		"exact":                          {100, 700, 0, books(100, 0), Exact},
+		"oversold":                       {150, 650, 0, books(150, 60), Oversold},
+		"undersold":                      {90, 710, 0, books(90, 0), Undersold},
+		"a 201 without an order":         {100, 700, 0, books(99, 0), Broken},
+		"an order without a 201":         {99, 701, 0, books(100, 0), Broken},
+		"a lost reply may hide an order": {99, 700, 1, books(100, 0), Exact},
+		"lost update without oversell":   {100, 700, 0, books(100, 1), Broken},
+		"attempts went missing":          {100, 699, 0, books(100, 0), Broken},
+	} {
+		s := sale{accepted: c.accepted, rejected: c.rejected, errors: c.errors, elapsed: time.Second}
+		if arm := judge("redis", 100, 800, 3, s, c.books); arm.Verdict != c.want {
+			t.Errorf("%s: %s, want %s", name, arm.Verdict, c.want)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		arms      string // STRATEGY=VERDICT ...
+		instances int
+		want      string
+	}{
+		{"naive=oversold redis=exact", 3, Proved},
+		{"naive=oversold local=oversold redis=exact", 3, Proved},
+		{"naive=oversold", 3, Proved},
+		{"naive=exact redis=exact", 3, Inconclusive},
+		{"naive=oversold local=exact redis=exact", 3, Inconclusive},
+		{"redis=exact", 3, Inconclusive},
+		{"local=exact redis=exact", 1, Inconclusive},
+		{"naive=oversold local=exact redis=exact", 1, Proved},
+		{"naive=oversold redis=oversold", 3, Failed},
+		{"naive=exact redis=undersold", 3, Failed},
+		{"naive=oversold conditional=broken redis=exact", 3, Failed},
+	} {
+		var arms []Arm
+		for f := range strings.FieldsSeq(c.arms) {
+			strategy, v, _ := strings.Cut(f, "=")
+			arms = append(arms, Arm{Strategy: strategy, Verdict: v})
+		}
+		if got := verdict(arms, c.instances); got != c.want {
+			t.Errorf("%s on %d: %s, want %s", c.arms, c.instances, got, c.want)
+		}
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	s := sale{}
+	if got := s.percentile(99); got != 0 {
+		t.Errorf("of nothing: %v", got)
+	}
+	for i := range 200 {
+		s.latencies = append(s.latencies, time.Duration(i+1))
+	}
+	for p, want := range map[int]time.Duration{1: 2, 50: 100, 99: 198, 100: 200} {
+		if got := s.percentile(p); got != want {
+			t.Errorf("p%d = %d, want %d", p, got, want)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for in, want := range map[string]string{
+		"sqlite:shop.db":                       "sqlite:shop.db",
+		"mysql://user:secret@127.0.0.1:3306/d": "mysql://user:PASSWORD@127.0.0.1:3306/d",
+		"mysql://127.0.0.1:3306/d":             "mysql://127.0.0.1:3306/d",
+	} {
+		if got := redact(in); got != want {
+			t.Errorf("redact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
