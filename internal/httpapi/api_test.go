@@ -86,7 +86,7 @@ func TestLifeOfAnOrder(t *testing.T) {
 func TestCancelGivesUnitsBack(t *testing.T) {
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":2,"strategy":"optimistic"}`)
-	id := s.place(t, basket)
+	id := s.place(t)
 	for range 2 {
 		if got := s.must(t, 200, http.MethodPost, "/api/v1/orders/"+id+"/cancel", ""); got["status"] != "CANCELLED" {
 			t.Errorf("cancelled: %v", got)
@@ -97,7 +97,7 @@ func TestCancelGivesUnitsBack(t *testing.T) {
 	if p["state"] != "CANCELLED" {
 		t.Errorf("conflict: %v", p)
 	}
-	s.place(t, basket)
+	s.place(t)
 }
 
 func TestPages(t *testing.T) {
@@ -134,8 +134,8 @@ func TestAudit(t *testing.T) {
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":5,"strategy":"for-update"}`)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s2", `{"on_hand":0,"strategy":"local"}`)
-	s.must(t, 200, http.MethodPost, "/api/v1/orders/"+s.place(t, basket)+"/pay", `{"payment_id":"p1"}`)
-	s.place(t, basket)
+	s.must(t, 200, http.MethodPost, "/api/v1/orders/"+s.place(t)+"/pay", `{"payment_id":"p1"}`)
+	s.place(t)
 	want := map[string]any{"ok": true, "skus": []any{map[string]any{
 		"sku": "s1", "strategy": "for-update", "stocked": 5.0, "on_hand": 3.0, "reserved": 2.0, "sold": 2.0, "accepted": 4.0,
 		"oversold": 0.0, "undersold": 0.0, "lost_updates": 0.0, "ledger_ok": true, "ok": true,

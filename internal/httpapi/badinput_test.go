@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,15 +22,13 @@ func TestBadInput(t *testing.T) {
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":100000,"strategy":"conditional"}`)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s2", `{"on_hand":100000,"strategy":"conditional"}`)
-	order := "/api/v1/orders/" + s.place(t, basket)
+	order := "/api/v1/orders/" + s.place(t)
 
 	for _, c := range badRequests(order) {
 		t.Run(c.name, func(t *testing.T) {
 			before := s.books(t)
 			r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
-			for name, value := range c.header {
-				r.Header[name] = value
-			}
+			maps.Copy(r.Header, c.header)
 			status, _, problem := s.send(t, r)
 			if status != c.status {
 				t.Errorf("status %d, want %d: %v", status, c.status, problem)

@@ -188,7 +188,8 @@ func badHeaders() []badRequest {
 	}
 	return append(all, badRequest{
 		"too large", http.MethodPost, orders, basket + strings.Repeat(" ", 64<<10),
-		http.Header{"Content-Type": {jsonType}}, 413, "body-too-large",
+		http.Header{"Content-Type": {jsonType}},
+		413, "body-too-large",
 	})
 }
 

@@ -203,7 +203,7 @@ func TestPanic(t *testing.T) {
 func TestAbortIsPassedOn(t *testing.T) {
 	s := newHandler(t, httpapi.Config{Orders: fake{func(context.Context) (order.Order, error) { panic(http.ErrAbortHandler) }}})
 	defer func() {
-		if got := recover(); got != http.ErrAbortHandler {
+		if got, _ := recover().(error); !errors.Is(got, http.ErrAbortHandler) {
 			t.Errorf("recovered %v", got)
 		}
 	}()

@@ -27,18 +27,18 @@ type shop struct {
 }
 
 // newShop returns a shop without Redis on a database of its own.
-func newShop(t testing.TB) *shop {
-	t.Helper()
-	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "shop.db"), Instance: "i1"})
+func newShop(tb testing.TB) *shop {
+	tb.Helper()
+	store, err := sqlstore.Open(tb.Context(), sqlstore.Config{URL: "sqlite:" + filepath.Join(tb.TempDir(), "shop.db"), Instance: "i1"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
+	tb.Cleanup(func() { _ = store.Close() })
+	if err := store.Migrate(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 	strategies := stock.NewStrategies(nil)
-	return newHandler(t, httpapi.Config{
+	return newHandler(tb, httpapi.Config{
 		Orders: order.NewService(store, strategies, order.Config{}),
 		Stock:  stock.NewService(store, strategies),
 		Ready:  store.Ping,
@@ -46,17 +46,17 @@ func newShop(t testing.TB) *shop {
 }
 
 // newHandler returns a shop with the given parts.
-func newHandler(t testing.TB, c httpapi.Config) *shop {
-	t.Helper()
+func newHandler(tb testing.TB, c httpapi.Config) *shop {
+	tb.Helper()
 	c.Instance = "i1"
 	h, err := httpapi.New(c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s := &shop{Handler: h}
 	_, _, text := s.do(httptest.NewRequest(http.MethodGet, "/api/v1/openapi.yaml", nil))
 	if s.spec, err = openapi3.NewLoader().LoadFromData(text); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
@@ -69,48 +69,48 @@ func (s *shop) do(r *http.Request) (status int, header http.Header, body []byte)
 
 // call sends body as JSON, or nothing when it is empty, and fails the test
 // unless the specification allows the answer.
-func (s *shop) call(t testing.TB, method, path, body string) (status int, header http.Header, answer map[string]any) {
-	t.Helper()
+func (s *shop) call(tb testing.TB, method, path, body string) (status int, header http.Header, answer map[string]any) {
+	tb.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	return s.send(t, r)
+	return s.send(tb, r)
 }
 
-func (s *shop) send(t testing.TB, r *http.Request) (status int, header http.Header, answer map[string]any) {
-	t.Helper()
+func (s *shop) send(tb testing.TB, r *http.Request) (status int, header http.Header, answer map[string]any) {
+	tb.Helper()
 	status, header, body := s.do(r)
-	s.conforms(t, r, status, header, body)
+	s.conforms(tb, r, status, header, body)
 	if err := json.Unmarshal(body, &answer); err != nil {
-		t.Fatalf("%s %s: answer %q: %v", r.Method, r.URL, body, err)
+		tb.Fatalf("%s %s: answer %q: %v", r.Method, r.URL, body, err)
 	}
 	return status, header, answer
 }
 
 // conforms holds an answer against the specification, or against the schema of
 // a problem if the request has no place in it.
-func (s *shop) conforms(t testing.TB, r *http.Request, status int, header http.Header, body []byte) {
-	t.Helper()
+func (s *shop) conforms(tb testing.TB, r *http.Request, status int, header http.Header, body []byte) {
+	tb.Helper()
 	for name, want := range map[string]string{"X-Instance-Id": "i1", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} {
 		if got := header.Get(name); got != want {
-			t.Errorf("%s %s: %s is %q, want %q", r.Method, r.URL, name, got, want)
+			tb.Errorf("%s %s: %s is %q, want %q", r.Method, r.URL, name, got, want)
 		}
 	}
 	if status >= 400 {
-		s.isProblem(t, status, header, body)
+		s.isProblem(tb, status, header, body)
 	}
 	route := s.route(r)
 	if route == nil {
 		return
 	}
-	err := openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+	err := openapi3filter.ValidateResponse(tb.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, Route: route},
 		Status:                 status, Header: header, Body: io.NopCloser(strings.NewReader(string(body))),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	})
 	if err != nil {
-		t.Errorf("%s %s: answer %d %s: %v", r.Method, r.URL, status, body, err)
+		tb.Errorf("%s %s: answer %d %s: %v", r.Method, r.URL, status, body, err)
 	}
 }
 
@@ -128,42 +128,42 @@ func (s *shop) route(r *http.Request) *routers.Route {
 }
 
 // isProblem checks what is true of every problem.
-func (s *shop) isProblem(t testing.TB, status int, header http.Header, body []byte) {
-	t.Helper()
+func (s *shop) isProblem(tb testing.TB, status int, header http.Header, body []byte) {
+	tb.Helper()
 	if got := header.Get("Content-Type"); got != "application/problem+json" {
-		t.Errorf("Content-Type is %q", got)
+		tb.Errorf("Content-Type is %q", got)
 	}
 	var problem map[string]any
 	if err := json.Unmarshal(body, &problem); err != nil {
-		t.Fatalf("problem %q: %v", body, err)
+		tb.Fatalf("problem %q: %v", body, err)
 	}
 	if err := s.spec.Components.Schemas["Problem"].Value.VisitJSON(problem); err != nil {
-		t.Errorf("problem %s: %v", body, err)
+		tb.Errorf("problem %s: %v", body, err)
 	}
 	if problem["status"] != float64(status) {
-		t.Errorf("problem says status %v in an answer %d", problem["status"], status)
+		tb.Errorf("problem says status %v in an answer %d", problem["status"], status)
 	}
 	if wait := header.Get("Retry-After"); (wait != "") != (status == http.StatusServiceUnavailable) {
-		t.Errorf("Retry-After is %q in an answer %d", wait, status)
+		tb.Errorf("Retry-After is %q in an answer %d", wait, status)
 	}
 	if len(body) > 4096 {
-		t.Errorf("problem has %d bytes", len(body))
+		tb.Errorf("problem has %d bytes", len(body))
 	}
 	for _, word := range []string{"Go ", "json:", "strconv", "openapi3", "goroutine", "sql", "struct", "order:", "stock:", "httpapi", "regular expression", "EOF"} {
 		if strings.Contains(string(body), word) {
-			t.Errorf("problem contains %q: %s", word, body)
+			tb.Errorf("problem contains %q: %s", word, body)
 		}
 	}
 }
 
 // books returns everything that a request could have changed.
-func (s *shop) books(t testing.TB) string {
-	t.Helper()
+func (s *shop) books(tb testing.TB) string {
+	tb.Helper()
 	var all strings.Builder
 	for _, path := range []string{"/api/v1/audit", "/api/v1/skus"} {
 		status, _, body := s.do(httptest.NewRequest(http.MethodGet, path, nil))
 		if status != http.StatusOK {
-			t.Fatalf("%s: %d %s", path, status, body)
+			tb.Fatalf("%s: %d %s", path, status, body)
 		}
 		all.Write(body)
 	}
@@ -171,17 +171,17 @@ func (s *shop) books(t testing.TB) string {
 }
 
 // must fails the test unless the call is answered with want.
-func (s *shop) must(t testing.TB, want int, method, path, body string) map[string]any {
-	t.Helper()
-	status, _, answer := s.call(t, method, path, body)
+func (s *shop) must(tb testing.TB, want int, method, path, body string) map[string]any {
+	tb.Helper()
+	status, _, answer := s.call(tb, method, path, body)
 	if status != want {
-		t.Fatalf("%s %s %s: %d %v, want %d", method, path, body, status, answer, want)
+		tb.Fatalf("%s %s %s: %d %v, want %d", method, path, body, status, answer, want)
 	}
 	return answer
 }
 
-func (s *shop) place(t testing.TB, body string) (id string) {
-	t.Helper()
-	id, _ = s.must(t, http.StatusCreated, http.MethodPost, "/api/v1/orders", body)["id"].(string)
+func (s *shop) place(tb testing.TB) (id string) {
+	tb.Helper()
+	id, _ = s.must(tb, http.StatusCreated, http.MethodPost, "/api/v1/orders", basket)["id"].(string)
 	return id
 }

@@ -77,6 +77,6 @@ func (a *api) RestockSKU(ctx context.Context, r RestockSKURequestObject) (Restoc
 func skuBody(l stock.Level) SKU {
 	return SKU{
 		SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Reserved: l.Reserved, Available: l.Available(),
-		Version: l.Version, Fence: int64(l.Fence.Token), //nolint:gosec // microseconds since 1970: 2^53 is reached in the year 2255
+		Version: l.Version, Fence: int64(l.Fence.Token), // microseconds since 1970: 2^53 is reached in the year 2255
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed" // for specification
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -43,7 +44,7 @@ func loadRules() (rules, error) {
 	all := make(rules)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			r := rule{params: append(op.Parameters[:len(op.Parameters):len(op.Parameters)], item.Parameters...)}
+			r := rule{params: slices.Concat(op.Parameters, item.Parameters)}
 			if op.RequestBody != nil {
 				r.body = op.RequestBody.Value.Content["application/json"].Schema.Value
 			}
