@@ -87,3 +87,16 @@ func checkLimits(t *testing.T, got *recorder, body []byte) {
 		}
 	}
 }
+
+// BenchmarkOrder is what the way through HTTP costs, without a domain behind it.
+func BenchmarkOrder(b *testing.B) {
+	s := newHandler(b, httpapi.Config{Orders: new(recorder)})
+	b.ReportAllocs()
+	for b.Loop() {
+		r := httptest.NewRequest(http.MethodPost, orders, strings.NewReader(basket))
+		r.Header.Set("Content-Type", jsonType)
+		if status, _, body := s.do(r); status != http.StatusCreated {
+			b.Fatalf("%d %s", status, body)
+		}
+	}
+}

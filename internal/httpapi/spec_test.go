@@ -149,10 +149,32 @@ func TestFencesAreNumbers(t *testing.T) {
 	}
 }
 
-// shelf is a stock that can be read, and has one level.
+// TestBrokenBooks are reported, and are no error of the request.
+func TestBrokenBooks(t *testing.T) {
+	s := newHandler(t, httpapi.Config{Stock: shelf{audits: []stock.Audit{
+		{SKU: "s1", Strategy: "naive", Stocked: 5, OnHand: 5, LedgerOnHand: 5, Reserved: 4, LedgerReserved: 6, Open: 6},
+		{SKU: "s2", Strategy: "redis", Stocked: 5, OnHand: 5, LedgerOnHand: 5},
+	}}})
+	r := httptest.NewRequest(http.MethodGet, "/api/v1/audit", nil)
+	status, header, body := s.do(r)
+	s.conforms(t, r, status, header, body)
+	want := `{"ok":false,"skus":[` +
+		`{"sku":"s1","strategy":"naive","stocked":5,"on_hand":5,"reserved":4,"sold":0,"accepted":6,` +
+		`"oversold":1,"undersold":0,"lost_updates":2,"ledger_ok":false,"ok":false},` +
+		`{"sku":"s2","strategy":"redis","stocked":5,"on_hand":5,"reserved":0,"sold":0,"accepted":0,` +
+		`"oversold":0,"undersold":0,"lost_updates":0,"ledger_ok":true,"ok":true}]}` + "\n"
+	if string(body) != want {
+		t.Errorf("got  %s\nwant %s", body, want)
+	}
+}
+
+// shelf is a stock that can be read.
 type shelf struct {
 	httpapi.Stock
-	level stock.Level
+	level  stock.Level
+	audits []stock.Audit
 }
+
+func (s shelf) Audit(context.Context, string) ([]stock.Audit, error) { return s.audits, nil }
 
 func (s shelf) Level(context.Context, string) (stock.Level, error) { return s.level, nil }
