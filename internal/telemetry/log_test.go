@@ -112,7 +112,10 @@ func TestLogHandler(t *testing.T) {
 			slogtest.Run(t, func(*testing.T) slog.Handler {
 				out.Reset()
 				return inSpan{telemetry.NewLogger(&out, slog.LevelInfo).Handler(), s}
-			}, func(t *testing.T) map[string]any { return lines(t, &out)[0] })
+			}, func(t *testing.T) map[string]any {
+				t.Helper()
+				return lines(t, &out)[0]
+			})
 		})
 	}
 }

@@ -45,42 +45,39 @@ func TestExport(t *testing.T) {
 		metrics = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 	)
 	for _, c := range []struct {
-		name string
-		set  func(t *testing.T, url string) telemetry.Config
-		want map[string]bool
+		name     string
+		variable string // set to the receiver's URL and path
+		config   string // Endpoint: the receiver's URL and this, if not empty
+		path     string
+		want     map[string]bool
 	}{
 		{
-			"environment", func(t *testing.T, url string) telemetry.Config {
-				t.Setenv(general, url)
-				return telemetry.Config{}
-			},
-			map[string]bool{"POST /v1/traces": true, "POST /v1/metrics": true},
+			name: "environment", variable: general,
+			want: map[string]bool{"POST /v1/traces": true, "POST /v1/metrics": true},
 		},
 		{
-			"environment, traces only", func(t *testing.T, url string) telemetry.Config {
-				t.Setenv(traces, url+"/own/path")
-				return telemetry.Config{}
-			},
-			map[string]bool{"POST /own/path": true},
+			name: "environment, traces only", variable: traces, path: "/own/path",
+			want: map[string]bool{"POST /own/path": true},
 		},
 		{
-			"configuration", func(t *testing.T, url string) telemetry.Config {
-				t.Setenv(general, "http://127.0.0.1:1")
-				return telemetry.Config{Endpoint: url + "/below/"}
-			},
-			map[string]bool{"POST /below/v1/traces": true, "POST /below/v1/metrics": true},
+			name: "configuration before environment", variable: general, path: "/general", config: "/below/",
+			want: map[string]bool{"POST /below/v1/traces": true, "POST /below/v1/metrics": true},
 		},
-		{
-			"nowhere", func(*testing.T, string) telemetry.Config { return telemetry.Config{} },
-			map[string]bool{},
-		},
+		{name: "nowhere", want: map[string]bool{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(general, "")
 			t.Setenv(traces, "")
 			t.Setenv(metrics, "")
 			url, paths := receiver(t)
-			tel, err := telemetry.Setup(t.Context(), c.set(t, url))
+			if c.variable != "" {
+				t.Setenv(c.variable, url+c.path)
+			}
+			var config telemetry.Config
+			if c.config != "" {
+				config.Endpoint = url + c.config
+			}
+			tel, err := telemetry.Setup(t.Context(), config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +170,7 @@ func TestRedisSpans(t *testing.T) {
 	for _, s := range spans.GetSpans() {
 		found = found || (s.Name == "set" && s.Parent.SpanID() == parent.SpanContext().SpanID())
 		for _, a := range s.Attributes {
-			if strings.Contains(a.Value.Emit(), "secret-owner") {
+			if strings.Contains(a.Value.String(), "secret-owner") {
 				t.Errorf("%s shows an argument in %s", s.Name, a.Key)
 			}
 		}

@@ -68,7 +68,7 @@ func setup(tb testing.TB, c telemetry.Config) *telemetry.Telemetry {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 5*time.Second)
 		defer cancel()
 		if err := t.Shutdown(ctx); err != nil {
 			tb.Error(err)
@@ -109,8 +109,8 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 			t.Errorf("%s has not ended", s.Name)
 		}
 		for _, a := range s.Attributes {
-			if strings.Contains(a.Value.Emit(), customer) {
-				t.Errorf("%s shows a customer in %s: %s", s.Name, a.Key, a.Value.Emit())
+			if strings.Contains(a.Value.String(), customer) {
+				t.Errorf("%s shows a customer in %s: %s", s.Name, a.Key, a.Value.String())
 			}
 		}
 	}
