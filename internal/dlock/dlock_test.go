@@ -73,7 +73,7 @@ func TestDoAndAReleaseThatFails(t *testing.T) {
 		"done, lost":         {release: taken},
 		"done, no answer":    {release: errStore},
 		"failed, lost":       {release: taken, fn: failed, want: []error{failed, dlock.ErrLost}},
-		"failed, no answer":  {release: errStore, fn: failed, want: []error{failed}, notWant: dlock.ErrLost},
+		"failed, no answer":  {release: errStore, fn: failed, want: []error{failed}, notWant: errStore},
 		"failed as lost":     {release: taken, fn: dlock.ErrLost, want: []error{dlock.ErrLost}},
 		"failed, released":   {fn: failed, want: []error{failed}, notWant: dlock.ErrLost},
 		"fenced, then taken": {release: taken, fn: dlock.ErrFenced, want: []error{dlock.ErrFenced, dlock.ErrLost}},

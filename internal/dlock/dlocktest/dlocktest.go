@@ -101,7 +101,7 @@ func Run(t *testing.T, h Harness) {
 		t.Run(c.name, func(t *testing.T) {
 			key := c.name + "-" + rand.Text() // another run may use the same server
 			bounded := func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 100*h.TTL)
+				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
 				defer cancel()
 				c.fn(ctx, t, h, key)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"time"
 
 	"example.com/shop/internal/dlock"
 )
@@ -12,7 +13,11 @@ import (
 func doCancelsOnLoss(ctx context.Context, t *testing.T, h Harness, key string) {
 	err := dlock.Do(ctx, h.New(t), key, func(ctx context.Context, _ dlock.Fence) error {
 		h.Expire(t, key)
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * h.TTL):
+			t.Error("the work goes on")
+		}
 		return ctx.Err() // says nothing about the lease
 	})
 	wantErr(t, err, dlock.ErrLost)

@@ -1,6 +1,7 @@
 package memlock_test
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -51,6 +52,9 @@ func TestWaitersFollowALapsedGrant(t *testing.T) {
 		}
 		start := time.Now()
 		l.Expire("k")
+		if _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, dlock.ErrHeld) {
+			t.Errorf("TryAcquire = %v, want ErrHeld: others have waited", err)
+		}
 		waiters.Wait()
 		if d := time.Since(start); d > 40*time.Second {
 			t.Errorf("three lapses took %v, want a TTL each at most", d)
