@@ -128,7 +128,7 @@ func (l *Locker) measure(ctx context.Context, key string,
 }
 
 // follow opens lock.hold, which the end of lease closes.
-func (l *Locker) follow(ctx context.Context, lease *dlock.Lease) {
+func (l *Locker) follow(ctx context.Context, lease *dlock.Lease) { //nolint:spancheck // The end of the lease ends the span.
 	start := time.Now()
 	_, span := l.tracer.Start(ctx, "lock.hold", trace.WithTimestamp(start), trace.WithAttributes(
 		attribute.String("lock.backend", l.backend), attribute.String("lock.key", lease.Key()), fence(lease)))
@@ -153,9 +153,10 @@ func (l *Locker) labels(name, value string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String("backend", l.backend), attribute.String(name, value))
 }
 
-// fence returns the token as a number, which attributes have with a sign only.
+// fence returns the token as a number, which attributes have with a sign only:
+// tokens are microseconds or counters, far below it.
 func fence(lease *dlock.Lease) attribute.KeyValue {
-	return attribute.Int64("lock.fence", int64(lease.Fence().Token)) //nolint:gosec // Tokens are microseconds or counters, far below the sign bit.
+	return attribute.Int64("lock.fence", int64(lease.Fence().Token))
 }
 
 func acquisition(err error) string {
