@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // maxDepth is the deepest nesting of a body. The specification needs three.
@@ -17,9 +16,6 @@ const maxDepth = 32
 // the object, text that is not Unicode, NUL, and numbers that are not plain
 // integers. Numbers become float64, as the validation of schemas expects.
 func parse(data []byte) (any, error) {
-	if !utf8.Valid(data) {
-		return nil, refuse(TypeMalformedRequest, "The body is not UTF-8.")
-	}
 	if !json.Valid(data) || !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
 		return nil, refuse(TypeMalformedRequest, "The body is not exactly one JSON object.")
 	}
@@ -108,11 +104,12 @@ func (p *parser) number(literal string) (any, error) {
 	return f, nil
 }
 
-// text refuses what the decoder has put in place of an escape that is no
-// character, and NUL, which some databases and C libraries end a text at.
+// text refuses U+FFFD, which the decoder puts in place of bytes that are not
+// UTF-8 and of escapes that are no character, and NUL, which some databases and
+// C libraries end a text at.
 func (p *parser) text(s string) (any, error) {
 	if strings.ContainsAny(s, "\x00\uFFFD") {
-		return nil, refuse(TypeMalformedRequest, "A text contains NUL or something that is not a character.")
+		return nil, refuse(TypeMalformedRequest, "A text is not UTF-8, or contains NUL or an escape that is not a character.")
 	}
 	return s, nil
 }

@@ -5,8 +5,8 @@
 //
 // openapi.yaml is the contract. From it come the types, the router and the
 // interface that the handlers implement (openapi.gen.go, made by go generate),
-// the check of every request, and the document served to clients. A route that
-// is not in it does not exist.
+// the check of every request, and the document served to clients. A route below
+// /api that is not in it does not exist.
 //
 // # A request
 //
