@@ -45,8 +45,8 @@ func (f *flags) help() {
 }
 
 // variable returns the environment variable of a flag.
-func variable(flag string) string {
-	return "SHOP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+func variable(name string) string {
+	return "SHOP_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
 // parse reads the environment and then args, which win. Anything wrong is a
@@ -63,7 +63,7 @@ func (f *flags) parse(args []string) error {
 	if len(bad) > 0 {
 		return usageError{errors.Join(bad...)}
 	}
-	err := f.FlagSet.Parse(args)
+	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		f.help()
 		return errHelp
@@ -123,15 +123,15 @@ func (c serveConfig) validate() error {
 	return nil
 }
 
-func validDatabase(url string) error {
-	if strings.HasPrefix(url, "sqlite:") || strings.HasPrefix(url, "mysql://") {
+func validDatabase(u string) error {
+	if strings.HasPrefix(u, "sqlite:") || strings.HasPrefix(u, "mysql://") {
 		return nil
 	}
 	return errors.New("--database: want sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
 }
 
-func validRedis(url string) error {
-	if url == "" || strings.HasPrefix(url, "redis://") || strings.HasPrefix(url, "rediss://") {
+func validRedis(u string) error {
+	if u == "" || strings.HasPrefix(u, "redis://") || strings.HasPrefix(u, "rediss://") {
 		return nil
 	}
 	return errors.New("--redis: want redis://HOST:6379/0")

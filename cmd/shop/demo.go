@@ -60,5 +60,5 @@ func demonstrate(ctx context.Context, p process, args []string) error {
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
+	return ok && term.IsTerminal(int(f.Fd()))
 }

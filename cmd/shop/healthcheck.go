@@ -9,7 +9,7 @@ import (
 )
 
 // healthcheck asks the instance that serves on --listen whether it is ready.
-func healthcheck(ctx context.Context, p process, args []string) (err error) {
+func healthcheck(ctx context.Context, p process, args []string) error {
 	f := newFlags(p, "healthcheck", "ask a running instance whether it is ready; exit 1 if it is not")
 	listen := f.String("listen", defaultListen, "`HOST:PORT` that the instance serves on")
 	if err := f.parse(args); err != nil {
@@ -33,7 +33,7 @@ func healthcheck(ctx context.Context, p process, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closing(&err, resp.Body.Close)
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", url, resp.Status)
 	}

@@ -8,11 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
-	"gorm.io/gorm"
 
 	"example.com/shop/internal/demo"
 	"example.com/shop/internal/dlock"
@@ -137,7 +137,7 @@ func openStore(ctx context.Context, c serveConfig, tel *telemetry.Telemetry) (*s
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	store, err := sqlstore.Open(ctx, sqlstore.Config{
-		URL: c.database, Instance: c.instance, Plugins: []gorm.Plugin{sqlstore.Tracing(tel.TracerProvider)},
+		URL: c.database, Instance: c.instance, Tracer: tel.TracerProvider,
 	})
 	if err != nil {
 		return nil, err
@@ -216,8 +216,8 @@ func (c *closers) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	var errs []error
-	for i := len(*c) - 1; i >= 0; i-- {
-		errs = append(errs, (*c)[i](ctx))
+	for _, closer := range slices.Backward(*c) {
+		errs = append(errs, closer(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -52,7 +52,7 @@ func startInstance(ctx context.Context, executable, dir, name string, args []str
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() //nolint:errcheck // the child has its own handle
+	defer log.Close()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--instance", name, "--exit-on-stdin-eof"}, args...)
 	in.cmd = exec.Command(executable, args...) //nolint:gosec,noctx // our own binary; it stops when the pipe closes
 	in.cmd.Stderr = log
@@ -76,8 +76,8 @@ func startInstance(ctx context.Context, executable, dir, name string, args []str
 				break
 			}
 		}
-		io.Copy(io.Discard, out) //nolint:errcheck,gosec // nothing is expected after the first line
-		in.cmd.Wait()            //nolint:errcheck,gosec // how it ended is in its log
+		io.Copy(io.Discard, out) //nolint:errcheck // nothing is expected after the first line
+		in.cmd.Wait()            //nolint:errcheck // how it ended is in its log
 	}()
 	select {
 	case in.url = <-urls:
@@ -113,7 +113,7 @@ func (f *fleet) urls() []string {
 // Close stops all instances and waits for them.
 func (f *fleet) Close() error {
 	for _, in := range f.instances {
-		in.cmd.Process.Kill() //nolint:errcheck,gosec // it may be gone already
+		in.cmd.Process.Kill() //nolint:errcheck // it may be gone already
 	}
 	var errs []error
 	for _, in := range f.instances {
@@ -125,7 +125,7 @@ func (f *fleet) Close() error {
 // stop closes the pipe that keeps the instance alive and waits until it is
 // gone.
 func (in *instance) stop() error {
-	in.hold.Close() //nolint:errcheck,gosec // a child that has gone has closed it
+	in.hold.Close()
 	select {
 	case <-in.done:
 		return nil

@@ -51,7 +51,7 @@ func (s *shop) send(ctx context.Context, method, url string, body any) (status i
 	if err != nil {
 		return 0, "", nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it has been read
+	defer resp.Body.Close()
 	answer, err = io.ReadAll(resp.Body)
 	return resp.StatusCode, resp.Header.Get("X-Instance-Id"), answer, err
 }
@@ -149,11 +149,11 @@ func merge(parts []sale, elapsed time.Duration) sale {
 	return all
 }
 
-// percentile returns the smallest latency that p percent of the attempts did
+// percentile returns the smallest latency that so many percent of the attempts did
 // not exceed.
-func (s sale) percentile(p int) time.Duration {
-	if len(s.latencies) == 0 {
+func (p *sale) percentile(percent int) time.Duration {
+	if len(p.latencies) == 0 {
 		return 0
 	}
-	return s.latencies[(len(s.latencies)*p+99)/100-1]
+	return p.latencies[(len(p.latencies)*percent+99)/100-1]
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,7 +25,7 @@ type stores struct {
 // openStores starts the embedded stores that c does not replace by real ones.
 func openStores(c Config) (s *stores, err error) {
 	s = &stores{redis: c.Redis, redisKind: "redis", database: c.Database}
-	if s.dir, err = os.MkdirTemp("", "shop-demo-"); err != nil { //nolint:usetesting // not a test
+	if s.dir, err = os.MkdirTemp("", "shop-demo-"); err != nil {
 		return nil, err
 	}
 	s.closers = append(s.closers, func() error { return os.RemoveAll(s.dir) })
@@ -74,8 +75,8 @@ func (s *stores) embedRedis() error {
 // Close stops the embedded stores and removes their files.
 func (s *stores) Close() error {
 	var errs []error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		errs = append(errs, s.closers[i]())
+	for _, closer := range slices.Backward(s.closers) {
+		errs = append(errs, closer())
 	}
 	return errors.Join(errs...)
 }

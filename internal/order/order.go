@@ -73,6 +73,7 @@ var (
 // operation, which had no effect.
 type StateError struct{ Order Order }
 
+// Error implements error.
 func (e *StateError) Error() string {
 	return fmt.Sprintf("order: %s is %s", e.Order.ID, e.Order.Status)
 }

@@ -72,8 +72,9 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 // exists. Only [ErrOutcomeUnknown] leaves that open.
 func (s *Service) Place(ctx context.Context, customer string, items []Item) (o Order, err error) {
 	ctx, span := s.tracer.Start(ctx, "order.place", trace.WithAttributes(attribute.Int("order.items", len(items))))
+	defer span.End()
 	defer func() {
-		endSpan(span, err)
+		mark(span, err)
 		s.observer.Placed(ctx, err)
 	}()
 	if !ValidName(customer) {
@@ -153,8 +154,9 @@ func (s *Service) commit(ctx context.Context, lines []stock.Line, req *Request) 
 // reserve commits req with the claims that the guards gave.
 func (s *Service) reserve(ctx context.Context, claims []stock.Claim, req *Request) error {
 	ctx, span := s.tracer.Start(ctx, "stock.reserve", trace.WithAttributes(attribute.Int("stock.skus", len(claims))))
+	defer span.End()
 	err := s.store.Commit(ctx, claims, []*Request{req})
-	endSpan(span, err)
+	mark(span, err)
 	return err
 }
 
@@ -215,11 +217,11 @@ func deadline(err error) error {
 	return err
 }
 
-func endSpan(span trace.Span, err error) {
-	if err != nil {
+// mark notes in span that the operation failed. Sold out is no failure.
+func mark(span trace.Span, err error) {
+	if _, refused := errors.AsType[*stock.ShortageError](err); err != nil && !refused {
 		span.SetStatus(codes.Error, err.Error())
 	}
-	span.End()
 }
 
 type nobody struct{}

@@ -55,9 +55,9 @@ func wait(t *testing.T, what string, c <-chan struct{}) {
 }
 
 // openGated returns a store that stops at g.
-func openGated(t *testing.T, url string, g *gate) *sqlstore.Store {
+func openGated(t *testing.T, database string, g *gate) *sqlstore.Store {
 	t.Helper()
-	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url, Instance: "gated", Plugins: []gorm.Plugin{g}})
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database, Instance: "gated", Plugins: []gorm.Plugin{g}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +68,8 @@ func openGated(t *testing.T, url string, g *gate) *sqlstore.Store {
 // A holder whose lease has lapsed writes before the new holder reads: the new
 // one sees what it wrote. After that the old one is refused.
 func TestLateWriteBeforeTheReadIsSeen(t *testing.T) {
-	engines(t, func(t *testing.T, url string) {
-		ctx, s := t.Context(), open(t, url, "one")
+	engines(t, func(t *testing.T, database string) {
+		ctx, s := t.Context(), open(t, database, "one")
 		create(t, s, "a", "redis", 10)
 		place := func(token uint64) error {
 			return s.Commit(ctx, claim("a", stock.Fenced, fence(token)), []*order.Request{request(1, "a")})
@@ -91,12 +91,12 @@ func TestLateWriteBeforeTheReadIsSeen(t *testing.T) {
 // A holder whose lease has lapsed writes between the new holder's read and its
 // write: it is refused.
 func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
-	engines(t, func(t *testing.T, url string) {
-		ctx, s := t.Context(), open(t, url, "one")
+	engines(t, func(t *testing.T, database string) {
+		ctx, s := t.Context(), open(t, database, "one")
 		create(t, s, "a", "redis", 10)
 		g, old := newGate("UPDATE skus SET reserved"), newGate("UPDATE skus SET fence")
 		close(old.opened)
-		newer, older := openGated(t, url, g), openGated(t, url, old)
+		newer, older := openGated(t, database, g), openGated(t, database, old)
 		results := make(chan error, 2)
 		go func() {
 			results <- newer.Commit(ctx, claim("a", stock.Fenced, fence(2)), []*order.Request{request(2, "a")})
@@ -106,7 +106,7 @@ func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
 		go func() {
 			late <- older.Commit(ctx, claim("a", stock.Fenced, fence(1)), []*order.Request{request(1, "a")})
 		}()
-		if !strings.HasPrefix(url, "sqlite:") { // there it cannot even begin
+		if !strings.HasPrefix(database, "sqlite:") { // there it cannot even begin
 			wait(t, "the old holder to claim", old.reached)
 		}
 		close(g.opened)
@@ -125,8 +125,8 @@ func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
 // The same number from another owner is refused: a Redis that failed over to a
 // lagging replica can issue a token twice.
 func TestEqualTokenOfAnotherOwnerIsRefused(t *testing.T) {
-	engines(t, func(t *testing.T, url string) {
-		ctx, s := t.Context(), open(t, url, "one")
+	engines(t, func(t *testing.T, database string) {
+		ctx, s := t.Context(), open(t, database, "one")
 		create(t, s, "a", "redis", 10)
 		f := dlock.Fence{Token: 7, Owner: "first"}
 		if err := s.Commit(ctx, claim("a", stock.Fenced, f), []*order.Request{request(1, "a")}); err != nil {

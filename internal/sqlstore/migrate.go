@@ -82,7 +82,7 @@ func step(ctx context.Context, conn *sql.Conn, file string, current int) error {
 			return err
 		}
 	}
-	_, err = conn.ExecContext(ctx, "INSERT INTO schema_migrations (version) VALUES ("+strconv.Itoa(version)+")")
+	_, err = conn.ExecContext(ctx, "INSERT INTO schema_migrations (version) VALUES (?)", version)
 	return err
 }
 

@@ -21,8 +21,7 @@ import (
 func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address string, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		var detail *url.Error
-		if errors.As(err, &detail) {
+		if detail, ok := errors.AsType[*url.Error](err); ok {
 			err = detail.Err // the rest of the text would repeat the password
 		}
 		return dialect{}, "", "", fmt.Errorf("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE: %w", err)

@@ -43,9 +43,12 @@ type sale struct {
 	cancel     bool // cancel about a third of the accepted orders while others buy
 }
 
-// hold runs the sale of units of a new SKU, and returns the audit and how many
-// units were accepted and not cancelled.
-func (s sale) hold(t *testing.T, url string, units int64) (a stock.Audit, kept int64) {
+// units is how many are on sale.
+const units = 40
+
+// hold runs the sale of a new SKU, and returns the audit and how many units
+// were accepted and not cancelled.
+func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -103,15 +106,15 @@ func TestSafeStrategiesAreExact(t *testing.T) {
 		for _, name := range []string{"conditional", "optimistic", "for-update", "redis"} {
 			t.Run(name, func(t *testing.T) {
 				s := sale{strategy: name, strategies: stock.NewStrategies(lease), buyers: 12, attempts: 15, cancel: true}
-				a, kept := s.hold(t, url, 40)
-				if !a.OK() || a.Accepted() != 40 || kept != 40 {
-					t.Errorf("kept %d of 40; %+v %q", kept, a, a.Broken())
+				a, kept := s.hold(t, url)
+				if !a.OK() || a.Accepted() != units || kept != units {
+					t.Errorf("kept %d of %d; %+v %q", kept, units, a, a.Broken())
 				}
 			})
 		}
 		t.Run("redis-unfenced", func(t *testing.T) { // exact while nothing is given back
 			s := sale{strategy: "redis-unfenced", strategies: stock.NewStrategies(lease), buyers: 12, attempts: 15}
-			if a, _ := s.hold(t, url, 40); !a.OK() || a.Accepted() != 40 {
+			if a, _ := s.hold(t, url); !a.OK() || a.Accepted() != units {
 				t.Errorf("%+v %q", a, a.Broken())
 			}
 		})
@@ -123,9 +126,9 @@ func TestSafeStrategiesAreExact(t *testing.T) {
 func TestALockThatAlwaysGrantsBreaksNothing(t *testing.T) {
 	variants(t, func(t *testing.T, url string) {
 		s := sale{strategy: "redis", strategies: stock.NewStrategies(&alwaysGrants{}), buyers: 12, attempts: 15, cancel: true}
-		a, kept := s.hold(t, url, 40)
-		if !a.OK() || a.Accepted() != 40 || kept != 40 {
-			t.Errorf("kept %d of 40; %+v %q", kept, a, a.Broken())
+		a, kept := s.hold(t, url)
+		if !a.OK() || a.Accepted() != units || kept != units {
+			t.Errorf("kept %d of %d; %+v %q", kept, units, a, a.Broken())
 		}
 	})
 }
@@ -148,7 +151,7 @@ func oversells(t *testing.T, url string, s sale) {
 		}
 		st.Name = name
 		attempt.strategies = base.With(st)
-		if a, _ := attempt.hold(t, url, 40); a.Oversold() > 0 && !a.OK() {
+		if a, _ := attempt.hold(t, url); a.Oversold() > 0 && !a.OK() {
 			return
 		}
 	}
@@ -198,7 +201,7 @@ func TestBrokenStrategiesAreCaught(t *testing.T) {
 		t.Run("release-before-commit-but-fenced", func(t *testing.T) { // the fence makes up for it
 			m := stock.Strategy{Name: "early", Guard: released, Write: stock.Fenced}
 			s := sale{strategy: "early", strategies: stock.NewStrategies(nil).With(m), buyers: 12, attempts: 15}
-			if a, _ := s.hold(t, url, 40); !a.OK() || a.Accepted() != 40 {
+			if a, _ := s.hold(t, url); !a.OK() || a.Accepted() != units {
 				t.Errorf("%+v %q", a, a.Broken())
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -33,7 +34,11 @@ type Config struct {
 	// on SQLite.
 	Connections int
 
-	// Plugins are installed in gorm, for telemetry.
+	// Tracer records a span for every statement. Default: none.
+	Tracer trace.TracerProvider
+
+	// Plugins are installed in gorm. They are for tests that have to stop a
+	// statement.
 	Plugins []gorm.Plugin
 }
 
@@ -83,6 +88,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{db: db, pool: pool, dialect: d, instance: c.Instance, address: address}
 	if d.writers > 0 {
 		s.writers = make(chan struct{}, d.writers)
+	}
+	if c.Tracer != nil {
+		c.Plugins = append(c.Plugins, statementSpans(c.Tracer))
 	}
 	for _, p := range c.Plugins {
 		if err := db.Use(p); err != nil {

@@ -6,11 +6,10 @@ import (
 	"gorm.io/plugin/opentelemetry/tracing"
 )
 
-// Tracing returns a plugin for [Config].Plugins that records a span of tp for
-// every statement. Its db.query.text is the statement with its placeholders:
+// statementSpans returns a plugin that records a span of tp for every statement. Its db.query.text is the statement with its placeholders:
 // values, which belong to customers, stay out of the trace. BEGIN and COMMIT
 // have no span of their own.
-func Tracing(tp trace.TracerProvider) gorm.Plugin {
+func statementSpans(tp trace.TracerProvider) gorm.Plugin {
 	return tracing.NewPlugin(
 		tracing.WithTracerProvider(tp),
 		tracing.WithoutQueryVariables(),

@@ -66,6 +66,7 @@ type Shortage struct {
 // effect.
 type ShortageError struct{ Shortages []Shortage }
 
+// Error implements error.
 func (e *ShortageError) Error() string {
 	parts := make([]string, len(e.Shortages))
 	for i, s := range e.Shortages {

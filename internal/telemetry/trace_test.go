@@ -12,7 +12,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
-	"gorm.io/gorm"
 
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/dlock/otellock"
@@ -27,8 +26,8 @@ import (
 func shop(tb testing.TB, t *telemetry.Telemetry) (*order.Service, *stock.Service) {
 	tb.Helper()
 	store, err := sqlstore.Open(tb.Context(), sqlstore.Config{
-		URL:     "sqlite:" + filepath.Join(tb.TempDir(), "shop.db"),
-		Plugins: []gorm.Plugin{sqlstore.Tracing(t.TracerProvider)},
+		URL:    "sqlite:" + filepath.Join(tb.TempDir(), "shop.db"),
+		Tracer: t.TracerProvider,
 	})
 	if err != nil {
 		tb.Fatal(err)
