@@ -128,7 +128,9 @@ func (l *Locker) measure(ctx context.Context, key string,
 }
 
 // follow opens lock.hold, which the end of lease closes.
-func (l *Locker) follow(ctx context.Context, lease *dlock.Lease) { //nolint:spancheck // The end of the lease ends the span.
+//
+//nolint:spancheck // The end of the lease ends the span.
+func (l *Locker) follow(ctx context.Context, lease *dlock.Lease) {
 	start := time.Now()
 	_, span := l.tracer.Start(ctx, "lock.hold", trace.WithTimestamp(start), trace.WithAttributes(
 		attribute.String("lock.backend", l.backend), attribute.String("lock.key", lease.Key()), fence(lease)))
