@@ -1,6 +1,7 @@
 package memlock_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -32,28 +33,36 @@ func TestLocker(t *testing.T) {
 func TestWaitersFollowALapsedGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memlock.New(memlock.Config{TTL: 10 * time.Second})
-		if _, err := l.Acquire(t.Context(), "k"); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := l.Acquire(ctx, "k"); err != nil {
 			t.Fatal(err)
 		}
 		var order []int
 		var waiters sync.WaitGroup
 		for i := range 3 {
 			waiters.Go(func() {
-				lease, err := l.Acquire(t.Context(), "k")
+				lease, err := l.Acquire(ctx, "k")
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				order = append(order, i)
 				l.Expire("k")
-				<-lease.Done()
+				select {
+				case <-lease.Done():
+				case <-ctx.Done():
+					t.Error("the lease goes on")
+					lease.Release(ctx)
+				}
 			})
 			synctest.Wait()
 		}
 		start := time.Now()
 		l.Expire("k")
-		if _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, dlock.ErrHeld) {
+		if lease, err := l.TryAcquire(ctx, "k"); !errors.Is(err, dlock.ErrHeld) {
 			t.Errorf("TryAcquire = %v, want ErrHeld: others have waited", err)
+			lease.Release(ctx)
 		}
 		waiters.Wait()
 		if d := time.Since(start); d > 40*time.Second {
