@@ -35,9 +35,11 @@ func TestWaitersFollowALapsedGrant(t *testing.T) {
 		l := memlock.New(memlock.Config{TTL: 10 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := l.Acquire(ctx, "k"); err != nil {
+		first, err := l.Acquire(ctx, "k")
+		if err != nil {
 			t.Fatal(err)
 		}
+		defer first.Release(ctx)
 		var order []int
 		var waiters sync.WaitGroup
 		for i := range 3 {
