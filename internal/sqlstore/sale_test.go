@@ -15,6 +15,7 @@ import (
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // alwaysGrants is a lock that excludes nobody: every caller gets a lease at
@@ -105,7 +106,7 @@ func TestSafeStrategiesAreExact(t *testing.T) {
 		lease := memlock.New(memlock.Config{})
 		for _, name := range []string{"conditional", "optimistic", "for-update", "redis"} {
 			t.Run(name, func(t *testing.T) {
-				s := sale{strategy: name, strategies: stock.NewStrategies(lease), buyers: 12, attempts: 15, cancel: true}
+				s := sale{strategy: name, strategies: stock.NewStrategies(lease), buyers: 12, attempts: testbedtest.Size(15, 1500), cancel: true}
 				a, kept := s.hold(t, url)
 				if !a.OK() || a.Accepted() != units || kept != units {
 					t.Errorf("kept %d of %d; %+v %q", kept, units, a, a.Broken())
@@ -113,7 +114,7 @@ func TestSafeStrategiesAreExact(t *testing.T) {
 			})
 		}
 		t.Run("redis-unfenced", func(t *testing.T) { // exact while nothing is given back
-			s := sale{strategy: "redis-unfenced", strategies: stock.NewStrategies(lease), buyers: 12, attempts: 15}
+			s := sale{strategy: "redis-unfenced", strategies: stock.NewStrategies(lease), buyers: 12, attempts: testbedtest.Size(15, 1500)}
 			if a, _ := s.hold(t, url); !a.OK() || a.Accepted() != units {
 				t.Errorf("%+v %q", a, a.Broken())
 			}
@@ -125,7 +126,7 @@ func TestSafeStrategiesAreExact(t *testing.T) {
 // the fence alone keeps the books right.
 func TestALockThatAlwaysGrantsBreaksNothing(t *testing.T) {
 	variants(t, func(t *testing.T, url string) {
-		s := sale{strategy: "redis", strategies: stock.NewStrategies(&alwaysGrants{}), buyers: 12, attempts: 15, cancel: true}
+		s := sale{strategy: "redis", strategies: stock.NewStrategies(&alwaysGrants{}), buyers: 12, attempts: testbedtest.Size(15, 1500), cancel: true}
 		a, kept := s.hold(t, url)
 		if !a.OK() || a.Accepted() != units || kept != units {
 			t.Errorf("kept %d of %d; %+v %q", kept, units, a, a.Broken())
@@ -200,7 +201,7 @@ func TestBrokenStrategiesAreCaught(t *testing.T) {
 		}
 		t.Run("release-before-commit-but-fenced", func(t *testing.T) { // the fence makes up for it
 			m := stock.Strategy{Name: "early", Guard: released, Write: stock.Fenced}
-			s := sale{strategy: "early", strategies: stock.NewStrategies(nil).With(m), buyers: 12, attempts: 15}
+			s := sale{strategy: "early", strategies: stock.NewStrategies(nil).With(m), buyers: 12, attempts: testbedtest.Size(15, 1500)}
 			if a, _ := s.hold(t, url); !a.OK() || a.Accepted() != units {
 				t.Errorf("%+v %q", a, a.Broken())
 			}

@@ -1,0 +1,269 @@
+package order_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+)
+
+// retries counts what an observer hears.
+type retries struct {
+	mu      sync.Mutex
+	reasons []error // guarded by mu
+	placed  int     // guarded by mu
+}
+
+func (r *retries) Placed(context.Context, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.placed++
+}
+
+func (r *retries) Retried(_ context.Context, reason error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reasons = append(r.reasons, reason)
+}
+
+// setup returns a service on SQLite whose SKUs a and b have ten units each, sold
+// by the strategy.
+func setup(t *testing.T, s stock.Strategy, c order.Config) (*order.Service, *sqlstore.Store) {
+	t.Helper()
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "shop.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, sku := range []string{"a", "b"} {
+		if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: sku, Strategy: s.Name, OnHand: 10}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return order.NewService(store, stock.NewStrategies(nil).With(s), c), store
+}
+
+func conditional(t *testing.T) stock.Strategy {
+	t.Helper()
+	s, err := stock.NewStrategies(nil).Lookup("conditional")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func units(quantity int64, skus ...string) []order.Item {
+	var items []order.Item
+	for _, sku := range skus {
+		items = append(items, order.Item{SKU: sku, Quantity: quantity})
+	}
+	return items
+}
+
+// exact fails the test unless the books are in order with so many units of sku
+// accepted.
+func exact(t *testing.T, store *sqlstore.Store, sku string, accepted int64) {
+	t.Helper()
+	audits, err := store.Audit(t.Context(), sku)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := audits[0]; !a.OK() || a.Accepted() != accepted {
+		t.Errorf("%s: %d accepted, want %d: %+v %q", sku, a.Accepted(), accepted, a, a.Broken())
+	}
+}
+
+func TestPlaceMergesAndSortsLines(t *testing.T) {
+	svc, store := setup(t, conditional(t), order.Config{TTL: time.Hour})
+	o, err := svc.Place(t.Context(), "c1", units(3, "b", "a", "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []order.Item{{SKU: "a", Quantity: 3}, {SKU: "b", Quantity: 6}}
+	if diff := cmp.Diff(want, o.Items); diff != "" {
+		t.Error(diff)
+	}
+	if d := o.ExpiresAt.Sub(o.CreatedAt); d != time.Hour || o.Status != order.Pending {
+		t.Errorf("%s for %v", o.Status, d)
+	}
+	// Each line alone would fit; their sum does not.
+	if _, err := svc.Place(t.Context(), "c1", units(3, "b", "b")); !isShort(err) {
+		t.Errorf("six of four: %v", err)
+	}
+	exact(t, store, "b", 6)
+}
+
+func isShort(err error) bool {
+	_, ok := errors.AsType[*stock.ShortageError](err)
+	return ok
+}
+
+func TestBadOrdersChangeNothing(t *testing.T) {
+	svc, store := setup(t, conditional(t), order.Config{})
+	many := make([]order.Item, order.MaxItems+1)
+	for i := range many {
+		many[i] = order.Item{SKU: "a", Quantity: 1}
+	}
+	for name, c := range map[string]struct {
+		customer string
+		items    []order.Item
+		want     error
+	}{
+		"no customer":                  {"", units(1, "a"), order.ErrInvalid},
+		"bad customer":                 {"a b", units(1, "a"), order.ErrInvalid},
+		"long customer":                {strings.Repeat("x", 65), units(1, "a"), order.ErrInvalid},
+		"no items":                     {"c1", nil, order.ErrInvalid},
+		"too many items":               {"c1", many, order.ErrInvalid},
+		"zero":                         {"c1", units(0, "a"), order.ErrInvalid},
+		"negative":                     {"c1", units(-1, "a"), order.ErrInvalid},
+		"negative line beside another": {"c1", []order.Item{{SKU: "a", Quantity: 5}, {SKU: "a", Quantity: -4}}, order.ErrInvalid},
+		"too many units":               {"c1", units(stock.MaxQuantity+1, "a"), order.ErrInvalid},
+		"too many units in all":        {"c1", units(stock.MaxQuantity, "a", "a"), order.ErrInvalid},
+		"bad SKU":                      {"c1", units(1, "a b"), order.ErrInvalid},
+		"unknown SKU":                  {"c1", units(1, "a", "zzz"), order.ErrUnknownSKU},
+	} {
+		if _, err := svc.Place(t.Context(), c.customer, c.items); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	exact(t, store, "a", 0)
+}
+
+// refusing is a guard that fails n times, and holds nothing.
+func refusing(n int64, err error) stock.Guard {
+	var calls atomic.Int64
+	return func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+		if calls.Add(1) <= n {
+			return fmt.Errorf("try %d: %w", calls.Load(), err)
+		}
+		return fn(ctx, dlock.Fence{})
+	}
+}
+
+// Losing the race is no answer to a customer: the attempt is made again.
+func TestLostRacesAreRepeated(t *testing.T) {
+	for _, reason := range []error{dlock.ErrFenced, dlock.ErrLost, stock.ErrConflict} {
+		heard := new(retries)
+		s := stock.Strategy{Name: "flaky", Guard: refusing(3, reason), Write: stock.Conditional}
+		svc, store := setup(t, s, order.Config{Observer: heard})
+		if _, err := svc.Place(t.Context(), "c1", units(1, "a")); err != nil {
+			t.Errorf("%v: %v", reason, err)
+		}
+		if len(heard.reasons) != 3 || !errors.Is(heard.reasons[0], reason) || heard.placed != 1 {
+			t.Errorf("%v: heard %v, placed %d", reason, heard.reasons, heard.placed)
+		}
+		exact(t, store, "a", 1)
+	}
+}
+
+// They are repeated until the deadline and no longer.
+func TestLostRacesEndWithTheDeadline(t *testing.T) {
+	s := stock.Strategy{Name: "hopeless", Guard: refusing(1<<60, dlock.ErrFenced), Write: stock.Conditional}
+	svc, store := setup(t, s, order.Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := svc.Place(ctx, "c1", units(1, "a")); !errors.Is(err, stock.ErrBusy) {
+		t.Errorf("%v, want ErrBusy", err)
+	}
+	exact(t, store, "a", 0)
+}
+
+// A lock service that does not answer is not asked again and again.
+func TestLockServiceAway(t *testing.T) {
+	s := stock.Strategy{Name: "away", Guard: refusing(1<<60, errors.New("connection refused")), Write: stock.Conditional}
+	svc, store := setup(t, s, order.Config{})
+	if _, err := svc.Place(t.Context(), "c1", units(1, "a")); !errors.Is(err, stock.ErrUnavailable) {
+		t.Errorf("%v, want ErrUnavailable", err)
+	}
+	exact(t, store, "a", 0)
+}
+
+func TestSettledOrdersStaySettled(t *testing.T) {
+	ctx := t.Context()
+	svc, store := setup(t, conditional(t), order.Config{})
+	place := func() string {
+		o, err := svc.Place(ctx, "c1", units(1, "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.ID
+	}
+	paid, cancelled := place(), place()
+	for range 2 { // the second time is answered as the first
+		if o, err := svc.Pay(ctx, paid, "p1"); err != nil || o.Status != order.Confirmed {
+			t.Fatal(o, err)
+		}
+		if o, err := svc.Cancel(ctx, cancelled); err != nil || o.Status != order.Cancelled {
+			t.Fatal(o, err)
+		}
+	}
+	conflicts := map[order.Status]error{}
+	_, conflicts[order.Confirmed] = svc.Cancel(ctx, paid)
+	_, conflicts[order.Cancelled] = svc.Pay(ctx, cancelled, "p1")
+	for state, err := range conflicts {
+		if e, ok := errors.AsType[*order.StateError](err); !ok || e.Order.Status != state {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+	if _, err := svc.Pay(ctx, paid, "p2"); err == nil {
+		t.Error("paid twice, by two payments")
+	}
+	if _, err := svc.Pay(ctx, order.NewID(), "p1"); !errors.Is(err, order.ErrNotFound) {
+		t.Error(err)
+	}
+	exact(t, store, "a", 1)
+}
+
+// Of a payment and a cancellation that meet, exactly one happens.
+func TestPayAndCancelAtOnce(t *testing.T) {
+	ctx := t.Context()
+	svc, store := setup(t, conditional(t), order.Config{})
+	paid := int64(0)
+	for range 10 {
+		o, err := svc.Place(ctx, "c1", units(1, "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var (
+			group             sync.WaitGroup
+			payErr, cancelErr error
+		)
+		group.Go(func() { _, payErr = svc.Pay(ctx, o.ID, "p1") })
+		group.Go(func() { _, cancelErr = svc.Cancel(ctx, o.ID) })
+		group.Wait()
+		if (payErr == nil) == (cancelErr == nil) {
+			t.Fatalf("pay: %v; cancel: %v", payErr, cancelErr)
+		}
+		if payErr == nil {
+			paid++
+		}
+	}
+	exact(t, store, "a", paid)
+}
+
+func TestValidID(t *testing.T) {
+	id := order.NewID()
+	for s, want := range map[string]bool{
+		id: true, "": false, strings.ToUpper(id): false, "{" + id + "}": false, "urn:uuid:" + id: false,
+		strings.ReplaceAll(id, "-", ""): false, id + " ": false,
+	} {
+		if got := order.ValidID(s); got != want {
+			t.Errorf("ValidID(%q) = %v", s, got)
+		}
+	}
+}
