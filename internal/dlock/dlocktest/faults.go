@@ -18,7 +18,7 @@ func blackHole(ctx context.Context, t *testing.T, h Harness, key string) {
 	}
 	cutOff, link := h.Behind(t)
 	next := h.New(t)
-	for range 4 {
+	for range 3 {
 		lease := acquire(ctx, t, h, cutOff, key)
 		phase := rand.N(h.TTL)
 		pause(ctx, phase)

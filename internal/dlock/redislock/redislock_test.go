@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-const ttl = time.Second
+const ttl = 2 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
