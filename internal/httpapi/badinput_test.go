@@ -98,6 +98,7 @@ func TestViolationsNameTheirPlace(t *testing.T) {
 		`{"customer_id":"c1","items":[{"sku":"s1","quantity":1},{"sku":"s1","quantity":0}]}`:   "#/items/1/quantity",
 		`{"customer_id":"c1","items":[{"sku":"s1","quantity":1},{"sku":"s1","quantity":1.5}]}`: "#/items/1/quantity",
 		`{"customer_id":" ","items":[{"sku":"s1","quantity":1}]}`:                              "#/customer_id",
+		`{"customer_id":"","items":[{"sku":"s1","quantity":1}]}`:                               "#/customer_id", // too short, and of the wrong form
 		`{"customer_id":"c1","items":[]}`:                                                      "#/items",
 	} {
 		p := s.must(t, 422, http.MethodPost, orders, body)
