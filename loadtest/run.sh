@@ -14,27 +14,32 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 instances=${INSTANCES:-3}
-pids=()
+redis=
+shops=()
 dir=$(mktemp -d)
 
 say() { printf 'loadtest: %s\n' "$*" >&2; }
 
+# stop PID...: ask all of them to end, and end those that have not within 10 seconds.
+stop() {
+  local pid until=$((SECONDS + 10))
+  kill "$@" 2>/dev/null || true
+  for pid; do
+    while kill -0 "$pid" 2>/dev/null && ((SECONDS < until)); do sleep 0.1; done
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+  done
+}
+
 finish() {
-  local code=$? pid
+  local code=$?
   trap - EXIT
   # The instances first: they give back what they hold in Redis.
-  for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
-    kill "${pids[i]}" 2>/dev/null || true
-    for ((n = 0; n < 100; n++)); do
-      kill -0 "${pids[i]}" 2>/dev/null || break
-      sleep 0.1
-    done
-    kill -9 "${pids[i]}" 2>/dev/null || true
-    wait "${pids[i]}" 2>/dev/null || true
-  done
-  if ((code != 0)); then
+  ((${#shops[@]} == 0)) || stop "${shops[@]}"
+  [[ -z $redis ]] || stop "$redis"
+  if ((code == 1)); then # nothing else has told why
     for log in "$dir"/*.log; do
-      [[ -s $log ]] && { say "the end of $(basename "$log"):"; tail -n 5 "$log" >&2; }
+      [[ ! -s $log ]] || { say "the end of $(basename "$log"):"; tail -n 5 "$log" >&2; }
     done
   fi
   rm -rf "$dir"
@@ -94,7 +99,7 @@ if [[ -z ${SHOP_REDIS:-} ]]; then
   command -v redis-server >/dev/null || { say "redis-server is missing: install it (apt-get install redis-server) or set SHOP_REDIS"; exit 2; }
   port=$(free_port)
   redis-server --bind 127.0.0.1 --port "$port" --save '' --appendonly no --maxmemory-policy noeviction --dir "$dir" >"$dir/redis.log" 2>&1 &
-  pids+=($!)
+  redis=$!
   await $! "redis-server on port $port" redis_answers "$port"
   export SHOP_REDIS=redis://127.0.0.1:$port/0
 fi
@@ -105,7 +110,7 @@ urls=()
 for ((i = 1; i <= instances; i++)); do
   port=$(free_port)
   .bin/shop serve --listen "127.0.0.1:$port" --instance "shop-$i" >"$dir/shop-$i.log" 2>&1 &
-  pids+=($!)
+  shops+=($!)
   urls+=("http://127.0.0.1:$port")
   await $! "shop-$i on port $port" get "http://127.0.0.1:$port/readyz"
 done
@@ -115,6 +120,7 @@ rm -f out/k6-summary.json out/loadtest.html
 code=0
 BASE_URLS=$(IFS=,; echo "${urls[*]}") OUT=out K6_NO_USAGE_REPORT=true \
   timeout --foreground 300 .bin/k6 run --quiet --no-color "$@" loadtest/oversell.js || code=$?
+if ((code == 99)); then grep -h -m 1 -E '"level":"(WARN|ERROR)"' "$dir"/shop-*.log >&2 || true; fi
 # A run that k6 marked as inconclusive may have crossed a threshold too: that weighs more.
 if ((code == 110)) && grep -q '"verdict": "failed"' out/k6-summary.json; then code=99; fi
 [[ -s out/loadtest.html ]] && say "report: out/loadtest.html"

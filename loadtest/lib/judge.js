@@ -12,7 +12,7 @@ export const metrics = {
   failed: new Counter('orders_failed'), // no answer, or any other
   answered: new Counter('orders_answered'), // by instance
   seen: new Trend('instances_seen'), // by one buyer: its greatest value is a lower bound
-  elapsed: new Gauge('elapsed_ms', true),
+  elapsed: new Gauge('elapsed_ms', true), // at both ends of each attempt
 
   audited: new Counter('audit_ran'),
   recorded: new Gauge('units_recorded'), // in pending and confirmed orders

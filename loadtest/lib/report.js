@@ -79,7 +79,7 @@ export function html(summary) {
 </style>
 <h1>Flash sale: <span class="${summary.verdict}">${escape(summary.verdict)}</span></h1>
 <p>${escape(summary.line)}</p>
-<p>${summary.buyers} buyers per strategy, all sales at once. Orders answered by: ${escape(answered(summary))}.</p>
+<p>${summary.buyers} buyers, one sale after another. Orders answered by: ${escape(answered(summary))}.</p>
 <h2>Promised units</h2>
 ${bars(summary)}
 <h2>Figures</h2>

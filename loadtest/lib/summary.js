@@ -21,7 +21,7 @@ function summarizeArm(metrics, { strategy, expected }, { stock, attempts }) {
   const book = (name) => (audited ? of(name, 'value') : null); // a gauge that nobody set reads 0
   const accepted = count('orders_accepted');
   const rejected = count('orders_refused');
-  const seconds = (of('elapsed_ms', 'max') || 0) / 1000;
+  const seconds = ((of('elapsed_ms', 'max') || 0) - (of('elapsed_ms', 'min') || 0)) / 1000;
   const arm = {
     strategy,
     expected,
