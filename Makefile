@@ -68,4 +68,4 @@ down: ## Stop the stack and delete its data.
 
 .PHONY: ci
 ci: lint gen-check test demo ## Run everything that has to pass before a merge.
-	$(MAKE) loadtest SHORT=1
+	$(MAKE) loadtest
