@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,6 @@ import (
 // code and JSON report.
 func play(t *testing.T, args ...string) (int, demo.Report) {
 	t.Helper()
-	t.Setenv(asShop, "1")
 	code, out, stderr := call(t, noEnv, append([]string{"demo", "--json"}, args...)...)
 	var r demo.Report
 	d := json.NewDecoder(strings.NewReader(out))
@@ -55,6 +55,7 @@ func proved(t *testing.T, code int, r demo.Report, arms int) {
 }
 
 func TestDemoOnEmbeddedStores(t *testing.T) {
+	t.Parallel()
 	code, r := play(t)
 	proved(t, code, r, 7)
 	if want := (demo.Stores{Redis: "embedded", Database: "sqlite"}); r.Stores != want || r.Instances != 3 {
@@ -62,20 +63,26 @@ func TestDemoOnEmbeddedStores(t *testing.T) {
 	}
 }
 
+// stockSize is how many units a demo sells that has been shown at full size.
+func stockSize() string { return strconv.Itoa(testbedtest.Size(40, 400)) }
+
 func TestDemoOnRealStores(t *testing.T) {
-	code, r := play(t, "--redis", testbedtest.Redis(t), "--database", testbedtest.Database(t))
+	t.Parallel()
+	code, r := play(t, "--redis", testbedtest.Redis(t), "--database", testbedtest.Database(t), "--stock", stockSize())
 	proved(t, code, r, 7)
 }
 
 // Newer versions of MariaDB refuse an update of a row that changed since the
 // snapshot was taken.
 func TestDemoWithSnapshotIsolation(t *testing.T) {
+	t.Parallel()
 	db := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"innodb_snapshot_isolation": "ON"}})
-	code, r := play(t, "--redis", testbedtest.Redis(t), "--database", db.URL())
+	code, r := play(t, "--redis", testbedtest.Redis(t), "--database", db.URL(), "--stock", stockSize())
 	proved(t, code, r, 7)
 }
 
 func TestOneInstanceNeedsNoMoreThanAMutex(t *testing.T) {
+	t.Parallel()
 	code, r := play(t, "--instances", "1", "--strategies", "local", "--stock", "20")
 	if code != 3 || r.Verdict != demo.Inconclusive || r.Arms[0].Expected != demo.Exact || r.Arms[0].Verdict != demo.Exact {
 		t.Errorf("exit code %d: %+v", code, r)
@@ -84,6 +91,7 @@ func TestOneInstanceNeedsNoMoreThanAMutex(t *testing.T) {
 
 // A safe strategy that has become read, modify, write is found out.
 func TestDemoFindsABrokenStrategy(t *testing.T) {
+	t.Parallel()
 	database := sqliteURL(t)
 	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database})
 	if err != nil {
@@ -116,6 +124,7 @@ func TestDemoFindsABrokenStrategy(t *testing.T) {
 
 // The instances of a demo end with it, even when it is killed.
 func TestInstancesEndWithTheDemo(t *testing.T) {
+	t.Parallel()
 	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +132,6 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	parent := exec.CommandContext(ctx, executable, "demo", "--keep", "--strategies", "naive", "--stock", "5")
-	parent.Env = append(os.Environ(), asShop+"=1")
 	out, err := parent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +180,7 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 }
 
 func TestDemoTellsAPerson(t *testing.T) {
-	t.Setenv(asShop, "1")
+	t.Parallel()
 	code, out, stderr := call(t, noEnv, "demo", "--strategies", "naive,conditional", "--stock", "20")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, out, stderr)

@@ -16,13 +16,15 @@ import (
 	"example.com/shop/internal/demo"
 )
 
-// asShop makes the test binary behave as shop, so that tests can start real
-// processes.
-const asShop = "TEST_BINARY_IS_SHOP"
-
+// TestMain makes this binary behave as shop in the processes that it starts, so
+// that tests have real ones.
 func TestMain(m *testing.M) {
+	const asShop = "TEST_BINARY_IS_SHOP"
 	if os.Getenv(asShop) != "" {
 		main()
+	}
+	if err := os.Setenv(asShop, "1"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,6 +34,7 @@ func (r *running) place(t *testing.T) string {
 }
 
 func TestOrderOnRealStores(t *testing.T) {
+	t.Parallel()
 	database := testbedtest.Database(t)
 	r := start(t, "--database", database, "--redis", testbedtest.Redis(t))
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":3,"strategy":"redis"}`)
@@ -59,6 +61,7 @@ func TestOrderOnRealStores(t *testing.T) {
 }
 
 func TestAuditNamesTheBrokenSKU(t *testing.T) {
+	t.Parallel()
 	database := sqliteURL(t)
 	r := start(t, "--database", database)
 	for try := range 20 { // a race need not show at the first try
@@ -80,6 +83,7 @@ func TestAuditNamesTheBrokenSKU(t *testing.T) {
 }
 
 func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--database", sqliteURL(t))
 	for _, s := range []string{"redis", "redis-unfenced"} {
 		answer := r.want(t, http.StatusUnprocessableEntity, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"`+s+`"}`)
@@ -94,31 +98,33 @@ func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
 // A Redis that is stopped, or gone, makes orders that need it fail in time and
 // without effect; the others go on.
 func TestRedisAway(t *testing.T) {
+	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	database := sqliteURL(t)
 	r := start(t, "--database", database, "--redis", server.URL())
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"redis"}`)
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":5,"strategy":"conditional"}`)
 	r.place(t)
-	for name, fault := range map[string]func() error{"stopped": server.Pause, "gone": server.Kill} {
-		if err := fault(); err != nil {
-			t.Fatal(err)
-		}
+	refused := func(fault string) {
+		t.Helper()
 		begin := time.Now()
 		answer := r.want(t, http.StatusServiceUnavailable, "POST", "/api/v1/orders", oneUnit)
 		if !strings.Contains(answer, "store-unavailable") && !strings.Contains(answer, "busy") {
-			t.Errorf("%s: %s", name, answer)
+			t.Errorf("%s: %s", fault, answer)
 		}
 		if d := time.Since(begin); d > 14*time.Second {
-			t.Errorf("%s: the answer took %v", name, d)
+			t.Errorf("%s: the answer took %v", fault, d)
 		}
 		r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"b"`, 1))
-		if name == "stopped" {
-			if err := server.Resume(); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	refused("stopped")
+	if err := errors.Join(server.Resume(), server.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	refused("gone")
 	if got := r.want(t, http.StatusOK, "GET", "/api/v1/skus/a", ""); !strings.Contains(got, `"reserved":1,`) {
 		t.Errorf("the refused orders left something behind: %s", got)
 	}
@@ -127,6 +133,7 @@ func TestRedisAway(t *testing.T) {
 // While an instance drains, a client that obeys readiness and Connection: close
 // loses nothing.
 func TestDrainLosesNothing(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--database", sqliteURL(t))
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
 	var (

@@ -69,7 +69,8 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 // ctx ends; ctx should have a deadline. Errors: [ErrInvalid], [ErrUnknownSKU],
 // [stock.ErrStrategyUnavailable], [*stock.ShortageError], [stock.ErrBusy],
 // [stock.ErrUnavailable], the cause of ctx's end. After any of them no order
-// exists. Only [ErrOutcomeUnknown] leaves that open.
+// exists. Only [ErrOutcomeUnknown] leaves that open, and comes with the id that
+// the order would have.
 func (s *Service) Place(ctx context.Context, customer string, items []Item) (o Order, err error) {
 	ctx, span := s.tracer.Start(ctx, "order.place", trace.WithAttributes(attribute.Int("order.items", len(items))))
 	defer span.End()
@@ -89,10 +90,16 @@ func (s *Service) Place(ctx context.Context, customer string, items []Item) (o O
 	}
 	req := &Request{Order: Order{ID: NewID(), CustomerID: customer, Items: items}, TTL: s.ttl}
 	span.SetAttributes(attribute.String("order.id", req.Order.ID))
-	if err := s.commit(ctx, lines, req); err != nil {
+	err = s.commit(ctx, lines, req)
+	switch {
+	case errors.Is(err, ErrOutcomeUnknown):
+		return Order{ID: req.Order.ID}, err
+	case err != nil:
 		return Order{}, err
+	case req.Err != nil:
+		return Order{}, req.Err
 	}
-	return req.Order, req.Err
+	return req.Order, nil
 }
 
 // lines looks up by which strategy each SKU is sold.
