@@ -1,0 +1,44 @@
+package dlock
+
+import "context"
+
+// Cond is a condition variable across processes: holders of a key wait until
+// another holder says that something has changed. It belongs to the Locker it was
+// made for, and keeps the waiters of every key apart.
+//
+//	for !ready() {
+//		next, err := cond.Wait(ctx, lease)
+//		if err != nil {
+//			return err // nothing is held
+//		}
+//		lease = next
+//	}
+//
+// A waiter checks again when Wait returns, because others may have held the key
+// between the signal and the grant. Waiters are moved to the queue of the key by a
+// signal, and get the key one after another when it is released: they never race
+// for it (wait morphing).
+type Cond interface {
+	// Wait releases l and starts to wait, in one step: a signal that a later holder
+	// sends is not missed. It blocks until it is signalled and has the key again, and
+	// returns a new lease, with a new fence; or until ctx ends. It returns the errors
+	// of [Locker.Acquire], and [ErrLost] or [ErrReleased] at once when l has ended.
+	//
+	// After an error nothing is held and nothing queued, and a signal that had
+	// already reached this waiter has been passed on to the next one. l has ended in
+	// any case, but for one: [ErrReentry] refuses a key that is held more than once
+	// in this call chain, and leaves l as it is.
+	//
+	// ctx must outlive l: a context from [Lease.Context] of l ends with it, and the
+	// wait with that.
+	Wait(ctx context.Context, l *Lease) (*Lease, error)
+
+	// Signal wakes the waiter that has waited longest. A signal that finds nobody
+	// has no effect. It makes one attempt, and returns [ErrLost] or [ErrReleased] when
+	// l is not held, [ErrUncertain] when the store did not answer: then the waiter may
+	// have been woken.
+	Signal(ctx context.Context, l *Lease) error
+
+	// Broadcast wakes all who wait. Its errors are those of Signal.
+	Broadcast(ctx context.Context, l *Lease) error
+}

@@ -1,0 +1,198 @@
+package dlocktest
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// RWHarness describes one backend of [dlock.RWLocker].
+type RWHarness struct {
+	// New returns another client of the store, as another process would have it.
+	New func(t *testing.T) dlock.RWLocker
+
+	// TTL is that of the clients.
+	TTL time.Duration
+
+	// Expire makes the store drop every grant of key, as if its TTL had passed.
+	Expire func(t *testing.T, key string)
+
+	// Waiting returns how many wait for key. Nil: the store does not say, and
+	// cases give a waiter a moment to queue.
+	Waiting func(t *testing.T, key string) int
+
+	// PhaseFair says that phases of readers and single writers alternate.
+	PhaseFair bool
+
+	// SharedFence says that readers have the fence of the last writer.
+	SharedFence bool
+
+	// Behind returns a client whose network can be broken. Nil: there is no network.
+	Behind func(t *testing.T) (dlock.RWLocker, Link)
+
+	// Patience is how long the store believes in a waiter that has fallen silent.
+	// It is needed with Behind only.
+	Patience time.Duration
+
+	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
+	Bubble func(t *testing.T, f func(t *testing.T))
+}
+
+type rwCase struct {
+	name string
+	fn   func(ctx context.Context, t *testing.T, h RWHarness, key string)
+}
+
+func rwCases() []rwCase {
+	return []rwCase{
+		{"ReadersShare", readersShare},
+		{"WriterExcludesAll", writerExcludesAll},
+		{"ReleaseFrees", rwReleaseFrees},
+		{"AcquireWaits", rwAcquireWaits},
+		{"DeadContextAcquiresNothing", rwDeadContextAcquires},
+		{"DeadContextStillReleases", rwDeadContextReleases},
+		{"CancelledReaderLeavesNothing", cancelledReader},
+		{"CancelledWriterLeavesNothing", cancelledWriter},
+		{"WriterGetsNewFence", writerGetsNewFence},
+		{"ReadersShareTheFence", readersShareTheFence},
+		{"PhaseFair", phaseFair},
+		{"WritersInOrder", writersInOrder},
+		{"WriterIsNotStarvedByReaders", writerIsNotStarved},
+		{"ReadersAreNotStarvedByWriters", readersAreNotStarved},
+		{"KeepsAlive", rwKeepsAlive},
+		{"LossIsReported", rwLossIsReported},
+		{"LateReaderIsHarmless", lateReader},
+		{"LateWriterIsHarmless", lateWriter},
+		{"DeadReaderDoesNotBlockTheWriterForever", deadReader},
+		{"DeadWriterDoesNotBlockTheReadersForever", deadWriter},
+		{"DeadWaiterDoesNotBlockTheReadersForever", deadWaiter},
+		{"BlackHoleIsReportedBeforeTheNextGrant", rwBlackHole},
+		{"ReplyLostAcquireLeavesNothing", rwReplyLostAcquire},
+		{"MutualExclusion", rwMutualExclusion},
+		{"WaitersLeaveNothing", rwWaitersLeaveNothing},
+	}
+}
+
+// RunRW checks every promise of [dlock.RWLocker].
+func RunRW(t *testing.T, h RWHarness) {
+	t.Helper()
+	open := h.New
+	h.New = func(t *testing.T) dlock.RWLocker { return trackedRW{open(t), t} }
+	if behind := h.Behind; behind != nil {
+		h.Behind = func(t *testing.T) (dlock.RWLocker, Link) {
+			l, link := behind(t)
+			return trackedRW{l, t}, link
+		}
+	}
+	for _, c := range rwCases() {
+		t.Run(c.name, func(t *testing.T) {
+			key := c.name + "-" + rand.Text() // another run may use the same server
+			bounded := func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
+				defer cancel()
+				c.fn(ctx, t, h, key)
+			}
+			if h.Bubble != nil {
+				h.Bubble(t, bounded)
+				return
+			}
+			t.Parallel()
+			bounded(t)
+		})
+	}
+}
+
+// trackedRW releases what a failing case leaves behind, as tracked does.
+type trackedRW struct {
+	dlock.RWLocker
+	t *testing.T
+}
+
+// Acquire implements [dlock.Locker].
+func (l trackedRW) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return tracked{l.RWLocker, l.t}.Acquire(ctx, key)
+}
+
+// TryAcquire implements [dlock.Locker].
+func (l trackedRW) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return tracked{l.RWLocker, l.t}.TryAcquire(ctx, key)
+}
+
+// AcquireRead implements [dlock.RWLocker].
+func (l trackedRW) AcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
+	return tracked{reader{l.RWLocker}, l.t}.Acquire(ctx, key)
+}
+
+// TryAcquireRead implements [dlock.RWLocker].
+func (l trackedRW) TryAcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
+	return tracked{reader{l.RWLocker}, l.t}.TryAcquire(ctx, key)
+}
+
+// reader is the reader's side of l as a Locker.
+type reader struct{ l dlock.RWLocker }
+
+// Acquire implements [dlock.Locker].
+func (r reader) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return r.l.AcquireRead(ctx, key)
+}
+
+// TryAcquire implements [dlock.Locker].
+func (r reader) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return r.l.TryAcquireRead(ctx, key)
+}
+
+// side returns the writer's or the reader's side of l.
+func side(l dlock.RWLocker, write bool) dlock.Locker {
+	if write {
+		return l
+	}
+	return reader{l}
+}
+
+// eachSide runs f for a writer and for a reader, each with a key of its own.
+func eachSide(key string, f func(key string, write bool)) {
+	f(key+"-w", true)
+	f(key+"-r", false)
+}
+
+// rwTake takes key for a writer or a reader, within ten TTLs.
+func rwTake(ctx context.Context, t *testing.T, h RWHarness, key string, write bool) *dlock.Lease {
+	t.Helper()
+	return acquire(ctx, t, Harness{TTL: h.TTL}, side(h.New(t), write), key)
+}
+
+// rwWantFree checks that a writer can have key now.
+func rwWantFree(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	t.Helper()
+	release(ctx, t, tryAcquire(ctx, t, h.New(t), key))
+}
+
+// rwWantHeld checks that a writer, or also a reader, would have to wait.
+func rwWantHeld(ctx context.Context, t *testing.T, h RWHarness, key string, readersToo bool) {
+	t.Helper()
+	l := h.New(t)
+	_, err := l.TryAcquire(ctx, key)
+	wantErr(t, err, dlock.ErrHeld)
+	if readersToo {
+		_, err = l.TryAcquireRead(ctx, key)
+		wantErr(t, err, dlock.ErrHeld)
+	}
+}
+
+// queued returns once n wait for key.
+func (h RWHarness) queued(ctx context.Context, t *testing.T, key string, n int) {
+	t.Helper()
+	if h.Waiting == nil {
+		pause(ctx, h.TTL/10)
+		return
+	}
+	for h.Waiting(t, key) != n {
+		if ctx.Err() != nil {
+			t.Fatalf("%d wait for the key, want %d", h.Waiting(t, key), n)
+		}
+		pause(ctx, h.TTL/1000)
+	}
+}

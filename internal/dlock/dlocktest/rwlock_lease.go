@@ -1,0 +1,228 @@
+package dlocktest
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+func writerGetsNewFence(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	var last dlock.Fence
+	for i := range 6 {
+		write := i%3 != 1
+		lease := rwTake(ctx, t, h, key, write)
+		f := lease.Fence()
+		if f.Owner == "" || f.Token < last.Token {
+			t.Fatalf("fence %+v follows %+v", f, last)
+		}
+		if write && (f.Token == last.Token || f.Owner == last.Owner) {
+			t.Fatalf("a writer's fence %+v follows %+v", f, last)
+		}
+		if write || h.SharedFence {
+			last = f
+		}
+		release(ctx, t, lease)
+	}
+}
+
+// readersShareTheFence has readers follow a writer, and share what it left behind.
+func readersShareTheFence(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	if !h.SharedFence {
+		t.Skip("the backend gives readers fences of their own")
+	}
+	fresh := []*dlock.Lease{rwTake(ctx, t, h, key, false), rwTake(ctx, t, h, key, false)}
+	if a, b := fresh[0].Fence(), fresh[1].Fence(); a != b || a.Owner == "" {
+		t.Errorf("readers of a new key have the fences %+v and %+v", a, b)
+	}
+	for _, lease := range fresh {
+		release(ctx, t, lease)
+	}
+	writer := rwTake(ctx, t, h, key, true)
+	if !writer.Fence().Passes(fresh[0].Fence()) {
+		t.Errorf("a writer's fence %+v follows that of readers %+v", writer.Fence(), fresh[0].Fence())
+	}
+	r1, r2 := h.wait(ctx, t, key, "R1", false, 1), h.wait(ctx, t, key, "R2", false, 2)
+	release(ctx, t, writer)
+	readers := append(h.in(t, r1, r2), rwTake(ctx, t, h, key, false))
+	for _, lease := range readers {
+		if lease.Fence() != writer.Fence() {
+			t.Errorf("a reader has the fence %+v, the last writer had %+v", lease.Fence(), writer.Fence())
+		}
+		release(ctx, t, lease)
+	}
+	next := rwTake(ctx, t, h, key, true)
+	if writer.Fence().Passes(next.Fence()) || !next.Fence().Passes(writer.Fence()) {
+		t.Errorf("the fence %+v of a writer does not outdo that of earlier readers, %+v", next.Fence(), writer.Fence())
+	}
+	release(ctx, t, next)
+}
+
+func rwKeepsAlive(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	w, r := rwTake(ctx, t, h, key+"-w", true), rwTake(ctx, t, h, key+"-r", false)
+	for start := time.Now(); time.Since(start) < 3*h.TTL; {
+		rwWantHeld(ctx, t, h, key+"-w", true)
+		rwWantHeld(ctx, t, h, key+"-r", false)
+		wantErr(t, w.Err(), nil)
+		wantErr(t, r.Err(), nil)
+		pause(ctx, h.TTL/10)
+	}
+	release(ctx, t, w)
+	release(ctx, t, r)
+}
+
+func rwLossIsReported(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	eachSide(key, func(key string, write bool) {
+		lease := rwTake(ctx, t, h, key, write)
+		work, cancel := lease.Context(ctx)
+		defer cancel()
+		h.Expire(t, key)
+		waitDone(t, lease, 2*h.TTL/3) // by the next renewal, not only by the end of the trust window
+		wantErr(t, lease.Err(), dlock.ErrLost)
+		wantErr(t, lease.Release(ctx), dlock.ErrLost)
+		select {
+		case <-work.Done():
+			wantErr(t, context.Cause(work), dlock.ErrLost)
+		case <-time.After(h.TTL):
+			t.Fatal("the context of the lease goes on")
+		}
+		rwWantFree(ctx, t, h, key)
+	})
+}
+
+func lateReader(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	late := rwTake(ctx, t, h, key, false)
+	h.Expire(t, key)
+	holder := rwTake(ctx, t, h, key, true)
+	wantErr(t, late.Release(ctx), dlock.ErrLost)
+	rwWantHeld(ctx, t, h, key, true)
+	wantErr(t, holder.Err(), nil)
+	if h.SharedFence && late.Fence().Passes(holder.Fence()) {
+		t.Errorf("a resource with the fence %+v would let in the late reader, %+v", holder.Fence(), late.Fence())
+	}
+	release(ctx, t, holder)
+}
+
+func lateWriter(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	late := rwTake(ctx, t, h, key, true)
+	h.Expire(t, key)
+	holder := rwTake(ctx, t, h, key, false)
+	wantErr(t, late.Release(ctx), dlock.ErrLost)
+	rwWantHeld(ctx, t, h, key, false)
+	wantErr(t, holder.Err(), nil)
+	release(ctx, t, holder)
+}
+
+// deadReader has a writer wait for a reader that never releases.
+func deadReader(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	dead := rwTake(ctx, t, h, key, false)
+	w := h.wait(ctx, t, key, "the writer", true, 1)
+	h.Expire(t, key)
+	lease := h.in(t, w)[0]
+	waitDone(t, dead, h.TTL)
+	wantErr(t, lease.Err(), nil)
+	release(ctx, t, lease)
+}
+
+// deadWriter has readers, and behind them a writer, wait for a writer that never releases.
+func deadWriter(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	dead := rwTake(ctx, t, h, key, true)
+	r := h.wait(ctx, t, key, "the reader", false, 1)
+	w := h.wait(ctx, t, key, "the writer", true, 2)
+	h.Expire(t, key)
+	var lease *dlock.Lease
+	if h.PhaseFair {
+		lease = h.in(t, r)[0]
+		out(t, w)
+		release(ctx, t, lease)
+		lease = h.in(t, w)[0]
+	} else {
+		select {
+		case lease = <-r.lease:
+			r = w
+		case lease = <-w.lease:
+		case <-time.After(2 * h.TTL):
+			t.Fatal("nobody is in")
+		}
+		release(ctx, t, lease)
+		lease = h.in(t, r)[0]
+	}
+	waitDone(t, dead, h.TTL)
+	release(ctx, t, lease)
+}
+
+// deadWaiter has a writer die while it waits: readers must not wait for it.
+func deadWaiter(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	l, link := h.Behind(t)
+	first := rwTake(ctx, t, h, key, false)
+	gone, giveUp := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Acquire(gone, key)
+	}()
+	h.queued(ctx, t, key, 1)
+	link.Cut()
+	start := time.Now()
+	release(ctx, t, rwTake(ctx, t, h, key, false))
+	if d := time.Since(start); d > h.Patience+h.TTL {
+		t.Errorf("a reader waited for a dead writer for %v", d)
+	}
+	giveUp()
+	link.Heal()
+	<-ended
+	release(ctx, t, first)
+}
+
+// rwBlackHole cuts a holder off at random phases of its renewal. It must know
+// before anyone else can hold the key.
+func rwBlackHole(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	cutOff, link := h.Behind(t)
+	for _, write := range []bool{true, false} {
+		lease := acquire(ctx, t, Harness{TTL: h.TTL}, side(cutOff, write), key)
+		pause(ctx, rand.N(h.TTL))
+		wantErr(t, lease.Err(), nil)
+		link.Cut()
+		second := rwTake(ctx, t, h, key, true)
+		select {
+		case <-lease.Done():
+		default:
+			t.Fatal("granted to another, and the holder does not know")
+		}
+		wantErr(t, lease.Err(), dlock.ErrLost)
+		link.Heal()
+		release(ctx, t, second)
+	}
+}
+
+// rwReplyLostAcquire lets the store grant the key to a client that never hears of it.
+func rwReplyLostAcquire(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	l, link := h.Behind(t)
+	release(ctx, t, acquire(ctx, t, Harness{TTL: h.TTL}, l, key)) // connected
+	lost := 0
+	for _, write := range []bool{true, false} {
+		link.LoseReply()
+		start := time.Now()
+		_, err := side(l, write).TryAcquire(ctx, key)
+		wantErr(t, err, dlock.ErrUncertain)
+		if lost++; link.Lost() != lost {
+			t.Fatal("no reply was lost, so the case proves nothing")
+		}
+		lease := rwTake(ctx, t, h, key, true)
+		if d := time.Since(start); d > 2*h.TTL/3 {
+			t.Errorf("the key was free only after %v; the TTL is %v", d, h.TTL)
+		}
+		release(ctx, t, lease)
+	}
+}

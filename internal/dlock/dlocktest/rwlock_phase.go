@@ -1,0 +1,176 @@
+package dlocktest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// waiting is one waiter of a case that watches in which order they get in.
+type waiting struct {
+	name  string
+	lease chan *dlock.Lease
+}
+
+// wait starts a waiter and returns once n wait for key.
+func (h RWHarness) wait(ctx context.Context, t *testing.T, key, name string, write bool, n int) *waiting {
+	t.Helper()
+	w, l := &waiting{name, make(chan *dlock.Lease, 1)}, side(h.New(t), write)
+	go func() {
+		lease, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		w.lease <- lease
+	}()
+	h.queued(ctx, t, key, n)
+	return w
+}
+
+// in returns the leases of those who must be in by now, all of them at once.
+func (h RWHarness) in(t *testing.T, waiters ...*waiting) []*dlock.Lease {
+	t.Helper()
+	var leases []*dlock.Lease
+	for _, w := range waiters {
+		select {
+		case lease := <-w.lease:
+			leases = append(leases, lease)
+		case <-time.After(2 * h.TTL):
+			t.Fatalf("%s is not in", w.name)
+		}
+	}
+	for i, lease := range leases {
+		if lease == nil || lease.Err() != nil {
+			t.Fatalf("%s is out again", waiters[i].name)
+		}
+	}
+	return leases
+}
+
+func out(t *testing.T, waiters ...*waiting) {
+	t.Helper()
+	for _, w := range waiters {
+		select {
+		case <-w.lease:
+			t.Fatalf("%s is in", w.name)
+		default:
+		}
+	}
+}
+
+// phaseFair walks through R1 | W1 | R2 R3 R4 | W2 | R5, where R4 comes after W2.
+func phaseFair(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	if !h.PhaseFair {
+		t.Skip("the backend is not phase-fair")
+	}
+	r1 := rwTake(ctx, t, h, key, false)
+	w1 := h.wait(ctx, t, key, "W1", true, 1)
+	rwWantHeld(ctx, t, h, key, true) // only a reader holds it, but a writer waits
+	r2 := h.wait(ctx, t, key, "R2", false, 2)
+	r3 := h.wait(ctx, t, key, "R3", false, 3)
+	w2 := h.wait(ctx, t, key, "W2", true, 4)
+	r4 := h.wait(ctx, t, key, "R4", false, 5)
+	out(t, w1, r2, r3, w2, r4)
+
+	release(ctx, t, r1)
+	lease := h.in(t, w1)
+	out(t, r2, r3, w2, r4)
+	release(ctx, t, lease[0])
+
+	phase := h.in(t, r2, r3, r4) // R4 too, although W2 came before it
+	out(t, w2)
+	r5 := h.wait(ctx, t, key, "R5", false, 2)
+	for _, lease := range phase {
+		out(t, w2, r5)
+		release(ctx, t, lease)
+	}
+	lease = h.in(t, w2)
+	out(t, r5)
+	release(ctx, t, lease[0])
+	release(ctx, t, h.in(t, r5)[0])
+	rwWantFree(ctx, t, h, key)
+}
+
+// writersInOrder has writers wait only for each other: with no reader between
+// them they go first come, first served.
+func writersInOrder(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	if !h.PhaseFair {
+		t.Skip("the backend does not grant in order")
+	}
+	const waiters = 5
+	first := rwTake(ctx, t, h, key, true)
+	var (
+		wg    sync.WaitGroup
+		order []int // guarded by the lock under test
+	)
+	for i := range waiters {
+		l := h.New(t)
+		wg.Go(func() {
+			err := dlock.Do(ctx, l, key, func(context.Context, dlock.Fence) error {
+				order = append(order, i)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		h.queued(ctx, t, key, i+1)
+	}
+	release(ctx, t, first)
+	wg.Wait()
+	if len(order) != waiters || !slices.IsSorted(order) {
+		t.Fatalf("granted in the order %v", order)
+	}
+}
+
+// crowd keeps key busy with n owners whose turns overlap, until stop is called.
+func (h RWHarness) crowd(ctx context.Context, t *testing.T, key string, write bool, n int) (stop func()) {
+	busy, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for range n {
+		l := side(h.New(t), write)
+		wg.Go(func() {
+			for busy.Err() == nil {
+				err := dlock.Do(ctx, l, key, func(context.Context, dlock.Fence) error {
+					pause(ctx, h.TTL/20)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		pause(ctx, h.TTL/20/time.Duration(n))
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+func writerIsNotStarved(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	stop := h.crowd(ctx, t, key, false, 4)
+	defer stop()
+	for range 3 {
+		start := time.Now()
+		lease := rwTake(ctx, t, h, key, true)
+		if d := time.Since(start); d > h.TTL {
+			t.Errorf("the writer waited for %v, and every reader stays for %v", d, h.TTL/20)
+		}
+		release(ctx, t, lease)
+	}
+}
+
+func readersAreNotStarved(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	stop := h.crowd(ctx, t, key, true, 4)
+	defer stop()
+	for range 3 {
+		start := time.Now()
+		lease := rwTake(ctx, t, h, key, false)
+		if d := time.Since(start); d > h.TTL {
+			t.Errorf("the reader waited for %v, and every writer stays for %v", d, h.TTL/20)
+		}
+		release(ctx, t, lease)
+	}
+}

@@ -1,0 +1,225 @@
+package dlocktest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+func readersShare(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	a, b := h.New(t), h.New(t)
+	readers := []*dlock.Lease{
+		rwTake(ctx, t, h, key, false),
+		tryAcquire(ctx, t, reader{a}, key),
+		tryAcquire(ctx, t, reader{a}, key), // the same client is another owner too
+		tryAcquire(ctx, t, reader{b}, key),
+	}
+	rwWantHeld(ctx, t, h, key, false)
+	for _, lease := range readers {
+		wantErr(t, lease.Err(), nil)
+		if lease.Key() != key {
+			t.Errorf("Key = %q, want %q", lease.Key(), key)
+		}
+		rwWantHeld(ctx, t, h, key, false)
+		release(ctx, t, lease)
+	}
+	rwWantFree(ctx, t, h, key)
+}
+
+func writerExcludesAll(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	a := h.New(t)
+	lease := tryAcquire(ctx, t, a, key)
+	for range 2 {
+		for _, write := range []bool{true, false} {
+			_, err := side(a, write).TryAcquire(ctx, key)
+			wantErr(t, err, dlock.ErrHeld)
+		}
+		rwWantHeld(ctx, t, h, key, true)
+	}
+	release(ctx, t, lease)
+	release(ctx, t, tryAcquire(ctx, t, reader{a}, key))
+}
+
+func rwReleaseFrees(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	eachSide(key, func(key string, write bool) {
+		for range 3 {
+			lease := rwTake(ctx, t, h, key, write)
+			release(ctx, t, lease)
+			wantErr(t, lease.Release(ctx), dlock.ErrReleased)
+			rwWantFree(ctx, t, h, key)
+		}
+	})
+}
+
+func rwAcquireWaits(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	for _, pair := range [][2]bool{{true, true}, {true, false}, {false, true}} {
+		lease := rwTake(ctx, t, h, key, pair[0])
+		released := make(chan error, 1)
+		start := time.Now()
+		time.AfterFunc(h.TTL/4, func() { released <- lease.Release(ctx) })
+		second := rwTake(ctx, t, h, key, pair[1])
+		if d := time.Since(start); d < h.TTL/4 {
+			t.Errorf("acquired after %v, while it was held", d)
+		}
+		wantErr(t, <-released, nil)
+		release(ctx, t, second)
+	}
+}
+
+func rwDeadContextAcquires(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	eachSide(key, func(key string, write bool) {
+		l := side(h.New(t), write)
+		_, err := l.Acquire(dead, key)
+		wantErr(t, err, context.Canceled)
+		_, err = l.TryAcquire(dead, key)
+		wantErr(t, err, context.Canceled)
+		rwWantFree(ctx, t, h, key)
+	})
+}
+
+func rwDeadContextReleases(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	eachSide(key, func(key string, write bool) {
+		dead, cancel := context.WithCancel(ctx)
+		lease := rwTake(dead, t, h, key, write)
+		cancel()
+		wantErr(t, lease.Err(), nil) // the lease outlives the context it was acquired with
+		release(dead, t, lease)
+		rwWantFree(ctx, t, h, key)
+	})
+}
+
+func cancelledReader(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	lease := rwTake(ctx, t, h, key, true)
+	short, cancel := context.WithTimeout(ctx, h.TTL/2)
+	defer cancel()
+	_, err := h.New(t).AcquireRead(short, key)
+	wantErr(t, err, context.DeadlineExceeded)
+	release(ctx, t, lease)
+	rwWantFree(ctx, t, h, key)
+}
+
+// cancelledWriter has a writer give up for whom readers already wait.
+func cancelledWriter(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	lease := rwTake(ctx, t, h, key, false)
+	reason := errors.New("shutting down")
+	caused, end := context.WithCancelCause(ctx)
+	gaveUp := make(chan error, 1)
+	go func() {
+		_, err := h.New(t).Acquire(caused, key)
+		gaveUp <- err
+	}()
+	h.queued(ctx, t, key, 1)
+	second := make(chan error, 1)
+	go func() {
+		l, err := h.New(t).AcquireRead(ctx, key)
+		if err == nil {
+			err = l.Release(ctx)
+		}
+		second <- err
+	}()
+	h.queued(ctx, t, key, 2)
+	end(reason)
+	err := <-gaveUp
+	wantErr(t, err, context.Canceled)
+	wantErr(t, err, reason)
+	select {
+	case err := <-second:
+		wantErr(t, err, nil)
+	case <-time.After(h.TTL):
+		t.Error("a reader still waits for a writer that has given up")
+	}
+	release(ctx, t, lease)
+	rwWantFree(ctx, t, h, key)
+}
+
+// rwMutualExclusion guards plain memory, so that the race detector sees a
+// violation even where the counts happen to come out right.
+func rwMutualExclusion(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	const clients, goroutines, rounds = 3, 4, 6
+	var (
+		wg               sync.WaitGroup
+		readers, writers atomic.Int32
+		n, wrote         int // written by writers, read by readers
+		accepted         dlock.Fence
+	)
+	write := func(f dlock.Fence) error {
+		defer writers.Add(-1)
+		if writers.Add(1) != 1 || readers.Load() != 0 {
+			t.Error("a writer is not alone")
+		}
+		if f == accepted || !f.Passes(accepted) {
+			return dlock.ErrFenced
+		}
+		accepted = f
+		n++
+		return nil
+	}
+	read := func(f dlock.Fence) error {
+		defer readers.Add(-1)
+		readers.Add(1)
+		if writers.Load() != 0 {
+			t.Error("a reader is beside a writer")
+		}
+		if h.SharedFence && f.Token < accepted.Token || n < 0 {
+			return dlock.ErrFenced
+		}
+		return nil
+	}
+	for i := range clients * goroutines {
+		l := h.New(t)
+		isWriter := i%goroutines == 0
+		if isWriter {
+			wrote += rounds
+		}
+		wg.Go(func() {
+			for range rounds {
+				err := dlock.Do(ctx, side(l, isWriter), key, func(_ context.Context, f dlock.Fence) error {
+					if isWriter {
+						return write(f)
+					}
+					return read(f)
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n != wrote {
+		t.Fatalf("n = %d, want %d", n, wrote)
+	}
+}
+
+// rwWaitersLeaveNothing has many give up at random, beside some who get in.
+func rwWaitersLeaveNothing(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	const waiters = 60
+	l := h.New(t)
+	lease := rwTake(ctx, t, h, key, true)
+	var wg sync.WaitGroup
+	for i := range waiters {
+		wg.Go(func() {
+			short, cancel := context.WithTimeout(ctx, h.TTL/20+rand.N(h.TTL/2))
+			defer cancel()
+			err := dlock.Do(short, side(l, i%3 == 0), key, func(context.Context, dlock.Fence) error { return nil })
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+	}
+	pause(ctx, h.TTL/4)
+	release(ctx, t, lease)
+	wg.Wait()
+	last := rwTake(ctx, t, h, key, true) // what a late answer took is given back soon
+	h.queued(ctx, t, key, 0)
+	release(ctx, t, last)
+	rwWantFree(ctx, t, h, key)
+}

@@ -1,0 +1,184 @@
+package memlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// RW is a read/write lock in memory, phase-fair; writers go first come, first
+// served. Its clients share one RW.
+type RW struct {
+	ttl time.Duration
+
+	mu   sync.Mutex
+	keys map[string]*rwEntry // held or waited for
+	last uint64              // token of the latest fence of any key
+}
+
+// rwEntry is one key. Readers wait only while a writer holds the key or waits for it.
+type rwEntry struct {
+	fence   dlock.Fence // of the last writer, shared by the readers
+	wrote   bool        // the last phase was a writer's, so that readers are next
+	writer  *hold
+	readers []*hold
+	writing []*rwWaiter // the writers that wait, first come first
+	reading []*rwWaiter // the readers of the next phase
+}
+
+type hold struct {
+	until time.Time // when the grant lapses
+}
+
+type rwWaiter struct {
+	granted chan rwGrant // buffered: the granter never waits
+}
+
+type rwGrant struct {
+	*hold
+	fence dlock.Fence
+	sent  time.Time
+}
+
+var _ dlock.RWLocker = (*RW)(nil)
+
+// NewRW returns an RW that holds nothing.
+func NewRW(cfg Config) *RW {
+	return &RW{ttl: cmp.Or(cfg.TTL, 30*time.Second), keys: map[string]*rwEntry{}}
+}
+
+// Acquire implements [dlock.Locker] for a writer.
+func (l *RW) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.acquire(ctx, key, true)
+}
+
+// AcquireRead implements [dlock.RWLocker].
+func (l *RW) AcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.acquire(ctx, key, false)
+}
+
+// TryAcquire implements [dlock.Locker] for a writer.
+func (l *RW) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.tryAcquire(ctx, key, true)
+}
+
+// TryAcquireRead implements [dlock.RWLocker].
+func (l *RW) TryAcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.tryAcquire(ctx, key, false)
+}
+
+// Expire ends every grant of key at once, as if its TTL had passed. It is for tests.
+func (l *RW) Expire(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.keys[key]; ok {
+		for h := range e.holds {
+			h.until = time.Now()
+		}
+	}
+}
+
+func (l *RW) tryAcquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
+	if ctx.Err() != nil {
+		return nil, dlock.Ended(ctx)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(key)
+	if !e.free(write) {
+		return nil, fmt.Errorf("memlock: %q: %w", key, dlock.ErrHeld)
+	}
+	return l.lease(ctx, key, l.grant(e, write)), nil
+}
+
+func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
+	if ctx.Err() != nil {
+		return nil, dlock.Ended(ctx)
+	}
+	l.mu.Lock()
+	e := l.entry(key)
+	if e.free(write) {
+		defer l.mu.Unlock()
+		return l.lease(ctx, key, l.grant(e, write)), nil
+	}
+	w := &rwWaiter{granted: make(chan rwGrant, 1)}
+	queue := e.queue(write)
+	*queue = append(*queue, w)
+	lapse := time.NewTimer(l.lapse(e))
+	l.mu.Unlock()
+	defer lapse.Stop()
+	for {
+		select {
+		case g := <-w.granted:
+			return l.lease(ctx, key, g), nil
+		case <-lapse.C:
+			lapse.Reset(l.look(key))
+		case <-ctx.Done():
+			l.leave(key, w, write)
+			return nil, dlock.Ended(ctx)
+		}
+	}
+}
+
+// lease turns a grant into what the caller gets. It does not block, and may run under mu.
+func (l *RW) lease(ctx context.Context, key string, g rwGrant) *dlock.Lease {
+	return dlock.NewLease(ctx, dlock.Grant{
+		Key: key, Fence: g.fence, Sent: g.sent, TTL: l.ttl,
+		Extend: func(context.Context) error {
+			return l.held(key, g, func(*rwEntry) { g.until = time.Now().Add(l.ttl) })
+		},
+		Release: func(context.Context) error {
+			return l.held(key, g, func(e *rwEntry) { l.drop(key, e, g.hold) })
+		},
+	})
+}
+
+// held runs f if g still has key.
+func (l *RW) held(key string, g rwGrant, f func(*rwEntry)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.keys[key]
+	switch {
+	case ok && e.writer != nil && e.writer != g.hold:
+		return &dlock.LostError{Key: key, Fence: g.fence, Reason: dlock.Taken}
+	case !ok, !time.Now().Before(g.until), e.writer != g.hold && !slices.Contains(e.readers, g.hold):
+		return &dlock.LostError{Key: key, Fence: g.fence, Reason: dlock.Expired}
+	}
+	f(e)
+	return nil
+}
+
+// look passes key on if grants have lapsed, and returns when to look again.
+func (l *RW) look(key string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.keys[key]
+	if !ok {
+		return l.ttl
+	}
+	l.settle(key, e)
+	return l.lapse(e)
+}
+
+// leave takes w out of its queue. A grant that came at the same moment goes on to the next.
+func (l *RW) leave(key string, w *rwWaiter, write bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.keys[key]
+	if !ok {
+		return
+	}
+	select {
+	case g := <-w.granted:
+		l.drop(key, e, g.hold)
+	default:
+		queue := e.queue(write)
+		*queue = slices.DeleteFunc(*queue, func(other *rwWaiter) bool { return other == w })
+		l.settle(key, e) // readers waited for a writer that has left
+	}
+}

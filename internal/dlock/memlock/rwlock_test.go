@@ -1,0 +1,23 @@
+package memlock_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/memlock"
+)
+
+func TestRW(t *testing.T) {
+	l := memlock.NewRW(memlock.Config{TTL: 10 * time.Second})
+	dlocktest.RunRW(t, dlocktest.RWHarness{
+		New:         func(*testing.T) dlock.RWLocker { return l },
+		TTL:         10 * time.Second,
+		Expire:      func(_ *testing.T, key string) { l.Expire(key) },
+		PhaseFair:   true,
+		SharedFence: true,
+		Bubble:      synctest.Test,
+	})
+}
