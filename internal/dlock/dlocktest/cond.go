@@ -1,0 +1,189 @@
+package dlocktest
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// CondHarness describes one backend of [dlock.Cond].
+type CondHarness struct {
+	// New returns another client of the store, as another process would have it.
+	New func(t *testing.T) CondClient
+
+	// TTL is that of the clients.
+	TTL time.Duration
+
+	// Expire makes the store drop the grant of key, as if its TTL had passed.
+	Expire func(t *testing.T, key string)
+
+	// Waiting returns how many wait for key, or for a signal with it. Nil: the
+	// store does not say.
+	Waiting func(t *testing.T, key string) int
+
+	// Behind returns a client whose network can be broken. Nil: there is no network.
+	Behind func(t *testing.T) (CondClient, Link)
+
+	// Patience is how long the store believes in a waiter that has fallen silent.
+	// It is needed with Behind only.
+	Patience time.Duration
+
+	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
+	Bubble func(t *testing.T, f func(t *testing.T))
+}
+
+// CondClient is a Locker with two conditions of its keys, the same two for every client.
+type CondClient struct {
+	dlock.Locker
+	A, B dlock.Cond
+}
+
+type condCase struct {
+	name string
+	fn   func(ctx context.Context, t *testing.T, h CondHarness, key string)
+}
+
+func condCases() []condCase {
+	return []condCase{
+		{"WaitReleasesTheLock", waitReleases},
+		{"SignalWakesOne", signalWakesOne},
+		{"BroadcastWakesAll", broadcastWakesAll},
+		{"SignalWithoutWaitersIsLost", signalWithoutWaiters},
+		{"SignalsInOrder", signalsInOrder},
+		{"SignalOutlivesItsSender", signalOutlivesItsSender},
+		{"ConditionsAreIndependent", conditionsAreIndependent},
+		{"NewLeaseNewFence", newLeaseNewFence},
+		{"WaitTimesOutHoldingNothing", waitTimesOut},
+		{"DeadContextWaitsForNothing", deadContextWaits},
+		{"CancelledWaiterPassesItsSignalOn", cancelledWaiterPassesOn},
+		{"CancelledWaiterPassesItsGrantOn", cancelledWaiterPassesGrantOn},
+		{"WaitOnLostLease", waitOnLostLease},
+		{"SignalNeedsTheLock", signalNeedsTheLock},
+		{"NoLostWakeups", noLostWakeups},
+		{"DeadWaiterIsSkipped", deadWaiterIsSkipped},
+		{"WaitersLeaveNothing", condWaitersLeaveNothing},
+	}
+}
+
+// RunCond checks every promise of [dlock.Cond].
+func RunCond(t *testing.T, h CondHarness) {
+	t.Helper()
+	track := func(t *testing.T, c CondClient) CondClient {
+		return CondClient{tracked{c.Locker, t}, trackedCond{c.A, t}, trackedCond{c.B, t}}
+	}
+	open := h.New
+	h.New = func(t *testing.T) CondClient { return track(t, open(t)) }
+	if behind := h.Behind; behind != nil {
+		h.Behind = func(t *testing.T) (CondClient, Link) {
+			c, link := behind(t)
+			return track(t, c), link
+		}
+	}
+	for _, c := range condCases() {
+		t.Run(c.name, func(t *testing.T) {
+			key := c.name + "-" + rand.Text() // another run may use the same server
+			bounded := func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
+				defer cancel()
+				c.fn(ctx, t, h, key)
+			}
+			if h.Bubble != nil {
+				h.Bubble(t, bounded)
+				return
+			}
+			t.Parallel()
+			bounded(t)
+		})
+	}
+}
+
+// trackedCond releases what a failing case leaves behind, as tracked does.
+type trackedCond struct {
+	dlock.Cond
+	t *testing.T
+}
+
+// Wait implements [dlock.Cond].
+func (c trackedCond) Wait(ctx context.Context, l *dlock.Lease) (*dlock.Lease, error) {
+	return tracked{nil, c.t}.track(c.Cond.Wait(ctx, l))
+}
+
+// sleeper waits for a signal with key.
+type sleeper struct {
+	woken chan *dlock.Lease // nil after an error
+	err   error
+}
+
+// sleep starts a waiter, and returns it once it waits: it has given the key back.
+func (h CondHarness) sleep(ctx context.Context, t *testing.T, c CondClient, key string) *sleeper {
+	t.Helper()
+	s := &sleeper{woken: make(chan *dlock.Lease, 1)}
+	held := h.lock(ctx, t, c, key)
+	go func() {
+		var lease *dlock.Lease
+		lease, s.err = c.A.Wait(ctx, held)
+		s.woken <- lease
+	}()
+	release(ctx, t, h.lock(ctx, t, h.New(t), key))
+	return s
+}
+
+// lock takes key within ten TTLs.
+func (h CondHarness) lock(ctx context.Context, t *testing.T, c CondClient, key string) *dlock.Lease {
+	t.Helper()
+	return acquire(ctx, t, Harness{TTL: h.TTL}, c.Locker, key)
+}
+
+// notify takes key and signals once.
+func (h CondHarness) notify(ctx context.Context, t *testing.T, key string) {
+	t.Helper()
+	c := h.New(t)
+	lease := h.lock(ctx, t, c, key)
+	wantErr(t, c.A.Signal(ctx, lease), nil)
+	release(ctx, t, lease)
+}
+
+// end returns with what s has waited for.
+func (h CondHarness) end(t *testing.T, s *sleeper) (*dlock.Lease, error) {
+	t.Helper()
+	select {
+	case lease := <-s.woken:
+		return lease, s.err
+	case <-time.After(2*h.TTL + h.Patience):
+		t.Fatal("a waiter sleeps on")
+		return nil, nil
+	}
+}
+
+// awake returns the lease of s, which must have been woken.
+func (h CondHarness) awake(t *testing.T, s *sleeper) *dlock.Lease {
+	t.Helper()
+	lease, err := h.end(t, s)
+	if err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	wantErr(t, lease.Err(), nil)
+	return lease
+}
+
+// asleep checks that none of those has been woken a while from now.
+func (h CondHarness) asleep(ctx context.Context, t *testing.T, sleepers ...*sleeper) {
+	t.Helper()
+	pause(ctx, h.TTL/4)
+	for i, s := range sleepers {
+		select {
+		case <-s.woken:
+			t.Fatalf("waiter %d was woken: %v", i, s.err)
+		default:
+		}
+	}
+}
+
+// wantFree checks that key is free now.
+func (h CondHarness) wantFree(ctx context.Context, t *testing.T, key string) {
+	t.Helper()
+	release(ctx, t, tryAcquire(ctx, t, h.New(t), key))
+}

@@ -1,0 +1,161 @@
+package memlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Cond is a condition of the keys of one [Locker]. Its clients share one Cond,
+// and a Locker can have several. Waiters are woken first come, first served.
+type Cond struct {
+	l       *Locker
+	waiting map[string][]*condWaiter // by key, guarded by the mutex of the Locker
+}
+
+// condWaiter is first in the list of its condition, then in the queue of its key.
+type condWaiter struct {
+	waiter
+	queued chan struct{} // closed when it is in the queue
+	owes   bool          // a Signal chose it, so that it must be passed on if it gives up
+}
+
+var _ dlock.Cond = (*Cond)(nil)
+
+// NewCond returns a condition of the keys of l, for which nobody waits.
+func NewCond(l *Locker) *Cond { return &Cond{l: l, waiting: map[string][]*condWaiter{}} }
+
+// Wait implements [dlock.Cond].
+func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, error) {
+	key, l := lease.Key(), c.l
+	w := &condWaiter{waiter: waiter{granted: make(chan grant, 1)}, queued: make(chan struct{})}
+	err := lease.Yield(ctx, func(context.Context) error {
+		return l.held(key, lease.Fence(), func(e *entry) {
+			c.waiting[key] = append(c.waiting[key], w)
+			l.pass(key, e)
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("memlock: wait with %q: %w", key, err)
+	}
+	lapse := time.NewTimer(l.ttl)
+	lapse.Stop() // nobody has to look while w waits for a signal
+	defer lapse.Stop()
+	queued := w.queued
+	for {
+		select {
+		case g := <-w.granted:
+			return l.lease(ctx, key, g), nil
+		case <-queued:
+			queued = nil
+			lapse.Reset(l.look(key))
+		case <-lapse.C:
+			lapse.Reset(l.look(key))
+		case <-ctx.Done():
+			c.leave(key, w)
+			return nil, dlock.Ended(ctx)
+		}
+	}
+}
+
+// Signal implements [dlock.Cond].
+func (c *Cond) Signal(ctx context.Context, lease *dlock.Lease) error {
+	return c.wake(ctx, lease, func(key string, e *entry) {
+		if w := c.next(key); w != nil {
+			w.owes = true
+			e.queue = append(e.queue, &w.waiter)
+		}
+	})
+}
+
+// Broadcast implements [dlock.Cond].
+func (c *Cond) Broadcast(ctx context.Context, lease *dlock.Lease) error {
+	return c.wake(ctx, lease, func(key string, e *entry) {
+		for w := c.next(key); w != nil; w = c.next(key) {
+			e.queue = append(e.queue, &w.waiter)
+		}
+	})
+}
+
+// wake runs f if lease holds its key.
+func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, f func(key string, e *entry)) error {
+	err := lease.Err()
+	if err == nil && ctx.Err() != nil {
+		err = dlock.Ended(ctx)
+	}
+	if err == nil {
+		err = c.l.held(lease.Key(), lease.Fence(), func(e *entry) { f(lease.Key(), e) })
+	}
+	if err != nil {
+		return fmt.Errorf("memlock: wake those who wait with %q: %w", lease.Key(), err)
+	}
+	return nil
+}
+
+// leave takes w out of where it waits. A signal that had reached it goes on to
+// the next, and so does a grant that came at the same moment.
+func (c *Cond) leave(key string, w *condWaiter) {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	if i := slices.Index(c.waiting[key], w); i >= 0 {
+		c.set(key, slices.Delete(c.waiting[key], i, i+1))
+		return
+	}
+	e, ok := c.l.keys[key]
+	if !ok { // granted, and lapsed since
+		e = &entry{}
+		c.l.keys[key] = e
+	}
+	place := slices.Index(e.queue, &w.waiter)
+	if place >= 0 {
+		e.queue = slices.Delete(e.queue, place, place+1)
+	}
+	if next := c.heir(key, w); next != nil {
+		e.queue = slices.Insert(e.queue, max(place, 0), &next.waiter)
+	}
+	over := !time.Now().Before(e.until)
+	select {
+	case g := <-w.granted:
+		over = over || e.fence == g.fence
+	default:
+	}
+	if over {
+		c.l.pass(key, e)
+	}
+}
+
+// The functions below are called with the mutex of the Locker held.
+
+// next takes out who has waited longest, and announces that it is about to queue.
+func (c *Cond) next(key string) *condWaiter {
+	all := c.waiting[key]
+	if len(all) == 0 {
+		return nil
+	}
+	c.set(key, all[1:])
+	close(all[0].queued)
+	return all[0]
+}
+
+// heir returns who inherits the signal of w.
+func (c *Cond) heir(key string, w *condWaiter) *condWaiter {
+	if !w.owes {
+		return nil
+	}
+	next := c.next(key)
+	if next != nil {
+		next.owes = true
+	}
+	return next
+}
+
+func (c *Cond) set(key string, waiting []*condWaiter) {
+	if len(waiting) == 0 {
+		delete(c.waiting, key)
+		return
+	}
+	c.waiting[key] = waiting
+}
