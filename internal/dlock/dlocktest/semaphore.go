@@ -1,0 +1,210 @@
+package dlocktest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// SemaphoreHarness describes one backend of [dlock.Semaphore]. What a client
+// that New returns can do besides, such as [dlock.Resizer], is found by assertion.
+type SemaphoreHarness struct {
+	// New returns another client of the store, as another process would have it,
+	// for semaphores with that many permits.
+	New func(t *testing.T, permits int) dlock.Semaphore
+
+	// TTL is that of the clients.
+	TTL time.Duration
+
+	// Expire makes the store drop every grant of key, as if their TTLs had passed.
+	Expire func(t *testing.T, key string)
+
+	// Waiters counts those whom the store knows to wait for key. Nil: it cannot tell.
+	Waiters func(t *testing.T, key string) int
+
+	// FIFO says that Acquire grants in the order of the calls, so that a waiter
+	// who needs many permits is not passed by one who needs few.
+	FIFO bool
+
+	// Ordered says that fences strictly increase from grant to grant.
+	Ordered bool
+
+	// Behind returns a client whose network can be broken. Nil: there is no network.
+	Behind func(t *testing.T, permits int) (dlock.Semaphore, Link)
+
+	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
+	Bubble func(t *testing.T, f func(t *testing.T))
+}
+
+type semaphoreCase struct {
+	name string
+	fn   func(ctx context.Context, t *testing.T, h SemaphoreHarness, key string)
+}
+
+func semaphoreCases() []semaphoreCase {
+	return []semaphoreCase{
+		{"NeverMoreThanThePermits", semNeverMore},
+		{"TryAcquireRefusesAtOnce", semTryRefuses},
+		{"AcquireWaits", semAcquireWaits},
+		{"AcquireInOrder", semInOrder},
+		{"CancelledLeavesNothing", semCancelled},
+		{"DeadContextAcquiresNothing", semDeadContextAcquires},
+		{"DeadContextStillReleases", semDeadContextReleases},
+		{"WaitersLeaveNothing", semWaitersLeaveNothing},
+		{"KeysAreIndependent", semKeysAreIndependent},
+		{"ReleaseTwice", semReleaseTwice},
+		{"ReleaseNeverMoreThanHeld", semReleaseNeverMore},
+		{"KeepsAlive", semKeepsAlive},
+		{"LossIsReported", semLossIsReported},
+		{"DeadHolderGivesBack", semDeadHolder},
+		{"FenceIncreases", semFenceIncreases},
+		{"Weighted", semWeighted},
+		{"WeightedHeadIsNotStarved", semHeadNotStarved},
+		{"WeightedHeadIsNotPassed", semHeadNotPassed},
+		{"WeightedAcquirersDoNotDeadlock", semNoDeadlock},
+		{"TooManyIsRefused", semTooMany},
+		{"ResizeUp", semResizeUp},
+		{"ResizeDown", semResizeDown},
+		{"ResizeDownUnderLoad", semResizeUnderLoad},
+		{"ResizeRefusesWhoWaitsForTooMany", semResizeRefuses},
+		{"LostReplyLosesNoPermit", semLostReply},
+		{"LostReplyOfReleaseLosesNoPermit", semLostRelease},
+		{"BlackHoleAcquireLeavesNothing", semBlackHoleAcquire},
+		{"BlackHoleIsReportedBeforeTheNextGrant", semBlackHole},
+	}
+}
+
+// RunSemaphore checks every promise of [dlock.Semaphore].
+func RunSemaphore(t *testing.T, h SemaphoreHarness) {
+	t.Helper()
+	open := h.New
+	h.New = func(t *testing.T, permits int) dlock.Semaphore { return trackedSemaphore{open(t, permits), t} }
+	if behind := h.Behind; behind != nil {
+		h.Behind = func(t *testing.T, permits int) (dlock.Semaphore, Link) {
+			s, link := behind(t, permits)
+			return trackedSemaphore{s, t}, link
+		}
+	}
+	for _, c := range semaphoreCases() {
+		t.Run(c.name, func(t *testing.T) {
+			key := c.name + "-" + rand.Text() // another run may use the same server
+			bounded := func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
+				defer cancel()
+				c.fn(ctx, t, h, key)
+			}
+			if h.Bubble != nil {
+				h.Bubble(t, bounded)
+				return
+			}
+			t.Parallel()
+			bounded(t)
+		})
+	}
+}
+
+// trackedSemaphore releases what a failing case leaves behind.
+type trackedSemaphore struct {
+	dlock.Semaphore
+	t *testing.T
+}
+
+// Acquire implements [dlock.Semaphore].
+func (s trackedSemaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	return s.track(s.Semaphore.Acquire(ctx, key, n))
+}
+
+// TryAcquire implements [dlock.Semaphore].
+func (s trackedSemaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	return s.track(s.Semaphore.TryAcquire(ctx, key, n))
+}
+
+func (s trackedSemaphore) track(lease *dlock.Lease, err error) (*dlock.Lease, error) {
+	if err == nil {
+		s.t.Cleanup(func() { lease.Release(s.t.Context()) })
+	}
+	return lease, err
+}
+
+// resizer returns what resizes the semaphores of s, or skips the case.
+func resizer(t *testing.T, s dlock.Semaphore) dlock.Resizer {
+	t.Helper()
+	if tracked, ok := s.(trackedSemaphore); ok {
+		s = tracked.Semaphore
+	}
+	r, ok := s.(dlock.Resizer)
+	if !ok {
+		t.Skip("the backend does not resize")
+	}
+	return r
+}
+
+// take waits for n permits of key for ten TTLs at most.
+func (h SemaphoreHarness) take(ctx context.Context, t *testing.T, s dlock.Semaphore, key string, n int) *dlock.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 10*h.TTL)
+	defer cancel()
+	lease, err := s.Acquire(ctx, key, n)
+	if err != nil {
+		t.Fatalf("Acquire(%d): %v", n, err)
+	}
+	return lease
+}
+
+// waiting has another goroutine Acquire n permits of key, and returns once it has had
+// the time to queue. The result comes within ten TTLs.
+func (h SemaphoreHarness) waiting(ctx context.Context, s dlock.Semaphore, key string, n int) <-chan result {
+	got := make(chan result, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, 10*h.TTL)
+		defer cancel()
+		lease, err := s.Acquire(ctx, key, n)
+		got <- result{lease, err}
+	}()
+	pause(ctx, h.TTL/10)
+	return got
+}
+
+type result struct {
+	lease *dlock.Lease
+	err   error
+}
+
+// wantWaiting checks that nothing has come yet.
+func wantWaiting(t *testing.T, got <-chan result) {
+	t.Helper()
+	select {
+	case r := <-got:
+		t.Fatalf("Acquire = %v, %v, want it to wait", r.lease, r.err)
+	default:
+	}
+}
+
+// wantFreePermits checks that n permits of key are free and no more. It allows
+// for a background that is still giving back, but for less than a TTL.
+func (h SemaphoreHarness) wantFreePermits(ctx context.Context, t *testing.T, s dlock.Semaphore, key string, n int) {
+	t.Helper()
+	var leases []*dlock.Lease
+	for deadline := time.Now().Add(2 * h.TTL / 3); len(leases) < n; {
+		lease, err := s.TryAcquire(ctx, key, 1)
+		switch {
+		case err == nil:
+			leases = append(leases, lease)
+		case !errors.Is(err, dlock.ErrHeld) || time.Now().After(deadline):
+			t.Fatalf("permit %d of %d: %v", len(leases)+1, n, err)
+		default:
+			pause(ctx, h.TTL/50)
+		}
+	}
+	if lease, err := s.TryAcquire(ctx, key, 1); err == nil {
+		t.Errorf("more than %d permits are free", n)
+		release(ctx, t, lease)
+	}
+	for _, lease := range leases {
+		release(ctx, t, lease)
+	}
+}

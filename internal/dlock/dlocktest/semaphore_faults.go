@@ -1,0 +1,111 @@
+package dlocktest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// semLostReply lets the store grant permits to a client that does not hear of
+// it. The client may find out and keep them, or give them back and say so.
+func semLostReply(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	s, link := h.Behind(t, 3)
+	release(ctx, t, h.take(ctx, t, s, key, 1)) // connected
+	for i, acquire := range []func(context.Context, string, int) (*dlock.Lease, error){s.TryAcquire, s.Acquire} {
+		link.LoseReply()
+		lease, err := acquire(ctx, key, 2)
+		if link.Lost() != i+1 {
+			t.Fatal("no reply was lost, so the case proves nothing")
+		}
+		free := 3
+		if err == nil {
+			free = 1
+		} else {
+			wantErr(t, err, dlock.ErrUncertain)
+		}
+		h.wantFreePermits(ctx, t, h.New(t, 3), key, free)
+		if err == nil {
+			release(ctx, t, lease)
+		}
+	}
+	h.wantFreePermits(ctx, t, h.New(t, 3), key, 3)
+}
+
+// semLostRelease has the store take permits back without the client hearing of
+// it: that is no loss.
+func semLostRelease(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	s, link := h.Behind(t, 3)
+	lease := h.take(ctx, t, s, key, 2)
+	link.LoseReply()
+	err := lease.Release(ctx)
+	if errors.Is(err, dlock.ErrLost) {
+		t.Errorf("Release = %v, want the error of the network, or none", err)
+	}
+	if link.Lost() != 1 {
+		t.Fatal("no reply was lost, so the case proves nothing")
+	}
+	h.wantFreePermits(ctx, t, h.New(t, 3), key, 3)
+}
+
+// semBlackHoleAcquire gives up an attempt that arrives at the store later than
+// the news that it was given up.
+func semBlackHoleAcquire(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	s, link := h.Behind(t, 2)
+	release(ctx, t, h.take(ctx, t, s, key, 1)) // connected
+	link.Cut()
+	start := time.Now()
+	short, cancel := context.WithTimeout(ctx, h.TTL/4)
+	defer cancel()
+	_, err := s.Acquire(short, key, 2)
+	wantErr(t, err, context.DeadlineExceeded)
+	if d := time.Since(start); d > h.TTL {
+		t.Errorf("Acquire returned %v after the deadline", d-h.TTL/4)
+	}
+	link.Heal()
+	h.wantFreePermits(ctx, t, h.New(t, 2), key, 2)
+}
+
+// semBlackHole cuts a holder off at random phases of its renewal. The holder must
+// know before anyone else can hold its permit.
+func semBlackHole(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	cutOff, link := h.Behind(t, 2)
+	next := h.New(t, 2)
+	other := h.take(ctx, t, next, key, 1)
+	for range 2 {
+		lease := h.take(ctx, t, cutOff, key, 1)
+		phase := rand.N(h.TTL)
+		pause(ctx, phase)
+		wantErr(t, lease.Err(), nil)
+		link.Cut()
+		cut := time.Now()
+		second := h.take(ctx, t, next, key, 1)
+		granted := time.Since(cut)
+		select {
+		case <-lease.Done():
+			t.Logf("cut off after %v: the next grant came %v later", phase, granted)
+		default:
+			t.Fatalf("cut off after %v: granted to another %v later, and the holder does not know", phase, granted)
+		}
+		wantErr(t, lease.Err(), dlock.ErrLost)
+		link.Heal()
+		release(ctx, t, second)
+	}
+	wantErr(t, other.Err(), nil)
+	release(ctx, t, other)
+}

@@ -1,0 +1,127 @@
+package dlocktest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+func semReleaseTwice(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	lease := h.take(ctx, t, h.New(t, 2), key, 1)
+	release(ctx, t, lease)
+	wantErr(t, lease.Release(ctx), dlock.ErrReleased)
+	wantErr(t, lease.Err(), dlock.ErrReleased)
+
+	// Of several at once, one releases.
+	lease = h.take(ctx, t, h.New(t, 2), key, 1)
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = lease.Release(ctx) })
+	}
+	wg.Wait()
+	if n := len(errs) - len(slices.DeleteFunc(errs, func(err error) bool { return err == nil })); n != 1 {
+		t.Errorf("%d of 4 concurrent releases succeeded", n)
+	}
+	h.wantFreePermits(ctx, t, h.New(t, 2), key, 2)
+}
+
+// semReleaseNeverMore has a holder release what it has lost, which others hold by now.
+func semReleaseNeverMore(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	s, late := h.New(t, 3), h.take(ctx, t, h.New(t, 3), key, 2)
+	h.Expire(t, key)
+	one, two := h.take(ctx, t, s, key, 2), h.take(ctx, t, h.New(t, 3), key, 1)
+	wantErr(t, late.Release(ctx), dlock.ErrLost)
+	_, err := s.TryAcquire(ctx, key, 1)
+	wantErr(t, err, dlock.ErrHeld)
+	release(ctx, t, one)
+	release(ctx, t, two)
+	h.wantFreePermits(ctx, t, s, key, 3)
+}
+
+func semKeepsAlive(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	holder := h.New(t, 3)
+	one, two := h.take(ctx, t, holder, key, 1), h.take(ctx, t, holder, key, 2)
+	other := h.New(t, 3)
+	for start := time.Now(); time.Since(start) < 3*h.TTL; {
+		_, err := other.TryAcquire(ctx, key, 1)
+		wantErr(t, err, dlock.ErrHeld)
+		wantErr(t, one.Err(), nil)
+		wantErr(t, two.Err(), nil)
+		pause(ctx, h.TTL/10)
+	}
+	release(ctx, t, one)
+	release(ctx, t, two)
+	h.wantFreePermits(ctx, t, other, key, 3)
+}
+
+func semLossIsReported(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	s := h.New(t, 3)
+	leases := []*dlock.Lease{h.take(ctx, t, s, key, 1), h.take(ctx, t, s, key, 2)}
+	work, cancel := leases[0].Context(ctx)
+	defer cancel()
+	h.Expire(t, key)
+	for _, lease := range leases {
+		waitDone(t, lease, 2*h.TTL/3) // by the next renewal, not only by the end of the trust window
+		wantErr(t, lease.Err(), dlock.ErrLost)
+		wantErr(t, lease.Release(ctx), dlock.ErrLost)
+	}
+	select {
+	case <-work.Done():
+		wantErr(t, context.Cause(work), dlock.ErrLost)
+	case <-time.After(h.TTL):
+		t.Fatal("the context of the lease goes on")
+	}
+	h.wantFreePermits(ctx, t, s, key, 3)
+}
+
+// semDeadHolder drops the holders while somebody waits: nobody releases, and the
+// waiter must notice.
+func semDeadHolder(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	h.take(ctx, t, h.New(t, 2), key, 1)
+	h.take(ctx, t, h.New(t, 2), key, 1)
+	next := h.New(t, 2)
+	got := h.waiting(ctx, next, key, 2)
+	wantWaiting(t, got)
+	h.Expire(t, key)
+	start := time.Now()
+	r := <-got
+	wantErr(t, r.err, nil)
+	if d := time.Since(start); d > h.TTL+time.Second {
+		t.Errorf("the permits of dead holders were granted %v later, the TTL is %v", d, h.TTL)
+	}
+	release(ctx, t, r.lease)
+	h.wantFreePermits(ctx, t, next, key, 2)
+}
+
+func semFenceIncreases(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	if !h.Ordered {
+		t.Skip("the backend does not order grants")
+	}
+	var last dlock.Fence
+	check := func(lease *dlock.Lease) {
+		f := lease.Fence()
+		if f.Token <= last.Token || f.Owner == "" || f.Owner == last.Owner {
+			t.Fatalf("fence %+v follows %+v", f, last)
+		}
+		last = f
+	}
+	a, b := h.New(t, 2), h.New(t, 2)
+	for range 3 {
+		one := h.take(ctx, t, a, key, 1)
+		check(one)
+		two := h.take(ctx, t, b, key, 1) // beside the other
+		check(two)
+		got := h.waiting(ctx, a, key, 2) // handed over
+		release(ctx, t, two)
+		release(ctx, t, one)
+		r := <-got
+		wantErr(t, r.err, nil)
+		check(r.lease)
+		release(ctx, t, r.lease)
+	}
+}

@@ -1,0 +1,188 @@
+package memlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// SemaphoreConfig is the configuration of a [Semaphore].
+type SemaphoreConfig struct {
+	Permits int           // how many permits each key has; 0 means 1
+	TTL     time.Duration // how long a grant lasts without renewal; 0 means 30 s
+}
+
+// Semaphore is a service of semaphores in memory. Its clients share one. It
+// grants permits of a key in the order in which Acquire was called for it: a
+// waiter that needs many is not passed by one that needs few.
+//
+// What is free is counted anew from the grants that have not lapsed, so that no
+// counter can drift from them.
+type Semaphore struct {
+	permits int
+	ttl     time.Duration
+
+	mu     sync.Mutex
+	keys   map[string]*pool // with a holder or a waiter
+	limits map[string]int   // of keys that were resized
+	last   uint64           // token of the latest fence of any key
+}
+
+var (
+	_ dlock.Semaphore = (*Semaphore)(nil)
+	_ dlock.Resizer   = (*Semaphore)(nil)
+)
+
+// NewSemaphore returns a Semaphore of which nothing is held.
+func NewSemaphore(cfg SemaphoreConfig) *Semaphore {
+	return &Semaphore{
+		permits: cmp.Or(cfg.Permits, 1),
+		ttl:     cmp.Or(cfg.TTL, 30*time.Second),
+		keys:    map[string]*pool{},
+		limits:  map[string]int{},
+	}
+}
+
+// TryAcquire implements [dlock.Semaphore].
+func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	if ctx.Err() != nil {
+		return nil, dlock.Ended(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := dlock.CheckPermits(key, n, s.limit(key)); err != nil {
+		return nil, fmt.Errorf("memlock: %w", err)
+	}
+	p := s.pool(key)
+	defer s.forget(key, p)
+	s.serve(key, p)
+	if len(p.queue) > 0 || n > s.free(key, p) {
+		return nil, fmt.Errorf("memlock: %d permits of %q: %w", n, key, dlock.ErrHeld)
+	}
+	return s.lease(ctx, key, n, s.grant(p, n)), nil
+}
+
+// Acquire implements [dlock.Semaphore].
+func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	if ctx.Err() != nil {
+		return nil, dlock.Ended(ctx)
+	}
+	s.mu.Lock()
+	if err := dlock.CheckPermits(key, n, s.limit(key)); err != nil {
+		s.mu.Unlock()
+		return nil, fmt.Errorf("memlock: %w", err)
+	}
+	p, w := s.pool(key), &asker{n: n, granted: make(chan verdict, 1)}
+	p.queue = append(p.queue, w)
+	s.serve(key, p)
+	lapse := time.NewTimer(s.untilLapse(p))
+	s.mu.Unlock()
+	defer lapse.Stop()
+	for {
+		select {
+		case v := <-w.granted:
+			if v.err != nil {
+				return nil, v.err
+			}
+			return s.lease(ctx, key, n, v.grant), nil
+		case <-lapse.C:
+			lapse.Reset(s.look(key))
+		case <-ctx.Done():
+			s.leave(key, w)
+			return nil, dlock.Ended(ctx)
+		}
+	}
+}
+
+// Resize implements [dlock.Resizer].
+func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
+	if ctx.Err() != nil {
+		return dlock.Ended(ctx)
+	}
+	if permits < 1 {
+		return fmt.Errorf("memlock: resize %q to %d: %w", key, permits, dlock.ErrInvalidPermits)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits[key] = permits
+	if p, ok := s.keys[key]; ok {
+		s.serve(key, p)
+		s.forget(key, p)
+	}
+	return nil
+}
+
+// Expire ends all grants of key at once, as if their TTLs had passed. It is for tests.
+func (s *Semaphore) Expire(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, ok := s.keys[key]; ok {
+		clear(p.held)
+		s.serve(key, p)
+		s.forget(key, p)
+	}
+}
+
+// lease turns a grant into what the caller gets. It does not block, and may run under mu.
+func (s *Semaphore) lease(ctx context.Context, key string, n int, g grant) *dlock.Lease {
+	return dlock.NewLease(ctx, dlock.Grant{
+		Key: key, Fence: g.fence, Sent: g.sent, TTL: s.ttl,
+		Extend: func(context.Context) error {
+			return s.mine(key, g.fence, func(p *pool) { p.held[g.fence] = &permits{n, time.Now().Add(s.ttl)} })
+		},
+		Release: func(context.Context) error {
+			return s.mine(key, g.fence, func(p *pool) { delete(p.held, g.fence) })
+		},
+	})
+}
+
+// mine runs f if fence still holds permits of key, and hands on what is free then.
+func (s *Semaphore) mine(key string, fence dlock.Fence, f func(*pool)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.keys[key]
+	if !ok || p.held[fence] == nil || !time.Now().Before(p.held[fence].until) {
+		return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Expired}
+	}
+	f(p)
+	s.serve(key, p)
+	s.forget(key, p)
+	return nil
+}
+
+// look hands on what has lapsed, and returns when to look again.
+func (s *Semaphore) look(key string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.keys[key]
+	if !ok {
+		return s.ttl
+	}
+	s.serve(key, p)
+	s.forget(key, p)
+	return s.untilLapse(p)
+}
+
+// leave takes w out of the queue, which may let those behind it through. A grant
+// that came at the same moment goes on to the next.
+func (s *Semaphore) leave(key string, w *asker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.keys[key]
+	if !ok {
+		return
+	}
+	select {
+	case v := <-w.granted:
+		delete(p.held, v.fence)
+	default:
+		p.queue = slices.DeleteFunc(p.queue, func(other *asker) bool { return other == w })
+	}
+	s.serve(key, p)
+	s.forget(key, p)
+}
