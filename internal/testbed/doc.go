@@ -10,6 +10,9 @@
 // not yet a server, and the server behind a port may be somebody else's.
 // A server that is not installed is reported as ErrNotInstalled.
 //
+// StartSentinel and StartCluster run groups of Redis servers that replace a dead
+// master by its replica, and return once they could do so.
+//
 // # Faults
 //
 // A Process can be paused (Pause, Resume), crashed (Kill), stopped in good order

@@ -7,8 +7,8 @@
 // (mysql://USER:PASSWORD@HOST:PORT/DB) is set, that server is used instead and
 // nothing is started.
 //
-// StartRedis, StartMariaDB and StartProxy serve tests that break things: each
-// call starts its own, whatever the environment says.
+// StartRedis, StartSentinel, StartCluster, StartMariaDB and StartProxy serve
+// tests that break things: each call starts its own, whatever the environment says.
 //
 // A server that is not installed skips the test with the reason. With
 // SHOP_TEST_REQUIRE=1 it fails the test: where every server is promised, a

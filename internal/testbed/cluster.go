@@ -1,0 +1,182 @@
+package testbed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	masters = 3
+	slots   = 16384
+)
+
+// ClusterConfig says how to run a Redis Cluster. The zero value fails over about
+// three seconds after a master has died.
+type ClusterConfig struct {
+	// NodeTimeout is how long a node must be silent to be taken for dead. Default:
+	// one second.
+	NodeTimeout time.Duration
+	// Args are further settings of every node, one line each, as in redis.conf.
+	Args []string
+}
+
+// Cluster is a Redis Cluster of three masters with a replica each. The roles
+// change; MasterOf says who has them now.
+type Cluster struct {
+	nodes []*Redis
+	buses []int // the port on which each node talks to the others
+}
+
+// StartCluster runs six servers on free loopback ports, joins them, and returns
+// when all six find the cluster complete and every master has a replica that is
+// in step. It needs Redis 7. The end of ctx gives up the start; it does not end
+// servers that are running. The error is ErrNotInstalled when there is no redis-server.
+func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
+	c := &Cluster{}
+	if err := c.start(ctx, cfg); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, cfg ClusterConfig) error {
+	timeout := cmp.Or(cfg.NodeTimeout, time.Second).Milliseconds()
+	for range 2 * masters {
+		bus := 0
+		node, err := startNode(ctx, "cluster", func(int) (_ []string, err error) {
+			// By default the bus is 10000 above the port, where outgoing connections begin.
+			bus, err = freePort(ctx)
+			return append(append(replicating(),
+				"cluster-enabled yes", fmt.Sprintf("cluster-port %d", bus), fmt.Sprintf("cluster-node-timeout %d", timeout),
+				// A replica that has not heard of its master for long, as on a machine that
+				// stalls, is still better than none.
+				"cluster-replica-validity-factor 0",
+			), cfg.Args...), err
+		})
+		if err != nil {
+			return err
+		}
+		c.nodes, c.buses = append(c.nodes, node), append(c.buses, bus)
+	}
+	if err := c.join(ctx); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return c.WaitReady(ctx)
+}
+
+// join gives each master a third of the slots, makes the nodes known to each
+// other, and then makes the other half replicas: a node cannot follow one that it
+// has not met.
+func (c *Cluster) join(ctx context.Context) error {
+	ids := make([]string, len(c.nodes))
+	for i, node := range c.nodes {
+		err := node.ask(ctx, func(ctx context.Context, r *redis.Client) (err error) {
+			if ids[i], err = r.ClusterMyID(ctx).Result(); err != nil {
+				return err
+			}
+			if i < masters {
+				first, next := i*slots/masters, (i+1)*slots/masters
+				if err := r.ClusterAddSlotsRange(ctx, first, next-1).Err(); err != nil {
+					return err
+				}
+			}
+			// Nodes that all begin at the same epoch would first have to settle who is right.
+			if err := r.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil || i == 0 {
+				return err
+			}
+			host, port, _ := strings.Cut(c.nodes[0].addr, ":")
+			return r.Do(ctx, "CLUSTER", "MEET", host, port, c.buses[0]).Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for i, node := range c.nodes[masters:] {
+		err := until(ctx, func(ctx context.Context) error {
+			return node.ask(ctx, func(ctx context.Context, r *redis.Client) error {
+				return r.ClusterReplicate(ctx, ids[i]).Err()
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Addrs are the addresses of the six nodes, as HOST:PORT.
+func (c *Cluster) Addrs() []string {
+	addrs := make([]string, 0, len(c.nodes))
+	for _, node := range c.nodes {
+		addrs = append(addrs, node.addr)
+	}
+	return addrs
+}
+
+// Nodes are the servers behind Addrs, to be paused, killed and restarted.
+func (c *Cluster) Nodes() []*Redis { return slices.Clone(c.nodes) }
+
+// MasterOf is the node that has the slot of key, as most of the nodes that answer
+// see it.
+func (c *Cluster) MasterOf(ctx context.Context, key string) (*Redis, error) {
+	votes, answers := map[string]int{}, 0
+	for _, node := range c.nodes {
+		// A node that does not answer has no vote.
+		_ = node.ask(ctx, func(ctx context.Context, r *redis.Client) error {
+			addr, err := masterOf(ctx, r, key)
+			if err == nil {
+				votes[addr]++
+				answers++
+			}
+			return err
+		})
+	}
+	for _, node := range c.nodes {
+		if 2*votes[node.addr] > answers {
+			return node, nil
+		}
+	}
+	return nil, fmt.Errorf("cluster: the nodes do not agree on the master of %q: %v", key, votes)
+}
+
+// masterOf asks one node.
+func masterOf(ctx context.Context, r *redis.Client, key string) (string, error) {
+	slot, err := r.ClusterKeySlot(ctx, key).Result()
+	if err != nil {
+		return "", err
+	}
+	shards, err := r.ClusterShards(ctx).Result()
+	if err != nil {
+		return "", err
+	}
+	for _, shard := range shards {
+		if !slices.ContainsFunc(shard.Slots, func(s redis.SlotRange) bool { return s.Start <= slot && slot <= s.End }) {
+			continue
+		}
+		for _, node := range shard.Nodes {
+			if node.Role == "master" {
+				return loopback(int(node.Port)), nil
+			}
+		}
+	}
+	return "", fmt.Errorf("slot %d has no master", slot)
+}
+
+// KillMasterOf crashes the master of key and returns it.
+func (c *Cluster) KillMasterOf(ctx context.Context, key string) (*Redis, error) {
+	master, err := c.MasterOf(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return master, master.Kill()
+}
+
+// Close kills the servers and removes what they wrote.
+func (c *Cluster) Close() error { return closeAll(c.nodes) }

@@ -1,0 +1,179 @@
+package testbed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// sentinels and quorum are the smallest group that survives one of its members.
+	sentinels, quorum = 3, 2
+	masterName        = "shop"
+)
+
+// SentinelConfig says how to run Redis behind Sentinel. The zero value fails over
+// about three seconds after the master has died.
+type SentinelConfig struct {
+	// DownAfter is how long a master must be silent to be taken for dead. Default:
+	// one second, for a busy machine makes a healthy server wait, too.
+	DownAfter time.Duration
+	// Args are further settings of the two data nodes, one line each, as in redis.conf.
+	Args []string
+}
+
+// Sentinel is a Redis master with one replica, watched by three sentinels that
+// replace it. The roles change; Master and Replica say who has them now.
+type Sentinel struct {
+	data     []*Redis // two
+	watchers []*Redis // three
+}
+
+// StartSentinel runs the five servers on free loopback ports and returns when the
+// sentinels know each other, agree on the master, and can replace it by a replica
+// that is in step. The end of ctx gives up the start; it does not end servers that
+// are running. The error is ErrNotInstalled when there is no redis-server.
+func StartSentinel(ctx context.Context, cfg SentinelConfig) (*Sentinel, error) {
+	s := &Sentinel{}
+	if err := s.start(ctx, cfg); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Sentinel) start(ctx context.Context, cfg SentinelConfig) error {
+	for range 2 {
+		node, err := startNode(ctx, "redis", func(int) ([]string, error) {
+			return append(replicating(), cfg.Args...), nil
+		})
+		if err != nil {
+			return err
+		}
+		s.data = append(s.data, node)
+	}
+	master, replica := s.data[0], s.data[1]
+	host, port, _ := strings.Cut(master.addr, ":")
+	// As a command and written down, not as a start option: an option would make it
+	// a replica again after it had been promoted and restarted.
+	if err := replica.ask(ctx, func(ctx context.Context, c *redis.Client) error {
+		return cmp.Or(c.ReplicaOf(ctx, host, port).Err(), c.ConfigRewrite(ctx).Err())
+	}); err != nil {
+		return err
+	}
+	if err := until(ctx, func(ctx context.Context) error { return s.replicates(ctx, master) }); err != nil {
+		return fmt.Errorf("replication: %w", err)
+	}
+	for range sentinels {
+		watcher, err := startWatcher(ctx, cfg, host, port)
+		if err != nil {
+			return err
+		}
+		s.watchers = append(s.watchers, watcher)
+	}
+	return s.WaitReady(ctx)
+}
+
+func startWatcher(ctx context.Context, cfg SentinelConfig, host, port string) (*Redis, error) {
+	down := cmp.Or(cfg.DownAfter, time.Second).Milliseconds()
+	watcher, err := startNode(ctx, "sentinel", func(int) ([]string, error) {
+		return []string{
+			fmt.Sprintf("sentinel monitor %s %s %s %d", masterName, host, port, quorum),
+			fmt.Sprintf("sentinel down-after-milliseconds %s %d", masterName, down),
+			fmt.Sprintf("sentinel failover-timeout %s 2000", masterName),
+		}, nil
+	}, "--sentinel")
+	if err != nil {
+		return nil, err
+	}
+	ready := watcher.ready
+	watcher.Process.ready = func(ctx context.Context, pid int) error {
+		if err := ready(ctx, pid); err != nil {
+			return err
+		}
+		return watcher.hurry(ctx)
+	}
+	return watcher, watcher.hurry(ctx)
+}
+
+// hurry shortens periods that are no settings and are forgotten in a restart:
+// sentinels find each other, and a master that comes back is made a replica, after
+// some of them. A sentinel that was not scheduled for two seconds would by
+// default do nothing for thirty.
+func (r *Redis) hurry(ctx context.Context) error {
+	return r.ask(ctx, func(ctx context.Context, c *redis.Client) error {
+		return c.Do(ctx, "SENTINEL", "DEBUG", "publish-period", "200", "info-period", "500", "ask-period", "200",
+			"tilt-trigger", "10000", "tilt-period", "1000").Err()
+	})
+}
+
+// MasterName is the name under which the sentinels know the master.
+func (s *Sentinel) MasterName() string { return masterName }
+
+// SentinelAddrs are the addresses of the sentinels, as HOST:PORT.
+func (s *Sentinel) SentinelAddrs() []string {
+	addrs := make([]string, 0, len(s.watchers))
+	for _, w := range s.watchers {
+		addrs = append(addrs, w.addr)
+	}
+	return addrs
+}
+
+// Sentinels are the servers behind SentinelAddrs, to be paused or killed.
+func (s *Sentinel) Sentinels() []*Redis { return slices.Clone(s.watchers) }
+
+// Master is the data node that every sentinel which answers takes for the master.
+// It fails while they do not agree.
+func (s *Sentinel) Master(ctx context.Context) (*Redis, error) {
+	addr := ""
+	for _, w := range s.watchers {
+		err := w.ask(ctx, func(ctx context.Context, c *redis.Client) error {
+			named, err := c.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName).StringSlice()
+			if err != nil || len(named) != 2 {
+				return cmp.Or(err, errors.New("no master"))
+			}
+			named[0] = net.JoinHostPort(named[0], named[1])
+			if addr != "" && named[0] != addr {
+				return errDisagree
+			}
+			addr = named[0]
+			return nil
+		})
+		if errors.Is(err, errDisagree) {
+			return nil, err
+		}
+	}
+	for _, node := range s.data {
+		if node.addr == addr {
+			return node, nil
+		}
+	}
+	return nil, errors.New("sentinel: no sentinel names a master")
+}
+
+var errDisagree = errors.New("sentinels disagree on the master")
+
+// Replica is the data node that is not the master.
+func (s *Sentinel) Replica(ctx context.Context) (*Redis, error) {
+	master, err := s.Master(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.other(master), nil
+}
+
+func (s *Sentinel) other(node *Redis) *Redis {
+	if node == s.data[0] {
+		return s.data[1]
+	}
+	return s.data[0]
+}
+
+// Close kills the servers and removes what they wrote.
+func (s *Sentinel) Close() error { return closeAll(slices.Concat(s.watchers, s.data)) }
