@@ -1,10 +1,6 @@
 package dlock
 
-import (
-	"cmp"
-	"context"
-	"errors"
-)
+import "context"
 
 // Cond is a condition variable across processes: holders of a key wait until
 // another holder says that something has changed. It belongs to the Locker it was
@@ -45,28 +41,4 @@ type Cond interface {
 
 	// Broadcast wakes all who wait. Its errors are those of Signal.
 	Broadcast(ctx context.Context, l *Lease) error
-}
-
-// Yield ends l as [Lease.Release] does, with give in place of the release: it is
-// how a [Cond] releases and queues in one step. It returns what give returned,
-// or, without having called it, [ErrLost] or [ErrReleased] when l has ended. The
-// renewals of l are over before give is called. It is for backends.
-func (l *Lease) Yield(ctx context.Context, give func(ctx context.Context) error) error {
-	if !l.asked.CompareAndSwap(false, true) {
-		return cmp.Or(l.Err(), ErrReleased)
-	}
-	l.cancel(ErrReleased)
-	if err := l.Err(); errors.Is(err, ErrLost) {
-		return err
-	}
-	limit := maxRelease
-	if l.g.TTL > 0 {
-		limit = min(limit, l.g.TTL)
-	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer stop()
-	l.g.Release = give
-	err := l.release(ctx)
-	l.finish(cmp.Or(err, ErrReleased))
-	return err
 }

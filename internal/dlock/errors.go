@@ -20,6 +20,10 @@ var (
 	// Whatever it took is given back in the background, at the latest by the TTL.
 	ErrUncertain = errors.New("dlock: outcome unknown")
 
+	// ErrReentry means that the caller's context holds the key already, and that to
+	// acquire it again is not allowed: it would wait for itself. See [Reenter].
+	ErrReentry = errors.New("dlock: held by the caller")
+
 	// ErrFenced is for the resource: it refused a fence that is older than one it
 	// has accepted, or that has the same token and another owner. See [Fence.Passes].
 	ErrFenced = errors.New("dlock: fence is stale")
@@ -36,6 +40,12 @@ const (
 
 	// Taken means that the store has another owner for the key.
 	Taken Reason = "taken"
+
+	// Forced means that somebody took the key by [ForceReleaser].
+	Forced Reason = "forced"
+
+	// MaxHold means that the lease was held for as long as is allowed.
+	MaxHold Reason = "max_hold"
 )
 
 // LostError is the cause of a loss. errors.Is(err, [ErrLost]) holds for it.
@@ -52,12 +62,3 @@ func (e *LostError) Error() string {
 
 // Is makes the error match [ErrLost].
 func (e *LostError) Is(target error) bool { return target == ErrLost }
-
-// lost completes what a backend reports about g, which may be a bare ErrLost.
-func (g *Grant) lost(err error) *LostError {
-	e := &LostError{Key: g.Key, Fence: g.Fence, Reason: Expired}
-	if known, ok := errors.AsType[*LostError](err); ok && known.Reason != "" {
-		e.Reason = known.Reason
-	}
-	return e
-}

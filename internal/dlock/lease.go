@@ -4,67 +4,58 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"time"
 )
-
-// maxRelease bounds a release for leases whose TTL is longer, or that have none.
-const maxRelease = 5 * time.Second
-
-// Grant is what a backend hands over after one successful acquisition.
-type Grant struct {
-	Key   string
-	Fence Fence
-	Sent  time.Time     // when the attempt that won was sent
-	TTL   time.Duration // how long the store keeps the grant after that; 0 if a session does
-
-	// Extend renews the grant for one TTL, and never takes it again once it is
-	// gone: then it returns ErrLost, or a *LostError that says why. Any other
-	// error is a failed attempt, and is repeated. It is needed with a TTL only.
-	Extend func(ctx context.Context) error
-
-	// Release gives the grant back. It changes nothing and returns as Extend does
-	// when the store has another owner, or none.
-	Release func(ctx context.Context) error
-
-	// Lost delivers a loss that the store announces: the end of a session, or
-	// another holder put in place. Closing it means Expired. It may be nil.
-	Lost <-chan error
-}
 
 // Lease is a held lock. Its methods are safe for concurrent use.
 type Lease struct {
-	g      Grant
+	hold   *hold
+	held   []Held          // what this lease stands for, Key first
 	ctx    context.Context //nolint:containedctx // Done when the lease ends, and its cause says how.
 	cancel context.CancelCauseFunc
-	joined chan struct{} // closed when keepAlive has returned
-	asked  atomic.Bool   // whether Release was called
+	asked  atomic.Bool // whether Release was called
 
 	mu      sync.Mutex
 	onEnd   []func(error)
 	outcome error // set once, when onEnd runs
 }
 
-// NewLease starts to keep g alive, in one goroutine that ends with the lease and
-// that Release waits for. The lease outlives ctx, from which it takes values only.
+// NewLease starts to keep g alive. The lease outlives ctx, from which it takes
+// values only. It costs one timer, and a goroutine if the grant has a Lost channel.
 func NewLease(ctx context.Context, g Grant) *Lease {
-	l := &Lease{g: g, joined: make(chan struct{})}
-	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	if g.TTL > 0 && !time.Now().Before(l.trustedUntil(g.Sent)) {
-		l.lose(nil) // the process slept through the whole trust window
-	}
-	go l.keepAlive()
+	h := &hold{g: g, values: context.WithoutCancel(ctx)}
+	l := h.open(ctx, g.held())
+	h.start()
 	return l
 }
 
-// Key returns the locked key.
-func (l *Lease) Key() string { return l.g.Key }
+// Key returns the locked key; of several the first one.
+func (l *Lease) Key() string { return l.held[0].Key }
 
-// Fence returns the fence of this grant, for the resource to check.
-func (l *Lease) Fence() Fence { return l.g.Fence }
+// Fence returns the fence of this grant, for the resource to check; of several
+// keys that of the first one.
+func (l *Lease) Fence() Fence { return l.held[0].Fence }
+
+// Keys returns all keys of the lease, in order.
+func (l *Lease) Keys() []string {
+	keys := make([]string, len(l.held))
+	for i, h := range l.held {
+		keys[i] = h.Key
+	}
+	return keys
+}
+
+// FenceOf returns the fence of one of Keys, and the zero Fence for any other
+// key, which a resource refuses as soon as it has accepted another.
+func (l *Lease) FenceOf(key string) Fence {
+	for _, h := range l.held {
+		if h.Key == key {
+			return h.Fence
+		}
+	}
+	return Fence{}
+}
 
 // Done is closed when the lease ends: when it is lost, or when Release is called.
 func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
@@ -73,9 +64,10 @@ func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 func (l *Lease) Err() error { return context.Cause(l.ctx) }
 
 // Context returns a child of parent that is cancelled when the lease ends, with
-// Err as its cause. The caller must call the cancel function.
+// Err as its cause. The caller must call the cancel function. The context makes
+// its user the holder: to acquire the key again with it does not wait; see [Reenter].
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
+	ctx, cancel := context.WithCancelCause(l.hold.carry(parent))
 	if l.ctx.Err() != nil {
 		cancel(l.Err()) // AfterFunc alone would cancel a moment too late to stop the first step
 	}
@@ -98,9 +90,10 @@ func (l *Lease) OnEnd(f func(outcome error)) {
 	}
 }
 
-// Release gives the lock back. It takes values from ctx and nothing else: a
-// dead ctx releases too, and the call is bounded by the TTL, or 5 seconds if
-// that is less. It waits for a renewal in flight, so that none is sent after the
+// Release gives the lock back. Of several leases of one holder the last one
+// does, the others only end. It takes values from ctx and nothing else: a dead
+// ctx releases too, and the call is bounded by the TTL, or 5 seconds if that is
+// less. It waits for a renewal in flight, so that none is sent after the
 // release. It returns the [*LostError] if the lease was lost before or the store
 // turns out to have another owner or none, [ErrReleased] if it was released before,
 // and any other error if the store did not answer: then the TTL frees the key.
@@ -113,97 +106,39 @@ func (l *Lease) Release(ctx context.Context) error {
 	if err := l.Err(); errors.Is(err, ErrLost) {
 		return err
 	}
-	limit := maxRelease
-	if l.g.TTL > 0 {
-		limit = min(limit, l.g.TTL)
+	last, err := l.hold.leave(l)
+	if last {
+		err = l.hold.release(ctx, l.hold.g.Release)
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer stop()
-	err := l.release(ctx)
 	l.finish(cmp.Or(err, ErrReleased))
 	return err
 }
 
-func (l *Lease) release(ctx context.Context) error {
-	select {
-	case <-l.joined:
-	case <-ctx.Done(): // the renewal ignores its context
-		return fmt.Errorf("dlock: release %q: a renewal is still out: %w", l.g.Key, ctx.Err())
+// Yield ends l as Release does, with give in place of the release: it is how a
+// [Cond] releases and queues in one step. It returns what give returned, or,
+// without having called it, the [*LostError] or [ErrReleased] when l has ended,
+// or [ErrReentry] when its holder has entered again: then l goes on. The
+// renewals of l are over before give is called. It is for backends.
+func (l *Lease) Yield(ctx context.Context, give func(ctx context.Context) error) error {
+	if !l.asked.CompareAndSwap(false, true) {
+		return cmp.Or(l.Err(), ErrReleased)
 	}
-	err := l.g.Release(ctx)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, ErrLost):
-		return l.g.lost(err)
-	default:
-		return fmt.Errorf("dlock: release %q: %w", l.g.Key, err)
+	if err := l.hold.leaveAlone(); errors.Is(err, ErrReentry) {
+		l.asked.Store(false)
+		return err
+	} else if err != nil {
+		return err
 	}
+	l.cancel(ErrReleased)
+	err := l.hold.release(ctx, give)
+	l.finish(cmp.Or(err, ErrReleased))
+	return err
 }
 
-// trustedUntil is where the trust window of an attempt sent at sent ends. The
-// store counts from when it received it, later than sent; a tenth of the TTL
-// covers a clock that runs faster there, and a timer that fires late here.
-func (l *Lease) trustedUntil(sent time.Time) time.Time { return sent.Add(l.g.TTL - l.g.TTL/10) }
-
-// keepAlive renews every third of the TTL, counted from when the acknowledged
-// attempt was sent. The end of trust is a timer of its own: it ends the lease on
-// time, even while a renewal is stuck in a call that ignores its context.
-func (l *Lease) keepAlive() {
-	defer close(l.joined)
-	if l.g.TTL == 0 {
-		select {
-		case <-l.ctx.Done():
-		case err := <-l.g.Lost:
-			l.lose(err)
-		}
-		return
-	}
-	trusted := l.trustedUntil(l.g.Sent)
-	expiry := time.AfterFunc(time.Until(trusted), func() { l.lose(nil) })
-	defer expiry.Stop()
-	next := time.NewTimer(time.Until(l.g.Sent.Add(l.g.TTL / 3)))
-	defer next.Stop()
-	for {
-		select {
-		case <-l.ctx.Done():
-			return
-		case err := <-l.g.Lost:
-			l.lose(err)
-			return
-		case <-next.C:
-		}
-		sent := time.Now()
-		err := l.extend(sent, trusted)
-		switch {
-		case err == nil:
-			trusted = l.trustedUntil(sent)
-			expiry.Reset(time.Until(trusted))
-			next.Reset(time.Until(sent.Add(l.g.TTL / 3)))
-		case errors.Is(err, ErrLost):
-			l.lose(err)
-			return
-		default: // about as often as ten times per TTL, and not in step with others
-			next.Reset(l.g.TTL/20 + rand.N(l.g.TTL/20+1))
-		}
-	}
-}
-
-// extend makes one attempt. One that gets no answer leaves room for others.
-func (l *Lease) extend(sent, trusted time.Time) error {
-	end := sent.Add(l.g.TTL / 6)
-	if trusted.Before(end) {
-		end = trusted
-	}
-	ctx, cancel := context.WithDeadline(l.ctx, end)
-	defer cancel()
-	return l.g.Extend(ctx)
-}
-
-func (l *Lease) lose(err error) {
-	lost := l.g.lost(err)
+// lose ends the lease, unless a release came first, which then reports the loss.
+func (l *Lease) lose(lost *LostError) {
 	l.cancel(lost)
-	if errors.Is(l.Err(), lost) { // otherwise a release or another loss came first
+	if l.Err() == error(lost) {
 		l.finish(lost)
 	}
 }

@@ -1,0 +1,89 @@
+package dlock
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Held is one key that a grant holds.
+type Held struct {
+	Key   string
+	Fence Fence
+	Kind  string // what of the key is held, where a backend has more than one kind; see [Grant.Kind]
+}
+
+// Grant is what a backend hands over after one successful acquisition.
+type Grant struct {
+	Key   string
+	Fence Fence
+	Sent  time.Time     // when the attempt that won was sent; the store granted later than that
+	TTL   time.Duration // how long the store keeps the grant after a renewal; 0 if a session does
+
+	// First is how long the store keeps the grant after Sent, before the first
+	// renewal. 0 means TTL. A store that pushes a grant to a waiter which may be
+	// dead keeps it for a shorter time.
+	First time.Duration
+
+	// MaxHold ends the lease that long after Sent, with [MaxHold] as the reason: a
+	// holder that is stuck is not renewed for ever. 0 means no limit.
+	MaxHold time.Duration
+
+	// Rest are the further keys of a grant of several. They are renewed, lost and
+	// released with Key.
+	Rest []Held
+
+	// Kind is passed on to the Renewer, for a backend that renews in several ways.
+	Kind string
+
+	// Backend is the client that made the grant, a pointer. Contexts of the lease
+	// carry it for [Reenter]. Nil: the grant takes no part in reentrancy.
+	Backend any
+
+	// NoReentry makes Reenter return ErrReentry instead of another lease.
+	NoReentry bool
+
+	// Renewer keeps the grant alive together with others of the client.
+	Renewer *Renewer
+
+	// Extend renews this grant alone, in place of a Renewer: for one TTL, and never
+	// when it is gone: then it returns ErrLost, or a *LostError that says why. Any
+	// other error is a failed attempt, and is repeated.
+	Extend func(ctx context.Context) error
+
+	// Release gives the grant back, with all of its keys. It changes nothing and
+	// returns as Extend does when the store has another owner, or none.
+	Release func(ctx context.Context) error
+
+	// Lost delivers a loss that the store announces: the end of a session, or
+	// another holder put in place. Closing it means Expired. It may be nil. It costs
+	// a goroutine per lease; [Renewer.Lose] does not.
+	Lost <-chan error
+}
+
+// held returns all keys of g, Key first.
+func (g *Grant) held() []Held {
+	return append([]Held{{g.Key, g.Fence, g.Kind}}, g.Rest...)
+}
+
+// first is the length of the first trust window before its margin is taken off.
+func (g *Grant) first() time.Duration {
+	if g.First > 0 {
+		return min(g.First, g.TTL)
+	}
+	return g.TTL
+}
+
+// lost completes what a backend reports about g, which may be a bare ErrLost.
+func (g *Grant) lost(err error) *LostError {
+	e := &LostError{Key: g.Key, Fence: g.Fence, Reason: Expired}
+	if known, ok := errors.AsType[*LostError](err); ok && known.Reason != "" {
+		e.Reason = known.Reason
+		for _, other := range g.Rest {
+			if other.Key == known.Key {
+				e.Key, e.Fence = other.Key, other.Fence
+			}
+		}
+	}
+	return e
+}

@@ -1,0 +1,78 @@
+package dlock
+
+import "context"
+
+// chain is what the contexts of leases carry: the holds of their user.
+type chain struct {
+	hold  *hold
+	outer *chain
+}
+
+type chainKey struct{}
+
+// carry adds the hold to what ctx carries.
+func (h *hold) carry(ctx context.Context) context.Context {
+	if h.g.Backend == nil {
+		return ctx
+	}
+	outer, _ := ctx.Value(chainKey{}).(*chain)
+	return context.WithValue(ctx, chainKey{}, &chain{h, outer})
+}
+
+// Reenter is what a backend asks first in Acquire and TryAcquire. If ctx comes
+// from [Lease.Context] of a lease of backend that holds keys, it returns another
+// lease of the same grant: with the same fence, without a word to the store,
+// and counted, so that the store hears of the release of the last one only.
+//
+// It returns nil and nil if ctx carries no such lease: then the caller is a new
+// owner and has to wait as everybody does. It returns the [*LostError] if the
+// lease was lost, and [ErrReentry] if the grant does not allow reentrancy, or if
+// ctx holds some of keys and not all of them by one lease: to wait for the
+// others could wait for itself. Nothing here depends on goroutines: who has the
+// context is the holder.
+func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
+	c, _ := ctx.Value(chainKey{}).(*chain)
+	for ; c != nil; c = c.outer {
+		if c.hold.g.Backend != backend {
+			continue
+		}
+		held := c.hold.find(keys)
+		if len(held) == 0 {
+			continue
+		}
+		if lease, err := c.hold.enter(ctx, held, len(keys)); lease != nil || err != nil {
+			return lease, err
+		}
+	}
+	return nil, nil
+}
+
+// find returns those of keys that h holds.
+func (h *hold) find(keys []string) []Held {
+	var found []Held
+	all := h.g.held()
+	for _, key := range keys {
+		for _, held := range all {
+			if held.Key == key {
+				found = append(found, held)
+			}
+		}
+	}
+	return found
+}
+
+// enter adds a lease for held, and returns nil and nil if h was released.
+func (h *hold) enter(ctx context.Context, held []Held, want int) (*Lease, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if lost, ok := h.over.(*LostError); ok { //nolint:errorlint // It is never wrapped.
+		return nil, lost
+	}
+	switch {
+	case h.over != nil:
+		return nil, nil
+	case h.g.NoReentry, len(held) < want:
+		return nil, ErrReentry
+	}
+	return h.open(ctx, held), nil
+}
