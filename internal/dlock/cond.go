@@ -1,6 +1,9 @@
 package dlock
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Cond is a condition variable across processes: holders of a key wait until
 // another holder says that something has changed. It belongs to the Locker it was
@@ -26,11 +29,9 @@ type Cond interface {
 	//
 	// After an error nothing is held and nothing queued, and a signal that had
 	// already reached this waiter has been passed on to the next one. l has ended in
-	// any case, but for one: [ErrReentry] refuses a key that is held more than once
-	// in this call chain, and leaves l as it is.
-	//
-	// ctx must outlive l: a context from [Lease.Context] of l ends with it, and the
-	// wait with that.
+	// any case, but for one: [ErrReentry] leaves l as it is. It refuses a key that is
+	// held by more leases of the same grant, because nobody can wait for a holder that
+	// stays; and a ctx from [Lease.Context] of l, which would end with l.
 	Wait(ctx context.Context, l *Lease) (*Lease, error)
 
 	// Signal wakes the waiter that has waited longest. A signal that finds nobody
@@ -41,4 +42,16 @@ type Cond interface {
 
 	// Broadcast wakes all who wait. Its errors are those of Signal.
 	Broadcast(ctx context.Context, l *Lease) error
+}
+
+// CheckWait returns [ErrReentry] if ctx comes from [Lease.Context] of l: to wait
+// with it would end the wait together with l. It is for backends.
+func CheckWait(ctx context.Context, l *Lease) error {
+	c, _ := ctx.Value(chainKey{}).(*chain)
+	for ; c != nil; c = c.outer {
+		if c.hold == l.hold {
+			return fmt.Errorf("%w: the context ends with the lease", ErrReentry)
+		}
+	}
+	return nil
 }

@@ -24,6 +24,9 @@ type CondHarness struct {
 	// store does not say.
 	Waiting func(t *testing.T, key string) int
 
+	// Reentrant says that the context of a lease makes its user the holder.
+	Reentrant bool
+
 	// Behind returns a client whose network can be broken. Nil: there is no network.
 	Behind func(t *testing.T) (CondClient, Link)
 
@@ -61,6 +64,7 @@ func condCases() []condCase {
 		{"CancelledWaiterPassesItsSignalOn", cancelledWaiterPassesOn},
 		{"CancelledWaiterPassesItsGrantOn", cancelledWaiterPassesGrantOn},
 		{"WaitOnLostLease", waitOnLostLease},
+		{"NestedHolderMayNotWait", nestedHolderMayNotWait},
 		{"SignalNeedsTheLock", signalNeedsTheLock},
 		{"NoLostWakeups", noLostWakeups},
 		{"DeadWaiterIsSkipped", deadWaiterIsSkipped},

@@ -101,6 +101,34 @@ func waitOnLostLease(ctx context.Context, t *testing.T, h CondHarness, key strin
 	release(ctx, t, h.awake(t, s))
 }
 
+// nestedHolderMayNotWait: one of several leases cannot give the key away, and one
+// context cannot end a lease and outlive it. Neither costs the holder its lease.
+func nestedHolderMayNotWait(ctx context.Context, t *testing.T, h CondHarness, key string) {
+	if !h.Reentrant {
+		t.Skip("the backend is not reentrant")
+	}
+	c := h.New(t)
+	outer := h.lock(ctx, t, c, key)
+	work, cancel := outer.Context(ctx)
+	defer cancel()
+	inner, err := c.Acquire(work, key)
+	wantErr(t, err, nil)
+	for _, lease := range []*dlock.Lease{outer, inner} {
+		_, err = c.A.Wait(ctx, lease)
+		wantErr(t, err, dlock.ErrReentry)
+		wantErr(t, lease.Err(), nil)
+	}
+	wantErr(t, c.A.Signal(ctx, inner), nil)
+	release(ctx, t, inner)
+	_, err = c.A.Wait(work, outer)
+	wantErr(t, err, dlock.ErrReentry)
+	wantErr(t, outer.Err(), nil)
+	_, err = h.New(t).TryAcquire(ctx, key)
+	wantErr(t, err, dlock.ErrHeld)
+	release(ctx, t, outer)
+	h.wantFree(ctx, t, key)
+}
+
 func signalNeedsTheLock(ctx context.Context, t *testing.T, h CondHarness, key string) {
 	c := h.New(t)
 	s := h.sleep(ctx, t, h.New(t), key)

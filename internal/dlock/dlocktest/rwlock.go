@@ -30,6 +30,9 @@ type RWHarness struct {
 	// SharedFence says that readers have the fence of the last writer.
 	SharedFence bool
 
+	// Reentrant says that the context of a lease makes its user the holder.
+	Reentrant bool
+
 	// Behind returns a client whose network can be broken. Nil: there is no network.
 	Behind func(t *testing.T) (dlock.RWLocker, Link)
 
@@ -62,6 +65,8 @@ func rwCases() []rwCase {
 		{"WritersInOrder", writersInOrder},
 		{"WriterIsNotStarvedByReaders", writerIsNotStarved},
 		{"ReadersAreNotStarvedByWriters", readersAreNotStarved},
+		{"NestedReaderWaitsForNobody", nestedReader},
+		{"WriterMayRead", writerMayRead},
 		{"KeepsAlive", rwKeepsAlive},
 		{"LossIsReported", rwLossIsReported},
 		{"LateReaderIsHarmless", lateReader},

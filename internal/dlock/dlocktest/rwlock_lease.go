@@ -88,7 +88,7 @@ func rwLossIsReported(ctx context.Context, t *testing.T, h RWHarness, key string
 		case <-time.After(h.TTL):
 			t.Fatal("the context of the lease goes on")
 		}
-		rwWantFree(ctx, t, h, key)
+		release(ctx, t, rwTake(ctx, t, h, key, true))
 	})
 }
 

@@ -14,7 +14,8 @@ import (
 // RW is a read/write lock in memory, phase-fair; writers go first come, first
 // served. Its clients share one RW.
 type RW struct {
-	ttl time.Duration
+	ttl   time.Duration
+	sides dlock.RWSides
 
 	mu   sync.Mutex
 	keys map[string]*rwEntry // held or waited for
@@ -87,24 +88,30 @@ func (l *RW) tryAcquire(ctx context.Context, key string, write bool) (*dlock.Lea
 	if ctx.Err() != nil {
 		return nil, dlock.Ended(ctx)
 	}
+	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {
+		return lease, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entry(key)
 	if !e.free(write) {
 		return nil, fmt.Errorf("memlock: %q: %w", key, dlock.ErrHeld)
 	}
-	return l.lease(ctx, key, l.grant(e, write)), nil
+	return l.lease(ctx, key, write, l.grant(e, write)), nil
 }
 
 func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
 	if ctx.Err() != nil {
 		return nil, dlock.Ended(ctx)
 	}
+	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {
+		return lease, err
+	}
 	l.mu.Lock()
 	e := l.entry(key)
 	if e.free(write) {
 		defer l.mu.Unlock()
-		return l.lease(ctx, key, l.grant(e, write)), nil
+		return l.lease(ctx, key, write, l.grant(e, write)), nil
 	}
 	w := &rwWaiter{granted: make(chan rwGrant, 1)}
 	queue := e.queue(write)
@@ -115,7 +122,7 @@ func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease,
 	for {
 		select {
 		case g := <-w.granted:
-			return l.lease(ctx, key, g), nil
+			return l.lease(ctx, key, write, g), nil
 		case <-lapse.C:
 			lapse.Reset(l.look(key))
 		case <-ctx.Done():
@@ -126,9 +133,9 @@ func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease,
 }
 
 // lease turns a grant into what the caller gets. It does not block, and may run under mu.
-func (l *RW) lease(ctx context.Context, key string, g rwGrant) *dlock.Lease {
+func (l *RW) lease(ctx context.Context, key string, write bool, g rwGrant) *dlock.Lease {
 	return dlock.NewLease(ctx, dlock.Grant{
-		Key: key, Fence: g.fence, Sent: g.sent, TTL: l.ttl,
+		Key: key, Fence: g.fence, Sent: g.sent, TTL: l.ttl, Backend: l.sides.Side(write),
 		Extend: func(context.Context) error {
 			return l.held(key, g, func(*rwEntry) { g.until = time.Now().Add(l.ttl) })
 		},

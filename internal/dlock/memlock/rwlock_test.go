@@ -18,6 +18,7 @@ func TestRW(t *testing.T) {
 		Expire:      func(_ *testing.T, key string) { l.Expire(key) },
 		PhaseFair:   true,
 		SharedFence: true,
+		Reentrant:   true,
 		Bubble:      synctest.Test,
 	})
 }

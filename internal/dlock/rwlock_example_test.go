@@ -1,0 +1,52 @@
+package dlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/memlock"
+)
+
+// Readers share a key, and a writer has it alone.
+func ExampleRWLocker() {
+	ctx := context.Background()
+	prices := memlock.NewRW(memlock.Config{})
+
+	one, _ := prices.AcquireRead(ctx, "prices")
+	two, _ := prices.AcquireRead(ctx, "prices")
+	fmt.Println("same fence:", one.Fence() == two.Fence())
+
+	_, err := prices.TryAcquire(ctx, "prices")
+	fmt.Println("write beside readers:", errors.Is(err, dlock.ErrHeld))
+	one.Release(ctx)
+	two.Release(ctx)
+
+	writer, _ := prices.TryAcquire(ctx, "prices")
+	fmt.Println("new fence:", writer.Fence().Token > one.Fence().Token)
+	writer.Release(ctx)
+	// Output:
+	// same fence: true
+	// write beside readers: true
+	// new fence: true
+}
+
+// The textbook's read/write lock, of a mutex and ten permits.
+func ExampleTextbookRW() {
+	ctx := context.Background()
+	permits := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: 10})
+	rw := dlock.TextbookRW(memlock.New(memlock.Config{}), permits, 10)
+
+	writer, _ := rw.Acquire(ctx, "prices") // the mutex and all ten permits
+	_, err := rw.TryAcquireRead(ctx, "prices")
+	fmt.Println(errors.Is(err, dlock.ErrHeld))
+	fmt.Println(writer.Release(ctx))
+	reader, err := rw.TryAcquireRead(ctx, "prices") // one permit
+	fmt.Println(err)
+	reader.Release(ctx)
+	// Output:
+	// true
+	// <nil>
+	// <nil>
+}

@@ -1,0 +1,103 @@
+package dlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// TextbookRW makes a read/write lock of a Locker and a Semaphore with readers
+// permits per key, as textbooks do: a reader takes one permit, a writer takes the
+// lock, which keeps other writers out, and then all permits, which keeps readers
+// out. It works on any backend, and on two different ones, and it is here to learn
+// from. The backends' own read/write locks do better:
+//
+//   - A writer pays two acquisitions and two releases, and holds two leases, of
+//     which it can lose either. A semaphore without weights would make it N+1, and
+//     two writers that collect permits one by one would wait for each other without
+//     the lock.
+//   - At most N readers share a key, for a number N that every process must agree on.
+//   - It is as fair as the semaphore. On one that grants first come, first served, a
+//     writer that wants all permits stops later readers, and readers that come while
+//     it writes go before the next writer. On one that hands permits to whoever comes
+//     first, readers starve writers.
+//   - A writer has the fence of the lock, a reader that of its permit. They come from
+//     two sequences and must not be compared: a resource that is to refuse overtaken
+//     readers needs another lock.
+//
+// Its leases are lost when any part is, with the reason of that part, and the
+// other part is given back then.
+func TextbookRW(l Locker, s Semaphore, readers int) RWLocker { return textbookRW{l, s, readers} }
+
+type textbookRW struct {
+	lock    Locker
+	permits Semaphore
+	readers int
+}
+
+// AcquireRead implements [RWLocker].
+func (rw textbookRW) AcquireRead(ctx context.Context, key string) (*Lease, error) {
+	return rw.permits.Acquire(ctx, key, 1)
+}
+
+// TryAcquireRead implements [RWLocker].
+func (rw textbookRW) TryAcquireRead(ctx context.Context, key string) (*Lease, error) {
+	return rw.permits.TryAcquire(ctx, key, 1)
+}
+
+// Acquire implements [Locker].
+func (rw textbookRW) Acquire(ctx context.Context, key string) (*Lease, error) {
+	return rw.write(ctx, key, rw.lock.Acquire, rw.permits.Acquire)
+}
+
+// TryAcquire implements [Locker].
+func (rw textbookRW) TryAcquire(ctx context.Context, key string) (*Lease, error) {
+	return rw.write(ctx, key, rw.lock.TryAcquire, rw.permits.TryAcquire)
+}
+
+func (rw textbookRW) write(
+	ctx context.Context, key string,
+	lock func(context.Context, string) (*Lease, error),
+	permits func(context.Context, string, int) (*Lease, error),
+) (*Lease, error) {
+	alone, err := lock(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	// A writer that loses the lock while it waits for readers must not wait on.
+	held, stop := alone.Context(ctx)
+	defer stop()
+	all, err := permits(held, key, rw.readers)
+	if err != nil {
+		// The caller hears why there is no lease; the TTL frees what this does not.
+		_ = alone.Release(ctx)
+		return nil, fmt.Errorf("dlock: readers of %q: %w", key, err)
+	}
+	return compose(ctx, alone, all), nil
+}
+
+// compose returns one lease for two, with the key and the fence of the first. It
+// is lost when either is. A release gives the second back first. The parts renew
+// themselves.
+func compose(ctx context.Context, first, second *Lease) *Lease {
+	lost := make(chan error, 2)
+	for _, part := range []*Lease{first, second} {
+		part.OnEnd(func(outcome error) {
+			if errors.Is(outcome, ErrLost) {
+				lost <- outcome
+			}
+		})
+	}
+	release := func(ctx context.Context) error {
+		return errors.Join(second.Release(ctx), first.Release(ctx))
+	}
+	whole := NewLease(ctx, Grant{Key: first.Key(), Fence: first.Fence(), Lost: lost, Release: release})
+	whole.OnEnd(func(outcome error) {
+		if errors.Is(outcome, ErrLost) {
+			// What is left of it would be kept alive for ever. The goroutine ends with the
+			// releases, which are bounded; nobody waits for it, as nobody waits for a loss.
+			go func() { _ = release(context.WithoutCancel(ctx)) }()
+		}
+	})
+	return whole
+}

@@ -1,0 +1,64 @@
+package dlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/memlock"
+)
+
+func TestTextbookRW(t *testing.T) {
+	const readers = 30 // more than a case of the suite has at once
+	l := memlock.New(memlock.Config{TTL: 10 * time.Second})
+	s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: readers, TTL: 10 * time.Second})
+	dlocktest.RunRW(t, dlocktest.RWHarness{
+		New:    func(*testing.T) dlock.RWLocker { return dlock.TextbookRW(l, s, readers) },
+		TTL:    10 * time.Second,
+		Expire: func(_ *testing.T, key string) { s.Expire(key) }, // the lock of a writer that waits stays
+		Bubble: synctest.Test,
+	})
+}
+
+// A writer's lease is two: the loss of either is its loss, and says why.
+func TestTextbookRWLosesAPart(t *testing.T) {
+	for _, part := range []string{"lock", "permits"} {
+		t.Run(part, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				l := memlock.New(memlock.Config{})
+				s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: 4})
+				rw := dlock.TextbookRW(l, s, 4)
+				lease, err := rw.Acquire(ctx, "k")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if part == "lock" {
+					l.Expire("k")
+				} else {
+					s.Expire("k")
+				}
+				select {
+				case <-lease.Done():
+				case <-ctx.Done():
+					t.Error("the lease goes on")
+				}
+				lost, _ := errors.AsType[*dlock.LostError](lease.Release(ctx))
+				if lost == nil || lost.Fence != lease.Fence() || lost.Reason != dlock.Expired {
+					t.Errorf("Release = %+v, want the loss of this lease", lost)
+				}
+				synctest.Wait()
+				next, err := rw.TryAcquire(ctx, "k") // the other part is free as well
+				if err != nil {
+					t.Fatal(err)
+				}
+				next.Release(ctx)
+			})
+		})
+	}
+}
