@@ -1,0 +1,13 @@
+-- Takes back whatever one owner has, its place in the queue or its permits.
+-- ARGV[6] owner
+-- Returns 1, or 0 if it had nothing.
+local owner = ARGV[6]
+evict()
+local entry = redis.call('HGET', owners, owner)
+if entry then
+  local n = string.match(entry, '^%d+:(%d+)$')
+  if n then redis.call('ZREM', holders, unpack(members(owner, tonumber(n)))) end
+  drop(owner)
+end
+pump(owner)
+return entry and 1 or 0

@@ -1,0 +1,53 @@
+-- Takes permits, or queues for them, or says what has become of that: an owner
+-- that asks again has one grant, or keeps its place.
+-- ARGV[6] owner  ARGV[7] number of permits  ARGV[8] 1 to wait, 0 to try
+-- ARGV[9] epoch that the client has seen last, or empty  ARGV[10] stamp of this request
+-- Returns {'granted', epoch, token}, {'queued', epoch, ''}, {'held', epoch, ''} or {'invalid', epoch, limit}.
+local owner, n, wait, known, stamp = ARGV[6], tonumber(ARGV[7]), ARGV[8] == '1', ARGV[9], ARGV[10]
+
+-- The epoch is when this state began. A client that remembers another one proves
+-- that data was lost: whatever was held then has lapsed one TTL after the beginning.
+local epoch = redis.call('HGET', state, 'epoch')
+if not epoch then
+  epoch = digits(micros)
+  redis.call('HSET', state, 'epoch', epoch)
+end
+if known ~= '' and known ~= epoch then
+  local hold = math.floor(tonumber(epoch) / 1000) + ttl
+  redis.call('HSET', state, 'hold', digits(math.max(hold, tonumber(redis.call('HGET', state, 'hold') or 0))))
+end
+keep(state, math.max(86400000, 2 * ttl))
+
+evict()
+local entry = redis.call('HGET', owners, owner)
+if entry and string.match(entry, '^%d+:%d+$') then
+  grant(owner, string.match(entry, '^%d+'), n, ttl)
+  return {'granted', epoch, string.match(entry, '^%d+')}
+end
+if n > limit then
+  drop(owner)
+  pump(owner)
+  return {'invalid', epoch, tostring(limit)}
+end
+if not entry then
+  if redis.call('ZCARD', queue) > 0 then pump(owner) end
+  if redis.call('ZCARD', queue) == 0 and fits(n) then
+    local fence = ticket()
+    grant(owner, fence, n, ttl)
+    return {'granted', epoch, fence}
+  end
+  if not wait then
+    return {'held', epoch, ''}
+  end
+  entry = ticket() .. ':' .. n
+  redis.call('ZADD', queue, string.match(entry, '^%d+'), owner)
+end
+redis.call('HSET', owners, owner, string.match(entry, '^%d+:%d+') .. ':' .. digits(now) .. ':' .. stamp)
+keep(queue, 2 * math.max(ttl, patience)) -- longer than the entries of dead waiters: pump drops both
+keep(owners, 2 * math.max(ttl, patience))
+pump(owner)
+entry = redis.call('HGET', owners, owner)
+if entry and string.match(entry, '^%d+:%d+$') then
+  return {'granted', epoch, string.match(entry, '^%d+')}
+end
+return {'queued', epoch, ''}

@@ -1,0 +1,95 @@
+-- Begins every script of the semaphore. KEYS and the first five of ARGV are the
+-- same for all of them:
+-- KEYS[1] holders  KEYS[2] queue  KEYS[3] owners  KEYS[4] state  KEYS[5] limit
+-- ARGV[1] permits, unless resized  ARGV[2] TTL of a grant in ms  ARGV[3] patience
+-- with a waiter that does not ask again, or does not renew what it was handed, in ms
+-- ARGV[4] command to publish with  ARGV[5] what begins the channel of a process
+local holders, queue, owners, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local ttl, patience = tonumber(ARGV[2]), tonumber(ARGV[3])
+local limit = tonumber(redis.call('GET', KEYS[5]) or ARGV[1])
+local clock = redis.call('TIME')
+local micros = clock[1] * 1000000 + clock[2]
+local now = math.floor(micros / 1000)
+
+-- Lua would print 16 digits as 1.7e+15.
+local function digits(n) return string.format('%.0f', n) end
+
+-- Lets key live for ms at least. Clients may have different TTLs.
+local function keep(key, ms)
+  if redis.call('PTTL', key) < ms then redis.call('PEXPIRE', key, ms) end
+end
+
+-- The members of one owner's permits, each with the score that goes before it, if any.
+local function members(owner, n, score)
+  local list = {}
+  for i = 1, n do
+    if score then list[#list + 1] = digits(score) end
+    list[#list + 1] = owner .. ':' .. i
+  end
+  return list
+end
+
+-- Drops up to 64 permits that have lapsed.
+local function evict()
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', holders, '-inf', now, 'LIMIT', 0, 64)) do
+    redis.call('ZREM', holders, member)
+    redis.call('HDEL', owners, string.match(member, '^(.*):%d+$'))
+  end
+end
+
+-- The next token. The clock carries it over a loss of data, the last token over
+-- a clock that goes back.
+local function ticket()
+  local token = digits(math.max((tonumber(redis.call('HGET', state, 'fence') or 0) or 0) + 1, micros))
+  redis.call('HSET', state, 'fence', token)
+  return token
+end
+
+-- While nobody can know what is still held, after a loss of data, nothing is granted.
+local function fits(n)
+  return now >= (tonumber(redis.call('HGET', state, 'hold') or 0) or 0) and redis.call('ZCARD', holders) + n <= limit
+end
+
+local function grant(owner, fence, n, span)
+  redis.call('ZADD', holders, unpack(members(owner, n, now + span)))
+  redis.call('HSET', owners, owner, fence .. ':' .. n)
+  keep(holders, ttl)
+  keep(owners, ttl)
+end
+
+local function push(owner, payload)
+  redis.call(ARGV[4], ARGV[5] .. string.match(owner, '^[^-]+'), owner .. ' ' .. payload)
+end
+
+local function drop(owner)
+  redis.call('ZREM', queue, owner)
+  redis.call('HDEL', owners, owner)
+end
+
+-- Grants to the head of the queue for as long as there is enough for it, and
+-- pushes the grant to whoever is not the caller. Dead waiters, and those who want
+-- more than there is now, leave the queue. At most 64 of either; the next call goes on.
+local function pump(caller)
+  for _ = 1, 64 do
+    local head = redis.call('ZRANGE', queue, 0, 0)[1]
+    if not head then return end
+    local fence, n, seen, stamp = string.match(redis.call('HGET', owners, head) or '', '^(%d+):(%d+):(%d+):(%d+)$')
+    n = tonumber(n)
+    if not fence or tonumber(seen) + patience <= now then
+      drop(head)
+    elseif n > limit then
+      drop(head)
+      push(head, 'invalid ' .. limit)
+    elseif fits(n) then
+      redis.call('ZREM', queue, head)
+      if head == caller then
+        grant(head, fence, n, ttl)
+      else
+        grant(head, fence, n, math.min(ttl, patience))
+        push(head, 'granted ' .. fence .. ' ' .. stamp)
+      end
+    else
+      return
+    end
+  end
+end

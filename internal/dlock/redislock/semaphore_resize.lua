@@ -1,0 +1,7 @@
+-- Changes the number of permits, and grants what has become free.
+-- ARGV[6] number of permits
+redis.call('SET', KEYS[5], ARGV[6])
+limit = tonumber(ARGV[6])
+evict()
+pump('')
+return 1

@@ -1,0 +1,108 @@
+package redislock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+func TestSemaphore(t *testing.T) {
+	t.Parallel()
+	dlocktest.RunSemaphore(t, semaphoreHarness(t, testbedtest.Redis(t)))
+}
+
+func TestSemaphoreOnMiniredis(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	dlocktest.RunSemaphore(t, semaphoreHarness(t, "redis://"+m.Addr()))
+}
+
+// A semaphore with one permit is a lock.
+func TestSemaphoreAsMutex(t *testing.T) {
+	t.Parallel()
+	h := semaphoreHarness(t, testbedtest.Redis(t))
+	dlocktest.Run(t, dlocktest.Harness{
+		New:    func(t *testing.T) dlock.Locker { return dlock.Mutex(h.New(t, 1)) },
+		TTL:    h.TTL,
+		Expire: h.Expire,
+		FIFO:   true,
+		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+			s, link := h.Behind(t, 1)
+			return dlock.Mutex(s), link
+		},
+	})
+}
+
+func semaphoreHarness(t *testing.T, url string) dlocktest.SemaphoreHarness {
+	t.Helper()
+	admin := client(t, url)
+	return dlocktest.SemaphoreHarness{
+		New: func(t *testing.T, permits int) dlock.Semaphore {
+			return semaphore(t, client(t, url), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
+		},
+		TTL:     ttl,
+		Expire:  func(t *testing.T, key string) { lapse(t, admin, semKey(key)) },
+		Waiters: func(t *testing.T, key string) int { return int(admin.ZCard(t.Context(), semKey(key)+":queue").Val()) },
+		FIFO:    true,
+		Ordered: true,
+		Behind: func(t *testing.T, permits int) (dlock.Semaphore, dlocktest.Link) {
+			opts, err := redis.ParseURL(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy := testbedtest.StartProxy(t, opts.Addr)
+			s := semaphore(t, client(t, "redis://"+proxy.Addr()), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
+			return s, dlocktest.Link{
+				Cut: proxy.BlackHole,
+				Heal: func() {
+					if err := proxy.Pass(); err != nil {
+						t.Error(err)
+					}
+				},
+				LoseReply: func() { proxy.DropReply("evalsha") },
+				Lost:      proxy.Dropped,
+			}
+		},
+	}
+}
+
+// semaphore returns a Semaphore that is closed at the end of the test.
+func semaphore(t *testing.T, rdb redis.UniversalClient, cfg redislock.SemaphoreConfig) *redislock.Semaphore {
+	t.Helper()
+	s, err := redislock.NewSemaphore(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func semKey(key string) string { return "shop:sem:{" + key + "}" }
+
+// lapse makes every member of a sorted set one that has lapsed long ago.
+func lapse(t *testing.T, rdb redis.UniversalClient, key string) {
+	t.Helper()
+	err := redis.NewScript(`
+		for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+			redis.call('ZADD', KEYS[1], 1, member)
+		end
+		return 1`).Run(t.Context(), rdb, []string{key}).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
