@@ -141,6 +141,9 @@ func (s *Service) commit(ctx context.Context, lines []stock.Line, req *Request) 
 			guarded = true
 			return s.reserve(ctx, claims, req)
 		})
+		if errors.Is(err, ErrOutcomeUnknown) {
+			return err // another attempt could end in an answer that is wrong about this one
+		}
 		reason := retryable(err)
 		if reason == nil {
 			if err != nil && !guarded && ctx.Err() == nil {

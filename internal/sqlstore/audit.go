@@ -2,13 +2,16 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"strings"
 
 	"example.com/shop/internal/stock"
 )
 
 // auditQuery reads columns, ledger and orders in one statement, which both
-// engines answer from one snapshot.
+// engines answer from one snapshot. The braces are where it is narrowed to one
+// SKU.
 const auditQuery = `
 SELECT s.sku, s.strategy, s.on_hand, s.reserved,
   COALESCE(l.stocked, 0) AS stocked,
@@ -22,36 +25,49 @@ FROM skus s
 LEFT JOIN (
   SELECT sku, SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END) AS stocked,
     SUM(on_hand) AS on_hand, SUM(reserved) AS reserved
-  FROM ledger GROUP BY sku
+  FROM ledger {of ledger} GROUP BY sku
 ) l ON l.sku = s.sku
 LEFT JOIN (
   SELECT ol.sku, SUM(CASE WHEN o.status = 'PENDING' THEN ol.quantity ELSE 0 END) AS open,
     SUM(CASE WHEN o.status = 'CONFIRMED' THEN ol.quantity ELSE 0 END) AS sold
-  FROM order_lines ol JOIN orders o ON o.id = ol.order_id GROUP BY ol.sku
+  FROM order_lines ol JOIN orders o ON o.id = ol.order_id {and ol} GROUP BY ol.sku
 ) o ON o.sku = s.sku
 LEFT JOIN (
   SELECT sku, COUNT(*) AS orders FROM (
-    SELECT sku, order_id FROM ledger WHERE movement IN ('CONFIRM', 'RELEASE')
+    SELECT sku, order_id FROM ledger WHERE movement IN ('CONFIRM', 'RELEASE') {and ledger}
     GROUP BY sku, order_id HAVING COUNT(*) > 1
   ) settled GROUP BY sku
 ) t ON t.sku = s.sku
 LEFT JOIN (
   SELECT sku, COUNT(*) AS steps FROM (
     SELECT sku, fence, LAG(fence) OVER (PARTITION BY sku ORDER BY id) AS before_it
-    FROM ledger WHERE movement = 'RESERVE' AND fence > 0
+    FROM ledger WHERE movement = 'RESERVE' AND fence > 0 {and ledger}
   ) fences WHERE fence < before_it GROUP BY sku
 ) b ON b.sku = s.sku
-WHERE (? = '' OR s.sku = ?)
+{of s}
 ORDER BY s.sku`
 
 // Audit implements [stock.Store].
 func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 	var audits []stock.Audit
-	if err := s.db.WithContext(ctx).Raw(auditQuery, sku, sku).Scan(&audits).Error; err != nil {
+	if err := s.db.WithContext(ctx).Raw(narrowed(sku != ""), sql.Named("sku", sku)).Scan(&audits).Error; err != nil {
 		return nil, s.translate(ctx, err)
 	}
 	if sku != "" && len(audits) == 0 {
 		return nil, fmt.Errorf("%w %q", stock.ErrNotFound, sku)
 	}
 	return audits, nil
+}
+
+// narrowed returns the query for one SKU, or for all.
+func narrowed(one bool) string {
+	var places []string
+	for _, table := range []string{"ledger", "ol", "s"} {
+		where, and := "", ""
+		if one {
+			where, and = "WHERE "+table+".sku = @sku", "AND "+table+".sku = @sku"
+		}
+		places = append(places, "{of "+table+"}", where, "{and "+table+"}", and)
+	}
+	return strings.NewReplacer(places...).Replace(auditQuery)
 }

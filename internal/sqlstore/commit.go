@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,19 +19,22 @@ var errRefused = errors.New("sqlstore: every order of the batch was refused")
 
 // Commit implements [order.Store].
 func (s *Store) Commit(ctx context.Context, claims []stock.Claim, requests []*order.Request) error {
+	if len(requests) > 1 && len(claims) > 1 {
+		return fmt.Errorf("sqlstore: %d orders of %d SKUs in one transaction", len(requests), len(claims))
+	}
 	open := slices.Clone(requests)
-	for len(open) > 0 {
+	for lost := 0; len(open) > 0; lost++ {
 		b := batch{Store: s, claims: claims, requests: open}
 		err := b.read(ctx)
 		if err == nil {
-			err = s.inTx(ctx, evenIfDone, b.place)
+			err = s.inTx(ctx, b.place)
 		}
 		switch {
 		case err == nil, errors.Is(err, errRefused):
 			b.answer()
 			return nil
-		case !duplicate(err):
-			return s.translate(ctx, err)
+		case !duplicate(err) && !errors.Is(err, order.ErrOutcomeUnknown), lost == maxRetries:
+			return err
 		}
 		if open, err = s.unstored(ctx, open); err != nil {
 			return err
@@ -40,19 +44,32 @@ func (s *Store) Commit(ctx context.Context, claims []stock.Claim, requests []*or
 }
 
 // unstored answers the requests that an earlier commit, whose reply was lost,
-// has stored, and returns the others.
-func (s *Store) unstored(ctx context.Context, requests []*order.Request) ([]*order.Request, error) {
-	var rest []*order.Request
+// has stored, and returns the others. It asks with a locking read, which waits
+// for a session that still holds such a row: what it does not find will not
+// appear later.
+func (s *Store) unstored(ctx context.Context, requests []*order.Request) (rest []*order.Request, err error) {
+	ids := make([]string, len(requests))
+	for i, r := range requests {
+		ids[i] = r.Order.ID
+	}
+	var stored []string
+	err = s.inTx(ctx, func(tx *gorm.DB) error {
+		stored = nil
+		return tx.Raw("SELECT id FROM orders WHERE id IN ?"+s.dialect.forUpdate, ids).Scan(&stored).Error
+	})
 	for _, r := range requests {
-		o, err := s.Order(ctx, r.Order.ID)
-		switch {
-		case errors.Is(err, order.ErrNotFound):
-			rest = append(rest, r)
-		case err != nil:
-			return nil, errors.Join(order.ErrOutcomeUnknown, err)
-		default:
-			r.Order, r.Err = o, nil
+		if err != nil {
+			break
 		}
+		if !slices.Contains(stored, r.Order.ID) {
+			rest = append(rest, r)
+			continue
+		}
+		r.Err = nil
+		r.Order, err = s.Order(ctx, r.Order.ID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 	}
 	return rest, nil
 }
@@ -72,7 +89,7 @@ type batch struct {
 // a statement of its own.
 func (b *batch) read(ctx context.Context) (err error) {
 	if b.now, err = b.Store.now(ctx); err != nil {
-		return err
+		return b.translate(ctx, err)
 	}
 	b.seen = make(map[string]stock.Level)
 	for _, c := range b.claims {

@@ -13,11 +13,10 @@
 // which only the caller can get.
 //
 // A connection that breaks while COMMIT is under way leaves the outcome open.
-// Placing and settling an order can be repeated safely, because an order's id
-// can be stored only once and its status is changed by a conditional UPDATE, so
-// they are repeated; the repetition waits for the rows of the broken session
-// and so learns its outcome. A restock cannot be repeated and then fails with
-// [order.ErrOutcomeUnknown].
+// Placing an order then asks for the order's id with a locking read, which
+// waits for the broken session's rows and so learns what became of them;
+// settling one is repeated, which its conditional UPDATE makes safe. A restock
+// leaves nothing to recognise it by and fails with [order.ErrOutcomeUnknown].
 //
 // # Time
 //
@@ -27,10 +26,10 @@
 // # Engines
 //
 // MariaDB and MySQL sessions run at READ COMMITTED, count matched rather than
-// changed rows, and give up on a row lock after three seconds. SQLite runs in
+// changed rows, and give up on a row lock after two seconds. SQLite runs in
 // WAL mode with BEGIN IMMEDIATE; the writers of one process queue for its
-// single write lock, those of several processes wait for it at most three
-// seconds.
+// single write lock, those of several processes wait for it at most one
+// second at a time.
 //
 // The stock columns are signed and have no CHECK: an oversold SKU can still be
 // paid for, cancelled and audited.

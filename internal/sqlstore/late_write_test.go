@@ -14,34 +14,57 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// gate is a gorm plugin that stops a store before the first statement that
-// begins with a prefix: it closes reached and goes on when opened is closed.
+// gate is a gorm plugin that stops a store once: it closes reached and goes on
+// when opened is closed. Exactly one of the other fields says where.
 type gate struct {
-	prefix          string
+	before string // the first statement that begins with this
+	second string // the second statement that begins with this
+	after  string // the first insert into this table, when it is done
+
 	reached, opened chan struct{}
 	done            bool
+	passed          int // statements that began with second
 }
 
-func newGate(prefix string) *gate {
-	return &gate{prefix: prefix, reached: make(chan struct{}), opened: make(chan struct{})}
+func newGate(g gate) *gate {
+	g.reached, g.opened = make(chan struct{}), make(chan struct{})
+	return &g
 }
 
 func (g *gate) Name() string { return "gate" }
 
 func (g *gate) Initialize(db *gorm.DB) error {
-	return db.Callback().Raw().Before("gorm:raw").Register("gate", func(tx *gorm.DB) {
-		if g.done || !strings.HasPrefix(tx.Statement.SQL.String(), g.prefix) {
-			return
+	err := db.Callback().Raw().Before("gorm:raw").Register("gate", func(tx *gorm.DB) {
+		statement := tx.Statement.SQL.String()
+		if g.second != "" && strings.HasPrefix(statement, g.second) {
+			if g.passed++; g.passed == 2 {
+				g.stop()
+			}
 		}
+		if g.before != "" && strings.HasPrefix(statement, g.before) {
+			g.stop()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return db.Callback().Create().After("gorm:create").Register("gate", func(tx *gorm.DB) {
+		if g.after != "" && tx.Statement.Table == g.after {
+			g.stop()
+		}
+	})
+}
+
+func (g *gate) stop() {
+	if !g.done {
 		g.done = true
 		close(g.reached)
 		<-g.opened
-	})
+	}
 }
 
 // wait waits for c under a deadline.
@@ -52,17 +75,6 @@ func wait(t *testing.T, what string, c <-chan struct{}) {
 	case <-time.After(30 * time.Second):
 		t.Fatalf("waited 30 s for %s", what)
 	}
-}
-
-// openGated returns a store that stops at g.
-func openGated(t *testing.T, database string, g *gate) *sqlstore.Store {
-	t.Helper()
-	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database, Instance: "gated", Plugins: []gorm.Plugin{g}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }
 
 // A holder whose lease has lapsed writes before the new holder reads: the new
@@ -94,9 +106,9 @@ func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
 	engines(t, func(t *testing.T, database string) {
 		ctx, s := t.Context(), open(t, database, "one")
 		create(t, s, "a", "redis", 10)
-		g, old := newGate("UPDATE skus SET reserved"), newGate("UPDATE skus SET fence")
+		g, old := newGate(gate{before: "UPDATE skus SET reserved"}), newGate(gate{before: "UPDATE skus SET fence"})
 		close(old.opened)
-		newer, older := openGated(t, database, g), openGated(t, database, old)
+		newer, older := open(t, database, "new", g), open(t, database, "old", old)
 		results := make(chan error, 2)
 		go func() {
 			results <- newer.Commit(ctx, claim("a", stock.Fenced, fence(2)), []*order.Request{request(2, "a")})

@@ -15,7 +15,9 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-const migrateLock = "shop:migrate"
+// migrateLock is the name of the lock, as an expression: one per database of
+// the server, and not longer than MySQL allows.
+const migrateLock = "CONCAT('shop:migrate:', MD5(DATABASE()))"
 
 // Migrate brings the schema up to date. Any number of instances may call it at
 // once: one of them works, the others wait for it and find nothing to do. It
@@ -106,12 +108,15 @@ func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(con
 	var got sql.NullInt64
 	// The wait is shorter than the driver's read timeout; the caller's context bounds the loop.
 	for got.Int64 != 1 {
-		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(CONCAT(DATABASE(), ?), 3)", ":"+migrateLock).Scan(&got); err != nil {
+		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+migrateLock+", 2)").Scan(&got); err != nil {
 			return nil, err
+		}
+		if !got.Valid {
+			return nil, errors.New("the server cannot lock the schema")
 		}
 	}
 	return func(ctx context.Context, _ error) error {
-		_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK(CONCAT(DATABASE(), ?))", ":"+migrateLock)
+		_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK("+migrateLock+")")
 		return err
 	}, nil
 }

@@ -38,7 +38,7 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 	c.User = u.User.Username()
 	c.Passwd, _ = u.User.Password()
 	c.Net, c.Addr, c.DBName = "tcp", net.JoinHostPort(u.Hostname(), port), name
-	c.Timeout, c.ReadTimeout, c.WriteTimeout = 2*time.Second, 5*time.Second, 5*time.Second
+	c.Timeout, c.ReadTimeout, c.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
 	c.ClientFoundRows = true
 	c.InterpolateParams = true
 	c.Logger = &driver.NopLogger{}
@@ -52,16 +52,24 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 	if strings.Contains(version, "MariaDB") {
 		isolation = "tx_isolation"
 	}
-	c.Params = map[string]string{isolation: "'READ-COMMITTED'", "innodb_lock_wait_timeout": "3"}
+	c.Params = map[string]string{
+		isolation:                  "'READ-COMMITTED'",
+		"innodb_lock_wait_timeout": "2",        // less than ReadTimeout, which would cut the session
+		"time_zone":                "'+00:00'", // in UTC no hour comes twice
+	}
+	connector, err := driver.NewConnector(c)
+	if err != nil {
+		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
+	}
 	return dialect{
 		name: "mysql",
-		open: func(dsn string) gorm.Dialector {
-			return mysql.New(mysql.Config{DSN: dsn, SkipInitializeWithVersion: true})
+		open: func(string) gorm.Dialector { // by a connector, as a data source name would lose the logger
+			return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true})
 		},
 		connections: 32,
 		now:         "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)",
 		forUpdate:   " FOR UPDATE",
-	}, c.FormatDSN(), address, nil
+	}, "", address, nil
 }
 
 func serverVersion(ctx context.Context, c *driver.Config) (version string, err error) {

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -39,7 +40,7 @@ func (s *Store) readOrder(db *gorm.DB, id string) (order.Order, error) {
 
 // Settle implements [order.Store].
 func (s *Store) Settle(ctx context.Context, id string, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
-	err = s.inTx(ctx, evenIfDone, func(tx *gorm.DB) (err error) {
+	settle := func(tx *gorm.DB) (err error) {
 		r := tx.Exec("UPDATE orders SET status = ?, payment_id = ? WHERE id = ? AND status = ? AND expires_at > "+s.dialect.now,
 			string(to), paymentID, id, string(order.Pending))
 		if r.Error != nil {
@@ -50,7 +51,16 @@ func (s *Store) Settle(ctx context.Context, id string, to order.Status, paymentI
 			return err
 		}
 		return s.settleStock(tx, o, to.Movement())
-	})
+	}
+	err = s.inTx(ctx, settle)
+	for lost := 0; errors.Is(err, order.ErrOutcomeUnknown) && lost < maxRetries; lost++ {
+		// Once more: if it was done, the order is found settled, after its row is free.
+		if again := s.inTx(ctx, settle); again == nil || errors.Is(again, order.ErrOutcomeUnknown) {
+			err = again
+		} else {
+			return order.Order{}, false, fmt.Errorf("%w: %w", err, again)
+		}
+	}
 	return o, changed, err
 }
 

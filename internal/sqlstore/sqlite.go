@@ -8,14 +8,17 @@ import (
 	"github.com/glebarez/sqlite"
 )
 
+// inURI writes the name of a file so that nothing in it is taken for syntax.
+var inURI = strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23")
+
 // sqliteDialect describes SQLite in the named file.
 func sqliteDialect(file string) (d dialect, dsn, address string, err error) {
-	if file == "" || strings.ContainsAny(file, "?#") || strings.HasPrefix(file, ":") {
+	if file == "" || strings.HasPrefix(file, ":") {
 		return dialect{}, "", "", fmt.Errorf("database sqlite:%s: want sqlite:FILE", file)
 	}
 	q := url.Values{
 		"_txlock": {"immediate"},
-		"_pragma": {"busy_timeout(3000)", "journal_mode(WAL)", "synchronous(FULL)"},
+		"_pragma": {"busy_timeout(1000)", "journal_mode(WAL)", "synchronous(FULL)"},
 	}
 	return dialect{
 		name:        "sqlite",
@@ -23,5 +26,5 @@ func sqliteDialect(file string) (d dialect, dsn, address string, err error) {
 		connections: 8,
 		writers:     1,
 		now:         "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
-	}, "file:" + file + "?" + q.Encode(), "sqlite:" + file, nil
+	}, "file:" + inURI.Replace(file) + "?" + q.Encode(), "sqlite:" + file, nil
 }

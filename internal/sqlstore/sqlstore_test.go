@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
@@ -37,9 +38,9 @@ func variants(t *testing.T, f func(t *testing.T, url string)) {
 }
 
 // open returns a store of one instance, migrated.
-func open(t *testing.T, url, instance string) *sqlstore.Store {
+func open(t *testing.T, url, instance string, plugins ...gorm.Plugin) *sqlstore.Store {
 	t.Helper()
-	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url, Instance: instance})
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url, Instance: instance, Plugins: plugins})
 	if err != nil {
 		t.Fatal(err)
 	}

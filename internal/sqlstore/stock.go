@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -18,7 +17,7 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 	if err != nil {
 		return stock.Level{}, false, s.translate(ctx, err)
 	}
-	err = s.inTx(ctx, evenIfDone, func(tx *gorm.DB) error {
+	err = s.inTx(ctx, func(tx *gorm.DB) error {
 		row := skuRow{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Version: 1, CreatedAt: now}
 		if err := tx.Create(&row).Error; err != nil {
 			return err
@@ -35,8 +34,13 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 	if level, err = s.Level(ctx, l.SKU); err != nil {
 		return stock.Level{}, false, err
 	}
-	if level.Strategy != l.Strategy || level.OnHand != l.OnHand {
-		return level, false, fmt.Errorf("%w: %q has strategy %q and %d on hand", stock.ErrExists, l.SKU, level.Strategy, level.OnHand)
+	var initial int64
+	first := "SELECT quantity FROM ledger WHERE sku = ? ORDER BY id LIMIT 1"
+	if err := s.db.WithContext(ctx).Raw(first, l.SKU).Scan(&initial).Error; err != nil {
+		return stock.Level{}, false, s.translate(ctx, err)
+	}
+	if level.Strategy != l.Strategy || initial != l.OnHand {
+		return level, false, fmt.Errorf("%w: %q was created with strategy %q and %d units", stock.ErrExists, l.SKU, level.Strategy, initial)
 	}
 	return level, false, nil
 }
@@ -66,7 +70,7 @@ func (s *Store) Levels(ctx context.Context, after string, limit int) ([]stock.Le
 
 // Restock implements [stock.Store].
 func (s *Store) Restock(ctx context.Context, sku string, quantity int64) (level stock.Level, err error) {
-	err = s.inTx(ctx, onlyIfUndone, func(tx *gorm.DB) (err error) {
+	err = s.inTx(ctx, func(tx *gorm.DB) (err error) {
 		if err = move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
 			return err
 		}
@@ -80,8 +84,5 @@ func (s *Store) Restock(ctx context.Context, sku string, quantity int64) (level 
 		level, err = readLevel(tx, sku, "")
 		return err
 	})
-	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, order.ErrOutcomeUnknown) {
-		err = fmt.Errorf("%w: %w", stock.ErrBusy, err)
-	}
 	return level, err
 }

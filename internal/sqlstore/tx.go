@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -23,26 +24,14 @@ const (
 	retryPause = 2 * time.Millisecond // longest first pause; doubles with each retry
 )
 
-// A repetition says whether a transaction may be run again when its commit may
-// have happened.
-type repetition int
-
-const (
-	onlyIfUndone repetition = iota // it must be known to have left nothing behind
-	evenIfDone                     // running it twice has the effect of once
-)
-
-// commitError says that COMMIT was sent and failed, so that its outcome is
-// open.
-type commitError struct{ error }
-
-func (e commitError) Unwrap() error { return e.error }
-
 // inTx runs fn in a transaction and commits it, unless fn returns an error,
-// which is returned. Failures that may pass are tried again from the start, as
-// far as r allows. fn must use only the handle that it is given, and must set
-// afresh whatever it sets outside.
-func (s *Store) inTx(ctx context.Context, r repetition, fn func(tx *gorm.DB) error) error {
+// which is returned. Failures that may pass are tried again from the start. fn
+// must use only the handle that it is given, and must set afresh whatever it
+// sets outside.
+//
+// A COMMIT that was sent and not confirmed fails with [order.ErrOutcomeUnknown]
+// and is not tried again: only the caller knows how to find out.
+func (s *Store) inTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	if s.writers != nil {
 		select {
 		case s.writers <- struct{}{}:
@@ -51,25 +40,21 @@ func (s *Store) inTx(ctx context.Context, r repetition, fn func(tx *gorm.DB) err
 			return context.Cause(ctx)
 		}
 	}
-	unknown := false
+	return s.retrying(ctx, func() error { return s.once(ctx, fn) })
+}
+
+// retrying calls f until it succeeds or fails for good, at most 1 + maxRetries
+// times.
+func (s *Store) retrying(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
-		err := s.once(ctx, fn)
-		if err == nil {
-			return nil
+		err := f()
+		if err == nil || errors.Is(err, order.ErrOutcomeUnknown) {
+			return err
 		}
-		inCommit := errors.As(err, new(commitError))
-		unknown = unknown || inCommit
-		again := transient(err) || (broken(err) && ctx.Err() == nil)
-		if inCommit && r == onlyIfUndone {
-			again = false
+		again := ctx.Err() == nil && (transient(err) || broken(err))
+		if !again || try == maxRetries || !pause(ctx, retryPause<<try) {
+			return s.translate(ctx, err)
 		}
-		if again && try < maxRetries && pause(ctx, retryPause<<try) {
-			continue
-		}
-		if unknown && (again || inCommit || ctx.Err() != nil || broken(err)) {
-			return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
-		}
-		return s.translate(ctx, err)
 	}
 }
 
@@ -88,15 +73,16 @@ func (s *Store) once(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	if err := fn(tx); err != nil {
 		return err
 	}
-	done = true
-	if err := tx.Commit().Error; err != nil {
-		if ctx.Err() != nil || transient(err) {
-			tx.Rollback()
-			return err // database/sql sends no COMMIT once the context has ended
-		}
-		return commitError{err}
+	err := tx.Commit().Error
+	done = err == nil
+	switch {
+	case err == nil:
+		return nil
+	case transient(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err // refused, or never sent: database/sql checks the context before, and the driver cannot see it
+	default:
+		return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 	}
-	return nil
 }
 
 // pause waits up to d and reports whether ctx is still alive.
@@ -113,8 +99,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 // or overloaded database leave nothing behind.
 func (s *Store) translate(ctx context.Context, err error) error {
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w: %w", stock.ErrBusy, context.Cause(ctx), err)
 	case ctx.Err() != nil:
-		return errors.Join(context.Cause(ctx), err)
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	case transient(err):
 		return fmt.Errorf("%w: %s: %w", stock.ErrBusy, s.address, err)
 	case broken(err):
@@ -153,8 +141,12 @@ func broken(err error) bool {
 	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		switch e.Number {
-		case 1040, // too many connections
+		case 1021, // disk full
+			1040, // too many connections
 			1053, // server shutdown in progress
+			1114, // table full
+			1203, // too many connections of one user
+			1317, // query interrupted
 			1290, // read only
 			1836, // read only
 			1927: // connection killed

@@ -21,7 +21,7 @@ var (
 	// ErrNotFound says that there is no such SKU.
 	ErrNotFound = errors.New("stock: no such SKU")
 
-	// ErrExists says that the SKU exists with another strategy or another
+	// ErrExists says that the SKU was created with another strategy or another
 	// number of units.
 	ErrExists = errors.New("stock: the SKU exists and differs")
 
@@ -85,7 +85,7 @@ func ValidSKU(sku string) bool { return name.MatchString(sku) }
 // Store keeps the levels.
 type Store interface {
 	// CreateSKU stores l with a RESTOCK of its units. created is false when the
-	// SKU exists with the same strategy and number of units already; with
+	// SKU was created with the same strategy and number of units before; with
 	// others the error is [ErrExists].
 	CreateSKU(ctx context.Context, l Level) (level Level, created bool, err error)
 
