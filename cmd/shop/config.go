@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -12,6 +13,10 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/sqlstore"
 )
 
 // The defaults that several commands share.
@@ -85,6 +90,7 @@ type serveConfig struct {
 	redis       string
 	orderTTL    time.Duration
 	exitOnStdin bool
+	logLevel    slog.Level
 }
 
 func parseServe(p process, args []string) (serveConfig, error) {
@@ -96,6 +102,7 @@ func parseServe(p process, args []string) (serveConfig, error) {
 	f.StringVar(&c.redis, "redis", "", "redis://HOST:6379/0 for the strategies that take leases; without it they are refused")
 	f.DurationVar(&c.orderTTL, "order-ttl", 15*time.Minute, "how long an order waits for payment")
 	f.BoolVar(&c.exitOnStdin, "exit-on-stdin-eof", false, "stop when standard input ends, so that the instance does not outlive the process that holds it")
+	f.TextVar(&c.logLevel, "log-level", slog.LevelInfo, "`LEVEL` from which to log: debug, info, warn or error; debug has a line per request")
 	if err := f.parse(args); err != nil {
 		return c, err
 	}
@@ -107,9 +114,7 @@ func parseServe(p process, args []string) (serveConfig, error) {
 
 func (c serveConfig) validate() error {
 	var bad []error
-	if _, _, err := net.SplitHostPort(c.listen); err != nil {
-		bad = append(bad, fmt.Errorf("--listen %q: want HOST:PORT", c.listen))
-	}
+	bad = append(bad, validListen(c.listen))
 	if len(c.instance) > 64 || strings.ContainsFunc(c.instance, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }) {
 		bad = append(bad, fmt.Errorf("--instance %q: want 1 to 64 printable ASCII characters without spaces", c.instance))
 	}
@@ -123,18 +128,32 @@ func (c serveConfig) validate() error {
 	return nil
 }
 
-func validDatabase(u string) error {
-	if strings.HasPrefix(u, "sqlite:") || strings.HasPrefix(u, "mysql://") {
-		return nil
+func validListen(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
 	}
-	return errors.New("--database: want sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
+	if err != nil {
+		return fmt.Errorf("--listen %q: want HOST:PORT", address)
+	}
+	return nil
+}
+
+func validDatabase(u string) error {
+	if err := sqlstore.ValidURL(u); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	return nil
 }
 
 func validRedis(u string) error {
-	if u == "" || strings.HasPrefix(u, "redis://") || strings.HasPrefix(u, "rediss://") {
+	if u == "" {
 		return nil
 	}
-	return errors.New("--redis: want redis://HOST:6379/0")
+	if _, err := redis.ParseURL(u); err != nil {
+		return errors.New("--redis: want redis://USER:PASSWORD@HOST:6379/0")
+	}
+	return nil
 }
 
 func hostname() string {

@@ -132,6 +132,7 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	parent := exec.CommandContext(ctx, executable, "demo", "--keep", "--strategies", "naive", "--stock", "5")
+	parent.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // a demo that is killed cannot clean up
 	out, err := parent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -15,9 +15,12 @@ func healthcheck(ctx context.Context, p process, args []string) error {
 	if err := f.parse(args); err != nil {
 		return err
 	}
+	if err := validListen(*listen); err != nil {
+		return usageError{err}
+	}
 	host, port, err := net.SplitHostPort(*listen)
 	if err != nil {
-		return usageError{fmt.Errorf("--listen %q: want HOST:PORT", *listen)}
+		return err
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"

@@ -146,7 +146,13 @@ func TestBadCommandLines(t *testing.T) {
 		{"serve", "more"},
 		{"serve", "--listen", "8080"},
 		{"serve", "--instance", "a b"},
+		{"serve", "--listen", "127.0.0.1:99999"},
+		{"serve", "--log-level", "loud"},
 		{"serve", "--database", "postgres://x"},
+		{"serve", "--database", "sqlite:"},
+		{"serve", "--database", "sqlite::memory:"},
+		{"serve", "--database", "mysql://127.0.0.1"},
+		{"serve", "--database", "mysql://user:secret@127.0.0.1:port/shop"},
 		{"serve", "--redis", "localhost:6379"},
 		{"serve", "--redis", "redis://["},
 		{"serve", "--order-ttl", "0s"},
@@ -159,6 +165,9 @@ func TestBadCommandLines(t *testing.T) {
 		{"demo", "--strategies", "naive,naive"},
 		{"demo", "--strategies", "naiv"},
 		{"demo", "--target", "http://127.0.0.1:1"},
+		{"demo", "--target", "::x", "--database", "sqlite:shop.db"},
+		{"demo", "--redis", "redis://["},
+		{"demo", "--json", "--keep"},
 		{"demo", "--database", "shop.db"},
 		{"audit", "--database", "shop.db"},
 		{"healthcheck", "--listen", "x"},
@@ -168,7 +177,7 @@ func TestBadCommandLines(t *testing.T) {
 		if code != 2 || out != "" {
 			t.Errorf("%q: exit code %d, printed %q", args, code, out)
 		}
-		if len(args) > 1 && strings.Count(stderr, "\n") != 1 {
+		if len(args) > 1 && (strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "secret")) {
 			t.Errorf("%q: want one line, got %q", args, stderr)
 		}
 	}

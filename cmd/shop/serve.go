@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,6 +36,10 @@ const (
 	// stopTimeout bounds everything after that. It is longer than a request may
 	// take, so that none is cut off.
 	stopTimeout = 12 * time.Second
+
+	// leaseTTL is how long a SKU is blocked by an instance that died while it
+	// held the lease: well within the time of a request that waits for it.
+	leaseTTL = 5 * time.Second
 )
 
 // serve runs one instance until ctx ends, and then drains it.
@@ -50,7 +55,7 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	defer func() { err = errors.Join(err, closers.close(ctx)) }()
 
 	// Telemetry.
-	log := telemetry.NewLogger(p.stderr, slog.LevelInfo).With(slog.String("instance", c.instance))
+	log := telemetry.NewLogger(p.stderr, c.logLevel).With(slog.String("instance", c.instance))
 	tel, err := telemetry.Setup(ctx, telemetry.Config{Instance: c.instance, Logger: log})
 	if err != nil {
 		return err
@@ -86,7 +91,9 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	drain := new(httpapi.Drain)
 	handler, err := httpapi.New(httpapi.Config{
 		Orders: orders, Stock: stocks, Instance: c.instance, Drain: drain, Logger: log,
-		Ready:          func(ctx context.Context) error { return errors.Join(store.Ping(ctx), locks.ping(ctx)) },
+		// Not Redis: without it some strategies are refused, and an instance that
+		// called itself unready would take the others away as well.
+		Ready:          store.Ping,
 		Metrics:        tel.Metrics,
 		TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider, Propagator: tel.Propagator,
 	})
@@ -109,6 +116,13 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, 
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server.BaseContext = func(net.Listener) context.Context { return requests }
+	var running sync.WaitGroup
+	next := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		running.Add(1)
+		defer running.Done()
+		next.ServeHTTP(w, r)
+	})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -124,8 +138,10 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, 
 		stop, cancel := context.WithTimeout(requests, stopTimeout)
 		defer cancel()
 		if err := server.Shutdown(stop); err != nil {
-			cut() // the leases of the requests are released on their way out
-			return errors.Join(fmt.Errorf("shut down: %w", err), server.Close())
+			cut()
+			err = errors.Join(fmt.Errorf("shut down: %w", err), server.Close())
+			running.Wait() // they release their leases on their way out, which is bounded
+			return err
 		}
 		return nil
 	})
@@ -186,11 +202,13 @@ func openRedis(ctx context.Context, c serveConfig, tel *telemetry.Telemetry, clo
 	if policy := rdb.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]; policy != "" && policy != "noeviction" {
 		return locks{}, fmt.Errorf("open redis %s: maxmemory-policy is %s and may evict locks; set it to noeviction", redacted(c.redis), policy)
 	}
-	locker, err := redislock.New(rdb, redislock.Config{})
+	locker, err := redislock.New(rdb, redislock.Config{TTL: leaseTTL})
 	if err != nil {
 		return locks{}, err
 	}
 	closers.push(func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
 		if err := locker.Close(ctx); err != nil { // Redis is away: the TTL gives back what it may have granted
 			log.WarnContext(ctx, "locks are left to their TTL", slog.String("error", err.Error()))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -74,6 +75,12 @@ func (c Config) Validate() error {
 	}
 	if c.Target != "" && c.Database == "" {
 		bad = append(bad, errors.New("--target needs --database: the audit reads the books themselves"))
+	}
+	if u, err := url.Parse(c.Target); c.Target != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		bad = append(bad, fmt.Errorf("--target %q: want http://HOST:PORT", c.Target))
+	}
+	if c.JSON && c.Keep {
+		bad = append(bad, errors.New("--keep and --json: the URLs of the instances are no part of the JSON"))
 	}
 	if c.Target != "" && c.Keep {
 		bad = append(bad, errors.New("--keep: the instances behind --target are not the demo's to stop"))

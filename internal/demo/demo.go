@@ -2,9 +2,11 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"example.com/shop/internal/sqlstore"
@@ -49,18 +51,20 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 	}
 	defer func() { err = errors.Join(err, books.Close()) }()
 
-	d := &demo{Config: c, shop: newShop(urls), books: books, printer: p, run: time.Now().Unix()}
+	d := &demo{Config: c, shop: newShop(urls), books: books, printer: p, run: strings.ToLower(rand.Text()[:8])}
 	defer d.shop.client.CloseIdleConnections()
-	r = Report{Instances: c.Instances, Stores: Stores{Redis: st.redisKind, Database: st.databaseKind}}
+	if c.Target != "" {
+		if d.Instances, err = d.shop.count(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	r = Report{Instances: d.Instances, Stores: Stores{Redis: st.redisKind, Database: st.databaseKind}}
 	for _, s := range c.Strategies {
 		arm, err := d.arm(ctx, s)
 		if err != nil {
 			return r, err
 		}
 		r.Arms = append(r.Arms, arm)
-	}
-	if c.Target != "" {
-		r.Instances = seen(r.Arms)
 	}
 	r.Verdict = verdict(r.Arms, r.Instances)
 	if err := p.report(r); err != nil {
@@ -79,22 +83,13 @@ func openBooks(ctx context.Context, url string) (*sqlstore.Store, error) {
 	return sqlstore.Open(ctx, sqlstore.Config{URL: url, Instance: "demo", Connections: 2})
 }
 
-// seen returns the largest number of instances that an arm saw.
-func seen(arms []Arm) int {
-	n := 0
-	for _, a := range arms {
-		n = max(n, a.InstancesSeen)
-	}
-	return n
-}
-
 // demo is a run under way.
 type demo struct {
 	Config
 	shop    *shop
 	books   *sqlstore.Store
 	printer *printer
-	run     int64 // tells this run's SKUs from those of earlier ones
+	run     string // tells this run's SKUs from those of earlier ones
 	lastSKU string
 }
 
@@ -117,7 +112,7 @@ func (d *demo) arm(ctx context.Context, strategy string) (arm Arm, err error) {
 func (d *demo) sale(ctx context.Context, strategy string, try int) (Arm, error) {
 	ctx, cancel := context.WithTimeout(ctx, armTimeout)
 	defer cancel()
-	sku := fmt.Sprintf("demo-%s-%d-%d", strategy, d.run, try)
+	sku := fmt.Sprintf("demo-%s-%s-%d", strategy, d.run, try)
 	d.lastSKU = sku
 	if err := d.shop.stock(ctx, sku, strategy, d.Stock); err != nil {
 		return Arm{}, err
@@ -132,9 +127,5 @@ func (d *demo) sale(ctx context.Context, strategy string, try int) (Arm, error) 
 	if err != nil {
 		return Arm{}, err
 	}
-	instances := d.Instances
-	if d.Target != "" {
-		instances = len(s.instances)
-	}
-	return judge(strategy, d.Stock, d.Attempts, instances, s, audits[0]), nil
+	return judge(strategy, d.Stock, d.Attempts, d.Instances, s, audits[0]), nil
 }

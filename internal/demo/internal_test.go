@@ -23,18 +23,29 @@ func TestJudge(t *testing.T) {
 		books                      stock.Audit
 		want                       string
 	}{
-		"exact":                          {100, 700, 0, books(100, 0), Exact},
-		"oversold":                       {150, 650, 0, books(150, 60), Oversold},
-		"undersold":                      {90, 710, 0, books(90, 0), Undersold},
-		"a 201 without an order":         {100, 700, 0, books(99, 0), Broken},
-		"an order without a 201":         {99, 701, 0, books(100, 0), Broken},
-		"a lost reply may hide an order": {99, 700, 1, books(100, 0), Exact},
-		"lost update without oversell":   {100, 700, 0, books(100, 1), Broken},
-		"attempts went missing":          {100, 699, 0, books(100, 0), Broken},
+		"exact":                         {100, 700, 0, books(100, 0), Exact},
+		"oversold":                      {150, 650, 0, books(150, 60), Oversold},
+		"undersold":                     {90, 710, 0, books(90, 0), Undersold},
+		"a 201 without an order":        {100, 700, 0, books(99, 0), Broken},
+		"an order without a 201":        {99, 701, 0, books(100, 0), Broken},
+		"errors are no answers":         {99, 700, 1, books(100, 0), Broken},
+		"an error may hide an oversell": {100, 699, 1, books(101, 0), Oversold},
+		"lost update without oversell":  {100, 700, 0, books(100, 1), Broken},
+		"attempts went missing":         {100, 699, 0, books(100, 0), Broken},
 	} {
-		s := sale{accepted: c.accepted, rejected: c.rejected, errors: c.errors, elapsed: time.Second}
+		s := sale{instances: map[string]bool{"shop-1": true, "shop-2": true}, accepted: c.accepted, rejected: c.rejected, errors: c.errors, elapsed: time.Second}
 		if arm := judge("redis", 100, 800, 3, s, c.books); arm.Verdict != c.want {
 			t.Errorf("%s: %s, want %s", name, arm.Verdict, c.want)
+		}
+	}
+}
+
+// A sale that one instance of several answered shows nothing about several.
+func TestJudgeWantsTwoInstances(t *testing.T) {
+	s := sale{accepted: 100, rejected: 700, elapsed: time.Second, instances: map[string]bool{"shop-1": true}}
+	for instances, want := range map[int]string{1: Exact, 3: Broken} {
+		if arm := judge("redis", 100, 800, instances, s, books(100, 0)); arm.Verdict != want {
+			t.Errorf("of %d: %s, want %s", instances, arm.Verdict, want)
 		}
 	}
 }
@@ -86,7 +97,7 @@ func TestPercentile(t *testing.T) {
 func TestRedact(t *testing.T) {
 	for in, want := range map[string]string{
 		"sqlite:shop.db":                       "sqlite:shop.db",
-		"mysql://user:secret@127.0.0.1:3306/d": "mysql://user:PASSWORD@127.0.0.1:3306/d",
+		"mysql://user:secret@127.0.0.1:3306/d": "mysql://user:xxxxx@127.0.0.1:3306/d",
 		"mysql://127.0.0.1:3306/d":             "mysql://127.0.0.1:3306/d",
 	} {
 		if got := redact(in); got != want {

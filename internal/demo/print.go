@@ -3,6 +3,7 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +43,10 @@ func (p *printer) arm(a Arm) {
 	if a.Errors > 0 {
 		p.printf("  `- %d attempts got neither yes nor no; the first: %s\n", a.Errors, a.firstError)
 	}
-	if a.Expected == Exact && a.Verdict != Exact {
+	if a.InstancesSeen < 2 && p.Instances > 1 {
+		p.printf("  `- one instance answered everything, so nothing was shown about several\n")
+	}
+	if a.Expected == Exact && a.Verdict != Exact && len(a.broken) > 0 {
 		p.printf("  `- %s\n", strings.Join(a.broken, "; "))
 	}
 }
@@ -98,9 +102,6 @@ func (p *printer) report(r Report) error {
 
 // keep prints how to reach the instances that stay up.
 func (p *printer) keep(urls []string, database, sku string) {
-	if p.JSON {
-		return
-	}
 	p.printf("\nThe instances stay up until Ctrl-C:\n")
 	for _, u := range urls {
 		p.printf("  %s\n", u)
@@ -115,14 +116,12 @@ func (p *printer) keep(urls []string, database, sku string) {
 }
 
 // redact hides the password in a database URL.
-func redact(url string) string {
-	scheme, rest, ok := strings.Cut(url, "://")
-	user, host, found := strings.Cut(rest, "@")
-	if !ok || !found {
-		return url
+func redact(database string) string {
+	u, err := url.Parse(database)
+	if err != nil {
+		return "URL"
 	}
-	user, _, _ = strings.Cut(user, ":")
-	return scheme + "://" + user + ":PASSWORD@" + host
+	return u.Redacted()
 }
 
 // bar is a progress bar on a terminal; elsewhere it shows nothing.

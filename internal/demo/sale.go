@@ -39,14 +39,18 @@ func newShop(urls []string) *shop {
 // and the body.
 func (s *shop) send(ctx context.Context, method, url string, body any) (status int, instance string, answer []byte, err error) {
 	var b bytes.Buffer
-	if err := json.NewEncoder(&b).Encode(body); err != nil {
-		return 0, "", nil, err
+	if body != nil {
+		if err := json.NewEncoder(&b).Encode(body); err != nil {
+			return 0, "", nil, err
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, url, &b)
 	if err != nil {
 		return 0, "", nil, err
 	}
-	req.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return 0, "", nil, err
@@ -67,6 +71,23 @@ func (s *shop) stock(ctx context.Context, sku, strategy string, units int) error
 		return fmt.Errorf("create SKU %s: status %d: %s", sku, status, bytes.TrimSpace(answer))
 	}
 	return nil
+}
+
+// count asks often enough that a balancer has shown each instance behind it,
+// and returns how many different ones answered.
+func (s *shop) count(ctx context.Context) (int, error) {
+	names := make(map[string]bool)
+	for range buyers {
+		status, name, _, err := s.send(ctx, http.MethodGet, s.urls[0]+"/readyz", nil)
+		if err != nil {
+			return 0, err
+		}
+		if status != http.StatusOK {
+			return 0, fmt.Errorf("%s/readyz: status %d", s.urls[0], status)
+		}
+		names[name] = true
+	}
+	return len(names), nil
 }
 
 // sell lets the buyers make all attempts at sku, each by another customer. It

@@ -95,7 +95,7 @@ func judge(strategy string, units, attempts, instances int, s sale, a stock.Audi
 		arm.Verdict = Oversold
 	case arm.Undersold > 0:
 		arm.Verdict = Undersold
-	case !arm.AuditOK:
+	case !arm.AuditOK, arm.Errors > 0, arm.InstancesSeen < min(2, instances):
 		arm.Verdict = Broken
 	default:
 		arm.Verdict = Exact

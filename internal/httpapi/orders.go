@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 
 	"example.com/shop/internal/order"
 )
@@ -31,8 +32,11 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 		items[i] = order.Item{SKU: it.SKU, Quantity: it.Quantity}
 	}
 	o, err := a.Orders.Place(requestContext(ctx), r.Body.CustomerID, items)
-	if err != nil {
+	if errors.Is(err, order.ErrOutcomeUnknown) {
 		return nil, &unconfirmedError{id: o.ID, error: err}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return PlaceOrder201JSONResponse{
 		Body:    orderBody(o),

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,35 +16,39 @@ import (
 	"gorm.io/gorm"
 )
 
-// mysqlDialect describes the MariaDB or MySQL server that rawURL names, which
-// it asks for its version: the two have different names for the isolation
-// level.
-func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address string, err error) {
+// parseMySQL returns how to connect to the server that rawURL names, and its
+// address without secrets.
+func parseMySQL(rawURL string) (c *driver.Config, address string, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		if detail, ok := errors.AsType[*url.Error](err); ok {
 			err = detail.Err // the rest of the text would repeat the password
 		}
-		return dialect{}, "", "", fmt.Errorf("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE: %w", err)
+		return nil, "", fmt.Errorf("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE: %w", err)
 	}
 	name := strings.TrimPrefix(u.Path, "/")
 	if u.Hostname() == "" || name == "" || strings.Contains(name, "/") || u.RawQuery != "" {
-		return dialect{}, "", "", fmt.Errorf("database %s: want mysql://USER:PASSWORD@HOST:PORT/DATABASE", u.Redacted())
+		return nil, "", fmt.Errorf("database %s: want mysql://USER:PASSWORD@HOST:PORT/DATABASE", u.Redacted())
 	}
-	port := u.Port()
-	if port == "" {
-		port = "3306"
-	}
-	c := driver.NewConfig()
+	c = driver.NewConfig()
 	c.User = u.User.Username()
 	c.Passwd, _ = u.User.Password()
-	c.Net, c.Addr, c.DBName = "tcp", net.JoinHostPort(u.Hostname(), port), name
+	c.Net, c.Addr, c.DBName = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), name
 	c.Timeout, c.ReadTimeout, c.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
 	c.ClientFoundRows = true
 	c.InterpolateParams = true
 	c.Logger = &driver.NopLogger{}
-	address = "mysql://" + c.Addr + "/" + name
+	return c, "mysql://" + c.Addr + "/" + name, nil
+}
 
+// mysqlDialect describes the MariaDB or MySQL server that rawURL names, which
+// it asks for its version: the two have different names for the isolation
+// level.
+func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address string, err error) {
+	c, address, err := parseMySQL(rawURL)
+	if err != nil {
+		return dialect{}, "", "", err
+	}
 	version, err := serverVersion(ctx, c)
 	if err != nil {
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)

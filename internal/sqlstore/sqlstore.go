@@ -103,6 +103,25 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
+// ValidURL reports what is wrong with the form of a database URL, without
+// asking whether anything is there.
+func ValidURL(url string) (err error) {
+	switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
+	case "sqlite":
+		_, _, _, err = sqliteDialect(rest)
+	case "mysql":
+		_, _, err = parseMySQL(url)
+	default:
+		err = unknownEngine()
+	}
+	return err
+}
+
+// unknownEngine does not repeat the URL, which may hold a password.
+func unknownEngine() error {
+	return errors.New("database: want sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE")
+}
+
 // parse chooses the engine that url names and returns its data source name,
 // and the address without secrets.
 func parse(ctx context.Context, url string) (d dialect, dsn, address string, err error) {
@@ -112,7 +131,7 @@ func parse(ctx context.Context, url string) (d dialect, dsn, address string, err
 	case "mysql":
 		return mysqlDialect(ctx, url)
 	}
-	return dialect{}, "", "", fmt.Errorf("database %q: want sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE", url)
+	return dialect{}, "", "", unknownEngine()
 }
 
 // Ping asks the database whether it is there.
