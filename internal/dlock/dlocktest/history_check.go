@@ -1,0 +1,163 @@
+package dlocktest
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// checkTimeout bounds the search for an order that explains a history. A search that
+// does not end is a failure.
+const checkTimeout = 2 * time.Minute
+
+// Check fails the test unless an order of the operations exists that the model
+// allows. It then writes the history to the folder for artifacts of the test, as a
+// page to look at and as text.
+func (h *History) Check(t testing.TB, model porcupine.Model) {
+	t.Helper()
+	if err := h.wellFormed(); err != nil {
+		t.Fatal(err)
+	}
+	ops := h.Operations()
+	start := time.Now()
+	result, info := porcupine.CheckOperationsVerbose(model, ops, checkTimeout)
+	t.Logf("%d operations, %d grants, %d doubts, checked in %v: %s",
+		len(ops), h.Grants(), h.Doubts(), time.Since(start).Round(time.Millisecond), result)
+	if result == porcupine.Ok {
+		return
+	}
+	folder := t.ArtifactDir()
+	err := errors.Join(
+		porcupine.VisualizePath(model, info, filepath.Join(folder, "history.html")),
+		os.WriteFile(filepath.Join(folder, "history.txt"), text(ops), 0o600),
+	)
+	t.Errorf("no order explains the history (%s); it is in %s, which go test -artifacts keeps; %v", result, folder, err)
+}
+
+// Operations is the history as porcupine takes it. What is open ends after
+// everything else, and nothing is added that only a fault explains.
+func (h *History) Operations() []porcupine.Operation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lapses := h.lapsed()
+	ops := make([]porcupine.Operation, 0, len(h.events)+len(lapses))
+	for _, e := range slices.Concat(h.events, lapses) {
+		o := e.outcome
+		o.Queued = o.Result == Refused && h.queued(e)
+		ops = append(ops, porcupine.Operation{
+			ClientId: e.client, Input: e.call, Output: o,
+			Call: int64(e.from), Return: cmp.Or(int64(e.to), math.MaxInt64),
+		})
+	}
+	return ops
+}
+
+// lapsed returns a lapse for each grant that a fault may have met: one that was not
+// over before, and that had been asked for when it ended.
+func (h *History) lapsed() []*event {
+	ends := map[string]time.Duration{}
+	for _, e := range h.events {
+		if e.call.Op == OpRelease && e.to != 0 {
+			ends[e.call.Owner] = e.to
+		}
+	}
+	var lapses []*event
+	for _, f := range h.faults {
+		for _, e := range h.events {
+			if !e.granted() || e.from > f.to || cmp.Or(ends[e.outcome.Fence.Owner], math.MaxInt64) < f.from {
+				continue
+			}
+			lapses = append(lapses, &event{
+				client: h.clients + 1 + len(lapses), from: max(f.from, e.from),
+				call: Call{Op: OpLapse, Key: e.call.Key, Owner: e.outcome.Fence.Owner},
+			})
+		}
+	}
+	return lapses
+}
+
+// queued reports whether somebody waited while e was refused. Waiting explains the
+// refusal of one permit of several; a lock that is handed on is never seen free.
+func (h *History) queued(e *event) bool {
+	return slices.ContainsFunc(h.events, func(w *event) bool {
+		return w.call.Op == OpAcquire && w.call.Key == e.call.Key && (h.Faulty || w.call.N > 1 || e.call.N > 1) &&
+			w.from < e.to && (w.to == 0 || w.to > e.from)
+	})
+}
+
+// wellFormed reports mistakes of the recording, and owners that come twice.
+func (h *History) wellFormed() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	busy := map[int]time.Duration{}
+	owners := map[string]bool{}
+	for _, e := range h.events { // in the order of from, but for lapses, whose clients have no other event
+		if until := busy[e.client]; until > e.from {
+			return fmt.Errorf("client %d makes two calls at once, at %v", e.client, e.from)
+		}
+		busy[e.client] = cmp.Or(e.to, math.MaxInt64)
+		if !e.granted() {
+			continue
+		}
+		if o := e.outcome.Fence.Owner; o == "" || owners[o] {
+			return fmt.Errorf("owner %q of token %d is not unique", o, e.outcome.Fence.Token)
+		}
+		owners[e.outcome.Fence.Owner] = true
+	}
+	return nil
+}
+
+// CheckBeliefs fails the test if a holder of a lock was told of its loss only after
+// the next grant, unless it was stopped or the store was robbed. It says the same as
+// Check does by the instants of lapses, and says it more clearly.
+func (h *History) CheckBeliefs(t testing.TB) {
+	t.Helper()
+	ops := h.Operations()
+	ends := map[string]int64{} // when the belief of an owner ended
+	for _, op := range ops {
+		c := op.Input.(Call)
+		if end, ok := ends[c.Owner]; (c.Op == OpRelease || c.Op == OpLapse) && (!ok || op.Call < end) {
+			ends[c.Owner] = op.Call
+		}
+	}
+	for _, part := range byKey(ops) {
+		part = slices.DeleteFunc(part, func(op porcupine.Operation) bool {
+			o := op.Output.(Outcome)
+			return o.Fence.Owner == ""
+		})
+		slices.SortFunc(part, func(a, b porcupine.Operation) int {
+			return cmp.Compare(a.Output.(Outcome).Fence.Token, b.Output.(Outcome).Fence.Token)
+		})
+		for i := 1; i < len(part); i++ {
+			before := part[i-1].Output.(Outcome).Fence.Owner
+			if end, ok := ends[before]; !ok || end > part[i].Return {
+				t.Errorf("%s: %s and then %s, while the former holder believed for another %v",
+					part[i].Input.(Call).Key, describe(part[i-1].Input, part[i-1].Output), describe(part[i].Input, part[i].Output),
+					time.Duration(end-part[i].Return))
+			}
+		}
+	}
+}
+
+// text is the history in the order of its calls, a line each.
+func text(ops []porcupine.Operation) []byte {
+	ops = slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	var out bytes.Buffer
+	for _, op := range ops {
+		to := "open"
+		if op.Return != math.MaxInt64 {
+			to = time.Duration(op.Return).String()
+		}
+		fmt.Fprintf(&out, "%v\t%s\tclient %d\t%s\n", time.Duration(op.Call), to, op.ClientId, describe(op.Input, op.Output))
+	}
+	return out.Bytes()
+}

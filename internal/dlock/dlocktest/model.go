@@ -1,0 +1,149 @@
+package dlocktest
+
+import (
+	"fmt"
+	"hash/maphash"
+
+	"github.com/anishathalye/porcupine"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Op is what a client of a lock or of a semaphore does, or what happens to it.
+type Op string
+
+// The operations of a history. OpLapse is no call: it says that from then on the
+// store may let others in while Owner has not released. A holder that reports a loss
+// brings it about, and so does a harness that stops a holder or robs the store.
+const (
+	OpTry     Op = "try"
+	OpAcquire Op = "acquire"
+	OpRelease Op = "release"
+	OpLapse   Op = "lapse"
+	OpResize  Op = "resize"
+)
+
+// Call is the input of one operation.
+type Call struct {
+	Op    Op
+	Key   string
+	Owner string // of the grant that is released or lapses
+	N     int    // how many permits are taken, or left by a resize; 1 for a lock
+}
+
+// Result says how an operation ended, as far as its client can tell.
+type Result string
+
+// The results. Refused is for OpTry, Lost for OpRelease. An operation whose
+// result is Unknown may take effect at any later time, or never.
+const (
+	Done    Result = "ok"
+	Refused Result = "refused"
+	Lost    Result = "lost"
+	Unknown Result = "unknown"
+)
+
+// Outcome is the output of one operation.
+type Outcome struct {
+	Result Result
+	Fence  dlock.Fence // of a grant
+	// Queued says that others were waiting, for which a refusal needs no other reason.
+	Queued bool
+}
+
+// lockState is what the fenced lock remembers.
+//
+// An attempt whose outcome is unknown may have taken the lock for nobody, at any
+// later time, and what it took is given back at any later time. All that others
+// can see of it is refusals of a lock that should be free. So the model does not
+// try out when it happened: it keeps count of such ghosts, and lets one in where
+// a refusal has no other explanation. This decides the same histories, in linear
+// instead of exponential time.
+type lockState struct {
+	owner   string // of the grant; "" if the lock is free
+	lapsing bool   // the grant may be gone
+	max     uint64 // the highest token so far
+	ghosts  int    // unknown attempts that have not been used as an explanation
+}
+
+// ghost is the owner of a lock that an unknown attempt has taken.
+const ghost = "?"
+
+// LockModel is the lock that [dlock.Locker] promises: one holder at a time, tokens
+// that increase with every grant, no refusal of a free lock, and no release of what
+// another one holds. Every key is a lock of its own.
+func LockModel() porcupine.Model {
+	seed := maphash.MakeSeed()
+	return porcupine.Model{
+		Partition: byKey,
+		Init:      func() any { return lockState{} },
+		Step: func(state, input, output any) (bool, any) {
+			s, c, o := state.(lockState), input.(Call), output.(Outcome)
+			return s.step(c, o)
+		},
+		Hash:              func(state any) uint64 { return maphash.Comparable(seed, state) },
+		DescribeOperation: describe,
+		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+	}
+}
+
+// step reports whether the lock may answer so, and what it is afterwards.
+func (s lockState) step(c Call, o Outcome) (bool, lockState) {
+	switch c.Op {
+	case OpTry, OpAcquire:
+		return s.take(o)
+	case OpRelease:
+		return s.release(c.Owner, o.Result)
+	case OpLapse:
+		if s.owner == c.Owner {
+			s.lapsing = true
+		}
+		return true, s
+	default:
+		return false, s
+	}
+}
+
+func (s lockState) take(o Outcome) (bool, lockState) {
+	switch o.Result {
+	case Done:
+		if s.owner != "" && !s.lapsing || o.Fence.Token <= s.max {
+			return false, s
+		}
+		return true, lockState{owner: o.Fence.Owner, max: o.Fence.Token, ghosts: s.ghosts}
+	case Refused:
+		if s.owner != "" || o.Queued {
+			return true, s
+		}
+		if s.ghosts == 0 {
+			return false, s
+		}
+		return true, lockState{owner: ghost, lapsing: true, max: s.max, ghosts: s.ghosts - 1}
+	case Unknown:
+		s.ghosts++
+		return true, s
+	default:
+		return false, s
+	}
+}
+
+func (s lockState) release(owner string, r Result) (bool, lockState) {
+	mine := s.owner == owner
+	free := lockState{max: s.max, ghosts: s.ghosts}
+	switch r {
+	case Done:
+		return mine, free
+	case Lost:
+		if mine {
+			return s.lapsing, free
+		}
+		return true, s
+	case Unknown:
+		if mine {
+			s.lapsing = true
+		}
+		return true, s
+	default:
+		return false, s
+	}
+}

@@ -1,0 +1,51 @@
+package dlocktest
+
+import (
+	"fmt"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// byKey parts a history into the histories of its keys, which do not depend on
+// each other.
+func byKey(ops []porcupine.Operation) [][]porcupine.Operation {
+	var parts [][]porcupine.Operation
+	index := map[string]int{}
+	for _, op := range ops {
+		key := op.Input.(Call).Key
+		i, ok := index[key]
+		if !ok {
+			i = len(parts)
+			index[key] = i
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], op)
+	}
+	return parts
+}
+
+// describe is one operation in a line.
+func describe(input, output any) string {
+	c, o := input.(Call), output.(Outcome)
+	text := fmt.Sprintf("%s %s", c.Op, c.Key)
+	switch c.Op {
+	case OpTry, OpAcquire, OpResize:
+		text += fmt.Sprintf(" n=%d", c.N)
+	case OpRelease, OpLapse:
+		text += " of " + short(c.Owner)
+	}
+	if c.Op == OpLapse {
+		return text
+	}
+	text += ": " + string(o.Result)
+	if o.Fence.Owner != "" {
+		text += fmt.Sprintf(" %s token %d", short(o.Fence.Owner), o.Fence.Token)
+	}
+	if o.Queued {
+		text += " (others wait)"
+	}
+	return text
+}
+
+// short is enough of an owner to tell it from others.
+func short(owner string) string { return owner[:min(len(owner), 6)] }
