@@ -49,8 +49,12 @@ ORDER BY s.sku`
 
 // Audit implements [stock.Store].
 func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
+	var args []any
+	if sku != "" {
+		args = append(args, sql.Named("sku", sku))
+	}
 	var audits []stock.Audit
-	if err := s.db.WithContext(ctx).Raw(narrowed(sku != ""), sql.Named("sku", sku)).Scan(&audits).Error; err != nil {
+	if err := s.db.WithContext(ctx).Raw(narrowed(sku != ""), args...).Scan(&audits).Error; err != nil {
 		return nil, s.translate(ctx, err)
 	}
 	if sku != "" && len(audits) == 0 {

@@ -231,6 +231,9 @@ func TestCreateSKU(t *testing.T) {
 		if _, err := s.Audit(ctx, "nothing"); !errors.Is(err, stock.ErrNotFound) {
 			t.Errorf("audit an unknown SKU: %v", err)
 		}
+		if audits, err := s.Audit(ctx, ""); err != nil || len(audits) != 2 || audits[0].SKU != "A" || audits[1].Stocked != 10 {
+			t.Errorf("audit of everything: %+v, %v", audits, err)
+		}
 		levels, err := s.Levels(ctx, "A", 10)
 		if err != nil || len(levels) != 1 || levels[0].SKU != "a" {
 			t.Errorf("levels behind A: %+v, %v", levels, err)
