@@ -1,0 +1,107 @@
+package redislock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+func TestRW(t *testing.T) {
+	t.Parallel()
+	dlocktest.RunRW(t, rwHarness(t, testbedtest.Redis(t)))
+}
+
+func TestRWOnMiniredis(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	dlocktest.RunRW(t, rwHarness(t, "redis://"+m.Addr()))
+}
+
+func rwHarness(t *testing.T, url string) dlocktest.RWHarness {
+	t.Helper()
+	admin := client(t, url)
+	return dlocktest.RWHarness{
+		New:         func(t *testing.T) dlock.RWLocker { return rwLock(t, client(t, url)) },
+		TTL:         ttl,
+		Expire:      func(t *testing.T, key string) { rwExpire(t, admin, key) },
+		Waiting:     func(t *testing.T, key string) int { return rwWaiting(t, admin, key) },
+		PhaseFair:   true,
+		SharedFence: true,
+		Reentrant:   true,
+		Patience:    3 * time.Second,
+		Behind: func(t *testing.T) (dlock.RWLocker, dlocktest.Link) {
+			opts, err := redis.ParseURL(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy := testbedtest.StartProxy(t, opts.Addr)
+			return rwLock(t, client(t, "redis://"+proxy.Addr())), dlocktest.Link{
+				Cut: proxy.BlackHole,
+				Heal: func() {
+					if err := proxy.Pass(); err != nil {
+						t.Error(err)
+					}
+				},
+				LoseReply: func() { proxy.DropReply("evalsha") },
+				Lost:      proxy.Dropped,
+			}
+		},
+	}
+}
+
+// rwLock returns an RW that is closed at the end of the test.
+func rwLock(t *testing.T, rdb redis.UniversalClient) *redislock.RW {
+	t.Helper()
+	l, err := redislock.NewRW(rdb, redislock.RWConfig{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func rwKey(key string) string { return "shop:rw:{" + key + "}" }
+
+// rwExpire ends every grant of key, as the clock would.
+func rwExpire(t *testing.T, admin redis.UniversalClient, key string) {
+	t.Helper()
+	readers := admin.ZRange(t.Context(), rwKey(key)+":readers", 0, -1).Val()
+	for _, id := range readers {
+		if err := admin.ZAddXX(t.Context(), rwKey(key)+":readers", redis.Z{Score: 1, Member: id}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if admin.HExists(t.Context(), rwKey(key), "writer").Val() {
+		if err := admin.HSet(t.Context(), rwKey(key), "until", 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func rwWaiting(t *testing.T, admin redis.UniversalClient, key string) int {
+	t.Helper()
+	n := 0
+	for _, queue := range []string{":writers-waiting", ":readers-waiting", ":readers-next"} {
+		waiting, err := admin.ZCard(t.Context(), rwKey(key)+queue).Result()
+		if err != nil {
+			t.Error(err)
+		}
+		n += int(waiting)
+	}
+	return n
+}
