@@ -83,6 +83,7 @@ func badRequests(order string) []badRequest {
 		"quantity 1.5":           line("1.5"),
 		"quantity 1.0":           line("1.0"),
 		"quantity 1e2":           line("1e2"),
+		"quantity beyond int64":  line("99999999999999999999"),
 		"quantity a string":      line(`"1"`),
 		"quantity true":          line("true"),
 		"quantity null":          line("null"),

@@ -97,11 +97,14 @@ func (p *parser) child(name string) (any, error) {
 // number accepts a plain integer. 1.0 and 1e2 are integers to a mathematician
 // and a typing error to a shop.
 func (p *parser) number(literal string) (any, error) {
-	f, err := strconv.ParseFloat(literal, 64)
-	if err != nil || strings.ContainsAny(literal, ".eE") {
+	if strings.ContainsAny(literal, ".eE") {
 		return nil, invalid(Violation{Pointer: pointer(p.path), Detail: "must be an integer without fraction or exponent"})
 	}
-	return f, nil
+	n, err := strconv.ParseInt(literal, 10, 64)
+	if err != nil {
+		return nil, invalid(Violation{Pointer: pointer(p.path), Detail: "is far out of bounds"})
+	}
+	return float64(n), nil
 }
 
 // text refuses U+FFFD, which the decoder puts in place of bytes that are not
