@@ -1,20 +1,42 @@
--- Takes the lock if it is free, or if this owner has it already: an attempt whose
--- reply was lost can be repeated, and gets the same grant.
--- KEYS[1] lock  KEYS[2] fence
--- ARGV[1] owner  ARGV[2] TTL of the lock in ms  ARGV[3] TTL of the fence in ms
--- Returns the token as a string, or nil if another owner has the lock.
+-- Takes the lock if it is free and nobody has waited for it, or if this owner has
+-- it already: an attempt whose reply was lost can be repeated, and gets the same
+-- grant. Otherwise a caller that waits is put into the queue, once, and shows that
+-- it is alive. A lock that is free, because its holder has died, goes to the first
+-- waiter, whoever asks.
+-- KEYS and ARGV[2..6] as in queue.lua
+-- ARGV[1] owner  ARGV[7] TTL of the lock in ms  ARGV[8] stamp of the caller, or '' if it does not wait
+-- Returns the token as a string; else a number: the TTL of the holder in ms, or
+-- -1 if dead waiters are in the way, and the caller should ask again at once.
 local held = redis.call('GET', KEYS[1])
 if held then
   local owner, token = string.match(held, '^(.*):(%d+)$')
-  if owner ~= ARGV[1] then return false end
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return token
+  if owner == ARGV[1] then
+    redis.call('PEXPIRE', KEYS[1], ARGV[7])
+    return token
+  end
+elseif redis.call('EXISTS', KEYS[3]) == 0 then
+  return grant(KEYS[1], KEYS[2], ARGV[1], ARGV[7], now())
 end
--- The clock carries the token over a loss of data, the last token over a clock
--- that goes back. Lua would print 16 digits as 1.7e+15.
-local now = redis.call('TIME')
-local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
-local token = string.format('%.0f', math.max(last + 1, now[1] * 1000000 + now[2]))
-redis.call('SET', KEYS[2], token, 'PX', ARGV[3])
-redis.call('SET', KEYS[1], ARGV[1] .. ':' .. token, 'PX', ARGV[2])
-return token
+local time = now()
+if ARGV[8] ~= '' then
+  if not redis.call('ZSCORE', KEYS[3], ARGV[1]) then
+    local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
+    redis.call('ZADD', KEYS[3], digits(math.max((tonumber(last) or 0) + 1, time)), ARGV[1])
+  end
+  redis.call('HSET', KEYS[4], ARGV[1], digits(time) .. ' ' .. ARGV[8])
+  local forget = digits(ARGV[4] / 500) -- ms: twice the life of a waiter
+  redis.call('PEXPIRE', KEYS[3], forget)
+  redis.call('PEXPIRE', KEYS[4], forget)
+end
+if not held then
+  local id, stamp = first(time)
+  if id and id ~= ARGV[1] then
+    hand(id, stamp, time)
+  elseif not id and stamp then
+    return -1
+  else
+    dequeue(ARGV[1])
+    return grant(KEYS[1], KEYS[2], ARGV[1], ARGV[7], time)
+  end
+end
+return redis.call('PTTL', KEYS[1])

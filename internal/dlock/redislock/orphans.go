@@ -25,26 +25,27 @@ type orphans struct {
 	idle  chan struct{} // closed when the goroutine has ended; nil if none runs
 }
 
-// abandon gives o back in the background, with the values of ctx.
-func (l *Locker) abandon(ctx context.Context, o orphan) {
+// abandon gives back in the background what id may have of key: the key, or a
+// place in its queue.
+func (l *Locker) abandon(ctx context.Context, key, id string) {
 	s := &l.orphans
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) >= maxOrphans {
 		return
 	}
-	s.queue = append(s.queue, o)
+	s.queue = append(s.queue, orphan{key: key, owner: id, until: time.Now().Add(max(l.cfg.TTL, 2*l.dead()))})
 	if s.idle == nil {
 		s.idle = make(chan struct{})
 		go l.giveBack(context.WithoutCancel(ctx))
 	}
 }
 
-// giveBack ends within a TTL of the last call of abandon: by then every orphan
-// has been dealt with or has expired in Redis.
+// giveBack ends soon after the last call of abandon: by then every orphan has
+// been dealt with or has expired in Redis.
 func (l *Locker) giveBack(ctx context.Context) {
 	s := &l.orphans
-	pause := time.NewTicker(max(l.timeout/4, time.Millisecond))
+	pause := time.NewTicker(max(l.cfg.Timeout/4, time.Millisecond))
 	defer pause.Stop()
 	for {
 		s.mu.Lock()
@@ -71,18 +72,22 @@ func (l *Locker) giveBack(ctx context.Context) {
 // not answer, or because it found nothing the first time. The lost request may
 // still be on its way then, in the buffers of a connection given up.
 func (l *Locker) abandonAll(ctx context.Context, batch []orphan) (again []orphan) {
+	ctx, cancel := context.WithTimeout(ctx, 2*l.cfg.Timeout)
+	defer cancel()
+	calls := make([]*call, len(batch))
 	for i, o := range batch {
-		if !time.Now().Before(o.until) {
+		if time.Now().Before(o.until) {
+			k := keysOf(l.cfg.Prefix, o.key)
+			calls[i] = l.calls.start(ctx, abandonScript, k.all(), l.args(k, o.owner)...)
+		}
+	}
+	for i, o := range batch {
+		if calls[i] == nil {
 			continue
 		}
-		attempt, cancel := context.WithTimeout(ctx, l.timeout)
-		n, err := abandonScript.Run(attempt, l.rdb, []string{l.lockKey(o.key)}, o.owner).Int()
-		cancel()
-		if err != nil {
-			return append(again, batch[i:]...)
-		}
-		if n == 0 && !o.looked {
-			o.looked = true
+		n, _, err := calls[i].wait()
+		if err != nil || n == int64(0) && !o.looked {
+			o.looked = o.looked || err == nil
 			again = append(again, o)
 		}
 	}

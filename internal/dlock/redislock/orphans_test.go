@@ -18,30 +18,30 @@ import (
 // overtaking lets the first command time out, and delivers it after the second.
 type overtaking struct {
 	calls atomic.Int32
-	late  []any
+	late  []redis.Cmder
 }
 
 // DialHook implements redis.Hook.
 func (*overtaking) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// ProcessPipelineHook implements redis.Hook.
-func (*overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
 // ProcessHook implements redis.Hook.
-func (h *overtaking) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
+func (*overtaking) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (h *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
 		switch h.calls.Add(1) {
 		case 1:
-			h.late = cmd.Args()
-			cmd.SetErr(os.ErrDeadlineExceeded)
+			for _, cmd := range cmds {
+				h.late = append(h.late, redis.NewCmd(ctx, cmd.Args()...))
+				cmd.SetErr(os.ErrDeadlineExceeded)
+			}
 			return os.ErrDeadlineExceeded
 		case 2:
-			err := next(ctx, cmd)
-			return errors.Join(err, next(ctx, redis.NewCmd(ctx, h.late...)))
+			err := next(ctx, cmds)
+			return errors.Join(err, next(ctx, h.late))
 		}
-		return next(ctx, cmd)
+		return next(ctx, cmds)
 	}
 }
 

@@ -3,11 +3,10 @@ package redislock
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,143 +25,137 @@ type Config struct {
 	// 0 means 30 s.
 	TTL time.Duration
 
-	// Timeout bounds one round trip, and with it how long an attempt goes on after
-	// its context was cancelled. 0 means 2 s; it is never more than TTL/3.
+	// MaxHold ends a lease that long after it was granted, renewed or not.
+	// 0 means no limit.
+	MaxHold time.Duration
+
+	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/3.
 	Timeout time.Duration
 
-	// Retry spreads the attempts of a waiting Acquire.
+	// Spin makes Acquire wait by trying again and again, without a place in the
+	// queue. The default is the queue: first come, first served.
+	Spin bool
+
+	// Retry spreads the attempts of Acquire if Spin is set.
 	Retry dlock.Backoff
+
+	// NoReentry makes a holder that acquires its key again, with the context of its
+	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
+	NoReentry bool
 
 	// Prefix begins every key in Redis. Empty means "shop:lock:".
 	Prefix string
 }
 
+// validate completes the configuration.
+func (cfg *Config) validate() error {
+	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
+	cfg.Timeout = min(cmp.Or(cfg.Timeout, 2*time.Second), cfg.TTL/3)
+	cfg.Prefix = cmp.Or(cfg.Prefix, defaultPrefix)
+	var errs []error
+	if cfg.TTL < time.Millisecond {
+		errs = append(errs, fmt.Errorf("TTL %v is less than a millisecond", cfg.TTL))
+	}
+	if strings.ContainsAny(cfg.Prefix, "{}") {
+		errs = append(errs, fmt.Errorf("prefix %q has a brace", cfg.Prefix))
+	}
+	return errors.Join(errs...)
+}
+
 // Locker locks keys in Redis. Close it to wait for what it does in the background.
 type Locker struct {
-	rdb     redis.UniversalClient
-	ttl     time.Duration
-	timeout time.Duration
-	retry   dlock.Backoff
-	prefix  string
+	cfg      Config
+	hub      *hub
+	calls    *batcher
+	renewals *batcher // apart, so that a renewal waits for no other call
+	renewer  *dlock.Renewer
+	listens  atomic.Bool
 
 	orphans orphans
 }
 
-var _ dlock.Locker = (*Locker)(nil)
+var (
+	_ dlock.Locker        = (*Locker)(nil)
+	_ dlock.MultiLocker   = (*Locker)(nil)
+	_ dlock.Inspector     = (*Locker)(nil)
+	_ dlock.ForceReleaser = (*Locker)(nil)
+)
 
 // New returns a Locker on rdb, which it does not close. It refuses a client that
 // repeats commands by itself or ignores deadlines; see the package comment.
 func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
-	ttl := cmp.Or(cfg.TTL, 30*time.Second)
-	l := &Locker{
-		rdb:     rdb,
-		ttl:     ttl,
-		timeout: min(cmp.Or(cfg.Timeout, 2*time.Second), ttl/3),
-		retry:   cfg.Retry,
-		prefix:  cmp.Or(cfg.Prefix, defaultPrefix),
-	}
-	if ttl < time.Millisecond {
-		return nil, fmt.Errorf("redislock: TTL %v is less than a millisecond", ttl)
-	}
-	if err := checkClient(rdb); err != nil {
+	if err := errors.Join(cfg.validate(), checkClient(rdb)); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
+	l := &Locker{
+		cfg:      cfg,
+		calls:    newBatcher(rdb, cfg.Timeout),
+		renewals: newBatcher(rdb, cfg.Timeout),
+	}
+	l.hub = newHub(rdb, cfg.Prefix, l.hear)
+	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
 
-// Acquire implements [dlock.Locker]. It polls.
+// Acquire implements [dlock.Locker]. It waits in the queue of key, or polls.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	owner := rand.Text()
-	return dlock.Poll(ctx, l.retry, func(ctx context.Context) (*dlock.Lease, error) {
-		return l.try(ctx, key, owner)
-	})
+	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+		return lease, err
+	}
+	if l.cfg.Spin {
+		id := l.hub.newID()
+		return dlock.Poll(ctx, l.cfg.Retry, func(ctx context.Context) (*dlock.Lease, error) {
+			return l.try(ctx, key, id)
+		})
+	}
+	return l.queue(ctx, key)
 }
 
-// TryAcquire implements [dlock.Locker].
+// TryAcquire implements [dlock.Locker]. It does not overtake a queue.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+		return lease, err
+	}
+	return l.try(ctx, key, l.hub.newID())
+}
+
+// Close ends the subscriptions and waits until every uncertain acquisition has
+// been given back, or its TTL has passed, or ctx has ended: then it returns the
+// error of ctx, and the rest is left to the TTL. Leases are not released; that is
+// for their holders. What is acquired later gets no pushes, and waits by its
+// re-checks.
+func (l *Locker) Close(ctx context.Context) error {
+	l.hub.close()
+	return l.orphans.wait(ctx)
+}
+
+// enter is what comes before an acquisition.
+func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error) {
+	if lease, err := dlock.Reenter(ctx, l, keys...); lease != nil || err != nil {
+		return lease, err
+	}
 	if ctx.Err() != nil {
 		return nil, dlock.Ended(ctx)
 	}
-	return l.try(ctx, key, rand.Text())
+	for _, key := range keys {
+		if err := checkKey(key); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
-// Close waits until every uncertain acquisition has been given back, or its TTL
-// has passed, or ctx has ended: then it returns the error of ctx, and the rest
-// is left to the TTL. Leases are not released; that is for their holders.
-func (l *Locker) Close(ctx context.Context) error { return l.orphans.wait(ctx) }
-
-// try makes one attempt.
-func (l *Locker) try(ctx context.Context, key, owner string) (*dlock.Lease, error) {
-	if err := checkKey(key); err != nil {
-		return nil, err
-	}
-	attempt, cancel := context.WithTimeout(ctx, l.timeout)
-	defer cancel()
-	sent := time.Now()
-	reply, err := acquireScript.Run(attempt, l.rdb, []string{l.lockKey(key), l.fenceKey(key)},
-		owner, l.ttl.Milliseconds(), max(fenceTTL, 2*l.ttl).Milliseconds()).Text()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return nil, fmt.Errorf("redislock: %q: %w", key, dlock.ErrHeld)
-	case err == nil:
-	case refused(err):
-		return nil, fmt.Errorf("redislock: acquire %q: %w", key, inTime(ctx, err))
-	default:
-		l.abandon(ctx, orphan{key: key, owner: owner, until: time.Now().Add(l.ttl)})
-		return nil, fmt.Errorf("redislock: acquire %q: %w: %w", key, dlock.ErrUncertain, inTime(ctx, err))
-	}
-	token, err := strconv.ParseUint(reply, 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("redislock: acquire %q: fence: %w", key, err)
-	}
-	return l.lease(ctx, key, dlock.Fence{Token: token, Owner: owner}, sent), nil
-}
-
-func (l *Locker) lease(ctx context.Context, key string, fence dlock.Fence, sent time.Time) *dlock.Lease {
-	keys, value := []string{l.lockKey(key)}, fence.Owner+":"+strconv.FormatUint(fence.Token, 10)
-	verdict := func(n int, err error) error {
+// try makes one attempt without a place in the queue.
+func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) {
+	for {
+		a, err := l.attempt(ctx, key, id, "")
 		switch {
 		case err != nil:
-			return err
-		case n == verdictGone:
-			return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Expired}
-		case n == verdictTaken:
-			return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Taken}
+			return nil, err
+		case a.token != 0:
+			return l.lease(ctx, key, a.grant(id)), nil
+		case !a.again:
+			return nil, fmt.Errorf("redislock: %q: %w", key, dlock.ErrHeld)
 		}
-		return nil
 	}
-	return dlock.NewLease(ctx, dlock.Grant{
-		Key: key, Fence: fence, Sent: sent, TTL: l.ttl,
-		Extend: func(ctx context.Context) error {
-			return verdict(renewScript.Run(ctx, l.rdb, keys, value, l.ttl.Milliseconds()).Int())
-		},
-		Release: func(ctx context.Context) error {
-			return verdict(releaseScript.Run(ctx, l.rdb, keys, value).Int())
-		},
-	})
-}
-
-// refused reports whether err proves that the attempt took nothing: Redis
-// answered with an error, or the request never left. The scripts write the lock
-// last, so that a script which failed half-way has not taken it.
-func refused(err error) bool {
-	if _, ok := errors.AsType[redis.Error](err); ok {
-		return true
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return true
-	}
-	return errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
-}
-
-// inTime adds the end of ctx to err: the client reports the deadline of a
-// context as an i/o timeout, and may do so before ctx itself is done.
-func inTime(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return errors.Join(dlock.Ended(ctx), err)
-	}
-	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
-		return errors.Join(context.DeadlineExceeded, err)
-	}
-	return err
 }

@@ -46,8 +46,11 @@ func suite(t *testing.T, url string) {
 	dlocktest.Run(t, dlocktest.Harness{
 		New:    func(t *testing.T) dlock.Locker { return locker(t, client(t, url)) },
 		TTL:    ttl,
+		FIFO:   true,
 		Expire: func(t *testing.T, key string) { remove(t, lockKey(key)) },
-		Wipe:   func(t *testing.T, key string) { remove(t, lockKey(key), fenceKey(key)) },
+		Wipe: func(t *testing.T, key string) {
+			remove(t, lockKey(key), fenceKey(key), lockKey(key)+":queue", lockKey(key)+":alive")
+		},
 		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
 			l, link := behind(t, url)
 			return l, link

@@ -1,10 +1,9 @@
 package redislock
 
-import (
-	_ "embed"
+import _ "embed" // the scripts are files
 
-	"github.com/redis/go-redis/v9"
-)
+//go:embed queue.lua
+var queueLua string
 
 //go:embed acquire.lua
 var acquireLua string
@@ -18,16 +17,33 @@ var releaseLua string
 //go:embed abandon.lua
 var abandonLua string
 
+//go:embed all.lua
+var allLua string
+
+//go:embed force.lua
+var forceLua string
+
+//go:embed inspect.lua
+var inspectLua string
+
+//go:embed reseed.lua
+var reseedLua string
+
 // The scripts are constants that cannot be declared so.
 var (
-	acquireScript = redis.NewScript(acquireLua)
-	renewScript   = redis.NewScript(renewLua)
-	releaseScript = redis.NewScript(releaseLua)
-	abandonScript = redis.NewScript(abandonLua)
+	acquireScript = newScript(queueLua, acquireLua)
+	releaseScript = newScript(queueLua, releaseLua)
+	abandonScript = newScript(queueLua, abandonLua)
+	allScript     = newScript(queueLua, allLua)
+	forceScript   = newScript(queueLua, forceLua)
+	renewScript   = newScript(renewLua)
+	inspectScript = newScript(inspectLua)
+	reseedScript  = newScript(reseedLua)
 )
 
 // Verdicts of renew.lua and release.lua.
 const (
-	verdictGone  = 0
-	verdictTaken = -1
+	verdictGone   = 0
+	verdictTaken  = -1
+	verdictForced = -2
 )

@@ -17,7 +17,14 @@ func script(t *testing.T, name string) *redis.Script {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return redis.NewScript(string(text))
+	if name == "renew" {
+		return redis.NewScript(string(text))
+	}
+	queue, err := os.ReadFile("queue.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return redis.NewScript(string(queue) + "\n" + string(text))
 }
 
 // One owner that asks twice has one grant, with one fence and a new TTL.

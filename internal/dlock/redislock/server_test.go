@@ -111,18 +111,19 @@ type lateReplies struct {
 // DialHook implements redis.Hook.
 func (lateReplies) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// ProcessPipelineHook implements redis.Hook.
-func (lateReplies) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
 // ProcessHook implements redis.Hook.
-func (h lateReplies) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
+func (lateReplies) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (h lateReplies) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if h.cut.Load() {
+			for _, cmd := range cmds {
+				cmd.SetErr(net.ErrClosed)
+			}
 			return net.ErrClosed
 		}
-		err := next(ctx, cmd)
+		err := next(ctx, cmds)
 		<-time.After(h.delay)
 		return err
 	}

@@ -1,0 +1,73 @@
+package dlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// InOrder takes keys with acquire, one after the other, each once and in the
+// order of their bytes, and returns one lease for all of them. It is
+// [MultiLocker.AcquireAll] for backends that cannot take several keys at once:
+// since everybody takes them in the same order, nobody waits in a circle. What is
+// held already is kept alive meanwhile, and its loss ends the wait. After an
+// error nothing is held.
+func InOrder(ctx context.Context, keys []string, acquire func(ctx context.Context, key string) (*Lease, error)) (*Lease, error) {
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	if len(keys) == 0 {
+		return nil, errNoKeys
+	}
+	var leases []*Lease
+	wait := ctx
+	for _, key := range keys {
+		lease, err := acquire(wait, key)
+		if err != nil {
+			_ = releaseAll(ctx, leases) // the TTL frees what the store does not hear of
+			return nil, err
+		}
+		leases = append(leases, lease)
+		held, cancel := lease.Context(wait)
+		defer cancel()
+		wait = held
+	}
+	return join(ctx, leases), nil
+}
+
+var errNoKeys = errors.New("dlock: no keys")
+
+// join returns a lease that ends when one of leases does, and releases them all.
+func join(ctx context.Context, leases []*Lease) *Lease {
+	if len(leases) == 1 {
+		return leases[0]
+	}
+	g := leases[0].hold.g
+	all := Grant{
+		Key: g.Key, Fence: g.Fence, Kind: g.Kind, Backend: g.Backend, NoReentry: g.NoReentry,
+		Release: func(ctx context.Context) error { return releaseAll(ctx, leases) },
+	}
+	for _, l := range leases[1:] {
+		all.Rest = append(all.Rest, l.held...)
+	}
+	h := &hold{g: all, values: context.WithoutCancel(ctx)}
+	joined := h.open(ctx, all.held())
+	for _, l := range leases {
+		l.OnEnd(func(outcome error) {
+			if errors.Is(outcome, ErrLost) {
+				h.lose(outcome)
+			}
+		})
+	}
+	return joined
+}
+
+// releaseAll releases leases beside one another, so that a client can send it as one.
+func releaseAll(ctx context.Context, leases []*Lease) error {
+	errs := make([]error, len(leases))
+	var releases sync.WaitGroup
+	for i, l := range leases {
+		releases.Go(func() { errs[i] = l.Release(ctx) })
+	}
+	releases.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,86 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Inspect implements [dlock.Inspector]. Waiters counts those that have died and
+// have not been passed over yet, too.
+func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
+	if err := checkKey(key); err != nil {
+		return dlock.State{}, err
+	}
+	reply, err := l.manage(ctx, inspectScript, key)
+	if err != nil {
+		return dlock.State{}, fmt.Errorf("redislock: inspect %q: %w", key, err)
+	}
+	fields, _ := reply.([]any)
+	if len(fields) != 4 {
+		return dlock.State{}, fmt.Errorf("redislock: inspect %q: reply %v", key, reply)
+	}
+	held, _ := fields[0].(string)
+	ttl, _ := fields[1].(int64)
+	fence, _ := fields[2].(string)
+	waiters, _ := fields[3].(int64)
+	state := dlock.State{Key: key, Waiters: int(waiters)}
+	at := strings.LastIndexByte(held, ':')
+	if at < 0 {
+		return state, nil
+	}
+	state.Held, state.TTL = true, time.Duration(max(0, ttl))*time.Millisecond
+	state.Fence.Owner = held[:at]
+	state.Fence.Token, _ = strconv.ParseUint(held[at+1:], 10, 64) //nolint:errcheck // 0 is no token.
+	if parts := strings.SplitN(fence, ":", 3); len(parts) > 1 && parts[0] == held[at+1:] {
+		if since, err := strconv.ParseInt(parts[1], 10, 64); err == nil {
+			state.Since = time.UnixMicro(since)
+		}
+	}
+	return state, nil
+}
+
+// ForceRelease implements [dlock.ForceReleaser]. The fence moves on, so that it
+// stays in force for resources that have not seen the next holder yet.
+func (l *Locker) ForceRelease(ctx context.Context, key string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	if _, err := l.manage(ctx, forceScript, key, l.hub.home()); err != nil {
+		return fmt.Errorf("redislock: force release %q: %w", key, err)
+	}
+	return nil
+}
+
+// Reseed makes every later token of key greater than atLeast. It is for a
+// resource that refuses all grants with [dlock.ErrFenced], because it has accepted
+// a token that Redis no longer knows: after a loss of data while the clock was set
+// back. It never lowers the token, and changes nothing for a present holder, which
+// has to acquire again.
+func (l *Locker) Reseed(ctx context.Context, key string, atLeast uint64) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	if atLeast >= 1<<53-1<<20 {
+		return fmt.Errorf("redislock: reseed %q: token %d is beyond what a script can count", key, atLeast)
+	}
+	k := keysOf(l.cfg.Prefix, key)
+	_, _, err := l.calls.run(ctx, reseedScript, []string{k.fence}, strconv.FormatUint(atLeast, 10), l.fenceTTL())
+	if err != nil {
+		return fmt.Errorf("redislock: reseed %q: %w", key, inTime(ctx, err))
+	}
+	return nil
+}
+
+func (l *Locker) manage(ctx context.Context, s script, key string, first ...string) (any, error) {
+	k := keysOf(l.cfg.Prefix, key)
+	reply, _, err := l.calls.run(ctx, s, k.all(), l.args(k, strings.Join(first, ""))...)
+	if err != nil {
+		return nil, inTime(ctx, err)
+	}
+	return reply, nil
+}

@@ -1,0 +1,123 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"example.com/shop/internal/dlock"
+)
+
+// lease turns a grant into what the caller gets.
+func (l *Locker) lease(ctx context.Context, key string, g granted) *dlock.Lease {
+	return l.leaseAll(ctx, []dlock.Held{{Key: key, Fence: g.fence}}, g)
+}
+
+// leaseAll turns the grants of several keys into one lease. g is the oldest one.
+func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dlock.Lease {
+	if !l.listens.Load() { // for the news of a loss
+		l.listens.Store(true)
+		l.hub.listen(ctx)
+	}
+	return dlock.NewLease(ctx, dlock.Grant{
+		Key: held[0].Key, Fence: held[0].Fence, Rest: held[1:],
+		Sent: g.sent, First: g.first, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
+		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
+		Release: func(ctx context.Context) error { return l.release(ctx, held) },
+	})
+}
+
+// hear takes pushes that are for no wait: the news that a holder was forced out,
+// and grants for waiters that have left, which are on their way to give them back.
+func (l *Locker) hear(id, payload string) {
+	if payload == "forced" {
+		l.renewer.Lose(id, &dlock.LostError{Reason: dlock.Forced})
+	}
+}
+
+// release gives all of held back, in one round trip.
+func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
+	calls := make([]*call, len(held))
+	for i, h := range held {
+		k := keysOf(l.cfg.Prefix, h.Key)
+		calls[i] = l.calls.start(ctx, releaseScript, k.all(), l.args(k, value(h))...)
+	}
+	var errs []error
+	for i, c := range calls {
+		reply, _, err := c.wait()
+		if err == nil {
+			err = verdict(held[i], reply)
+		} else if !refused(err) {
+			l.abandon(ctx, held[i].Key, held[i].Fence.Owner) // the request may have been lost
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// renew is for the Renewer. In a cluster it makes one call per hash tag.
+func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
+	var (
+		calls  []*call
+		groups [][]int
+		tags   = map[string]int{}
+	)
+	for i, h := range held {
+		tag := ""
+		if l.hub.cluster != nil {
+			tag = hashTag(keysOf(l.cfg.Prefix, h.Key).lock)
+		}
+		g, ok := tags[tag]
+		if !ok {
+			g = len(groups)
+			tags[tag], groups = g, append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	for _, group := range groups {
+		keys, args := make([]string, 0, 2*len(group)), []any{l.cfg.TTL.Milliseconds()}
+		for _, i := range group {
+			k := keysOf(l.cfg.Prefix, held[i].Key)
+			keys, args = append(keys, k.lock, k.fence), append(args, value(held[i]))
+		}
+		calls = append(calls, l.renewals.start(ctx, renewScript, keys, args...))
+	}
+	errs := make([]error, len(held))
+	for g, c := range calls {
+		reply, _, err := c.wait()
+		verdicts, _ := reply.([]any)
+		for at, i := range groups[g] {
+			switch {
+			case err != nil:
+				errs[i] = err
+			case at < len(verdicts):
+				errs[i] = verdict(held[i], verdicts[at])
+			default:
+				errs[i] = fmt.Errorf("redislock: renew: reply %v", reply)
+			}
+		}
+	}
+	return errs
+}
+
+// value is what Redis holds for a grant.
+func value(h dlock.Held) string { return h.Fence.Owner + ":" + strconv.FormatUint(h.Fence.Token, 10) }
+
+// verdict reads the answer to a renewal or a release.
+func verdict(h dlock.Held, reply any) error {
+	lost := &dlock.LostError{Key: h.Key, Fence: h.Fence}
+	switch reply {
+	case int64(1):
+		return nil
+	case int64(verdictGone):
+		lost.Reason = dlock.Expired
+	case int64(verdictTaken):
+		lost.Reason = dlock.Taken
+	case int64(verdictForced):
+		lost.Reason = dlock.Forced
+	default:
+		return fmt.Errorf("redislock: %q: reply %v", h.Key, reply)
+	}
+	return lost
+}

@@ -1,0 +1,64 @@
+-- What the scripts of the queue share; this text stands before each of them.
+-- KEYS[1] lock  KEYS[2] fence  KEYS[3] queue  KEYS[4] alive
+-- ARGV[2] TTL of the fence in ms  ARGV[3] TTL of a pushed grant in ms
+-- ARGV[4] how long a waiter lives after its last sign of life, in us
+-- ARGV[5] command to push with  ARGV[6] what stands before the process in the channel
+local function now()
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2]
+end
+
+-- Lua would print 16 digits as 1.7e+15.
+local function digits(n) return string.format('%.0f', n) end
+
+-- The token after the last one: the clock carries it over a loss of data, the last
+-- one over a clock that goes back. It is kept with the time, and with the owner that
+-- was forced out last. The lock is written last: a script that fails has not taken it.
+local function next_token(fence, time, forced)
+  local last, _, before = string.match(redis.call('GET', fence) or '', '^(%d+):?(%d*):?(.*)$')
+  local token = digits(math.max((tonumber(last) or 0) + 1, time))
+  redis.call('SET', fence, token .. ':' .. digits(time) .. ':' .. (forced or before or ''), 'PX', ARGV[2])
+  return token
+end
+
+local function grant(lock, fence, id, ttl, time)
+  local token = next_token(fence, time)
+  redis.call('SET', lock, id .. ':' .. token, 'PX', ttl)
+  return token
+end
+
+local function dequeue(id)
+  local queued = redis.call('ZREM', KEYS[3], id)
+  redis.call('HDEL', KEYS[4], id)
+  return queued
+end
+
+-- The first waiter that lives, and its stamp. Takes out dead ones before it, four
+-- at most: then it returns nil and true, there may be more.
+local function first(time)
+  for _ = 1, 4 do
+    local id = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
+    if not id then return nil, false end
+    local seen, stamp = string.match(redis.call('HGET', KEYS[4], id) or '', '^(%d+) (%d+)$')
+    if seen and time - seen <= tonumber(ARGV[4]) then return id, stamp end
+    dequeue(id)
+  end
+  return nil, true
+end
+
+-- Gives the lock to a waiter, and pushes the grant to its process.
+local function hand(id, stamp, time)
+  dequeue(id)
+  local token = grant(KEYS[1], KEYS[2], id, ARGV[3], time)
+  redis.call(ARGV[5], ARGV[6] .. string.match(id, '^[^-]*'), id .. ' ' .. token .. ' ' .. stamp)
+end
+
+-- Ends the present grant: the first waiter gets the lock, or nobody has it.
+local function pass()
+  if redis.call('EXISTS', KEYS[3]) == 1 then
+    local time = now()
+    local id, stamp = first(time)
+    if id then return hand(id, stamp, time) end
+  end
+  redis.call('DEL', KEYS[1])
+end
