@@ -1,0 +1,239 @@
+package redislock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// patientRW returns an RW whose waiters ask again once a second only.
+func patientRW(t *testing.T, rdb redis.UniversalClient) *redislock.RW {
+	t.Helper()
+	l, err := redislock.NewRW(rdb, redislock.RWConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func mustTake(t *testing.T, take func(context.Context, string) (*dlock.Lease, error), key string) *dlock.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	lease, err := take(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lease.Release(context.WithoutCancel(t.Context())) })
+	return lease
+}
+
+// A phase of more readers than one script lets in is let in by the release that
+// begins it, before the next writer.
+func TestRWLargePhase(t *testing.T) {
+	t.Parallel()
+	const readers = 150
+	rdb := client(t, testbedtest.Redis(t))
+	l, key := patientRW(t, rdb), rand.Text()
+	first := mustTake(t, l.Acquire, key)
+	var in, out sync.WaitGroup
+	leave := make(chan struct{})
+	in.Add(readers)
+	for range readers {
+		out.Go(func() {
+			err := dlock.Do(t.Context(), readSide{l}, key, func(context.Context, dlock.Fence) error {
+				in.Done()
+				<-leave
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+				in.Done()
+			}
+		})
+	}
+	waitFor(t, "the readers", func() bool { return rwWaiting(t, rdb, key) == readers })
+	next := make(chan *dlock.Lease, 1)
+	out.Go(func() {
+		lease, err := l.Acquire(t.Context(), key)
+		if err != nil {
+			t.Error(err)
+		}
+		next <- lease
+	})
+	waitFor(t, "the next writer", func() bool { return rwWaiting(t, rdb, key) == readers+1 })
+	if err := first.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := rdb.ZCard(t.Context(), rwKey(key)+":readers").Val(); n != readers {
+		t.Errorf("%d of %d readers are in when the writer has released", n, readers)
+	}
+	in.Wait()
+	select {
+	case <-next:
+		t.Error("the next writer is in beside the readers")
+	default:
+	}
+	close(leave)
+	if lease := <-next; lease != nil {
+		lease.Release(t.Context())
+	}
+	out.Wait()
+}
+
+// readSide is the reader's side of an RW.
+type readSide struct{ l *redislock.RW }
+
+// Acquire implements [dlock.Locker].
+func (r readSide) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return r.l.AcquireRead(ctx, key)
+}
+
+// TryAcquire implements [dlock.Locker].
+func (r readSide) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return r.l.TryAcquireRead(ctx, key)
+}
+
+// handOver returns how long a waiter takes to get what is released to it.
+func handOver(t *testing.T, a, b *redislock.RW, key string, admin redis.UniversalClient) time.Duration {
+	t.Helper()
+	lease, granted := mustTake(t, a.Acquire, key), make(chan *dlock.Lease, 1)
+	go func() {
+		lease, err := b.Acquire(t.Context(), key)
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- lease
+	}()
+	waitFor(t, "the waiter", func() bool { return rwWaiting(t, admin, key) == 1 })
+	start := time.Now()
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	next := <-granted
+	d := time.Since(start)
+	if next != nil {
+		if err := next.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	return d
+}
+
+// A waiter gets the grant by a push, not by asking again; when pushes are lost it
+// gets the grant by asking again.
+func TestRWHandOver(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	admin := client(t, server.URL())
+	a, b, key := patientRW(t, client(t, server.URL())), patientRW(t, client(t, server.URL())), rand.Text()
+	var pushed []time.Duration
+	for range 9 {
+		pushed = append(pushed, handOver(t, a, b, key, admin))
+	}
+	slices.Sort(pushed)
+	t.Logf("handed over within %v", pushed)
+	if pushed[4] > 200*time.Millisecond {
+		t.Errorf("half of the grants took more than %v, as if none had been pushed", pushed[4])
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for ctx.Err() == nil {
+			admin.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub")
+		}
+	})
+	for range 3 {
+		if d := handOver(t, a, b, key, admin); d > 3*time.Second {
+			t.Errorf("without pushes a grant took %v", d)
+		}
+	}
+	stop()
+	killer.Wait()
+}
+
+// A key that nobody holds or waits for is remembered by its fence alone, and what
+// a crash leaves behind ends by itself.
+func TestRWLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		l, key := patientRW(t, rdb), rand.Text()
+		writer := mustTake(t, l.Acquire, key)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for _, take := range []func(context.Context, string) (*dlock.Lease, error){l.Acquire, l.AcquireRead} {
+			wg.Go(func() { take(ctx, key) })
+		}
+		waitFor(t, "the waiters", func() bool { return rwWaiting(t, rdb, key) == 2 })
+		for _, k := range rdb.Keys(t.Context(), rwKey(key)+"*").Val() {
+			limit := 24 * time.Hour
+			if k != rwKey(key) {
+				limit = 3 * time.Second
+			}
+			if d := rdb.PTTL(t.Context(), k).Val(); d <= 0 || d > limit {
+				t.Errorf("%s is kept for %v, want %v at most", k, d, limit)
+			}
+		}
+		cancel()
+		wg.Wait()
+		writer.Release(t.Context())
+		reader := mustTake(t, l.AcquireRead, key)
+		if d := rdb.PTTL(t.Context(), rwKey(key)+":readers").Val(); d <= 0 || d > 30*time.Second {
+			t.Errorf("readers are kept for %v, want 30 s at most", d)
+		}
+		reader.Release(t.Context())
+		if keys := rdb.Keys(t.Context(), rwKey(key)+"*").Val(); len(keys) != 1 || keys[0] != rwKey(key) {
+			t.Errorf("what is left is %v", keys)
+		}
+	})
+}
+
+// A server that forgets the scripts, or everything, costs no renewal and no order
+// of the fences.
+func TestRWOnAServerThatForgets(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	rdb := client(t, server.URL())
+	l, key := rwLock(t, rdb), rand.Text()
+	reader := mustTake(t, l.AcquireRead, key)
+	for range 4 {
+		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(ttl / 2)
+		if err := reader.Err(); err != nil {
+			t.Fatalf("without scripts: %v", err)
+		}
+	}
+	reader.Release(t.Context())
+	writer := mustTake(t, l.Acquire, key)
+	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	next := mustTake(t, l.Acquire, key)
+	if next.Fence().Token <= writer.Fence().Token {
+		t.Errorf("fence %+v follows %+v", next.Fence(), writer.Fence())
+	}
+	select {
+	case <-writer.Done():
+	case <-time.After(2 * ttl):
+		t.Error("the first writer does not hear of its loss")
+	}
+}
