@@ -21,13 +21,17 @@ import (
 
 // Config is the configuration of a [Locker].
 type Config struct {
-	TTL time.Duration // how long a grant lasts without renewal; 0 means 30 s
+	TTL       time.Duration // how long a grant lasts without renewal; 0 means 30 s
+	MaxHold   time.Duration // how long a grant lasts with renewals; 0 means no limit
+	NoReentry bool          // a holder that acquires its key again gets ErrReentry
 }
 
 // Locker is a lock service in memory. Its clients share one Locker. It grants
 // a key in the order in which Acquire was called for it.
 type Locker struct {
-	ttl time.Duration
+	ttl     time.Duration
+	cfg     Config
+	renewer *dlock.Renewer
 
 	mu   sync.Mutex
 	keys map[string]*entry // held or waited for
@@ -36,6 +40,7 @@ type Locker struct {
 
 type entry struct {
 	fence dlock.Fence
+	since time.Time
 	until time.Time // when the grant lapses
 	queue []*waiter
 }
@@ -49,17 +54,25 @@ type grant struct {
 	sent  time.Time
 }
 
-var _ dlock.Locker = (*Locker)(nil)
+var (
+	_ dlock.Locker        = (*Locker)(nil)
+	_ dlock.MultiLocker   = (*Locker)(nil)
+	_ dlock.Inspector     = (*Locker)(nil)
+	_ dlock.ForceReleaser = (*Locker)(nil)
+)
 
 // New returns a Locker that holds nothing.
 func New(cfg Config) *Locker {
-	return &Locker{ttl: cmp.Or(cfg.TTL, 30*time.Second), keys: map[string]*entry{}}
+	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
+	l := &Locker{ttl: cfg.TTL, cfg: cfg, keys: map[string]*entry{}}
+	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
+	return l
 }
 
 // TryAcquire implements [dlock.Locker].
 func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
+	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+		return lease, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,8 +85,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 
 // Acquire implements [dlock.Locker].
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
+	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+		return lease, err
 	}
 	l.mu.Lock()
 	e := l.entry(key)
@@ -108,17 +121,35 @@ func (l *Locker) Expire(key string) {
 	}
 }
 
+// enter is what comes before an acquisition.
+func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error) {
+	if lease, err := dlock.Reenter(ctx, l, keys...); lease != nil || err != nil {
+		return lease, err
+	}
+	if ctx.Err() != nil {
+		return nil, dlock.Ended(ctx)
+	}
+	return nil, nil
+}
+
 // lease turns a grant into what the caller gets. It does not block, and may run under mu.
 func (l *Locker) lease(ctx context.Context, key string, g grant) *dlock.Lease {
 	return dlock.NewLease(ctx, dlock.Grant{
-		Key: key, Fence: g.fence, Sent: g.sent, TTL: l.ttl,
-		Extend: func(context.Context) error {
-			return l.held(key, g.fence, func(e *entry) { e.until = time.Now().Add(l.ttl) })
-		},
+		Key: key, Fence: g.fence, Sent: g.sent, TTL: l.ttl, MaxHold: l.cfg.MaxHold,
+		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
 		Release: func(context.Context) error {
 			return l.held(key, g.fence, func(e *entry) { l.pass(key, e) })
 		},
 	})
+}
+
+// renew is for the Renewer.
+func (l *Locker) renew(_ context.Context, held []dlock.Held) []error {
+	errs := make([]error, len(held))
+	for i, h := range held {
+		errs[i] = l.held(h.Key, h.Fence, func(e *entry) { e.until = time.Now().Add(l.ttl) })
+	}
+	return errs
 }
 
 // held runs f if fence still holds key.
@@ -189,7 +220,7 @@ func (l *Locker) taken(e *entry) bool {
 func (l *Locker) grant(e *entry) grant {
 	now := time.Now()
 	l.last = max(l.last+1, uint64(now.UnixMicro()))
-	e.fence, e.until = dlock.Fence{Token: l.last, Owner: rand.Text()}, now.Add(l.ttl)
+	e.fence, e.since, e.until = dlock.Fence{Token: l.last, Owner: rand.Text()}, now, now.Add(l.ttl)
 	return grant{e.fence, now}
 }
 

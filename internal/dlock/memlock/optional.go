@@ -1,0 +1,47 @@
+package memlock
+
+import (
+	"context"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// AcquireAll implements [dlock.MultiLocker]. It waits for one key after the other.
+func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
+	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
+		return lease, err
+	}
+	return dlock.InOrder(ctx, keys, l.Acquire)
+}
+
+// Inspect implements [dlock.Inspector].
+func (l *Locker) Inspect(_ context.Context, key string) (dlock.State, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	state := dlock.State{Key: key}
+	e, ok := l.keys[key]
+	if !ok {
+		return state, nil
+	}
+	state.Waiters = len(e.queue)
+	if left := time.Until(e.until); left > 0 {
+		state.Held, state.Fence, state.Since, state.TTL = true, e.fence, e.since, left
+	}
+	return state, nil
+}
+
+// ForceRelease implements [dlock.ForceReleaser]. The holder is told at once.
+func (l *Locker) ForceRelease(_ context.Context, key string) error {
+	l.mu.Lock()
+	e, ok := l.keys[key]
+	if !ok {
+		l.mu.Unlock()
+		return nil
+	}
+	owner := e.fence.Owner
+	l.pass(key, e)
+	l.mu.Unlock()
+	l.renewer.Lose(owner, &dlock.LostError{Key: key, Reason: dlock.Forced})
+	return nil
+}
