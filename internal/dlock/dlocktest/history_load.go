@@ -52,7 +52,7 @@ func HistoryKeys(n int) []string {
 }
 
 // Run lets every client do its rounds, all at the same time, and waits for them.
-// The end of ctx makes them stop after the round they are in.
+// The end of ctx makes them give back what they hold, and stop.
 func (l Load) Run(ctx context.Context, clients ...*HistoryClient) {
 	var wg sync.WaitGroup
 	for i, c := range clients {
@@ -88,6 +88,7 @@ func (l Load) round(ctx context.Context, c *HistoryClient, random *mathrand.Rand
 	select {
 	case <-time.After(hold):
 	case <-lease.Done():
+	case <-ctx.Done():
 	}
 	_ = lease.Release(ctx)
 }

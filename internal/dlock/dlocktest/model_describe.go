@@ -47,5 +47,10 @@ func describe(input, output any) string {
 	return text
 }
 
-// short is enough of an owner to tell it from others.
-func short(owner string) string { return owner[:min(len(owner), 6)] }
+// short is enough of an owner to tell it from others, whichever end is random.
+func short(owner string) string {
+	if len(owner) <= 12 {
+		return owner
+	}
+	return owner[:5] + ".." + owner[len(owner)-5:]
+}
