@@ -1,0 +1,78 @@
+package redislock_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// proxied opens n clients behind a proxy each.
+func (tr *trial) proxied(t *testing.T, n int, url string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
+	t.Helper()
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, proxies := make([]*dlocktest.HistoryClient, n), make([]*testbed.Proxy, n)
+	for i := range n {
+		proxies[i] = testbedtest.StartProxy(t, opts.Addr)
+		clients[i] = tr.open(t, tr.History, client(t, "redis://"+proxies[i].Addr()))
+	}
+	return clients, proxies
+}
+
+// TestHistoryOfLostReplies loses replies of every kind after the server has executed.
+func TestHistoryOfLostReplies(t *testing.T) {
+	t.Parallel()
+	histories(t, 3, true, func(t *testing.T, tr *trial) {
+		clients, proxies := tr.proxied(t, 5, testbedtest.Redis(t))
+		tr.during(t, clients, func() {
+			for range testbedtest.Size(60, 600) {
+				proxies[tr.random.IntN(len(proxies))].DropReply("evalsha")
+				sleep(t, tr.between(10*time.Millisecond, 60*time.Millisecond))
+			}
+		})
+		lost := 0
+		for _, p := range proxies {
+			lost += p.Dropped()
+		}
+		if lost < 10 {
+			t.Errorf("only %d replies were lost: that proves nothing", lost)
+		}
+	})
+}
+
+// TestHistoryOfBlackHoles cuts holders off at random phases of their renewal, for
+// longer than the TTL. Each must know before the next one is in.
+func TestHistoryOfBlackHoles(t *testing.T) {
+	t.Parallel()
+	histories(t, 4, true, func(t *testing.T, tr *trial) {
+		tr.load.Hold, tr.least = 2*ttl, 10
+		victims, proxies := tr.proxied(t, 6, testbedtest.Redis(t))
+		rest := tr.clients(t, 3, testbedtest.Redis(t))
+		tr.during(t, append(victims, rest...), func() {
+			var wg sync.WaitGroup
+			for i, p := range proxies {
+				random := rand.New(rand.NewPCG(tr.load.Seed, uint64(i)))
+				wg.Go(func() {
+					for range testbedtest.Size(3, 20) {
+						sleep(t, time.Duration(random.Int64N(int64(ttl))))
+						p.BlackHole()
+						sleep(t, ttl+time.Duration(random.Int64N(int64(ttl/2))))
+						if err := p.Pass(); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
+	})
+}

@@ -1,0 +1,178 @@
+package redislock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// historyPermits is how many permits the semaphores of the histories have.
+const historyPermits = 4
+
+// contender is something to be taken and given back, whose history is checked.
+type contender struct {
+	name    string
+	permits int // 1 for a lock
+	open    func(t *testing.T, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient
+}
+
+// contenders run through every history of this file.
+func contenders() []contender {
+	lock := func(name string, cfg redislock.Config) contender {
+		cfg.TTL = ttl
+		return contender{name, 1, func(t *testing.T, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient {
+			t.Helper()
+			l, err := redislock.New(rdb, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			closeInTime(t, l)
+			return h.Locker(l)
+		}}
+	}
+	return []contender{
+		lock("queue", redislock.Config{}),
+		lock("spin", redislock.Config{Spin: true}),
+		{"semaphore", historyPermits, func(t *testing.T, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient {
+			t.Helper()
+			s, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: historyPermits, TTL: ttl})
+			if err != nil {
+				t.Fatal(err)
+			}
+			closeInTime(t, s)
+			return h.Semaphore(s)
+		}},
+	}
+}
+
+func closeInTime(t *testing.T, c interface {
+	Close(ctx context.Context) error
+}) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// trial is one history in the making.
+type trial struct {
+	contender
+	*dlocktest.History
+
+	random *rand.Rand
+	load   dlocktest.Load
+	least  int // grants below which the history proves nothing
+}
+
+// histories runs f for each contender. Afterwards the history must be in order.
+func histories(t *testing.T, keys int, faulty bool, f func(t *testing.T, tr *trial)) {
+	t.Helper()
+	for _, c := range contenders() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			tr := &trial{contender: c, History: dlocktest.NewHistory(), least: 100}
+			if faulty {
+				tr.Faulty, tr.TTL = true, ttl
+			}
+			seed := dlocktest.Seed(t)
+			tr.random = rand.New(rand.NewPCG(seed, seed))
+			tr.load = dlocktest.Load{
+				Keys: dlocktest.HistoryKeys(keys), Rounds: 1 << 30, Permits: c.permits, Patience: 10 * ttl, Seed: seed,
+			}
+			f(t, tr)
+			if tr.permits == 1 {
+				tr.Check(t, dlocktest.LockModel())
+				tr.CheckBeliefs(t)
+			} else {
+				tr.Check(t, dlocktest.SemaphoreModel(tr.permits))
+			}
+			if n := tr.Grants(); n < tr.least {
+				t.Errorf("only %d grants: that proves nothing", n)
+			}
+			if n := tr.Doubts(); (n > 0) != faulty {
+				t.Errorf("%d losses and unknown outcomes", n)
+			}
+		})
+	}
+}
+
+// clients opens n clients, each with connections of its own.
+func (tr *trial) clients(t *testing.T, n int, url string) []*dlocktest.HistoryClient {
+	t.Helper()
+	all := make([]*dlocktest.HistoryClient, n)
+	for i := range all {
+		all[i] = tr.open(t, tr.History, client(t, url))
+	}
+	return all
+}
+
+// during runs the load while harm does its work, and stops it afterwards.
+func (tr *trial) during(t *testing.T, clients []*dlocktest.HistoryClient, harm func()) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(func() { tr.load.Run(ctx, clients...) })
+	harm()
+	stop()
+	wg.Wait()
+}
+
+// between returns a random duration. It is for the goroutine that made the trial.
+func (tr *trial) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(tr.random.Int64N(int64(high-low)))
+}
+
+func sleep(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
+func TestHistoryWithoutFaults(t *testing.T) {
+	t.Parallel()
+	histories(t, 3, false, func(t *testing.T, tr *trial) {
+		tr.load.Rounds = testbedtest.Size(60, 600)
+		clients := tr.clients(t, 7, testbedtest.Redis(t))
+		var wg sync.WaitGroup
+		wg.Go(func() { // One holds for long, so that renewals are part of it.
+			long := tr.load
+			long.Rounds, long.Hold = 3, 2*ttl
+			long.Run(t.Context(), clients[0])
+		})
+		tr.load.Run(t.Context(), clients[1:]...)
+		wg.Wait()
+	})
+}
+
+// TestHistoryOfScriptFlush makes the server forget the scripts all the time.
+func TestHistoryOfScriptFlush(t *testing.T) {
+	t.Parallel()
+	histories(t, 3, false, func(t *testing.T, tr *trial) {
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		admin := client(t, server.URL())
+		tr.during(t, tr.clients(t, 5, server.URL()), func() {
+			for end := time.Now().Add(time.Duration(testbedtest.Size(2, 20)) * time.Second); time.Now().Before(end); {
+				if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
+					t.Error(err)
+				}
+				sleep(t, tr.between(time.Millisecond, 10*time.Millisecond))
+			}
+		})
+	})
+}
