@@ -1,27 +1,98 @@
 package redislock
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// NewClient returns a client for locks on the server that url names
-// (redis://USER:PASSWORD@HOST:PORT/DB), with the options that [New] requires.
-// It connects when it is first used. Give locks a client of their own, so that a
-// pool that others exhaust does not stop renewals.
-func NewClient(url string) (redis.UniversalClient, error) {
-	opts, err := redis.ParseURL(url)
+// NewClient returns a client for locks, with the options that [New] requires, for
+//
+//	redis://USER:PASSWORD@HOST:PORT/DB                           one server
+//	redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/MASTER    the master of that name, by its sentinels
+//	redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT            a cluster, by some of its nodes
+//
+// With rediss in place of redis it uses TLS. It connects when it is first used.
+// Give locks a client of their own, so that a pool that others exhaust does not
+// stop renewals.
+func NewClient(address string) (redis.UniversalClient, error) {
+	scheme, rest, _ := strings.Cut(address, "://")
+	kind, group, _ := strings.Cut(scheme, "+")
+	switch group {
+	case "":
+		opts, err := redis.ParseURL(address)
+		if err != nil {
+			return nil, fmt.Errorf("redislock: %w", err)
+		}
+		opts.MaxRetries = -1
+		opts.ContextTimeoutEnabled = true
+		opts.DialerRetries = 1 // a refused connection is an answer, and the callers here try again themselves
+		opts.MaintNotificationsConfig = disabled()
+		return redis.NewClient(opts), nil
+	case "sentinel", "cluster":
+	default:
+		return nil, fmt.Errorf("redislock: unknown scheme %q", scheme)
+	}
+	hosts, u, err := parseGroup(kind, rest)
 	if err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
-	opts.MaxRetries = -1
-	opts.ContextTimeoutEnabled = true
-	opts.DialerRetries = 1 // a refused connection is an answer, and the callers here try again themselves
-	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return redis.NewClient(opts), nil
+	password, _ := u.User.Password()
+	if group == "cluster" {
+		return redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: hosts, Username: u.User.Username(), Password: password, TLSConfig: secure(kind),
+			MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1, MaintNotificationsConfig: disabled(),
+		}), nil
+	}
+	master := strings.Trim(u.Path, "/")
+	if master == "" {
+		return nil, errors.New("redislock: the address does not name the master")
+	}
+	return redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: master, SentinelAddrs: hosts, Username: u.User.Username(), Password: password, TLSConfig: secure(kind),
+		MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1,
+	}), nil
+}
+
+func disabled() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+}
+
+func secure(kind string) *tls.Config {
+	if kind == "rediss" {
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return nil
+}
+
+// parseGroup splits the hosts, which an URL has one of, from what is like an URL.
+func parseGroup(kind, rest string) ([]string, *url.URL, error) {
+	if kind != "redis" && kind != "rediss" {
+		return nil, nil, fmt.Errorf("unknown scheme %q", kind)
+	}
+	authority, path, _ := strings.Cut(rest, "/")
+	user, hosts := "", authority
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		user, hosts = authority[:at+1], authority[at+1:]
+	}
+	u, err := url.Parse(kind + "://" + user + "group/" + path)
+	if err != nil {
+		return nil, nil, err
+	}
+	list := strings.Split(hosts, ",")
+	for _, host := range list {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			return nil, nil, err
+		}
+	}
+	return slices.Clip(list), u, nil
 }
 
 // checkClient looks at the options of the clients it knows; a wrapper answers for itself.

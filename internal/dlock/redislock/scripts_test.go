@@ -2,8 +2,8 @@ package redislock_test
 
 import (
 	"crypto/rand"
-	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,39 +13,88 @@ import (
 // script loads one of the package's scripts as a client sends it.
 func script(t *testing.T, name string) *redis.Script {
 	t.Helper()
-	text, err := os.ReadFile(name + ".lua")
+	var text []string
+	for _, file := range []string{"queue", name} {
+		if file == "queue" && name == "renew" {
+			continue
+		}
+		part, err := os.ReadFile(file + ".lua")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, string(part))
+	}
+	return redis.NewScript(strings.Join(text, "\n"))
+}
+
+// run calls a script of the queue as a client with a TTL of 30 s does, whose
+// waiters live for 5 s.
+func run(t *testing.T, rdb redis.UniversalClient, name, key, first string, more ...any) any {
+	t.Helper()
+	k := lockKey(key)
+	args := append([]any{first, 60_000, 3_000, 5_000_000, "PUBLISH", "push:"}, more...)
+	reply, err := script(t, name).Run(t.Context(), rdb, []string{k, k + ":fence", k + ":queue", k + ":alive"}, args...).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if name == "renew" {
-		return redis.NewScript(string(text))
-	}
-	queue, err := os.ReadFile("queue.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return redis.NewScript(string(queue) + "\n" + string(text))
+	return reply
 }
 
 // One owner that asks twice has one grant, with one fence and a new TTL.
 func TestAcquireScriptIsIdempotent(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
-		acquire, key := script(t, "acquire"), rand.Text()
-		keys := []string{lockKey(key), fenceKey(key)}
-		first, err := acquire.Run(t.Context(), rdb, keys, "a", 30_000, 60_000).Text()
-		if err != nil {
-			t.Fatal(err)
+		key := rand.Text()
+		first := run(t, rdb, "acquire", key, "a", 30_000, "")
+		if token, ok := first.(string); !ok || len(token) != 16 {
+			t.Fatalf("acquire = %v, want a token", first)
 		}
-		again, err := acquire.Run(t.Context(), rdb, keys, "a", 50_000, 60_000).Text()
-		if err != nil || again != first {
-			t.Errorf("sent again: %q, %v, want %q", again, err, first)
+		if again := run(t, rdb, "acquire", key, "a", 50_000, ""); again != first {
+			t.Errorf("sent again: %v, want %v", again, first)
 		}
-		if got := rdb.PTTL(t.Context(), keys[0]).Val(); got < 40*time.Second {
+		if got := rdb.PTTL(t.Context(), lockKey(key)).Val(); got < 40*time.Second {
 			t.Errorf("TTL = %v, want that of the second request", got)
 		}
-		if _, err := acquire.Run(t.Context(), rdb, keys, "b", 30_000, 60_000).Text(); !errors.Is(err, redis.Nil) {
-			t.Errorf("another owner: error = %v, want a nil reply", err)
+		if other, ok := run(t, rdb, "acquire", key, "b", 30_000, "").(int64); !ok || other <= 0 {
+			t.Errorf("another owner: %v, want the TTL", other)
+		}
+	})
+}
+
+// A waiter has one place in the queue, however often it asks.
+func TestQueueOfScripts(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		key := rand.Text()
+		run(t, rdb, "acquire", key, "p-1", 30_000, "")
+		for _, id := range []string{"p-2", "p-3", "p-2", "p-4", "p-3"} {
+			if _, ok := run(t, rdb, "acquire", key, id, 30_000, "77").(int64); !ok {
+				t.Fatalf("%s has the lock beside its holder", id)
+			}
+		}
+		if got := rdb.ZRange(t.Context(), lockKey(key)+":queue", 0, -1).Val(); strings.Join(got, " ") != "p-2 p-3 p-4" {
+			t.Errorf("queue = %v", got)
+		}
+		if undone := run(t, rdb, "abandon", key, "p-2"); undone != int64(1) {
+			t.Errorf("abandon = %v, want 1", undone)
+		}
+		if got := run(t, rdb, "acquire", key, "p-5", 30_000, ""); got == int64(-1) {
+			t.Errorf("TryAcquire = %v", got)
+		}
+		run(t, rdb, "abandon", key, "p-1")
+		held := get(t, rdb, lockKey(key))
+		if !strings.HasPrefix(held, "p-3:") {
+			t.Errorf("after the holder p-3 has waited longest, and %q has the lock", held)
+		}
+		if got := rdb.PTTL(t.Context(), lockKey(key)).Val(); got > 3*time.Second {
+			t.Errorf("TTL = %v, want that of a grant that nobody has confirmed", got)
+		}
+		if got := run(t, rdb, "release", key, held); got != int64(1) {
+			t.Errorf("release = %v, want 1", got)
+		}
+		run(t, rdb, "release", key, get(t, rdb, lockKey(key)))
+		if n := rdb.Exists(t.Context(), lockKey(key), lockKey(key)+":queue", lockKey(key)+":alive").Val(); n != 0 {
+			t.Errorf("%d keys are left when all have gone", n)
 		}
 	})
 }
@@ -54,27 +103,43 @@ func TestAcquireScriptIsIdempotent(t *testing.T) {
 func TestScriptsCompareOwnerAndFence(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		held, mine string
-		want       int
+		held, fence, mine string
+		want              int64
 	}{
-		"mine":                    {"a:7", "a:7", 1},
-		"gone":                    {"", "a:7", 0},
-		"another owner":           {"b:8", "a:7", -1},
-		"another owner, my fence": {"b:7", "a:7", -1},
-		"my owner, another fence": {"a:8", "a:7", -1},
+		"mine":                    {"a:7", "7:1:", "a:7", 1},
+		"gone":                    {"", "", "a:7", 0},
+		"another owner":           {"b:8", "8:1:", "a:7", -1},
+		"another owner, my fence": {"b:7", "7:1:", "a:7", -1},
+		"my owner, another fence": {"a:8", "8:1:", "a:7", -1},
+		"forced out":              {"", "8:1:a", "a:7", -2},
+		"forced out, taken":       {"b:9", "9:1:a", "a:7", -2},
+		"another was forced out":  {"b:9", "9:1:c", "a:7", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			targets(t, func(t *testing.T, rdb redis.UniversalClient) {
 				for _, op := range []string{"renew", "release"} {
-					k := lockKey(rand.Text())
-					if c.held != "" {
-						if err := rdb.Set(t.Context(), k, c.held, time.Minute).Err(); err != nil {
+					key := rand.Text()
+					k := lockKey(key)
+					for name, value := range map[string]string{k: c.held, k + ":fence": c.fence} {
+						if value == "" {
+							continue
+						}
+						if err := rdb.Set(t.Context(), name, value, time.Minute).Err(); err != nil {
 							t.Fatal(err)
 						}
 					}
-					got, err := script(t, op).Run(t.Context(), rdb, []string{k}, c.mine, 30_000).Int()
-					if err != nil || got != c.want {
-						t.Errorf("%s = %d, %v, want %d", op, got, err, c.want)
+					var got any
+					if op == "release" {
+						got = run(t, rdb, op, key, c.mine)
+					} else {
+						all, err := script(t, op).Run(t.Context(), rdb, []string{k, k + ":fence"}, 30_000, c.mine).Slice()
+						if err != nil {
+							t.Fatal(err)
+						}
+						got = all[0]
+					}
+					if got != c.want {
+						t.Errorf("%s = %v, want %d", op, got, c.want)
 					}
 					left := c.held
 					if op == "release" && c.want == 1 {
@@ -92,15 +157,36 @@ func TestScriptsCompareOwnerAndFence(t *testing.T) {
 func TestAbandonComparesTheOwner(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
-		for owner, want := range map[string]int{"a": 1, "b": 0, "": 0} {
-			k := lockKey(rand.Text())
-			if err := rdb.Set(t.Context(), k, "a:7", time.Minute).Err(); err != nil {
+		for owner, want := range map[string]int64{"a": 1, "b": 0, "": 0} {
+			key := rand.Text()
+			if err := rdb.Set(t.Context(), lockKey(key), "a:7", time.Minute).Err(); err != nil {
 				t.Fatal(err)
 			}
-			got, err := script(t, "abandon").Run(t.Context(), rdb, []string{k}, owner).Int()
-			if err != nil || got != want {
-				t.Errorf("abandon by %q = %d, %v, want %d", owner, got, err, want)
+			if got := run(t, rdb, "abandon", key, owner); got != want {
+				t.Errorf("abandon by %q = %v, want %d", owner, got, want)
 			}
+		}
+	})
+}
+
+// Dead waiters are passed over, four at a time, and the first live one is next.
+func TestDeadWaitersArePassedOverAFewAtATime(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		key := rand.Text()
+		k := lockKey(key)
+		for i := range 9 {
+			id := "dead-" + string(rune('0'+i))
+			rdb.ZAdd(t.Context(), k+":queue", redis.Z{Score: float64(i), Member: id})
+			rdb.HSet(t.Context(), k+":alive", id, "1 1")
+		}
+		for range 2 {
+			if got := run(t, rdb, "acquire", key, "live-1", 30_000, "5"); got != int64(-1) {
+				t.Fatalf("acquire = %v, want -1: there are more", got)
+			}
+		}
+		if _, ok := run(t, rdb, "acquire", key, "live-1", 30_000, "5").(string); !ok {
+			t.Fatal("the first waiter that lives does not get the lock")
 		}
 	})
 }

@@ -114,12 +114,28 @@ func TestLostReplyOfARelease(t *testing.T) {
 		}
 		return err
 	}
-	t.Run("wrong: a client that repeats", func(t *testing.T) {
+	t.Run("wrong: compare and delete by a client that repeats", func(t *testing.T) {
+		addr, lose, lost := lossy(t)
+		rdb, key, owner := repeating(t, addr), rand.Text(), rand.Text()
+		if err := rdb.Set(t.Context(), key, owner, time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		lose(owner)
+		const compareAndDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+		n, err := rdb.Eval(t.Context(), compareAndDelete, []string{key}, owner).Int()
+		if lost() != 1 {
+			t.Fatal("no reply was lost, so the test proves nothing")
+		}
+		if n != 0 || err != nil || get(t, rdb, key) != "" {
+			t.Errorf("release = %d, %v: no loss is made up, so the trap is gone", n, err)
+		}
+	})
+	t.Run("right, even by a client that repeats", func(t *testing.T) {
 		addr, lose, lost := lossy(t)
 		l := locker(t, unknown{repeating(t, addr)})
 		load(t, l)
-		if err := release(t, l, lose, lost); !errors.Is(err, dlock.ErrLost) {
-			t.Errorf("Release = %v: no loss is made up, so the trap is gone", err)
+		if err := release(t, l, lose, lost); err == nil || errors.Is(err, dlock.ErrLost) {
+			t.Errorf("Release = %v, want the error of the network", err)
 		}
 	})
 	t.Run("right", func(t *testing.T) {

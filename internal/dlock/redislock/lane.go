@@ -1,0 +1,183 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+)
+
+// maxBatch bounds a pipeline, and with it how long the first of its replies waits for the last.
+const maxBatch = 512
+
+// errUnsent is for a call whose caller left before it was sent: it had no effect.
+var errUnsent = errors.New("redislock: not sent")
+
+// lane lets concurrent callers share round trips: while one pipeline is on its
+// way the calls for the next one collect, so that a lone caller waits for nobody
+// and many callers cost few round trips. Pipelines follow one another, so that two
+// calls reach Redis in the order in which they were made. It has one goroutine
+// while there are calls.
+type lane struct {
+	rdb     redis.UniversalClient
+	timeout time.Duration // bounds one pipeline
+
+	mu      sync.Mutex
+	queue   []*call
+	running bool
+}
+
+// script is a Lua script and the name by which a server knows it.
+type script struct{ text, sha string }
+
+// newScript joins parts to one script.
+func newScript(parts ...string) script {
+	text := strings.Join(parts, "\n")
+	return script{text, redis.NewScript(text).Hash()}
+}
+
+// call is one script call.
+type call struct {
+	ctx    context.Context //nolint:containedctx // Of the caller, who waits for the call.
+	script script
+	keys   []string
+	args   []any
+	state  atomic.Int32
+	sent   time.Time
+	reply  any
+	err    error
+	done   chan struct{} // closed when the fields above are set
+}
+
+// States of a call.
+const (
+	callQueued = iota
+	callSent
+	callLeft
+)
+
+// start adds a call to the next pipeline.
+func (l *lane) start(ctx context.Context, script script, keys []string, args ...any) *call {
+	c := &call{ctx: ctx, script: script, keys: keys, args: args, done: make(chan struct{})}
+	l.mu.Lock()
+	l.queue = append(l.queue, c)
+	idle := !l.running
+	l.running = true
+	l.mu.Unlock()
+	if idle {
+		go l.flush(context.WithoutCancel(ctx))
+	}
+	return c
+}
+
+func (c *call) wait() (any, time.Time, error) {
+	select {
+	case <-c.done:
+		return c.reply, c.sent, c.err
+	case <-c.ctx.Done():
+	}
+	if c.state.CompareAndSwap(callQueued, callLeft) {
+		return nil, time.Time{}, errors.Join(errUnsent, dlock.Ended(c.ctx))
+	}
+	select {
+	case <-c.done:
+		return c.reply, c.sent, c.err
+	default:
+		return nil, time.Time{}, dlock.Ended(c.ctx)
+	}
+}
+
+// flush sends pipelines until there are no more calls.
+func (l *lane) flush(ctx context.Context) {
+	for {
+		l.mu.Lock()
+		n := min(len(l.queue), maxBatch)
+		batch := l.queue[:n:n]
+		l.queue = l.queue[n:]
+		if len(l.queue) == 0 {
+			l.queue = nil
+		}
+		l.running = n > 0
+		l.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		l.send(ctx, batch)
+	}
+}
+
+func (l *lane) send(ctx context.Context, batch []*call) {
+	sent := time.Now()
+	end := time.Time{}
+	live := batch[:0]
+	for _, c := range batch {
+		if c.ctx.Err() != nil || !c.state.CompareAndSwap(callQueued, callSent) {
+			c.finish(nil, errors.Join(errUnsent, dlock.Ended(c.ctx)))
+			continue
+		}
+		c.sent = sent
+		if own, ok := c.ctx.Deadline(); ok && own.Sub(sent) < l.timeout {
+			if own.After(end) {
+				end = own
+			}
+		} else {
+			end = sent.Add(l.timeout)
+		}
+		live = append(live, c)
+	}
+	if len(live) == 0 {
+		return
+	}
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	unknown := l.exec(ctx, live, "evalsha", func(s script) string { return s.sha })
+	if len(unknown) > 0 { // the server has lost its scripts: these calls had no effect
+		l.exec(ctx, unknown, "eval", func(s script) string { return s.text })
+	}
+}
+
+// once is a command that no client sends again by itself: its caller knows
+// whether that is safe. A redirect in a cluster is followed, for a command that is
+// redirected was not executed.
+type once struct{ *redis.Cmd }
+
+// NoRetry implements [redis.Cmder].
+func (once) NoRetry() bool { return true }
+
+// exec sends calls as one pipeline, and returns those whose script is unknown.
+func (l *lane) exec(ctx context.Context, calls []*call, name string, body func(script) string) []*call {
+	pipe := l.rdb.Pipeline()
+	replies := make([]*redis.Cmd, len(calls))
+	for i, c := range calls {
+		args := make([]any, 0, 3+len(c.keys)+len(c.args))
+		args = append(args, name, body(c.script), len(c.keys))
+		for _, key := range c.keys {
+			args = append(args, key)
+		}
+		replies[i] = redis.NewCmd(ctx, append(args, c.args...)...)
+		replies[i].SetFirstKeyPos(3)
+		pipe.Process(ctx, once{replies[i]}) //nolint:errcheck // It only queues.
+	}
+	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
+	var unknown []*call
+	for i, c := range calls {
+		reply, err := replies[i].Result()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			unknown = append(unknown, c)
+			continue
+		}
+		c.finish(reply, err)
+	}
+	return unknown
+}
+
+func (c *call) finish(reply any, err error) {
+	c.reply, c.err = reply, err
+	close(c.done)
+}
