@@ -3,8 +3,8 @@ package redislock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,15 +36,15 @@ type RWConfig struct {
 // RW is [dlock.RWLocker] in Redis, phase-fair; writers go first come, first
 // served. Close it to end what it does in the background.
 type RW struct {
-	rdb     redis.UniversalClient
-	cfg     RWConfig
-	first   time.Duration // how long Redis keeps a pushed grant
-	recheck time.Duration // how often a waiter asks again
-	prefix  string
-	hub     *hub
-	renewer *dlock.Renewer
-	undoer  undoer
-	sides   dlock.RWSides
+	cfg      RWConfig
+	first    time.Duration // how long Redis keeps a pushed grant
+	recheck  time.Duration // how often a waiter asks again
+	hub      *hub
+	calls    *batcher
+	renewals *batcher // apart, so that a renewal waits for no other call
+	renewer  *dlock.Renewer
+	undoer   undoer
+	sides    dlock.RWSides
 }
 
 var _ dlock.RWLocker = (*RW)(nil)
@@ -60,23 +60,21 @@ const rwPushTTL = 5 * time.Second
 // NewRW returns an RW on rdb, which it does not close. It refuses the clients
 // that [New] refuses.
 func NewRW(rdb redis.UniversalClient, cfg RWConfig) (*RW, error) {
-	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
-	cfg.Timeout = min(cmp.Or(cfg.Timeout, 2*time.Second), cfg.TTL/3)
-	if cfg.TTL < time.Millisecond {
-		return nil, fmt.Errorf("redislock: TTL %v is less than a millisecond", cfg.TTL)
-	}
-	if err := checkClient(rdb); err != nil {
+	// It has the options of a Locker, and the same limits.
+	same := Config{TTL: cfg.TTL, Timeout: cfg.Timeout, Prefix: cmp.Or(cfg.Prefix, rwPrefix)}
+	if err := errors.Join(same.validate(), checkClient(rdb)); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
+	cfg.TTL, cfg.Timeout, cfg.Prefix = same.TTL, same.Timeout, same.Prefix
 	l := &RW{
-		rdb:     rdb,
-		cfg:     cfg,
-		first:   min(cfg.TTL, rwPushTTL),
-		recheck: min(time.Second, cfg.TTL/4),
-		prefix:  cmp.Or(cfg.Prefix, rwPrefix),
-		undoer:  undoer{timeout: cfg.Timeout},
+		cfg:      cfg,
+		first:    min(cfg.TTL, rwPushTTL),
+		recheck:  min(time.Second, cfg.TTL/4),
+		hub:      newHub(rdb, cfg.Prefix, nil),
+		calls:    newBatcher(rdb, cfg.Timeout),
+		renewals: newBatcher(rdb, cfg.Timeout),
+		undoer:   undoer{timeout: cfg.Timeout},
 	}
-	l.hub = newHub(rdb, l.prefix, nil)
 	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
@@ -90,16 +88,30 @@ func (l *RW) Close(ctx context.Context) error {
 	return l.undoer.wait(ctx)
 }
 
-// run sends one script about key with the arguments that all of them begin with.
-func (l *RW) run(ctx context.Context, script *redis.Script, key string, args ...any) *redis.Cmd {
-	return script.Run(ctx, l.rdb, l.keys(key), l.args(key, args)...)
-}
-
-func (l *RW) args(key string, rest []any) []any {
-	return append([]any{
+// start sends one script about key with the arguments that all of them begin with.
+func (l *RW) start(ctx context.Context, b *batcher, script script, key string, args ...any) *call {
+	return b.start(ctx, script, l.keys(key), append([]any{
 		l.cfg.TTL.Milliseconds(), l.first.Milliseconds(), rwPatience.Milliseconds(),
 		l.hub.command(), l.hub.channels(l.base(key)),
-	}, rest...)
+	}, args...)...)
+}
+
+// numbers waits for a reply of n integers.
+func numbers(c *call, n int) ([]int64, error) {
+	reply, _, err := c.wait()
+	if err != nil {
+		return nil, err
+	}
+	all, _ := reply.([]any)
+	list := make([]int64, 0, n)
+	for _, one := range all {
+		number, _ := one.(int64)
+		list = append(list, number)
+	}
+	if len(list) != n {
+		return nil, fmt.Errorf("redislock: reply %v", reply)
+	}
+	return list, nil
 }
 
 // lease turns a grant into what the caller gets.
@@ -116,60 +128,50 @@ func (l *RW) lease(ctx context.Context, a *rwAttempt, fence dlock.Fence, sent ti
 // release gives one grant back. Of a large phase that begins with that, it lets
 // in all: the scripts do so in parts, to stay short.
 func (l *RW) release(ctx context.Context, a *rwAttempt, fence dlock.Fence) error {
-	token := strconv.FormatUint(fence.Token, 10)
-	reply, err := l.run(ctx, rwReleaseScript, a.key, a.id, a.mode(), token).Int64Slice()
-	if err != nil {
-		return err
+	reply, err := numbers(l.start(ctx, l.calls, rwReleaseScript, a.key, a.id, a.mode(), fence.Token), 2)
+	switch {
+	case err == nil:
+		l.admit(ctx, a.key, reply[1])
+		return rwVerdict(a.key, fence, reply[0])
+	case !refused(err):
+		l.abandon(ctx, a) // the request may have been lost
 	}
-	l.admit(ctx, a.key, reply[1])
-	return rwVerdict(a.key, fence, reply[0])
+	return err
 }
 
 // admit goes on for as long as there is more. If it cannot, those who wait do so
 // by asking again.
 func (l *RW) admit(ctx context.Context, key string, more int64) {
 	for more == 1 {
-		next, err := l.run(ctx, rwAdmitScript, key).Int64()
+		next, err := numbers(l.start(ctx, l.calls, rwAdmitScript, key), 1)
 		if err != nil {
 			return
 		}
-		more = next
+		more = next[0]
 	}
 }
 
-// renew renews the grants of many keys in one round trip, with one script per key.
+// renew is for the Renewer. It makes one call per key, all in one round trip.
 func (l *RW) renew(ctx context.Context, held []dlock.Held) []error {
-	errs := make([]error, len(held))
 	places := map[string][]int{} // of each key in held
-	var keys []string
 	for i, h := range held {
-		if places[h.Key] == nil {
-			keys = append(keys, h.Key)
-		}
 		places[h.Key] = append(places[h.Key], i)
 	}
-	args := func(key string) []any {
-		var all []any
-		for _, i := range places[key] {
+	calls := make(map[string]*call, len(places))
+	for key, all := range places {
+		var args []any
+		for _, i := range all {
 			id, mode := rwOwner(held[i])
-			all = append(all, id, mode, held[i].Fence.Token)
+			args = append(args, id, mode, held[i].Fence.Token)
 		}
-		return all
+		calls[key] = l.start(ctx, l.renewals, rwRenewScript, key, args...)
 	}
-	replies := make([]*redis.Cmd, len(keys))
-	pipe := l.rdb.Pipeline()
-	for i, key := range keys {
-		replies[i] = rwRenewScript.EvalSha(ctx, pipe, l.keys(key), l.args(key, args(key))...)
-	}
-	_, _ = pipe.Exec(ctx) // each reply has its own error
-	for i, key := range keys {
-		if redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") {
-			replies[i] = l.run(ctx, rwRenewScript, key, args(key)...)
-		}
-		verdicts, err := replies[i].Int64Slice()
-		for n, place := range places[key] {
-			if errs[place] = err; err == nil {
-				errs[place] = rwVerdict(key, held[place].Fence, verdicts[n])
+	errs := make([]error, len(held))
+	for key, all := range places {
+		verdicts, err := numbers(calls[key], len(all))
+		for n, i := range all {
+			if errs[i] = err; err == nil {
+				errs[i] = rwVerdict(key, held[i].Fence, verdicts[n])
 			}
 		}
 	}
@@ -178,11 +180,5 @@ func (l *RW) renew(ctx context.Context, held []dlock.Held) []error {
 
 // rwVerdict reads what rwlock_renew.lua and rwlock_release.lua say of one grant.
 func rwVerdict(key string, fence dlock.Fence, n int64) error {
-	switch n {
-	case verdictGone:
-		return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Expired}
-	case verdictTaken:
-		return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Taken}
-	}
-	return nil
+	return verdict(dlock.Held{Key: key, Fence: fence}, n)
 }

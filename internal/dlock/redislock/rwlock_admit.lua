@@ -1,3 +1,3 @@
 -- Lets more readers of a large phase in.
--- Returns 1 if there are still more, else 0.
-return pump('')
+-- Returns {1 if there are still more, else 0}.
+return {pump('')}

@@ -14,4 +14,4 @@ func (l *RW) keys(key string) []string {
 	}
 }
 
-func (l *RW) base(key string) string { return l.prefix + "{" + key + "}" }
+func (l *RW) base(key string) string { return l.cfg.Prefix + "{" + key + "}" }

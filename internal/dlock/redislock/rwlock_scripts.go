@@ -1,10 +1,6 @@
 package redislock
 
-import (
-	_ "embed"
-
-	"github.com/redis/go-redis/v9"
-)
+import _ "embed" // the scripts are files
 
 //go:embed rwlock_common.lua
 var rwCommonLua string
@@ -26,9 +22,9 @@ var rwAbandonLua string
 
 // The scripts are constants that cannot be declared so.
 var (
-	rwAcquireScript = redis.NewScript(rwCommonLua + rwAcquireLua)
-	rwRenewScript   = redis.NewScript(rwCommonLua + rwRenewLua)
-	rwReleaseScript = redis.NewScript(rwCommonLua + rwReleaseLua)
-	rwAdmitScript   = redis.NewScript(rwCommonLua + rwAdmitLua)
-	rwAbandonScript = redis.NewScript(rwCommonLua + rwAbandonLua)
+	rwAcquireScript = newScript(rwCommonLua, rwAcquireLua)
+	rwRenewScript   = newScript(rwCommonLua, rwRenewLua)
+	rwReleaseScript = newScript(rwCommonLua, rwReleaseLua)
+	rwAdmitScript   = newScript(rwCommonLua, rwAdmitLua)
+	rwAbandonScript = newScript(rwCommonLua, rwAbandonLua)
 )

@@ -2,7 +2,9 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +16,7 @@ import (
 type rwAttempt struct {
 	key, id     string
 	write, wait bool
-	asked       bool // whether Redis has answered, so that the id may be queued
+	queued      time.Time // when Redis last confirmed the place in the queue; zero if never
 }
 
 func (a *rwAttempt) mode() string {
@@ -64,13 +66,19 @@ func (l *RW) tryAcquire(ctx context.Context, key string, write bool) (*dlock.Lea
 	if lease, err := l.before(ctx, key, write); lease != nil || err != nil {
 		return lease, err
 	}
-	lease, err := l.ask(ctx, &rwAttempt{key: key, id: l.hub.newID(), write: write})
-	if lease == nil && err == nil {
+	a := &rwAttempt{key: key, id: l.hub.newID(), write: write}
+	lease, err := l.ask(ctx, a)
+	switch {
+	case err != nil:
+		return nil, l.failed(ctx, a, err)
+	case lease == nil:
 		return nil, fmt.Errorf("redislock: %q: %w", key, dlock.ErrHeld)
 	}
-	return lease, err
+	return lease, nil
 }
 
+// acquire takes key, or waits for it. A failed request costs a waiter nothing as
+// long as Redis may still know it.
 func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
 	if lease, err := l.before(ctx, key, write); lease != nil || err != nil {
 		return lease, err
@@ -82,62 +90,108 @@ func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease,
 	defer again.Stop()
 	for {
 		lease, err := l.ask(ctx, a)
-		if lease != nil || err != nil {
-			return lease, err
+		switch {
+		case lease != nil:
+			return lease, nil
+		case err != nil && (ctx.Err() != nil || time.Since(a.queued) > l.cfg.TTL):
+			return nil, l.failed(ctx, a, err)
 		}
-		again.Reset(l.recheck)
+		again.Reset(l.recheck*8/10 + rand.N(l.recheck*2/10))
 		select {
-		case pushed := <-w.pushes:
-			if lease := l.pushed(ctx, a, pushed); lease != nil {
+		case push := <-w.pushes:
+			if lease := l.pushed(ctx, a, push); lease != nil {
 				return lease, nil
 			}
 		case <-again.C:
 		case <-ctx.Done():
-			return nil, l.giveUp(ctx, a)
+			return nil, l.failed(ctx, a, nil)
 		}
 	}
 }
 
 // before answers what needs no question to Redis.
 func (l *RW) before(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
+	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {
+		return lease, err
+	}
 	if ctx.Err() != nil {
 		return nil, dlock.Ended(ctx)
 	}
-	if err := checkKey(key); err != nil {
-		return nil, err
-	}
-	return l.sides.Reenter(ctx, key, write)
+	return nil, checkKey(key)
 }
 
 // ask makes one request. It returns a lease, or an error, or neither: then the
 // key is held, and an a that waits has its place in the queue.
 func (l *RW) ask(ctx context.Context, a *rwAttempt) (*dlock.Lease, error) {
-	request, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
-	defer cancel()
-	wait := 0
+	wait, now := 0, time.Now()
 	if a.wait {
 		wait = 1
 	}
-	sent := time.Now()
-	reply, err := l.run(request, rwAcquireScript, a.key, a.id, a.mode(), wait, l.hub.stampOf(sent)).StringSlice()
-	switch {
-	case err == nil:
-	case refused(err) && !a.asked:
-		return nil, fmt.Errorf("redislock: acquire %q: %w", a.key, inTime(ctx, err))
-	default:
-		l.abandon(ctx, a)
-		return nil, fmt.Errorf("redislock: acquire %q: %w: %w", a.key, dlock.ErrUncertain, inTime(ctx, err))
-	}
-	a.asked = true
-	if len(reply) != 3 {
-		return nil, nil //nolint:nilnil // Neither is what the caller asks about.
-	}
-	fence, err := rwFence(reply[1], reply[2])
+	reply, sent, err := l.start(ctx, l.calls, rwAcquireScript, a.key, a.id, a.mode(), wait, l.hub.stampOf(now)).wait()
 	if err != nil {
-		l.abandon(ctx, a)
-		return nil, fmt.Errorf("redislock: acquire %q: %w", a.key, err)
+		return nil, err
 	}
-	return l.lease(ctx, a, fence, sent, 0), nil
+	if a.wait {
+		a.queued = now
+	}
+	var words [3]string
+	all, _ := reply.([]any)
+	for i := range min(len(all), len(words)) {
+		words[i], _ = all[i].(string)
+	}
+	switch words[0] {
+	case "queued", "held":
+		return nil, nil //nolint:nilnil // Neither is what the caller asks about.
+	case "granted":
+		if fence, ok := rwFence(words[1], words[2]); ok {
+			return l.lease(ctx, a, fence, sent, 0), nil
+		}
+	}
+	return nil, fmt.Errorf("reply %v", reply)
+}
+
+// failed returns the error of an acquisition that ends here, and takes back what
+// it has or may have in Redis: its place in the queue, or a grant that is on its
+// way. The cause is nil if it is merely the end of ctx. It waits for Redis for a
+// moment, so that usually nothing is left when Acquire returns.
+func (l *RW) failed(ctx context.Context, a *rwAttempt, cause error) error {
+	waits := !a.queued.IsZero()
+	switch {
+	case cause == nil:
+	case errors.Is(cause, errUnsent) && !waits:
+		return dlock.Ended(ctx)
+	case refused(cause) && !waits:
+		return fmt.Errorf("redislock: acquire %q: %w", a.key, inTime(ctx, cause))
+	}
+	if waits && (cause == nil || ctx.Err() != nil) {
+		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.Timeout/4)
+		defer cancel()
+		found, err := l.takeBack(soon, a)
+		if err == nil && (found || cause == nil || errors.Is(cause, errUnsent)) {
+			return dlock.Ended(ctx)
+		}
+	}
+	l.abandon(ctx, a)
+	if cause == nil {
+		cause = dlock.Ended(ctx)
+	}
+	return fmt.Errorf("redislock: acquire %q: %w: %w", a.key, dlock.ErrUncertain, inTime(ctx, cause))
+}
+
+// abandon takes back in the background whatever a may have.
+func (l *RW) abandon(ctx context.Context, a *rwAttempt) {
+	l.undoer.add(ctx, undo{until: time.Now().Add(max(l.cfg.TTL, 2*rwPatience)), run: func(ctx context.Context) (bool, error) {
+		return l.takeBack(ctx, a)
+	}})
+}
+
+func (l *RW) takeBack(ctx context.Context, a *rwAttempt) (found bool, err error) {
+	reply, err := numbers(l.start(ctx, l.calls, rwAbandonScript, a.key, a.id), 2)
+	if err != nil {
+		return false, err
+	}
+	l.admit(ctx, a.key, reply[1])
+	return reply[0] == 1, nil
 }
 
 // pushed returns the lease of a pushed grant, or nil to ask again: if something
@@ -147,46 +201,15 @@ func (l *RW) pushed(ctx context.Context, a *rwAttempt, payload string) *dlock.Le
 	if len(parts) != 3 {
 		return nil
 	}
-	fence, err := rwFence(parts[0], parts[1])
-	sent, ok := l.hub.sent(parts[2])
-	if err != nil || !ok || time.Since(sent) > l.first/2 {
+	fence, ok := rwFence(parts[0], parts[1])
+	sent, known := l.hub.sent(parts[2])
+	if !ok || !known || time.Since(sent) > l.first/2 {
 		return nil
 	}
 	return l.lease(ctx, a, fence, sent, l.first)
 }
 
-func rwFence(token, owner string) (dlock.Fence, error) {
+func rwFence(token, owner string) (dlock.Fence, bool) {
 	n, err := strconv.ParseUint(token, 10, 64)
-	if err != nil {
-		return dlock.Fence{}, fmt.Errorf("fence: %w", err)
-	}
-	return dlock.Fence{Token: n, Owner: owner}, nil
-}
-
-// giveUp leaves the queue, in which a may have been granted the key by now, before
-// it returns the error of ctx. If Redis does not answer in time, that goes on in
-// the background.
-func (l *RW) giveUp(ctx context.Context, a *rwAttempt) error {
-	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.Timeout)
-	defer cancel()
-	if _, err := l.takeBack(request, a); err != nil {
-		l.abandon(ctx, a)
-	}
-	return dlock.Ended(ctx)
-}
-
-// abandon takes back in the background whatever a may have.
-func (l *RW) abandon(ctx context.Context, a *rwAttempt) {
-	l.undoer.add(ctx, undo{until: time.Now().Add(l.cfg.TTL), run: func(ctx context.Context) (bool, error) {
-		return l.takeBack(ctx, a)
-	}})
-}
-
-func (l *RW) takeBack(ctx context.Context, a *rwAttempt) (found bool, err error) {
-	reply, err := l.run(ctx, rwAbandonScript, a.key, a.id).Int64Slice()
-	if err != nil {
-		return false, err
-	}
-	l.admit(ctx, a.key, reply[1])
-	return reply[0] == 1, nil
+	return dlock.Fence{Token: n, Owner: owner}, err == nil && n > 0
 }
