@@ -1,0 +1,117 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// maxTaps bounds the keys that a client remembers and does not use.
+const maxTaps = 4096
+
+var errInFlight = errors.New("redislock: requests are in flight")
+
+// tap is what a client knows of one key.
+type tap struct {
+	holder *holder
+	queue  []*request // callers that wait, in order
+	served bool       // a fetcher runs
+	noted  bool       // Redis knows that this process uses the key
+}
+
+// holder is a client as Redis knows it: the owner of a list of tokens. The list
+// is the truth about what the client holds: a token whose arrival it never heard
+// of is in there too. When the outcome of something is unknown, or the client
+// may have been given up for dead, the holder is retired: it takes nothing any
+// more, keeps the leases that it has, and what else is in its list goes back.
+type holder struct {
+	name   string
+	flying int            // requests in flight that may add to the list
+	uses   int            // requests so far
+	known  map[string]int // tokens of leases, and those set aside for callers that wait
+}
+
+// use returns the holder that takes for key, and counts a request of it. It is
+// fresh if nobody can believe to hold anything by it.
+func (t *Tokens) use(key string) (h *holder, fresh bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.tap(key)
+	if p.holder == nil {
+		t.holders++
+		p.holder = &holder{name: t.name + ":" + t.client + "-" + strconv.Itoa(t.holders), known: map[string]int{}}
+	}
+	h = p.holder
+	h.flying++
+	h.uses++
+	return h, len(h.known) == 0 && h.flying == 1
+}
+
+// landed ends what use began, and notes the tokens that have come.
+func (t *Tokens) landed(h *holder, tokens ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h.flying--
+	for _, token := range tokens {
+		h.known[token]++
+	}
+}
+
+// drop forgets tokens that are no longer held, or are to go back.
+func (t *Tokens) drop(h *holder, tokens ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, token := range tokens {
+		if h.known[token]--; h.known[token] <= 0 {
+			delete(h.known, token)
+		}
+	}
+}
+
+// retire gives back in the background what the list of h has and the client does
+// not know of. It waits for requests in flight: only then is nothing on its way.
+// No other request takes for h afterwards, so that no token can come back to it.
+func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
+	t.mu.Lock()
+	if p := t.taps[key]; p != nil && p.holder == h {
+		p.holder = nil
+	}
+	t.mu.Unlock()
+	t.undoer.add(ctx, undo{until: time.Now().Add(10 * t.ttl), run: func(ctx context.Context) (bool, error) {
+		t.mu.Lock()
+		flying, args := h.flying, []any{t.ttl.Milliseconds()}
+		for token := range h.known {
+			args = append(args, token)
+		}
+		t.mu.Unlock()
+		if flying > 0 {
+			return false, errInFlight
+		}
+		n, err := tokensReconcileScript.Run(ctx, t.rdb, t.keys(key, h.name), args...).Int()
+		return n > 0, err
+	}})
+}
+
+// tap is called under mu.
+func (t *Tokens) tap(key string) *tap {
+	p := t.taps[key]
+	if p == nil {
+		if len(t.taps) >= maxTaps {
+			t.forget()
+		}
+		p = &tap{}
+		t.taps[key] = p
+	}
+	return p
+}
+
+// forget drops keys that are not in use. It is called under mu.
+func (t *Tokens) forget() {
+	for key, p := range t.taps {
+		idle := p.holder == nil || p.holder.flying == 0 && len(p.holder.known) == 0
+		if idle && !p.served && len(p.queue) == 0 {
+			delete(t.taps, key)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// taken is what one request for tokens has brought.
+type taken struct {
+	holder *holder
+	sent   time.Time
+	tokens []string
+	fences []string // of the needs that are served, in order; "invalid" for one that never can be
+	made   string   // how many tokens there are
+	due    []string // holders that have lapsed
+}
+
+// order is what to ask for.
+type order struct {
+	wait   bool // the holder is going to wait if this is not enough
+	spares *spares
+	needs  []int
+}
+
+// spares are tokens set aside for callers that wait: what is there for one that
+// needs more, and what came for one that has given up.
+type spares struct {
+	holder *holder
+	tokens []string
+	turn   bool // holder has the turn to collect tokens one by one
+}
+
+// take asks for tokens, once, and again when it has found holders that had lapsed.
+func (t *Tokens) take(ctx context.Context, key string, o order) (*taken, error) {
+	t.note(ctx, key)
+	for again := 0; ; again++ {
+		h, fresh := t.use(key)
+		if o.spares != nil && o.spares.holder != h {
+			t.discard(ctx, key, o.spares)
+			o.spares.holder = h
+		}
+		got, err := t.ask(ctx, key, h, fresh, o)
+		switch {
+		case err != nil:
+			return nil, err
+		case got == nil && again < 3: // the holder has lapsed
+			t.retire(ctx, key, h)
+			continue
+		case got == nil:
+			return nil, fmt.Errorf("redislock: acquire %q: the client is slower than its TTL", key)
+		}
+		if len(got.due) == 0 {
+			return got, nil
+		}
+		back, err := t.reap(ctx, key, false, got.due...)
+		if err != nil || back == 0 || again >= 3 || len(got.fences)+len(got.tokens) > 0 {
+			return got, nil //nolint:nilerr // Others reap too.
+		}
+	}
+}
+
+// ask makes one request. It returns neither a reply nor an error if h has lapsed.
+func (t *Tokens) ask(ctx context.Context, key string, h *holder, fresh bool, o order) (*taken, error) {
+	args := []any{t.ttl.Milliseconds(), t.permits, h.name, t.epochs.of(key), flag(o.wait), flag(fresh)}
+	if o.spares == nil {
+		args = append(args, 0, 0)
+	} else {
+		args = append(args, flag(o.spares.turn), len(o.spares.tokens))
+	}
+	for _, n := range o.needs {
+		args = append(args, n)
+	}
+	request, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	sent := time.Now()
+	reply, err := tokensTakeScript.Run(request, t.rdb, t.keys(key, h.name), args...).Slice()
+	if err != nil {
+		t.landed(h)
+		return nil, t.unanswered(ctx, key, h, err)
+	}
+	t.epochs.set(key, fmt.Sprint(reply[0]))
+	if len(reply) < 5 {
+		t.landed(h)
+		return nil, nil
+	}
+	got := &taken{
+		holder: h, sent: sent,
+		made: fmt.Sprint(reply[1]), due: texts(reply[2]), tokens: texts(reply[3]), fences: texts(reply[4]),
+	}
+	t.landed(h, got.tokens...)
+	return got, nil
+}
+
+// unanswered says what to make of a request that failed.
+func (t *Tokens) unanswered(ctx context.Context, key string, h *holder, err error) error {
+	if refused(err) {
+		return fmt.Errorf("redislock: acquire %q: %w", key, inTime(ctx, err))
+	}
+	t.retire(ctx, key, h)
+	return fmt.Errorf("redislock: acquire %q: %w: %w", key, dlock.ErrUncertain, inTime(ctx, err))
+}
+
+// direct makes one attempt, which passes no caller of this process that waits.
+func (t *Tokens) direct(ctx context.Context, key string, n int, wait bool) (*dlock.Lease, error) {
+	t.mu.Lock()
+	behind := len(t.tap(key).queue) > 0
+	t.mu.Unlock()
+	if behind {
+		return nil, nil //nolint:nilnil // Neither is what the caller asks about.
+	}
+	got, err := t.take(ctx, key, order{wait: wait, needs: []int{n}})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(got.fences) == 0:
+		return nil, nil //nolint:nilnil // As above.
+	case got.fences[0] == "invalid":
+		return nil, invalidTokens(key, n, got.made)
+	}
+	return t.lease(ctx, key, got, got.fences[0], got.tokens), nil
+}
+
+func invalidTokens(key string, n int, made string) error {
+	return fmt.Errorf("redislock: %q: %d of %s: %w", key, n, made, dlock.ErrInvalidPermits)
+}
+
+func flag(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// texts reads a list of strings in a reply.
+func texts(reply any) []string {
+	list, _ := reply.([]any)
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = fmt.Sprint(v)
+	}
+	return out
+}

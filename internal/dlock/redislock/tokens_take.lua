@@ -1,0 +1,74 @@
+-- Takes tokens for requests, in their order: all that one needs, or none.
+-- KEYS[7] held by the caller
+-- ARGV[2] tokens to make, if there are none yet  ARGV[3] holder
+-- ARGV[4] epoch that the client has seen last, or empty  ARGV[5] 1 if the holder will wait
+-- ARGV[6] 1 if the client knows of no token that the holder has
+-- ARGV[7] 1 to take what there is for the first request that needs more
+-- ARGV[8] how many tokens held by the caller are for these requests  ARGV[9..] numbers needed
+-- Returns {epoch, tokens made, {holders that are due to be reaped}, {tokens taken}, {token of fence...}},
+-- with 'invalid' for a request that can never be served, or {epoch} if the holder has lapsed.
+local held, holder, known = KEYS[7], ARGV[3], ARGV[4]
+
+local made, epoch = tonumber(redis.call('HGET', state, 'made') or ''), redis.call('HGET', state, 'epoch')
+if not made then
+  made, epoch = tonumber(ARGV[2]), digits(micros)
+  redis.call('DEL', free, turn, withheld)
+  redis.call('HSET', state, 'made', made, 'epoch', epoch)
+  for i = 1, made do redis.call('RPUSH', free, i) end
+  redis.call('RPUSH', turn, 'turn')
+end
+
+-- A client that remembers another epoch proves that data was lost. Whatever was
+-- held then has lapsed one TTL after this state began; the tokens wait until then.
+local hold = math.floor(tonumber(epoch) / 1000) + ttl
+if known ~= '' and known ~= epoch and now < hold then redis.call('HSET', state, 'hold', digits(hold)) end
+hold = tonumber(redis.call('HGET', state, 'hold') or 0)
+if now < hold then
+  while redis.call('LMOVE', free, withheld, 'LEFT', 'RIGHT') do end
+elseif hold > 0 then
+  while redis.call('LMOVE', withheld, free, 'LEFT', 'RIGHT') do end
+  redis.call('HDEL', state, 'hold')
+end
+
+-- A holder that has lapsed may have lost its tokens, and comes back under a new
+-- name, unless it has none: then there is nothing that it could believe in.
+local live = lapses(holder) > now
+if not live and (redis.call('ZSCORE', holders, holder) or redis.call('ZSCORE', reaped, holder))
+  and (ARGV[6] ~= '1' or redis.call('LLEN', held) > 0) then
+  touch()
+  return {epoch}
+end
+
+local spare, taken, fences = tonumber(ARGV[8]), {}, {}
+for i = 9, #ARGV do
+  local n, blocked = tonumber(ARGV[i]), false
+  if n > made then
+    fences[#fences + 1] = 'invalid'
+  else
+    local missing = math.max(0, n - spare)
+    local available = redis.call('LLEN', free)
+    blocked = missing > available
+    if not blocked or ARGV[7] == '1' then
+      for _ = 1, math.min(missing, available) do
+        taken[#taken + 1] = redis.call('LMOVE', free, held, 'LEFT', 'RIGHT')
+        spare = spare + 1
+      end
+    end
+    if not blocked then
+      local fence = digits(math.max(tonumber(redis.call('HGET', state, 'fence') or 0) + 1, micros))
+      redis.call('HSET', state, 'fence', fence)
+      fences[#fences + 1] = fence
+      spare = spare - n
+    end
+  end
+  if blocked then break end
+end
+
+if #taken > 0 or #fences > 0 or ARGV[5] == '1' or live then
+  redis.call('ZADD', holders, now + ttl, holder)
+  redis.call('ZREM', reaped, holder)
+end
+touch()
+local due = redis.call('ZRANGEBYSCORE', holders, '-inf', now, 'LIMIT', 0, 4)
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', reaped, '-inf', now, 'LIMIT', 0, 4)) do due[#due + 1] = name end
+return {epoch, made, due, taken, fences}

@@ -1,0 +1,90 @@
+package redislock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	dlocktest.RunSemaphore(t, tokensHarness(t, testbedtest.Redis(t)))
+}
+
+func TestTokensOnMiniredis(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	dlocktest.RunSemaphore(t, tokensHarness(t, "redis://"+m.Addr()))
+}
+
+// Tokens with one permit are a lock.
+func TestTokensAsMutex(t *testing.T) {
+	t.Parallel()
+	h := tokensHarness(t, testbedtest.Redis(t))
+	dlocktest.Run(t, dlocktest.Harness{
+		New:    func(t *testing.T) dlock.Locker { return dlock.Mutex(h.New(t, 1)) },
+		TTL:    h.TTL,
+		Expire: h.Expire,
+		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+			s, link := h.Behind(t, 1)
+			return dlock.Mutex(s), link
+		},
+	})
+}
+
+func tokensHarness(t *testing.T, url string) dlocktest.SemaphoreHarness {
+	t.Helper()
+	admin := client(t, url)
+	return dlocktest.SemaphoreHarness{
+		New: func(t *testing.T, permits int) dlock.Semaphore {
+			return tokens(t, client(t, url), redislock.TokensConfig{Permits: permits, TTL: ttl})
+		},
+		TTL:     ttl,
+		Expire:  func(t *testing.T, key string) { lapse(t, admin, semKey(key)+":holders") },
+		Ordered: true,
+		Behind: func(t *testing.T, permits int) (dlock.Semaphore, dlocktest.Link) {
+			opts, err := redis.ParseURL(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy := testbedtest.StartProxy(t, opts.Addr)
+			s := tokens(t, client(t, "redis://"+proxy.Addr()), redislock.TokensConfig{Permits: permits, TTL: ttl})
+			return s, dlocktest.Link{
+				Cut: proxy.BlackHole,
+				Heal: func() {
+					if err := proxy.Pass(); err != nil {
+						t.Error(err)
+					}
+				},
+				LoseReply: func() { proxy.DropReply("evalsha") },
+				Lost:      proxy.Dropped,
+			}
+		},
+	}
+}
+
+// tokens returns Tokens that are closed at the end of the test.
+func tokens(t *testing.T, rdb redis.UniversalClient, cfg redislock.TokensConfig) *redislock.Tokens {
+	t.Helper()
+	s, err := redislock.NewTokens(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
