@@ -77,35 +77,41 @@ type trial struct {
 	least  int // grants below which the history proves nothing
 }
 
-// histories runs f for each contender. Afterwards the history must be in order.
+// histories runs a trial for each contender.
 func histories(t *testing.T, keys int, faulty bool, f func(t *testing.T, tr *trial)) {
 	t.Helper()
 	for _, c := range contenders() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			tr := &trial{contender: c, History: dlocktest.NewHistory(), least: 100}
-			if faulty {
-				tr.Faulty, tr.TTL = true, ttl
-			}
-			seed := dlocktest.Seed(t)
-			tr.random = rand.New(rand.NewPCG(seed, seed))
-			tr.load = dlocktest.Load{
-				Keys: dlocktest.HistoryKeys(keys), Rounds: 1 << 30, Permits: c.permits, Patience: 10 * ttl, Seed: seed,
-			}
-			f(t, tr)
-			if tr.permits == 1 {
-				tr.Check(t, dlocktest.LockModel())
-				tr.CheckBeliefs(t)
-			} else {
-				tr.Check(t, dlocktest.SemaphoreModel(tr.permits))
-			}
-			if n := tr.Grants(); n < tr.least {
-				t.Errorf("only %d grants: that proves nothing", n)
-			}
-			if n := tr.Doubts(); (n > 0) != faulty {
-				t.Errorf("%d losses and unknown outcomes", n)
-			}
+			c.trial(t, keys, faulty, f)
 		})
+	}
+}
+
+// trial runs f. Afterwards the history must be in order.
+func (c contender) trial(t *testing.T, keys int, faulty bool, f func(t *testing.T, tr *trial)) {
+	t.Helper()
+	tr := &trial{contender: c, History: dlocktest.NewHistory(), least: 100}
+	if faulty {
+		tr.Faulty, tr.TTL = true, ttl
+	}
+	seed := dlocktest.Seed(t)
+	tr.random = rand.New(rand.NewPCG(seed, seed))
+	tr.load = dlocktest.Load{
+		Keys: dlocktest.HistoryKeys(keys), Rounds: 1 << 30, Permits: c.permits, Patience: 10 * ttl, Seed: seed,
+	}
+	f(t, tr)
+	if tr.permits == 1 {
+		tr.Check(t, dlocktest.LockModel())
+		tr.CheckBeliefs(t)
+	} else {
+		tr.Check(t, dlocktest.SemaphoreModel(tr.permits))
+	}
+	if n := tr.Grants(); n < tr.least {
+		t.Errorf("only %d grants: that proves nothing", n)
+	}
+	if n := tr.Doubts(); (n > 0) != faulty {
+		t.Errorf("%d losses and unknown outcomes", n)
 	}
 }
 

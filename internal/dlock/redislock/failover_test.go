@@ -1,0 +1,220 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// progress is how long after a failover every key must be free again: the longest
+// that a lost holder keeps one, and time for clients to find the new master.
+const progress = ttl + 5*time.Second
+
+// group is Redis with replicas that take over.
+type group struct {
+	open func(t *testing.T) redis.UniversalClient
+	// fail kills the master of a key, and returns it when another has taken over.
+	fail func(t *testing.T, key string) *testbed.Redis
+	mend func(t *testing.T, dead *testbed.Redis)
+}
+
+func TestSentinel(t *testing.T) {
+	t.Parallel()
+	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	failover(t, group{
+		open: func(t *testing.T) redis.UniversalClient {
+			return watched(t, redis.NewFailoverClient(&redis.FailoverOptions{
+				MasterName: s.MasterName(), SentinelAddrs: s.SentinelAddrs(),
+				MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+			}))
+		},
+		fail: func(t *testing.T, _ string) *testbed.Redis {
+			old, err := s.Master(t.Context())
+			if err == nil {
+				err = old.Kill()
+			}
+			if err == nil {
+				err = s.WaitForFailover(t.Context(), old)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return old
+		},
+		mend: func(t *testing.T, dead *testbed.Redis) { mend(t, dead, s.WaitReady) },
+	})
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	failover(t, group{
+		open: func(t *testing.T) redis.UniversalClient {
+			return watched(t, redis.NewClusterClient(&redis.ClusterOptions{
+				Addrs: c.Addrs(), MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+				// A refused connection does not make the client ask who the new master is.
+				ClusterStateReloadInterval: time.Second,
+			}))
+		},
+		fail: func(t *testing.T, key string) *testbed.Redis {
+			old, err := c.KillMasterOf(t.Context(), key)
+			if err == nil {
+				err = c.WaitForFailover(t.Context(), key, old)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return old
+		},
+		mend: func(t *testing.T, dead *testbed.Redis) { mend(t, dead, c.WaitReady) },
+	})
+}
+
+func mend(t *testing.T, dead *testbed.Redis, ready func(context.Context) error) {
+	t.Helper()
+	if err := errors.Join(dead.Restart(t.Context()), ready(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watched closes rdb with the test, and fails the test if a script ever names keys
+// of two slots.
+func watched(t *testing.T, rdb redis.UniversalClient) redis.UniversalClient {
+	t.Helper()
+	crossed := &crossSlots{}
+	rdb.AddHook(crossed)
+	t.Cleanup(func() {
+		rdb.Close()
+		if n := crossed.n.Load(); n > 0 {
+			t.Errorf("%d commands had keys of several slots", n)
+		}
+	})
+	return rdb
+}
+
+// crossSlots counts commands that a cluster refuses because of their keys.
+type crossSlots struct{ n atomic.Int64 }
+
+// DialHook implements redis.Hook.
+func (*crossSlots) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (h *crossSlots) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		h.look(err)
+		return err
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (h *crossSlots) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			h.look(cmd.Err())
+		}
+		return err
+	}
+}
+
+func (h *crossSlots) look(err error) {
+	if redis.HasErrorPrefix(err, "CROSSSLOT") {
+		h.n.Add(1)
+	}
+}
+
+// failover checks histories through failovers, one after another, and then runs the
+// suites on what has become of the group.
+func failover(t *testing.T, g group) {
+	t.Helper()
+	t.Run("history", func(t *testing.T) {
+		for _, c := range contenders() {
+			t.Run(c.name, func(t *testing.T) {
+				var dead *testbed.Redis
+				c.trial(t, 6, true, func(t *testing.T, tr *trial) { dead = tr.failover(t, g) })
+				g.mend(t, dead)
+			})
+		}
+	})
+	admin := g.open(t)
+	t.Run("lock", func(t *testing.T) {
+		t.Parallel()
+		dlocktest.Run(t, dlocktest.Harness{
+			New:    func(t *testing.T) dlock.Locker { return locker(t, g.open(t)) },
+			TTL:    ttl,
+			FIFO:   true,
+			Expire: func(t *testing.T, key string) {
+				if err := admin.Del(t.Context(), lockKey(key)).Err(); err != nil {
+					t.Fatal(err)
+				}
+			},
+		})
+	})
+	t.Run("semaphore", func(t *testing.T) {
+		t.Parallel()
+		dlocktest.RunSemaphore(t, dlocktest.SemaphoreHarness{
+			New: func(t *testing.T, permits int) dlock.Semaphore {
+				return semaphore(t, g.open(t), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
+			},
+			TTL:     ttl,
+			FIFO:    true,
+			Ordered: true,
+			Expire:  func(t *testing.T, key string) { lapse(t, admin, semKey(key)) },
+		})
+	})
+}
+
+// failover runs the load, kills the master of the first key under it, and checks
+// that every key can be had soon after another has taken over.
+func (tr *trial) failover(t *testing.T, g group) *testbed.Redis {
+	t.Helper()
+	var dead *testbed.Redis
+	clients := make([]*dlocktest.HistoryClient, 5)
+	for i := range clients {
+		clients[i] = tr.open(t, tr.History, g.open(t))
+	}
+	late := tr.open(t, tr.History, g.open(t))
+	tr.during(t, clients, func() {
+		sleep(t, tr.between(ttl/4, ttl/2))
+		tr.Haunt(tr.permits, tr.load.Keys...)
+		tr.LoseAll(func() { dead = g.fail(t, lockKey(tr.load.Keys[0])) })
+		since := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), progress)
+		defer cancel()
+		for _, key := range tr.load.Keys {
+			tr.takeSoon(ctx, t, late, key)
+		}
+		t.Logf("every key was had within %v of the failover", time.Since(since).Round(time.Millisecond))
+		sleep(t, ttl/2)
+	})
+	return dead
+}
+
+// takeSoon takes a key and gives it back, over refusals of a server that is not
+// yet, or no longer, the master.
+func (tr *trial) takeSoon(ctx context.Context, t *testing.T, c *dlocktest.HistoryClient, key string) {
+	t.Helper()
+	for {
+		lease, err := c.Acquire(ctx, key, 1)
+		if err == nil {
+			_ = lease.Release(ctx)
+			return
+		}
+		if ctx.Err() != nil {
+			t.Errorf("%s: %v", key, err)
+			return
+		}
+		sleep(t, ttl/40)
+	}
+}
