@@ -17,10 +17,16 @@ import (
 //		lease = next
 //	}
 //
-// A waiter checks again when Wait returns, because others may have held the key
-// between the signal and the grant. Waiters are moved to the queue of the key by a
-// signal, and get the key one after another when it is released: they never race
-// for it (wait morphing).
+// A waiter checks again when Wait returns. Others may have held the key between
+// the signal and the grant; the signal may have been passed on by a waiter that gave
+// up, and be older than this wait; and a store that cannot say whether a signal has
+// missed a waiter, because it took it for dead or has lost its data, lets it go on.
+// A wake-up too many is possible, one too few is not.
+//
+// Waiters are moved to the queue of the key by a signal, and get the key one after
+// another when it is released: they never race for it (wait morphing). A waiter
+// whose process has died is skipped. If it dies after the signal has reached it, the
+// signal dies with it, as it does with any holder.
 type Cond interface {
 	// Wait releases l and starts to wait, in one step: a signal that a later holder
 	// sends is not missed. It blocks until it is signalled and has the key again, and
@@ -30,8 +36,9 @@ type Cond interface {
 	// After an error nothing is held and nothing queued, and a signal that had
 	// already reached this waiter has been passed on to the next one. l has ended in
 	// any case, but for one: [ErrReentry] leaves l as it is. It refuses a key that is
-	// held by more leases of the same grant, because nobody can wait for a holder that
-	// stays; and a ctx from [Lease.Context] of l, which would end with l.
+	// held by more leases of the same grant, or with more keys by the same lease,
+	// because what others need would stay held; and a ctx from [Lease.Context] of l,
+	// which would end with l.
 	Wait(ctx context.Context, l *Lease) (*Lease, error)
 
 	// Signal wakes the waiter that has waited longest. A signal that finds nobody
@@ -44,9 +51,12 @@ type Cond interface {
 	Broadcast(ctx context.Context, l *Lease) error
 }
 
-// CheckWait returns [ErrReentry] if ctx comes from [Lease.Context] of l: to wait
-// with it would end the wait together with l. It is for backends.
+// CheckWait returns [ErrReentry] if l cannot be given up for a wait with ctx: see
+// [Cond]. It is for backends.
 func CheckWait(ctx context.Context, l *Lease) error {
+	if len(l.hold.g.Rest) > 0 {
+		return fmt.Errorf("%w: with other keys", ErrReentry)
+	}
 	c, _ := ctx.Value(chainKey{}).(*chain)
 	for ; c != nil; c = c.outer {
 		if c.hold == l.hold {

@@ -68,6 +68,7 @@ func condCases() []condCase {
 		{"SignalNeedsTheLock", signalNeedsTheLock},
 		{"NoLostWakeups", noLostWakeups},
 		{"DeadWaiterIsSkipped", deadWaiterIsSkipped},
+		{"ReplyLostWaitHoldsNothing", replyLostWait},
 		{"WaitersLeaveNothing", condWaitersLeaveNothing},
 	}
 }

@@ -20,7 +20,6 @@ type Cond struct {
 type condWaiter struct {
 	waiter
 	queued chan struct{} // closed when it is in the queue
-	owes   bool          // a Signal chose it, so that it must be passed on if it gives up
 }
 
 var _ dlock.Cond = (*Cond)(nil)
@@ -68,7 +67,6 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 func (c *Cond) Signal(ctx context.Context, lease *dlock.Lease) error {
 	return c.wake(ctx, lease, func(key string, e *entry) {
 		if w := c.next(key); w != nil {
-			w.owes = true
 			e.queue = append(e.queue, &w.waiter)
 		}
 	})
@@ -116,7 +114,7 @@ func (c *Cond) leave(key string, w *condWaiter) {
 	if place >= 0 {
 		e.queue = slices.Delete(e.queue, place, place+1)
 	}
-	if next := c.heir(key, w); next != nil {
+	if next := c.next(key); next != nil {
 		e.queue = slices.Insert(e.queue, max(place, 0), &next.waiter)
 	}
 	over := !time.Now().Before(e.until)
@@ -141,18 +139,6 @@ func (c *Cond) next(key string) *condWaiter {
 	c.set(key, all[1:])
 	close(all[0].queued)
 	return all[0]
-}
-
-// heir returns who inherits the signal of w.
-func (c *Cond) heir(key string, w *condWaiter) *condWaiter {
-	if !w.owes {
-		return nil
-	}
-	next := c.next(key)
-	if next != nil {
-		next.owes = true
-	}
-	return next
 }
 
 func (c *Cond) set(key string, waiting []*condWaiter) {

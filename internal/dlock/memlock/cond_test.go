@@ -13,9 +13,10 @@ func TestCond(t *testing.T) {
 	l := memlock.New(memlock.Config{TTL: 10 * time.Second})
 	c := dlocktest.CondClient{Locker: l, A: memlock.NewCond(l), B: memlock.NewCond(l)}
 	dlocktest.RunCond(t, dlocktest.CondHarness{
-		New:    func(*testing.T) dlocktest.CondClient { return c },
-		TTL:    10 * time.Second,
-		Expire: func(_ *testing.T, key string) { l.Expire(key) },
-		Bubble: synctest.Test,
+		New:       func(*testing.T) dlocktest.CondClient { return c },
+		TTL:       10 * time.Second,
+		Expire:    func(_ *testing.T, key string) { l.Expire(key) },
+		Reentrant: true,
+		Bubble:    synctest.Test,
 	})
 }

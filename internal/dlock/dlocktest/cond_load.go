@@ -1,0 +1,163 @@
+package dlocktest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// noLostWakeups sends numbers through a buffer with two places. A wakeup that is
+// lost leaves everybody asleep, one too many hands a number out twice or never.
+func noLostWakeups(ctx context.Context, t *testing.T, h CondHarness, key string) {
+	const producers, consumers, each = 3, 2, 10
+	var (
+		wg     sync.WaitGroup
+		buffer []int // these three are guarded by the lock under test
+		got    []int
+		made   int
+	)
+	// step runs do under the lock once ready holds, and wakes one of those who wait for it.
+	step := func(l dlock.Locker, wait, wake dlock.Cond, ready func() bool, do func()) bool {
+		lease, err := l.Acquire(ctx, key)
+		for err == nil && !ready() {
+			lease, err = wait.Wait(ctx, lease)
+		}
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		do()
+		if err := wake.Signal(ctx, lease); err != nil {
+			t.Error(err)
+		}
+		if err := lease.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		return true
+	}
+	for range producers {
+		c := h.New(t)
+		wg.Go(func() {
+			put := func() { made++; buffer = append(buffer, made) }
+			for range each {
+				if !step(c, c.A, c.B, func() bool { return len(buffer) < 2 }, put) {
+					return
+				}
+			}
+		})
+	}
+	for range consumers {
+		c := h.New(t)
+		wg.Go(func() {
+			take := func() { got = append(got, buffer[0]); buffer = buffer[1:] }
+			for range producers * each / consumers {
+				if !step(c, c.B, c.A, func() bool { return len(buffer) > 0 }, take) {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(got) != producers*each || !slices.IsSorted(got) || len(slices.Compact(got)) != producers*each {
+		t.Errorf("%d numbers went in, out came %v", producers*each, got)
+	}
+	h.wantFree(ctx, t, key)
+}
+
+// deadWaiterIsSkipped has the process of the first waiter vanish: a signal after
+// that reaches the second.
+func deadWaiterIsSkipped(ctx context.Context, t *testing.T, h CondHarness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	c, link := h.Behind(t)
+	gone, giveUp := context.WithCancel(ctx)
+	dead := h.sleep(gone, t, c, key)
+	second := h.sleep(ctx, t, h.New(t), key)
+	link.Cut()
+	pause(ctx, h.Patience+h.TTL/4)
+	h.notify(ctx, t, key)
+	release(ctx, t, h.awake(t, second))
+	giveUp()
+	link.Heal()
+	if _, err := h.end(t, dead); err == nil {
+		t.Error("the waiter that was taken for dead has the key too")
+	}
+}
+
+// condWaitersLeaveNothing has many give up at random, signalled or not.
+func condWaitersLeaveNothing(ctx context.Context, t *testing.T, h CondHarness, key string) {
+	const waiters = 40
+	c := h.New(t)
+	var wg sync.WaitGroup
+	for range waiters {
+		wg.Go(func() {
+			lease, err := c.Acquire(ctx, key)
+			if err == nil {
+				short, cancel := context.WithTimeout(ctx, rand.N(h.TTL))
+				defer cancel()
+				lease, err = c.A.Wait(short, lease)
+			}
+			if err == nil {
+				err = lease.Release(ctx)
+			}
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+	}
+	for range waiters / 4 {
+		h.notify(ctx, t, key)
+		pause(ctx, h.TTL/40)
+	}
+	wg.Wait()
+	release(ctx, t, h.lock(ctx, t, c, key)) // what a late answer took is given back soon
+	if h.Waiting == nil {
+		h.wantFree(ctx, t, key)
+		return
+	}
+	for h.Waiting(t, key) != 0 {
+		if ctx.Err() != nil {
+			t.Fatalf("%d still wait", h.Waiting(t, key))
+		}
+		pause(ctx, h.TTL/100)
+	}
+	h.wantFree(ctx, t, key)
+}
+
+// replyLostWait has the store do what Wait asks for without the client hearing of
+// it: the client holds nothing then, and takes no signal from others.
+func replyLostWait(ctx context.Context, t *testing.T, h CondHarness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	c, link := h.Behind(t)
+	for i := range 2 {
+		lease := h.lock(ctx, t, c, key)
+		start := time.Now()
+		link.LoseReply()
+		_, err := c.A.Wait(ctx, lease)
+		wantErr(t, err, dlock.ErrUncertain)
+		if link.Lost() != i+1 {
+			t.Fatal("no reply was lost, so the case proves nothing")
+		}
+		s := h.sleep(ctx, t, h.New(t), key)
+		if d := time.Since(start); d > 2*h.TTL/3 {
+			t.Errorf("the key was free only after %v; the TTL is %v", d, h.TTL)
+		}
+		for h.Waiting != nil && h.Waiting(t, key) != 1 {
+			if ctx.Err() != nil {
+				t.Fatalf("%d wait, want 1", h.Waiting(t, key))
+			}
+			pause(ctx, h.TTL/100)
+		}
+		h.notify(ctx, t, key)
+		release(ctx, t, h.awake(t, s))
+	}
+}

@@ -1,0 +1,83 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Cond is [dlock.Cond] for the keys of one [Locker]. Clients of one store that
+// give it the same name have the same condition. Close it before the Locker.
+type Cond struct {
+	l      *Locker
+	name   string
+	undoer undoer
+}
+
+var _ dlock.Cond = (*Cond)(nil)
+
+// NewCond returns the condition with that name for the keys of l. A key can have
+// several conditions. The name has no colon and no brace.
+func NewCond(l *Locker, name string) (*Cond, error) {
+	if err := checkCond(name); err != nil {
+		return nil, err
+	}
+	return &Cond{l: l, name: name, undoer: undoer{timeout: l.cfg.Timeout}}, nil
+}
+
+// Close waits until every wait with an unknown outcome has been taken back, or
+// Redis has forgotten it, or ctx has ended: then it returns the error of ctx.
+func (c *Cond) Close(ctx context.Context) error { return c.undoer.wait(ctx) }
+
+// Signal implements [dlock.Cond].
+func (c *Cond) Signal(ctx context.Context, lease *dlock.Lease) error { return c.wake(ctx, lease, 1) }
+
+// Broadcast implements [dlock.Cond]. It wakes up to 64 waiters per round trip.
+func (c *Cond) Broadcast(ctx context.Context, lease *dlock.Lease) error {
+	return c.wake(ctx, lease, math.MaxInt32)
+}
+
+// wake moves up to n waiters to the queue. Dead ones do not count, and a call
+// that found nothing else is followed by another.
+func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, n int64) error {
+	held := dlock.Held{Key: lease.Key(), Fence: lease.Fence()}
+	for more := int64(1); n > 0 && more == 1; {
+		if err := lease.Err(); err != nil {
+			return fmt.Errorf("redislock: wake those who wait with %q: %w", held.Key, err)
+		}
+		reply, err := numbers(c.start(ctx, condSignalScript, held.Key, value(held), n), 3)
+		if err == nil {
+			err = verdict(held, reply[0])
+		} else if !refused(err) && !errors.Is(err, errUnsent) {
+			err = fmt.Errorf("%w: %w", dlock.ErrUncertain, inTime(ctx, err))
+		}
+		if err != nil {
+			return fmt.Errorf("redislock: wake those who wait with %q: %w", held.Key, err)
+		}
+		n, more = n-reply[1], reply[2]
+	}
+	return nil
+}
+
+// start sends a script with what all of them have in common.
+func (c *Cond) start(ctx context.Context, s script, key, first string, more ...any) *call {
+	k := keysOf(c.l.cfg.Prefix, key)
+	return c.l.calls.start(ctx, s, c.keys(k, key), c.l.args(k, first, more...)...)
+}
+
+// abandon takes back in the background whatever the waiter id has.
+func (c *Cond) abandon(ctx context.Context, key, id string) {
+	until := time.Now().Add(max(c.l.cfg.TTL, 2*c.l.dead()))
+	c.undoer.add(ctx, undo{until: until, run: func(ctx context.Context) (bool, error) {
+		return c.takeBack(ctx, key, id)
+	}})
+}
+
+func (c *Cond) takeBack(ctx context.Context, key, id string) (found bool, err error) {
+	n, _, err := c.start(ctx, condAbandonScript, key, id).wait()
+	return n == int64(1), err
+}

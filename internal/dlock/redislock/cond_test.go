@@ -1,0 +1,96 @@
+package redislock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+func TestCond(t *testing.T) {
+	t.Parallel()
+	dlocktest.RunCond(t, condHarness(t, testbedtest.Redis(t)))
+}
+
+func TestCondOnMiniredis(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	dlocktest.RunCond(t, condHarness(t, "redis://"+m.Addr()))
+}
+
+func condHarness(t *testing.T, url string) dlocktest.CondHarness {
+	t.Helper()
+	admin := client(t, url)
+	return dlocktest.CondHarness{
+		New: func(t *testing.T) dlocktest.CondClient { return condClient(t, client(t, url)) },
+		TTL: ttl,
+		Expire: func(t *testing.T, key string) {
+			if err := admin.Del(t.Context(), lockKey(key)).Err(); err != nil {
+				t.Error(err)
+			}
+		},
+		Waiting:   func(t *testing.T, key string) int { return condWaiting(t, admin, key) },
+		Reentrant: true,
+		Patience:  5 * ttl / 4, // five looks, one every TTL/4
+		Behind: func(t *testing.T) (dlocktest.CondClient, dlocktest.Link) {
+			opts, err := redis.ParseURL(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy := testbedtest.StartProxy(t, opts.Addr)
+			return condClient(t, client(t, "redis://"+proxy.Addr())), dlocktest.Link{
+				Cut: proxy.BlackHole,
+				Heal: func() {
+					if err := proxy.Pass(); err != nil {
+						t.Error(err)
+					}
+				},
+				LoseReply: func() { proxy.DropReply("evalsha") },
+				Lost:      proxy.Dropped,
+			}
+		},
+	}
+}
+
+func condClient(t *testing.T, rdb redis.UniversalClient) dlocktest.CondClient {
+	t.Helper()
+	l := locker(t, rdb)
+	return dlocktest.CondClient{Locker: l, A: condition(t, l, "a"), B: condition(t, l, "b")}
+}
+
+func condition(t *testing.T, l *redislock.Locker, name string) *redislock.Cond {
+	t.Helper()
+	c, err := redislock.NewCond(l, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// condWaiting counts who waits for key, or for a signal.
+func condWaiting(t *testing.T, admin redis.UniversalClient, key string) int {
+	t.Helper()
+	n := 0
+	for _, set := range []string{":queue", ":cond:a", ":cond:b"} {
+		waiting, err := admin.ZCard(t.Context(), lockKey(key)+set).Result()
+		if err != nil {
+			t.Error(err)
+		}
+		n += int(waiting)
+	}
+	return n
+}
