@@ -97,10 +97,22 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			return nil, errors.Join(fmt.Errorf("install %s: %w", p.Name(), err), s.Close())
 		}
 	}
-	if err := s.Ping(ctx); err != nil {
+	if err := s.connect(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// connect waits until the database answers. A new SQLite file is busy while
+// another process switches it to WAL mode, for which the busy timeout does not
+// wait.
+func (s *Store) connect(ctx context.Context) error {
+	for {
+		err := s.Ping(ctx)
+		if !transient(err) || !pause(ctx, 10*time.Millisecond) {
+			return err
+		}
+	}
 }
 
 // ValidURL reports what is wrong with the form of a database URL, without
