@@ -45,6 +45,7 @@ func TestDefaultsInRedis(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer l.Close(t.Context())
 		defer lease.Release(t.Context())
 		f := lease.Fence()
 		if got, want := get(t, rdb, lockKey(key)), f.Owner+":"+strconv.FormatUint(f.Token, 10); got != want {

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ type line struct {
 	hub   *hub
 	node  *redis.Client // in a cluster the node of its sharded channels; nil for the line of home
 	sub   *redis.PubSub
+	given atomic.Bool  // up, by try
 	heard atomic.Int64 // when anything arrived, as nanoseconds after the epoch of the hub
 }
 
@@ -29,7 +31,9 @@ func (l *line) run() {
 	ctx, channel := l.hub.ctx, l.hub.home()+l.hub.process
 	for ctx.Err() == nil {
 		l.sub = l.hub.rdb.Subscribe(ctx, channel)
-		l.receive(ctx)
+		if errors.Is(l.receive(ctx), redis.ErrClosed) && !l.given.Swap(false) {
+			return // the client was closed
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
@@ -38,7 +42,7 @@ func (l *line) run() {
 }
 
 // receive returns when the connection is broken, silent, or no longer wanted.
-func (l *line) receive(ctx context.Context) {
+func (l *line) receive(ctx context.Context) error {
 	sub := l.sub
 	defer context.AfterFunc(ctx, func() { sub.Close() })()
 	defer sub.Close()
@@ -49,7 +53,7 @@ func (l *line) receive(ctx context.Context) {
 	for {
 		message, err := sub.Receive(ctx)
 		if err != nil {
-			return
+			return err
 		}
 		l.heard.Store(int64(time.Since(l.hub.epoch)))
 		switch m := message.(type) {
@@ -70,6 +74,7 @@ func (l *line) try(live context.Context, sub *redis.PubSub) {
 	ctx, cancel := context.WithTimeout(live, linePing)
 	defer cancel()
 	if silent > lineSilent || sub.Ping(ctx) != nil {
+		l.given.Store(true)
 		sub.Close()
 		return
 	}
@@ -204,7 +209,7 @@ func (h *hub) subscribe(s *shard) bool {
 // serve is the goroutine of a line of shards. When the connection breaks, its
 // shards look for their nodes again.
 func (l *line) serve(addr string) {
-	l.receive(l.hub.ctx)
+	_ = l.receive(l.hub.ctx) // the reason does not matter
 	h := l.hub
 	h.cluster.ReloadState(h.ctx)
 	h.mu.Lock()
