@@ -1,0 +1,89 @@
+package redislock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// sentinelURL names the master of a group.
+func sentinelURL(s *testbed.Sentinel) string {
+	return "redis+sentinel://" + strings.Join(s.SentinelAddrs(), ",") + "/" + s.MasterName()
+}
+
+func clusterURL(c *testbed.Cluster) string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") }
+
+// inTime bounds what a failover may take.
+func inTime(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestSentinel runs the suite behind sentinels, and again after a failover.
+func TestSentinel(t *testing.T) {
+	t.Parallel()
+	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	t.Run("before", func(t *testing.T) { suite(t, sentinelURL(group)) })
+	ctx := inTime(t)
+	l, key := locker(t, client(t, sentinelURL(group))), rand.Text()
+	first := retried(ctx, t, l, key)
+	old, err := group.Master(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := group.WaitForFailover(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	if second := retried(ctx, t, l, key); second.Token <= first.Token {
+		t.Errorf("fence %+v follows %+v", second, first)
+	}
+	t.Run("after", func(t *testing.T) { suite(t, sentinelURL(group)) })
+}
+
+// TestCluster runs the suite on a cluster, and again after a failover.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	group := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	t.Run("before", func(t *testing.T) { suite(t, clusterURL(group)) })
+	ctx := inTime(t)
+	l, key := locker(t, client(t, clusterURL(group))), rand.Text()
+	first := retried(ctx, t, l, key)
+	old, err := group.KillMasterOf(ctx, lockKey(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := group.WaitForFailover(ctx, lockKey(key), old); err != nil {
+		t.Fatal(err)
+	}
+	if second := retried(ctx, t, l, key); second.Token <= first.Token {
+		t.Errorf("fence %+v follows %+v", second, first)
+	}
+	t.Run("after", func(t *testing.T) { suite(t, clusterURL(group)) })
+}
+
+// retried takes key and gives it back, over the failures that a failover brings.
+func retried(ctx context.Context, t *testing.T, l dlock.Locker, key string) dlock.Fence {
+	t.Helper()
+	for {
+		lease, err := l.Acquire(ctx, key)
+		if err == nil {
+			lease.Release(ctx)
+			return lease.Fence()
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("Acquire = %v, for as long as a failover may take", err)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
