@@ -34,7 +34,6 @@ type SemaphoreConfig struct {
 
 // Semaphore is [dlock.Semaphore] in Redis.
 type Semaphore struct {
-	rdb     redis.UniversalClient
 	permits int
 	ttl     time.Duration
 	timeout time.Duration
@@ -42,8 +41,11 @@ type Semaphore struct {
 	prefix  string
 	epochs  epochs
 	hub     *hub
+	calls   *batcher
 	renewer *dlock.Renewer
-	undoer  undoer
+
+	renewals *batcher // apart, so that a renewal waits for no other call
+	undoer   undoer
 }
 
 var (
@@ -57,13 +59,15 @@ func NewSemaphore(rdb redis.UniversalClient, cfg SemaphoreConfig) (*Semaphore, e
 	ttl := cmp.Or(cfg.TTL, 30*time.Second)
 	timeout := min(cmp.Or(cfg.Timeout, 2*time.Second), ttl/3)
 	s := &Semaphore{
-		rdb:     rdb,
 		permits: cmp.Or(cfg.Permits, 1),
 		ttl:     ttl,
 		timeout: timeout,
 		recheck: min(time.Second, ttl/4),
 		prefix:  cmp.Or(cfg.Prefix, semaphorePrefix),
 		undoer:  undoer{timeout: timeout},
+		calls:   newBatcher(rdb, timeout),
+
+		renewals: newBatcher(rdb, timeout),
 	}
 	if ttl < time.Millisecond {
 		return nil, fmt.Errorf("redislock: TTL %v is less than a millisecond", ttl)
@@ -84,12 +88,15 @@ func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.L
 	if err := s.check(ctx, key, n); err != nil {
 		return nil, err
 	}
-	a := attempt{key: key, owner: s.hub.newID(), n: n}
-	lease, err := s.ask(ctx, &a)
-	if lease == nil && err == nil {
+	a := &attempt{key: key, owner: s.hub.newID(), n: n}
+	lease, err := s.ask(ctx, a)
+	switch {
+	case err != nil:
+		return nil, s.failed(ctx, a, err)
+	case lease == nil:
 		return nil, fmt.Errorf("redislock: %d permits of %q: %w", n, key, dlock.ErrHeld)
 	}
-	return lease, err
+	return lease, nil
 }
 
 // Resize implements [dlock.Resizer]. Redis keeps the number until it is resized
@@ -101,9 +108,7 @@ func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
 	if permits < 1 {
 		return fmt.Errorf("redislock: resize %q to %d: %w", key, permits, dlock.ErrInvalidPermits)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	if err := s.run(ctx, semaphoreResizeScript, key, permits).Err(); err != nil {
+	if _, _, err := s.run(ctx, semaphoreResizeScript, key, permits); err != nil {
 		return fmt.Errorf("redislock: resize %q: %w", key, inTime(ctx, err))
 	}
 	return nil
@@ -114,9 +119,8 @@ func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
 // is left to the TTL. It ends the subscription, without which those who still
 // wait are slower. Leases are not released; that is for their holders.
 func (s *Semaphore) Close(ctx context.Context) error {
-	err := s.undoer.wait(ctx)
 	s.hub.close()
-	return err
+	return s.undoer.wait(ctx)
 }
 
 // check refuses what no number of permits could allow, before anything is sent.
@@ -137,11 +141,12 @@ func (s *Semaphore) check(ctx context.Context, key string, n int) error {
 // and in a grant that was pushed and not renewed.
 func (s *Semaphore) patience() time.Duration { return 3*s.recheck + s.timeout }
 
-// run sends one script about key with the arguments that all of them begin with.
-func (s *Semaphore) run(ctx context.Context, script *redis.Script, key string, args ...any) *redis.Cmd {
-	return script.Run(ctx, s.rdb, s.keys(key), s.args(key, args...)...)
+// run makes one call of a script about key.
+func (s *Semaphore) run(ctx context.Context, script script, key string, args ...any) (any, time.Time, error) {
+	return s.calls.run(ctx, script, s.keys(key), s.args(key, args...)...)
 }
 
+// args are args after those that all scripts have in common.
 func (s *Semaphore) args(key string, args ...any) []any {
 	return append([]any{
 		s.permits, s.ttl.Milliseconds(), s.patience().Milliseconds(),

@@ -2,9 +2,7 @@ package redislock
 
 import (
 	"context"
-	"strings"
-
-	"github.com/redis/go-redis/v9"
+	"fmt"
 
 	"example.com/shop/internal/dlock"
 )
@@ -16,30 +14,25 @@ func (s *Semaphore) renew(ctx context.Context, held []dlock.Held) []error {
 	for i, h := range held {
 		byKey[h.Key] = append(byKey[h.Key], i)
 	}
+	calls := make(map[string]*call, len(byKey))
+	for key, group := range byKey {
+		var args []any
+		for _, i := range group {
+			args = append(args, held[i].Fence.Owner, held[i].Fence.Token, held[i].Kind)
+		}
+		calls[key] = s.renewals.start(ctx, semaphoreRenewScript, s.keys(key), s.args(key, args...)...)
+	}
 	errs := make([]error, len(held))
-	sent := make(map[string]*redis.Cmd, len(byKey))
-	args := func(key string) []any {
-		var list []any
-		for _, i := range byKey[key] {
-			list = append(list, held[i].Fence.Owner, held[i].Fence.Token, held[i].Kind)
-		}
-		return s.args(key, list...)
-	}
-	pipe := s.rdb.Pipeline()
-	for key := range byKey {
-		sent[key] = semaphoreRenewScript.EvalSha(ctx, pipe, s.keys(key), args(key)...)
-	}
-	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
-	for key, reply := range sent {
-		if err := reply.Err(); err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
-			reply = semaphoreRenewScript.Eval(ctx, s.rdb, s.keys(key), args(key)...)
-		}
-		live, err := reply.Int64Slice()
+	for key, c := range calls {
+		reply, _, err := c.wait()
+		live, _ := reply.([]any)
 		for at, i := range byKey[key] {
 			switch {
 			case err != nil:
 				errs[i] = err
-			case live[at] == 0:
+			case at >= len(live):
+				errs[i] = fmt.Errorf("redislock: renew: reply %v", reply)
+			case live[at] != int64(1):
 				errs[i] = dlock.ErrLost
 			}
 		}

@@ -1,10 +1,6 @@
 package redislock
 
-import (
-	_ "embed"
-
-	"github.com/redis/go-redis/v9"
-)
+import _ "embed" // the scripts are files
 
 //go:embed semaphore_common.lua
 var semaphoreCommonLua string
@@ -26,9 +22,9 @@ var semaphoreResizeLua string
 
 // The scripts are constants that cannot be declared so.
 var (
-	semaphoreAcquireScript = redis.NewScript(semaphoreCommonLua + semaphoreAcquireLua)
-	semaphoreRenewScript   = redis.NewScript(semaphoreCommonLua + semaphoreRenewLua)
-	semaphoreReleaseScript = redis.NewScript(semaphoreCommonLua + semaphoreReleaseLua)
-	semaphoreAbandonScript = redis.NewScript(semaphoreCommonLua + semaphoreAbandonLua)
-	semaphoreResizeScript  = redis.NewScript(semaphoreCommonLua + semaphoreResizeLua)
+	semaphoreAcquireScript = newScript(semaphoreCommonLua, semaphoreAcquireLua)
+	semaphoreRenewScript   = newScript(semaphoreCommonLua, semaphoreRenewLua)
+	semaphoreReleaseScript = newScript(semaphoreCommonLua, semaphoreReleaseLua)
+	semaphoreAbandonScript = newScript(semaphoreCommonLua, semaphoreAbandonLua)
+	semaphoreResizeScript  = newScript(semaphoreCommonLua, semaphoreResizeLua)
 )

@@ -2,7 +2,9 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -16,69 +18,64 @@ type attempt struct {
 	key, owner string
 	n          int
 	wait       bool
-	asked      bool // once at least
+	queued     time.Time // when Redis last confirmed the place in the queue; zero if never
 }
 
-// Acquire implements [dlock.Semaphore].
+// Acquire implements [dlock.Semaphore]. A failed request costs a waiter nothing
+// as long as Redis may still know it.
 func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
 	if err := s.check(ctx, key, n); err != nil {
 		return nil, err
 	}
-	a := attempt{key: key, owner: s.hub.newID(), n: n, wait: true}
+	a := &attempt{key: key, owner: s.hub.newID(), n: n, wait: true}
 	w := s.hub.join(ctx, s.keys(key)[0], a.owner)
 	defer w.leave()
 	again := time.NewTimer(s.recheck)
 	defer again.Stop()
 	for {
-		lease, err := s.ask(ctx, &a)
-		if lease != nil || err != nil {
-			return lease, err
+		lease, err := s.ask(ctx, a)
+		switch {
+		case lease != nil:
+			return lease, nil
+		case errors.Is(err, dlock.ErrInvalidPermits):
+			return nil, err
+		case err != nil && (ctx.Err() != nil || time.Since(a.queued) > s.ttl):
+			return nil, s.failed(ctx, a, err)
 		}
-		again.Reset(s.recheck)
+		again.Reset(s.recheck*8/10 + rand.N(s.recheck*2/10))
 		select {
 		case push := <-w.pushes:
-			if lease, err := s.pushed(ctx, &a, push); lease != nil || err != nil {
+			if lease, err := s.pushed(ctx, a, push); lease != nil || err != nil {
 				return lease, err
 			}
 		case <-again.C:
 		case <-ctx.Done():
-			return nil, s.giveUp(ctx, &a)
+			return nil, s.failed(ctx, a, nil)
 		}
 	}
 }
 
 // ask makes one request. It returns a lease, or an error, or neither: then the
-// permits are held, and a that waits has its place in the queue.
+// permits are held, and an attempt that waits has its place in the queue.
 func (s *Semaphore) ask(ctx context.Context, a *attempt) (*dlock.Lease, error) {
-	request, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	sent, wait := time.Now(), 0
-	if a.wait {
-		wait = 1
+	asked := time.Now()
+	reply, sent, err := s.run(ctx, semaphoreAcquireScript, a.key,
+		a.owner, a.n, flag(a.wait), s.epochs.of(a.key), s.hub.stampOf(asked))
+	if err != nil {
+		return nil, err
 	}
-	reply, err := s.run(request, semaphoreAcquireScript, a.key,
-		a.owner, a.n, wait, s.epochs.of(a.key), s.hub.stampOf(sent)).StringSlice()
-	switch {
-	case err == nil && len(reply) == 3:
-	case err == nil:
-		return nil, fmt.Errorf("redislock: acquire %q: answer %q", a.key, reply)
-	case refused(err):
-		if a.asked {
-			s.abandon(ctx, a)
-		}
-		return nil, fmt.Errorf("redislock: acquire %q: %w", a.key, inTime(ctx, err))
-	default:
-		s.abandon(ctx, a)
-		return nil, fmt.Errorf("redislock: acquire %q: %w: %w", a.key, dlock.ErrUncertain, inTime(ctx, err))
+	answer := texts(reply)
+	if len(answer) != 3 {
+		return nil, fmt.Errorf("reply %v", reply)
 	}
-	a.asked = true
-	s.epochs.set(a.key, reply[1])
-	switch reply[0] {
+	s.epochs.set(a.key, answer[1])
+	switch answer[0] {
 	case "granted":
-		return s.granted(ctx, a, reply[2], sent, s.ttl)
+		return s.granted(ctx, a, answer[2], sent, s.ttl), nil
 	case "invalid":
-		return nil, a.invalid(reply[2])
+		return nil, a.invalid(answer[2])
 	}
+	a.queued = asked
 	return nil, nil //nolint:nilnil // Neither is what the caller asks about.
 }
 
@@ -91,7 +88,7 @@ func (s *Semaphore) pushed(ctx context.Context, a *attempt, push string) (*dlock
 		token, stamp, _ := strings.Cut(rest, " ")
 		first := min(s.ttl, s.patience())
 		if sent, ok := s.hub.sent(stamp); ok && time.Since(sent) < first/2 {
-			return s.granted(ctx, a, token, sent, first)
+			return s.granted(ctx, a, token, sent, first), nil
 		}
 	case "invalid":
 		return nil, a.invalid(rest)
@@ -104,41 +101,56 @@ func (a *attempt) invalid(limit string) error {
 }
 
 // granted turns a grant into what the caller gets.
-func (s *Semaphore) granted(ctx context.Context, a *attempt, token string, sent time.Time, first time.Duration) (*dlock.Lease, error) {
-	n, err := strconv.ParseUint(token, 10, 64)
-	if err != nil {
-		s.abandon(ctx, a)
-		return nil, fmt.Errorf("redislock: acquire %q: fence: %w", a.key, err)
-	}
+func (s *Semaphore) granted(ctx context.Context, a *attempt, token string, sent time.Time, first time.Duration) *dlock.Lease {
+	n, _ := strconv.ParseUint(token, 10, 64) // made by digits in the script
 	fence := dlock.Fence{Token: n, Owner: a.owner}
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: a.key, Fence: fence, Kind: strconv.Itoa(a.n), Sent: sent, First: first, TTL: s.ttl, Renewer: s.renewer,
 		Release: func(ctx context.Context) error {
-			live, err := s.run(ctx, semaphoreReleaseScript, a.key, fence.Owner, fence.Token, a.n).Int()
-			if err == nil && live == 0 {
+			live, _, err := s.run(ctx, semaphoreReleaseScript, a.key, fence.Owner, fence.Token, a.n)
+			switch {
+			case err != nil && !refused(err):
+				s.abandon(ctx, a) // the request may have been lost
+			case live == int64(0):
 				return dlock.ErrLost
 			}
 			return err
 		},
-	}), nil
+	})
 }
 
-// giveUp leaves the queue, in which a may have been granted its permits by now,
-// before it returns the error of ctx. If Redis does not answer in time, that goes
-// on in the background.
-func (s *Semaphore) giveUp(ctx context.Context, a *attempt) error {
-	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
-	defer cancel()
-	if s.run(request, semaphoreAbandonScript, a.key, a.owner).Err() != nil {
+// failed ends an attempt that was not granted: by an error, or without one by
+// the end of ctx. Whatever Redis has of it, its place in the queue or a grant that
+// is on its way, is given back: at once if Redis answers, so that usually nothing
+// is left when Acquire returns, and otherwise in the background.
+func (s *Semaphore) failed(ctx context.Context, a *attempt, err error) error {
+	switch {
+	case err == nil:
+		err = dlock.Ended(ctx)
+	case errors.Is(err, dlock.ErrInvalidPermits):
+		return err
+	case errors.Is(err, errUnsent), refused(err):
+		if err = fmt.Errorf("redislock: acquire %q: %w", a.key, inTime(ctx, err)); a.queued.IsZero() {
+			return err
+		}
+	default:
 		s.abandon(ctx, a)
+		return fmt.Errorf("redislock: acquire %q: %w: %w", a.key, dlock.ErrUncertain, inTime(ctx, err))
 	}
-	return dlock.Ended(ctx)
+	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout/4)
+	defer cancel()
+	if _, _, failed := s.run(request, semaphoreAbandonScript, a.key, a.owner); failed != nil {
+		s.abandon(ctx, a)
+		return fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
+	}
+	return err
 }
 
 // abandon takes back in the background whatever a may have.
 func (s *Semaphore) abandon(ctx context.Context, a *attempt) {
-	s.undoer.add(ctx, undo{until: time.Now().Add(s.ttl), run: func(ctx context.Context) (bool, error) {
-		n, err := s.run(ctx, semaphoreAbandonScript, a.key, a.owner).Int()
-		return n == 1, err
+	until := time.Now().Add(max(s.ttl, 2*s.patience()))
+	s.undoer.add(ctx, undo{until: until, run: func(ctx context.Context) (bool, error) {
+		n, _, err := s.run(ctx, semaphoreAbandonScript, a.key, a.owner)
+		return n == int64(1), err
 	}})
 }

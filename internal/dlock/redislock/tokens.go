@@ -60,6 +60,8 @@ type Tokens struct {
 	client   string // random: tells this client from earlier ones with its name
 	prefix   string
 	epochs   epochs
+	calls    *batcher
+	renewals *batcher // apart, so that a renewal waits for no other call
 	renewer  *dlock.Renewer
 	undoer   undoer
 	fetchers sync.WaitGroup
@@ -87,6 +89,8 @@ func NewTokens(rdb redis.UniversalClient, cfg TokensConfig) (*Tokens, error) {
 		named:    cfg.Name != "",
 		client:   rand.Text(),
 		prefix:   cmp.Or(cfg.Prefix, semaphorePrefix),
+		calls:    newBatcher(rdb, timeout),
+		renewals: newBatcher(rdb, timeout),
 		undoer:   undoer{timeout: timeout},
 		taps:     map[string]*tap{},
 	}

@@ -10,13 +10,13 @@ import (
 // reap gives back what lapsed holders have, and returns how many tokens that was.
 // With force it takes from the living too.
 func (t *Tokens) reap(ctx context.Context, key string, force bool, names ...string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.timeout)
-	defer cancel()
 	args := []any{t.ttl.Milliseconds(), flag(force)}
 	for _, name := range names {
 		args = append(args, name)
 	}
-	return tokensReapScript.Run(ctx, t.rdb, t.keys(key, names...), args...).Int()
+	n, _, err := t.calls.run(ctx, tokensReapScript, t.keys(key, names...), args...)
+	back, _ := n.(int64)
+	return int(back), err
 }
 
 // note has Redis remember that this process uses key, for ReleaseAll of its successor.

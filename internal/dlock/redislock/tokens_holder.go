@@ -88,8 +88,8 @@ func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
 		if flying > 0 {
 			return false, errInFlight
 		}
-		n, err := tokensReconcileScript.Run(ctx, t.rdb, t.keys(key, h.name), args...).Int()
-		return n > 0, err
+		n, _, err := t.calls.run(ctx, tokensReconcileScript, t.keys(key, h.name), args...)
+		return n != int64(0), err
 	}})
 }
 

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"example.com/shop/internal/dlock"
 )
 
@@ -43,7 +41,9 @@ func (t *Tokens) release(ctx context.Context, key string, h *holder, tokens []st
 	for _, token := range tokens {
 		args = append(args, token)
 	}
-	return tokensReleaseScript.Run(ctx, t.rdb, t.keys(key, h.name), args...).Int()
+	n, _, err := t.calls.run(ctx, tokensReleaseScript, t.keys(key, h.name), args...)
+	back, _ := n.(int64)
+	return int(back), err
 }
 
 // list is what holders are renewed by, with all of their tokens at once.
@@ -59,19 +59,15 @@ func (t *Tokens) renew(ctx context.Context, held []dlock.Held) []error {
 		lists[l] = append(lists[l], i)
 	}
 	errs := make([]error, len(held))
-	sent := make(map[list]*redis.Cmd, len(lists))
+	calls := make(map[list]*call, len(lists))
 	uses := make(map[list]int, len(lists))
-	pipe := t.rdb.Pipeline()
 	for l := range lists {
 		uses[l] = t.uses(l)
-		sent[l] = tokensRenewScript.EvalSha(ctx, pipe, t.keys(l.key, l.holder), t.ttl.Milliseconds(), l.holder)
+		calls[l] = t.renewals.start(ctx, tokensRenewScript, t.keys(l.key, l.holder), t.ttl.Milliseconds(), l.holder)
 	}
-	pipe.Exec(ctx) //nolint:errcheck,gosec // Every command has its own error.
-	for l, reply := range sent {
-		if redis.HasErrorPrefix(reply.Err(), "NOSCRIPT") {
-			reply = tokensRenewScript.Eval(ctx, t.rdb, t.keys(l.key, l.holder), t.ttl.Milliseconds(), l.holder)
-		}
-		tokens, err := reply.StringSlice()
+	for l, c := range calls {
+		reply, _, err := c.wait()
+		tokens := texts(reply)
 		if err == nil {
 			t.reconcile(ctx, l, uses[l], tokens)
 		}

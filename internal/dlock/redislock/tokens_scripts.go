@@ -1,10 +1,6 @@
 package redislock
 
-import (
-	_ "embed"
-
-	"github.com/redis/go-redis/v9"
-)
+import _ "embed" // the scripts are files
 
 //go:embed tokens_common.lua
 var tokensCommonLua string
@@ -26,9 +22,9 @@ var tokensReapLua string
 
 // The scripts are constants that cannot be declared so.
 var (
-	tokensTakeScript      = redis.NewScript(tokensCommonLua + tokensTakeLua)
-	tokensRenewScript     = redis.NewScript(tokensCommonLua + tokensRenewLua)
-	tokensReleaseScript   = redis.NewScript(tokensCommonLua + tokensReleaseLua)
-	tokensReconcileScript = redis.NewScript(tokensCommonLua + tokensReconcileLua)
-	tokensReapScript      = redis.NewScript(tokensCommonLua + tokensReapLua)
+	tokensTakeScript      = newScript(tokensCommonLua, tokensTakeLua)
+	tokensRenewScript     = newScript(tokensCommonLua, tokensRenewLua)
+	tokensReleaseScript   = newScript(tokensCommonLua, tokensReleaseLua)
+	tokensReconcileScript = newScript(tokensCommonLua, tokensReconcileLua)
+	tokensReapScript      = newScript(tokensCommonLua, tokensReapLua)
 )

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -73,18 +74,18 @@ func (t *Tokens) ask(ctx context.Context, key string, h *holder, fresh bool, o o
 	for _, n := range o.needs {
 		args = append(args, n)
 	}
-	request, cancel := context.WithTimeout(ctx, t.timeout)
-	defer cancel()
-	sent := time.Now()
-	reply, err := tokensTakeScript.Run(request, t.rdb, t.keys(key, h.name), args...).Slice()
+	answer, sent, err := t.calls.run(ctx, tokensTakeScript, t.keys(key, h.name), args...)
 	if err != nil {
 		t.landed(h)
 		return nil, t.unanswered(ctx, key, h, err)
 	}
-	t.epochs.set(key, fmt.Sprint(reply[0]))
+	reply, _ := answer.([]any)
+	if len(reply) > 0 {
+		t.epochs.set(key, fmt.Sprint(reply[0]))
+	}
 	if len(reply) < 5 {
 		t.landed(h)
-		return nil, nil
+		return nil, nil //nolint:nilnil // That is the third answer.
 	}
 	got := &taken{
 		holder: h, sent: sent,
@@ -96,7 +97,7 @@ func (t *Tokens) ask(ctx context.Context, key string, h *holder, fresh bool, o o
 
 // unanswered says what to make of a request that failed.
 func (t *Tokens) unanswered(ctx context.Context, key string, h *holder, err error) error {
-	if refused(err) {
+	if refused(err) || errors.Is(err, errUnsent) {
 		return fmt.Errorf("redislock: acquire %q: %w", key, inTime(ctx, err))
 	}
 	t.retire(ctx, key, h)

@@ -15,17 +15,17 @@ import (
 type request struct {
 	ctx  context.Context //nolint:containedctx // The values of the lease.
 	n    int
-	done chan answer // buffered: the fetcher never waits
+	done chan handed // buffered: the fetcher never waits
 }
 
-type answer struct {
+type handed struct {
 	lease *dlock.Lease
 	err   error
 }
 
 // wait queues behind the callers of this process, for whom one goroutine fetches.
 func (t *Tokens) wait(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	r := &request{ctx: ctx, n: n, done: make(chan answer, 1)}
+	r := &request{ctx: ctx, n: n, done: make(chan handed, 1)}
 	t.mu.Lock()
 	p := t.tap(key)
 	p.queue = append(p.queue, r)
@@ -110,7 +110,7 @@ func (t *Tokens) serve(key string, got *taken, s *spares, waiting []*request) bo
 		r := waiting[i]
 		if fence == "invalid" {
 			if t.leave(key, r) {
-				r.done <- answer{err: invalidTokens(key, r.n, got.made)}
+				r.done <- handed{err: invalidTokens(key, r.n, got.made)}
 			}
 			continue
 		}
@@ -119,7 +119,7 @@ func (t *Tokens) serve(key string, got *taken, s *spares, waiting []*request) bo
 		}
 		tokens := slices.Clone(s.tokens[:r.n])
 		s.tokens = slices.Delete(s.tokens, 0, r.n)
-		r.done <- answer{lease: t.lease(r.ctx, key, got, fence, tokens)}
+		r.done <- handed{lease: t.lease(r.ctx, key, got, fence, tokens)}
 	}
 	return len(got.fences) > 0
 }
@@ -132,7 +132,7 @@ func (t *Tokens) fail(key string, err error) {
 	p.queue = nil
 	t.mu.Unlock()
 	for _, r := range waiting {
-		r.done <- answer{err: err}
+		r.done <- handed{err: err}
 	}
 }
 
@@ -157,7 +157,9 @@ func (t *Tokens) blockFor(ctx context.Context, key string, s *spares, n int) err
 	request, cancel := context.WithTimeout(ctx, t.block+t.timeout)
 	defer cancel()
 	seconds := strconv.FormatFloat(t.block.Seconds(), 'f', 3, 64)
-	token, err := t.blocking.Do(request, "blmove", source, t.keys(key, h.name)[6], "left", "right", seconds).Text()
+	cmd := redis.NewCmd(request, "blmove", source, t.keys(key, h.name)[6], "left", "right", seconds)
+	t.blocking.Process(request, once{cmd}) //nolint:errcheck,gosec // The command has the error.
+	token, err := cmd.Text()
 	switch {
 	case errors.Is(err, redis.Nil):
 		t.landed(h)
