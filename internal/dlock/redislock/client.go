@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -49,6 +50,7 @@ func NewClient(address string) (redis.UniversalClient, error) {
 		return redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: hosts, Username: u.User.Username(), Password: password, TLSConfig: secure(kind),
 			MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1, MaintNotificationsConfig: disabled(),
+			ClusterStateReloadInterval: time.Second, // a refused connection does not make the client ask for the new master
 		}), nil
 	}
 	master := strings.Trim(u.Path, "/")

@@ -27,8 +27,8 @@ func inTime(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestSentinel runs the suite behind sentinels, and again after a failover.
-func TestSentinel(t *testing.T) {
+// TestSuiteBehindSentinel runs the suite behind sentinels, and again after a failover.
+func TestSuiteBehindSentinel(t *testing.T) {
 	t.Parallel()
 	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
 	t.Run("before", func(t *testing.T) { suite(t, sentinelURL(group)) })
@@ -51,8 +51,8 @@ func TestSentinel(t *testing.T) {
 	t.Run("after", func(t *testing.T) { suite(t, sentinelURL(group)) })
 }
 
-// TestCluster runs the suite on a cluster, and again after a failover.
-func TestCluster(t *testing.T) {
+// TestSuiteOnCluster runs the suite on a cluster, and again after a failover.
+func TestSuiteOnCluster(t *testing.T) {
 	t.Parallel()
 	group := testbedtest.StartCluster(t, testbed.ClusterConfig{})
 	t.Run("before", func(t *testing.T) { suite(t, clusterURL(group)) })
