@@ -27,9 +27,21 @@ func TestCondOnMiniredis(t *testing.T) {
 
 func condHarness(t *testing.T, url string) dlocktest.CondHarness {
 	t.Helper()
-	admin := client(t, url)
+	h := condHarnessOn(t, func(t *testing.T) redis.UniversalClient { return client(t, url) })
+	h.Patience = 5 * ttl / 4 // five looks, one every TTL/4
+	h.Behind = func(t *testing.T) (dlocktest.CondClient, dlocktest.Link) {
+		rdb, link := proxied(t, url)
+		return condClient(t, rdb), link
+	}
+	return h
+}
+
+// condHarnessOn is for any deployment of Redis.
+func condHarnessOn(t *testing.T, open func(t *testing.T) redis.UniversalClient) dlocktest.CondHarness {
+	t.Helper()
+	admin := open(t)
 	return dlocktest.CondHarness{
-		New: func(t *testing.T) dlocktest.CondClient { return condClient(t, client(t, url)) },
+		New: func(t *testing.T) dlocktest.CondClient { return condClient(t, open(t)) },
 		TTL: ttl,
 		Expire: func(t *testing.T, key string) {
 			if err := admin.Del(t.Context(), lockKey(key)).Err(); err != nil {
@@ -38,24 +50,6 @@ func condHarness(t *testing.T, url string) dlocktest.CondHarness {
 		},
 		Waiting:   func(t *testing.T, key string) int { return condWaiting(t, admin, key) },
 		Reentrant: true,
-		Patience:  5 * ttl / 4, // five looks, one every TTL/4
-		Behind: func(t *testing.T) (dlocktest.CondClient, dlocktest.Link) {
-			opts, err := redis.ParseURL(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			proxy := testbedtest.StartProxy(t, opts.Addr)
-			return condClient(t, client(t, "redis://"+proxy.Addr())), dlocktest.Link{
-				Cut: proxy.BlackHole,
-				Heal: func() {
-					if err := proxy.Pass(); err != nil {
-						t.Error(err)
-					}
-				},
-				LoseReply: func() { proxy.DropReply("evalsha") },
-				Lost:      proxy.Dropped,
-			}
-		},
 	}
 }
 

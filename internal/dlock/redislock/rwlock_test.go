@@ -28,33 +28,47 @@ func TestRWOnMiniredis(t *testing.T) {
 
 func rwHarness(t *testing.T, url string) dlocktest.RWHarness {
 	t.Helper()
-	admin := client(t, url)
+	h := rwHarnessOn(t, func(t *testing.T) redis.UniversalClient { return client(t, url) })
+	h.Patience = 3 * time.Second
+	h.Behind = func(t *testing.T) (dlock.RWLocker, dlocktest.Link) {
+		rdb, link := proxied(t, url)
+		return rwLock(t, rdb), link
+	}
+	return h
+}
+
+// rwHarnessOn is for any deployment of Redis.
+func rwHarnessOn(t *testing.T, open func(t *testing.T) redis.UniversalClient) dlocktest.RWHarness {
+	t.Helper()
+	admin := open(t)
 	return dlocktest.RWHarness{
-		New:         func(t *testing.T) dlock.RWLocker { return rwLock(t, client(t, url)) },
+		New:         func(t *testing.T) dlock.RWLocker { return rwLock(t, open(t)) },
 		TTL:         ttl,
 		Expire:      func(t *testing.T, key string) { rwExpire(t, admin, key) },
 		Waiting:     func(t *testing.T, key string) int { return rwWaiting(t, admin, key) },
 		PhaseFair:   true,
 		SharedFence: true,
 		Reentrant:   true,
-		Patience:    3 * time.Second,
-		Behind: func(t *testing.T) (dlock.RWLocker, dlocktest.Link) {
-			opts, err := redis.ParseURL(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			proxy := testbedtest.StartProxy(t, opts.Addr)
-			return rwLock(t, client(t, "redis://"+proxy.Addr())), dlocktest.Link{
-				Cut: proxy.BlackHole,
-				Heal: func() {
-					if err := proxy.Pass(); err != nil {
-						t.Error(err)
-					}
-				},
-				LoseReply: func() { proxy.DropReply("evalsha") },
-				Lost:      proxy.Dropped,
+	}
+}
+
+// proxied returns a client whose connections go through a proxy.
+func proxied(t *testing.T, url string) (redis.UniversalClient, dlocktest.Link) {
+	t.Helper()
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testbedtest.StartProxy(t, opts.Addr)
+	return client(t, "redis://"+proxy.Addr()), dlocktest.Link{
+		Cut: proxy.BlackHole,
+		Heal: func() {
+			if err := proxy.Pass(); err != nil {
+				t.Error(err)
 			}
 		},
+		LoseReply: func() { proxy.DropReply("evalsha") },
+		Lost:      proxy.Dropped,
 	}
 }
 

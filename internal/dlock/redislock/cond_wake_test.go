@@ -1,0 +1,191 @@
+package redislock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// patientCond returns a condition whose waiters ask again once a second only.
+func patientCond(t *testing.T, rdb redis.UniversalClient) (*redislock.Locker, *redislock.Cond) {
+	t.Helper()
+	l, err := redislock.New(rdb, redislock.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return l, condition(t, l, "a")
+}
+
+// sleepers starts n waits with key, and returns when all of them wait for a signal.
+func sleepers(t *testing.T, rdb redis.UniversalClient, l *redislock.Locker, c *redislock.Cond, key string, n int) (wait func() []error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			lease, err := l.Acquire(ctx, key)
+			if err == nil {
+				lease, err = c.Wait(ctx, lease)
+			}
+			if err == nil {
+				err = lease.Release(ctx)
+			}
+			errs[i] = err
+		})
+	}
+	waitFor(t, "those who wait for a signal", func() bool {
+		return rdb.ZCard(t.Context(), lockKey(key)+":cond:a").Val() == int64(n)
+	})
+	return func() []error { wg.Wait(); return errs }
+}
+
+func wake(t *testing.T, l *redislock.Locker, key string, f func(ctx context.Context, l *dlock.Lease) error) {
+	t.Helper()
+	lease := mustTake(t, l.Acquire, key)
+	if err := f(t.Context(), lease); err != nil {
+		t.Error(err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A broadcast moves more waiters than one script does, and each gets the key.
+func TestCondLargeBroadcast(t *testing.T) {
+	t.Parallel()
+	const waiters = 150
+	rdb, key := client(t, testbedtest.Redis(t)), rand.Text()
+	l, c := patientCond(t, rdb)
+	wait := sleepers(t, rdb, l, c, key, waiters)
+	lease := mustTake(t, l.Acquire, key)
+	if err := c.Broadcast(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if n := rdb.ZCard(t.Context(), lockKey(key)+":queue").Val(); n != waiters {
+		t.Errorf("%d of %d waiters are in the queue of the lock", n, waiters)
+	}
+	lease.Release(t.Context())
+	if err := errors.Join(wait()...); err != nil {
+		t.Error(err)
+	}
+}
+
+// A waiter gets the grant by a push, not by asking again; when pushes are lost it
+// gets the grant by asking again.
+func TestCondHandOver(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	admin, key := client(t, server.URL()), rand.Text()
+	l, c := patientCond(t, client(t, server.URL()))
+	once := func() time.Duration {
+		wait := sleepers(t, admin, l, c, key, 1)
+		start := time.Now()
+		wake(t, l, key, c.Signal)
+		if err := wait()[0]; err != nil {
+			t.Error(err)
+		}
+		return time.Since(start)
+	}
+	var pushed []time.Duration
+	for range 9 {
+		pushed = append(pushed, once())
+	}
+	slices.Sort(pushed)
+	t.Logf("woken within %v", pushed)
+	if pushed[4] > 200*time.Millisecond {
+		t.Errorf("half of the signals took more than %v, as if no grant had been pushed", pushed[4])
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for ctx.Err() == nil {
+			admin.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub")
+		}
+	})
+	for range 3 {
+		if d := once(); d > 3*time.Second {
+			t.Errorf("without pushes a signal took %v", d)
+		}
+	}
+	stop()
+	killer.Wait()
+}
+
+// A server that loses its data cannot say who was signalled: all go on, and nobody
+// sleeps for ever.
+func TestCondOnAServerThatForgets(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	rdb, key := client(t, server.URL()), rand.Text()
+	l, c := patientCond(t, rdb)
+	wait := sleepers(t, rdb, l, c, key, 3)
+	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if err := errors.Join(wait()...); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("they went on after %v", d)
+	}
+}
+
+// What a process that dies leaves behind ends by itself, and is not much before.
+func TestCondLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		key := "{" + rand.Text() + "}:order" // with a hash tag of its own
+		l, c := patientCond(t, rdb)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		lease := mustTake(t, l.Acquire, key)
+		go func() {
+			_, err := c.Wait(ctx, lease)
+			done <- err
+		}()
+		tag := "shop:lock:" + key[:len(key)-len(":order")]
+		asleep := tag + ":cond:a:" + key
+		waitFor(t, "the waiter", func() bool { return rdb.ZCard(t.Context(), asleep).Val() == 1 })
+		if d := rdb.PTTL(t.Context(), asleep).Val(); d <= 0 || d > 10*time.Second {
+			t.Errorf("the waiter is kept for %v, want 10 s at most", d)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Wait = %v, want the end of its context", err)
+		}
+		if keys := rdb.Keys(t.Context(), tag+"*").Val(); len(keys) != 1 || keys[0] != tag+":fence:"+key {
+			t.Errorf("what is left is %v", keys)
+		}
+	})
+}
+
+func TestCondNames(t *testing.T) {
+	t.Parallel()
+	l := locker(t, client(t, testbedtest.Redis(t)))
+	for _, name := range []string{"", "a:b", "{a}", "a}"} {
+		if _, err := redislock.NewCond(l, name); err == nil {
+			t.Errorf("the name %q is accepted", name)
+		}
+	}
+}
