@@ -37,14 +37,18 @@ type History struct {
 
 // event is one operation. It is open as long as to is 0.
 type event struct {
+	by       *HistoryClient // nil if nobody
 	client   int
 	call     Call
 	outcome  Outcome
 	from, to time.Duration
 }
 
-// fault is a time in which every grant may have been lost.
-type fault struct{ from, to time.Duration }
+// fault is a time in which every grant may have been lost, or every one of a client.
+type fault struct {
+	of       []*HistoryClient // nil if all
+	from, to time.Duration
+}
 
 // NewHistory returns an empty history that begins now.
 func NewHistory() *History { return &History{base: time.Now()} }
@@ -63,10 +67,10 @@ func (h *History) instant() time.Duration {
 }
 
 // add records something that begins now, and that has not ended.
-func (h *History) add(client int, c Call) *event {
+func (h *History) add(by *HistoryClient, client int, c Call) *event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := &event{client: client, call: c, outcome: Outcome{Result: Unknown}, from: h.now()}
+	e := &event{by: by, client: client, call: c, outcome: Outcome{Result: Unknown}, from: h.now()}
 	h.events = append(h.events, e)
 	return e
 }
@@ -98,19 +102,25 @@ func (h *History) lapse(key, owner string, from time.Duration) {
 
 // LoseAll runs f, in which the store may lose every grant that it has made: it is
 // killed, or replaced by another one.
-func (h *History) LoseAll(f func()) {
+func (h *History) LoseAll(f func()) { h.harm(nil, f) }
+
+// Stop runs f, in which the process of the clients stands still and cannot know when
+// its leases end.
+func (h *History) Stop(f func(), clients ...*HistoryClient) { h.harm(clients, f) }
+
+func (h *History) harm(clients []*HistoryClient, f func()) {
 	from := h.instant()
 	f()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.faults = append(h.faults, fault{from, h.now()})
+	h.faults = append(h.faults, fault{clients, from, h.now()})
 }
 
 // Haunt says that from now on the store may think that n permits of each key are
 // held which nobody holds: a replica that has taken over may have missed their release.
 func (h *History) Haunt(n int, keys ...string) {
 	for _, key := range keys {
-		h.add(h.client(), Call{Op: OpTry, Key: key, N: n})
+		h.add(nil, h.client(), Call{Op: OpTry, Key: key, N: n})
 	}
 }
 
@@ -179,14 +189,14 @@ type HistoryClient struct {
 
 // Acquire takes n permits of key, and waits for them.
 func (c *HistoryClient) Acquire(ctx context.Context, key string, n int) (*HistoryLease, error) {
-	e := c.h.add(c.id, Call{Op: OpAcquire, Key: key, N: n})
+	e := c.h.add(c, c.id, Call{Op: OpAcquire, Key: key, N: n})
 	lease, err := c.s.Acquire(ctx, key, n)
 	return c.taken(e, lease, err)
 }
 
 // TryAcquire takes n permits of key if they are free.
 func (c *HistoryClient) TryAcquire(ctx context.Context, key string, n int) (*HistoryLease, error) {
-	e := c.h.add(c.id, Call{Op: OpTry, Key: key, N: n})
+	e := c.h.add(c, c.id, Call{Op: OpTry, Key: key, N: n})
 	lease, err := c.s.TryAcquire(ctx, key, n)
 	return c.taken(e, lease, err)
 }
@@ -223,7 +233,7 @@ type HistoryLease struct {
 
 // Release gives the lease back.
 func (l *HistoryLease) Release(ctx context.Context) error {
-	e := l.c.h.add(l.c.id, Call{Op: OpRelease, Key: l.Key(), Owner: l.Fence().Owner})
+	e := l.c.h.add(l.c, l.c.id, Call{Op: OpRelease, Key: l.Key(), Owner: l.Fence().Owner})
 	err := l.Lease.Release(ctx)
 	switch {
 	case errors.Is(l.Err(), dlock.ErrLost): // before: the store has not been asked
@@ -241,10 +251,6 @@ func (l *HistoryLease) Release(ctx context.Context) error {
 	}
 	return err
 }
-
-// Stopped says that the holder stands still from now on and cannot know when its
-// lease ends.
-func (l *HistoryLease) Stopped() { l.lapse(l.c.h.instant()) }
 
 func (l *HistoryLease) lapse(from time.Duration) {
 	l.once.Do(func() { l.c.h.lapse(l.Key(), l.Fence().Owner, from) })

@@ -73,7 +73,7 @@ func (h *History) lapsed() []*event {
 	var lapses []*event
 	for _, f := range h.faults {
 		for _, e := range h.events {
-			if !e.granted() || e.from > f.to || cmp.Or(ends[e.outcome.Fence.Owner], math.MaxInt64) < f.from {
+			if !e.granted() || f.of != nil && !slices.Contains(f.of, e.by) || e.from > f.to || cmp.Or(ends[e.outcome.Fence.Owner], math.MaxInt64) < f.from {
 				continue
 			}
 			lapses = append(lapses, &event{

@@ -151,9 +151,9 @@ func failover(t *testing.T, g group) {
 	t.Run("lock", func(t *testing.T) {
 		t.Parallel()
 		dlocktest.Run(t, dlocktest.Harness{
-			New:    func(t *testing.T) dlock.Locker { return locker(t, g.open(t)) },
-			TTL:    ttl,
-			FIFO:   true,
+			New:  func(t *testing.T) dlock.Locker { return locker(t, g.open(t)) },
+			TTL:  ttl,
+			FIFO: true,
 			Expire: func(t *testing.T, key string) {
 				if err := admin.Del(t.Context(), lockKey(key)).Err(); err != nil {
 					t.Fatal(err)
@@ -182,9 +182,9 @@ func (tr *trial) failover(t *testing.T, g group) *testbed.Redis {
 	var dead *testbed.Redis
 	clients := make([]*dlocktest.HistoryClient, 5)
 	for i := range clients {
-		clients[i] = tr.open(t, tr.History, g.open(t))
+		clients[i] = tr.open(t, g.open(t))
 	}
-	late := tr.open(t, tr.History, g.open(t))
+	late := tr.open(t, g.open(t))
 	tr.during(t, clients, func() {
 		sleep(t, tr.between(ttl/4, ttl/2))
 		tr.Haunt(tr.permits, tr.load.Keys...)

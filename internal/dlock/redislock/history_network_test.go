@@ -23,7 +23,7 @@ func (tr *trial) proxied(t *testing.T, n int, url string) ([]*dlocktest.HistoryC
 	clients, proxies := make([]*dlocktest.HistoryClient, n), make([]*testbed.Proxy, n)
 	for i := range n {
 		proxies[i] = testbedtest.StartProxy(t, opts.Addr)
-		clients[i] = tr.open(t, tr.History, client(t, "redis://"+proxies[i].Addr()))
+		clients[i] = tr.open(t, client(t, "redis://"+proxies[i].Addr()))
 	}
 	return clients, proxies
 }

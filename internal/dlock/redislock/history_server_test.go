@@ -59,7 +59,7 @@ func TestHistoryOfFailoverToALaggingReplica(t *testing.T) {
 		addr.Store(master.Addr())
 		clients := make([]*dlocktest.HistoryClient, 5)
 		for i := range clients {
-			clients[i] = tr.open(t, tr.History, moving(t, &addr))
+			clients[i] = tr.open(t, moving(t, &addr))
 		}
 		tr.during(t, clients, func() {
 			sleep(t, tr.between(ttl/10, ttl/4))

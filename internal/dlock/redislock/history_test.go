@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/testbed"
@@ -22,41 +23,55 @@ const historyPermits = 4
 type contender struct {
 	name    string
 	permits int // 1 for a lock
-	open    func(t *testing.T, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient
+	new     func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore
 }
 
-// contenders run through every history of this file.
+// contenders run through every history of this package.
 func contenders() []contender {
 	lock := func(name string, cfg redislock.Config) contender {
 		cfg.TTL = ttl
-		return contender{name, 1, func(t *testing.T, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient {
-			t.Helper()
+		return contender{name, 1, func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
 			l, err := redislock.New(rdb, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
 			closeInTime(t, l)
-			return h.Locker(l)
+			return single{l}
 		}}
 	}
 	return []contender{
 		lock("queue", redislock.Config{}),
 		lock("spin", redislock.Config{Spin: true}),
-		{"semaphore", historyPermits, func(t *testing.T, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient {
-			t.Helper()
+		{"semaphore", historyPermits, func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
 			s, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: historyPermits, TTL: ttl})
 			if err != nil {
 				t.Fatal(err)
 			}
 			closeInTime(t, s)
-			return h.Semaphore(s)
+			return s
 		}},
 	}
 }
 
-func closeInTime(t *testing.T, c interface {
+// single is a lock as a semaphore with one permit.
+type single struct{ l dlock.Locker }
+
+// Acquire implements [dlock.Semaphore].
+func (s single) Acquire(ctx context.Context, key string, _ int) (*dlock.Lease, error) {
+	return s.l.Acquire(ctx, key)
+}
+
+// TryAcquire implements [dlock.Semaphore].
+func (s single) TryAcquire(ctx context.Context, key string, _ int) (*dlock.Lease, error) {
+	return s.l.TryAcquire(ctx, key)
+}
+
+// closer is anything here that works in the background.
+type closer interface {
 	Close(ctx context.Context) error
-}) {
+}
+
+func closeInTime(t *testing.T, c closer) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
@@ -115,12 +130,18 @@ func (c contender) trial(t *testing.T, keys int, faulty bool, f func(t *testing.
 	}
 }
 
+// open opens a client.
+func (tr *trial) open(t *testing.T, rdb redis.UniversalClient) *dlocktest.HistoryClient {
+	t.Helper()
+	return tr.Semaphore(tr.new(t, rdb))
+}
+
 // clients opens n clients, each with connections of its own.
 func (tr *trial) clients(t *testing.T, n int, url string) []*dlocktest.HistoryClient {
 	t.Helper()
 	all := make([]*dlocktest.HistoryClient, n)
 	for i := range all {
-		all[i] = tr.open(t, tr.History, client(t, url))
+		all[i] = tr.open(t, client(t, url))
 	}
 	return all
 }
