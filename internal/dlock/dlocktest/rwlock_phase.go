@@ -14,15 +14,16 @@ import (
 type waiting struct {
 	name  string
 	lease chan *dlock.Lease
+	got   *dlock.Lease // from lease
 }
 
 // wait starts a waiter and returns once n wait for key.
 func (h RWHarness) wait(ctx context.Context, t *testing.T, key, name string, write bool, n int) *waiting {
 	t.Helper()
-	w, l := &waiting{name, make(chan *dlock.Lease, 1)}, side(h.New(t), write)
+	w, l := &waiting{name: name, lease: make(chan *dlock.Lease, 1)}, side(h.New(t), write)
 	go func() {
 		lease, err := l.Acquire(ctx, key)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		w.lease <- lease
@@ -37,15 +38,15 @@ func (h RWHarness) in(t *testing.T, waiters ...*waiting) []*dlock.Lease {
 	var leases []*dlock.Lease
 	for _, w := range waiters {
 		select {
-		case lease := <-w.lease:
-			leases = append(leases, lease)
+		case w.got = <-w.lease:
+			leases = append(leases, w.got)
 		case <-time.After(2 * h.TTL):
 			t.Fatalf("%s is not in", w.name)
 		}
 	}
-	for i, lease := range leases {
-		if lease == nil || lease.Err() != nil {
-			t.Fatalf("%s is out again", waiters[i].name)
+	for _, w := range waiters {
+		if w.got == nil || w.got.Err() != nil {
+			t.Fatalf("%s is out again", w.name)
 		}
 	}
 	return leases
