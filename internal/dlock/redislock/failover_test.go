@@ -28,15 +28,12 @@ type group struct {
 	mend func(t *testing.T, dead *testbed.Redis)
 }
 
-func TestSentinel(t *testing.T) {
+func TestHistoryBehindSentinel(t *testing.T) {
 	t.Parallel()
 	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
 	failover(t, group{
 		open: func(t *testing.T) redis.UniversalClient {
-			return watched(t, redis.NewFailoverClient(&redis.FailoverOptions{
-				MasterName: s.MasterName(), SentinelAddrs: s.SentinelAddrs(),
-				MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			}))
+			return watched(t, client(t, sentinelURL(s)))
 		},
 		fail: func(t *testing.T, _ string) *testbed.Redis {
 			old, err := s.Master(t.Context())
@@ -55,16 +52,12 @@ func TestSentinel(t *testing.T) {
 	})
 }
 
-func TestCluster(t *testing.T) {
+func TestHistoryOnCluster(t *testing.T) {
 	t.Parallel()
 	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
 	failover(t, group{
 		open: func(t *testing.T) redis.UniversalClient {
-			return watched(t, redis.NewClusterClient(&redis.ClusterOptions{
-				Addrs: c.Addrs(), MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-				// A refused connection does not make the client ask who the new master is.
-				ClusterStateReloadInterval: time.Second,
-			}))
+			return watched(t, client(t, clusterURL(c)))
 		},
 		fail: func(t *testing.T, key string) *testbed.Redis {
 			old, err := c.KillMasterOf(t.Context(), key)
@@ -87,14 +80,12 @@ func mend(t *testing.T, dead *testbed.Redis, ready func(context.Context) error) 
 	}
 }
 
-// watched closes rdb with the test, and fails the test if a script ever names keys
-// of two slots.
+// watched fails the test if a script ever names keys of two slots.
 func watched(t *testing.T, rdb redis.UniversalClient) redis.UniversalClient {
 	t.Helper()
 	crossed := &crossSlots{}
 	rdb.AddHook(crossed)
 	t.Cleanup(func() {
-		rdb.Close()
 		if n := crossed.n.Load(); n > 0 {
 			t.Errorf("%d commands had keys of several slots", n)
 		}
@@ -135,7 +126,7 @@ func (h *crossSlots) look(err error) {
 }
 
 // failover checks histories through failovers, one after another, and then runs the
-// suites on what has become of the group.
+// suite of the semaphore on what has become of the group.
 func failover(t *testing.T, g group) {
 	t.Helper()
 	t.Run("history", func(t *testing.T) {
@@ -148,19 +139,6 @@ func failover(t *testing.T, g group) {
 		}
 	})
 	admin := g.open(t)
-	t.Run("lock", func(t *testing.T) {
-		t.Parallel()
-		dlocktest.Run(t, dlocktest.Harness{
-			New:  func(t *testing.T) dlock.Locker { return locker(t, g.open(t)) },
-			TTL:  ttl,
-			FIFO: true,
-			Expire: func(t *testing.T, key string) {
-				if err := admin.Del(t.Context(), lockKey(key)).Err(); err != nil {
-					t.Fatal(err)
-				}
-			},
-		})
-	})
 	t.Run("semaphore", func(t *testing.T) {
 		t.Parallel()
 		dlocktest.RunSemaphore(t, dlocktest.SemaphoreHarness{
@@ -175,27 +153,45 @@ func failover(t *testing.T, g group) {
 	})
 }
 
-// failover runs the load, kills the master of the first key under it, and checks
-// that every key can be had soon after another has taken over.
-func (tr *trial) failover(t *testing.T, g group) *testbed.Redis {
+// failover runs the load, kills the master of the first key under it and under a
+// holder, and checks that the holder is right about its lease and that every key can
+// be had soon after another master has taken over.
+func (tr *trial) failover(t *testing.T, g group) (dead *testbed.Redis) {
 	t.Helper()
-	var dead *testbed.Redis
 	clients := make([]*dlocktest.HistoryClient, 5)
 	for i := range clients {
 		clients[i] = tr.open(t, g.open(t))
 	}
-	late := tr.open(t, g.open(t))
+	keeper, late := tr.open(t, g.open(t)), tr.open(t, g.open(t))
+	first := tr.load.Keys[0]
 	tr.during(t, clients, func() {
 		sleep(t, tr.between(ttl/4, ttl/2))
-		tr.Haunt(tr.permits, tr.load.Keys...)
-		tr.LoseAll(func() { dead = g.fail(t, lockKey(tr.load.Keys[0])) })
-		since := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), progress)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		kept, err := keeper.Acquire(ctx, first, tr.permits)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		tr.Haunt(tr.permits, tr.load.Keys...)
+		tr.LoseAll(func() { dead = g.fail(t, lockKey(first)) })
+		since := time.Now()
+		select {
+		case <-kept.Done():
+		case <-time.After(ttl):
+		}
+		if kept.Err() == nil {
+			if _, err := late.TryAcquire(ctx, first, 1); !errors.Is(err, dlock.ErrHeld) {
+				t.Errorf("TryAcquire = %v, and the holder does not know of a loss", err)
+			}
+		}
+		_ = kept.Release(ctx)
 		for _, key := range tr.load.Keys {
 			tr.takeSoon(ctx, t, late, key)
 		}
-		t.Logf("every key was had within %v of the failover", time.Since(since).Round(time.Millisecond))
+		if d := time.Since(since); d > progress {
+			t.Errorf("every key could be had only %v after the failover", d)
+		}
 		sleep(t, ttl/2)
 	})
 	return dead
