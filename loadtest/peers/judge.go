@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// fairEnough is the greatest most/least of a peer that the contended target
+// counts: one that lets a single goroutine lock again and again shares nothing.
+const fairEnough = 10
+
+// targets compares ours with the peers.
+func (r *report) targets() *table {
+	t := &table{title: "Targets", header: []string{"", "reached", "target", ""}}
+	ours, peer := r.found[apart][oursQueue], r.found[apart][bsmFast]
+	if len(ours) > 0 && len(peer) > 0 {
+		atLeast(t, "uncontended, 32 goroutines of 1 client: ours, queue to bsm/redislock", ours.mid(rate)/peer.mid(rate), 1.5)
+	}
+	ours = r.found[contended][oursQueue]
+	if len(ours) == 0 {
+		return t
+	}
+	if name := best(r.found[contended]); name != "" {
+		atLeast(t, "contended: ours, queue to "+name, ours.mid(rate)/r.found[contended][name].mid(rate), 1.7)
+	}
+	atMost(t, "contended: most/least of ours, queue", ours.mid(spread), 1.1)
+	atMost(t, "contended: client commands per lock of ours, queue", ours.mid(commands), 2.1)
+	return t
+}
+
+// best is the fastest peer that is fair enough, or nothing.
+func best(cells map[string]cell) string {
+	name := ""
+	for other, c := range cells {
+		if strings.HasPrefix(other, "ours") || c.mid(spread) > fairEnough {
+			continue
+		}
+		if name == "" || c.mid(rate) > cells[name].mid(rate) {
+			name = other
+		}
+	}
+	return name
+}
+
+func atLeast(t *table, what string, got, want float64) {
+	t.add(what, times(got), fmt.Sprintf(">= %v", want), verdict(got >= want))
+}
+
+func atMost(t *table, what string, got, want float64) {
+	t.add(what, times(got), fmt.Sprintf("<= %v", want), verdict(!math.IsNaN(got) && got <= want))
+}
+
+func verdict(reached bool) string {
+	if reached {
+		return "reached"
+	}
+	return "missed"
+}

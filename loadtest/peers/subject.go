@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/redislock"
+)
+
+// ttl is that of every lock and permit. No run lasts as long, so that no
+// renewal is among what is measured.
+const ttl = 30 * time.Second
+
+// subject is what is measured: one library, configured in one way.
+type subject struct {
+	name   string
+	ours   bool
+	sends  string // a command that its clients send and its scripts do not call, beside those of every subject
+	permit int    // how many may be inside; 0 means 1
+	open   func(*redis.Client) (*client, error)
+}
+
+// client is what one process has of a subject: a pool of connections of its own.
+type client struct {
+	acquire func(ctx context.Context, key string) (release func(context.Context) error, err error)
+	close   func(context.Context) error // nil if there is nothing to close
+}
+
+// locks are the subjects that exclude each other.
+func locks() []subject {
+	return []subject{
+		{name: oursQueue, ours: true, open: ourLock(redislock.Config{TTL: ttl})},
+		{name: oursSpin, ours: true, open: ourLock(redislock.Config{TTL: ttl, Spin: true})},
+		{name: "redsync, default delay", sends: "set", open: redsyncLock(0)},
+		{name: "redsync, 1 ms", sends: "set", open: redsyncLock(time.Millisecond)},
+		{name: "bsm/redislock, 50 ms", open: bsmLock(50 * time.Millisecond)},
+		{name: bsmFast, open: bsmLock(time.Millisecond)},
+	}
+}
+
+// Names that targets are about.
+const (
+	oursQueue = "ours, queue"
+	oursSpin  = "ours, spin"
+	bsmFast   = "bsm/redislock, 1 ms"
+)
+
+// unhurried leaves out the subjects that differ from another only in how they
+// wait, for workloads in which nobody does.
+func unhurried(all []subject) []subject {
+	var out []subject
+	for _, s := range all {
+		if s.name != "redsync, 1 ms" && s.name != "bsm/redislock, 50 ms" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// semaphores are both of ours, with that many permits.
+func semaphores(permits int) []subject {
+	return []subject{
+		{name: "ours, zset", ours: true, permit: permits, open: func(rdb *redis.Client) (*client, error) {
+			s, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{TTL: ttl, Permits: permits})
+			if err != nil {
+				return nil, err
+			}
+			return &client{acquire: onePermit(s), close: s.Close}, nil
+		}},
+		{name: "ours, list", ours: true, sends: "blmove", permit: permits, open: func(rdb *redis.Client) (*client, error) {
+			s, err := redislock.NewTokens(rdb, redislock.TokensConfig{TTL: ttl, Permits: permits})
+			if err != nil {
+				return nil, err
+			}
+			return &client{acquire: onePermit(s), close: s.Close}, nil
+		}},
+	}
+}
+
+func onePermit(s dlock.Semaphore) func(context.Context, string) (func(context.Context) error, error) {
+	return func(ctx context.Context, key string) (func(context.Context) error, error) {
+		lease, err := s.Acquire(ctx, key, 1)
+		if err != nil {
+			return nil, err
+		}
+		return lease.Release, nil
+	}
+}
+
+func ourLock(cfg redislock.Config) func(*redis.Client) (*client, error) {
+	return func(rdb *redis.Client) (*client, error) {
+		l, err := redislock.New(rdb, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return &client{
+			acquire: func(ctx context.Context, key string) (func(context.Context) error, error) {
+				lease, err := l.Acquire(ctx, key)
+				if err != nil {
+					return nil, err
+				}
+				return lease.Release, nil
+			},
+			close: l.Close,
+		}, nil
+	}
+}
