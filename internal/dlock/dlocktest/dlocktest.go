@@ -36,6 +36,29 @@ type Harness struct {
 	// FIFO says that Acquire grants in the order of the calls.
 	FIFO bool
 
+	// Recheck is how long a waiter pauses at most between two looks of its own, if
+	// it is otherwise woken by a message. 0: there are no messages.
+	Recheck time.Duration
+
+	// Deaf returns a client that gets no messages. Nil: there are none.
+	Deaf func(t *testing.T) dlock.Locker
+
+	// Leftovers returns what the store still has of key when nobody holds it or waits
+	// for it, other than the last fence. Nil: nothing can be left.
+	Leftovers func(t *testing.T, key string) []string
+
+	// Crowd is how many waiters the store can serve. 0 means 1,000.
+	Crowd int
+
+	// Reentrant says that a holder can enter again, with the context of its lease.
+	Reentrant bool
+
+	// NoReentry returns a client without reentrancy. Nil: no case needs one.
+	NoReentry func(t *testing.T) dlock.Locker
+
+	// Capped returns a client whose leases last for limit at most. Nil: it has no cap.
+	Capped func(t *testing.T, limit time.Duration) dlock.Locker
+
 	// Behind returns a client whose network can be broken. Nil: there is no network.
 	Behind func(t *testing.T) (dlock.Locker, Link)
 
@@ -83,6 +106,26 @@ func cases() []testCase {
 		{"BlackHoleAcquireLeavesNothing", blackHoleAcquire},
 		{"ReplyLostAcquireLeavesNothing", replyLostAcquire},
 		{"ReplyLostReleaseFrees", replyLostRelease},
+		{"FIFOByLog", fifoByLog},
+		{"HandOffWithoutPolling", handOffWithoutPolling},
+		{"LostPushCostsAtMostTheRecheck", lostPush},
+		{"DeadWaiterIsPassedOver", deadWaiterIsPassedOver},
+		{"WaitersLeaveNothing", waitersLeaveNothing},
+		{"PrivateKeysNeverStall", privateKeysNeverStall},
+		{"ReentrantIsCounted", reentrantIsCounted},
+		{"ReentrantNeedsTheContext", reentrantNeedsTheContext},
+		{"ReentrantCostsNoRoundTrip", reentrantCostsNoRoundTrip},
+		{"ReentrantLossEndsAll", reentrantLossEndsAll},
+		{"NestedOnLostLeaseFails", nestedOnLostLease},
+		{"ReentryRefused", reentryRefused},
+		{"AcquireAllTakesAllOrNone", acquireAllOrNone},
+		{"AcquireAllNeverDeadlocks", acquireAllNeverDeadlocks},
+		{"AcquireAllLosesAllWithOne", acquireAllLoses},
+		{"AcquireAllIsReentrant", acquireAllIsReentrant},
+		{"InspectTells", inspectTells},
+		{"ForceReleaseIsTold", forceReleaseIsTold},
+		{"ForceReleaseHandsOn", forceReleaseHandsOn},
+		{"MaxHoldEndsTheLease", maxHoldEndsTheLease},
 	}
 }
 
@@ -137,6 +180,18 @@ func (l tracked) track(lease *dlock.Lease, err error) (*dlock.Lease, error) {
 		l.t.Cleanup(func() { lease.Release(l.t.Context()) })
 	}
 	return lease, err
+}
+
+// optional returns the client behind l as a T, or skips the case.
+func optional[T any](t *testing.T, l dlock.Locker) T {
+	if own, ok := l.(tracked); ok {
+		l = own.Locker
+	}
+	power, ok := l.(T)
+	if !ok {
+		t.Skipf("%T is no %T", l, (*T)(nil))
+	}
+	return power
 }
 
 // acquire waits for key for ten TTLs at most.

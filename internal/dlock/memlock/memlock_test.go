@@ -21,10 +21,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestLocker(t *testing.T) {
 	l := memlock.New(memlock.Config{TTL: 10 * time.Second})
 	dlocktest.Run(t, dlocktest.Harness{
-		New:    func(*testing.T) dlock.Locker { return l },
-		TTL:    10 * time.Second,
-		Expire: func(_ *testing.T, key string) { l.Expire(key) },
-		FIFO:   true,
+		New:       func(*testing.T) dlock.Locker { return l },
+		TTL:       10 * time.Second,
+		Expire:    func(_ *testing.T, key string) { l.Expire(key) },
+		FIFO:      true,
+		Reentrant: true,
+		NoReentry: func(*testing.T) dlock.Locker {
+			return memlock.New(memlock.Config{TTL: 10 * time.Second, NoReentry: true})
+		},
+		Capped: func(_ *testing.T, limit time.Duration) dlock.Locker {
+			return memlock.New(memlock.Config{TTL: 10 * time.Second, MaxHold: limit})
+		},
 		Bubble: synctest.Test,
 	})
 }

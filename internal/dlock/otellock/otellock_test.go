@@ -37,10 +37,11 @@ func TestLocker(t *testing.T) {
 			}
 			return l
 		},
-		TTL:    ttl,
-		Expire: func(_ *testing.T, key string) { inner.Expire(key) },
-		FIFO:   true,
-		Bubble: synctest.Test,
+		TTL:       ttl,
+		Expire:    func(_ *testing.T, key string) { inner.Expire(key) },
+		FIFO:      true,
+		Reentrant: true,
+		Bubble:    synctest.Test,
 	})
 }
 

@@ -31,7 +31,7 @@ func inTime(t *testing.T) context.Context {
 func TestSuiteBehindSentinel(t *testing.T) {
 	t.Parallel()
 	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
-	t.Run("before", func(t *testing.T) { suite(t, sentinelURL(group)) })
+	t.Run("before", func(t *testing.T) { suite(t, sentinelURL(group), 200) })
 	ctx := inTime(t)
 	l, key := locker(t, client(t, sentinelURL(group))), rand.Text()
 	first := retried(ctx, t, l, key)
@@ -48,14 +48,14 @@ func TestSuiteBehindSentinel(t *testing.T) {
 	if second := retried(ctx, t, l, key); second.Token <= first.Token {
 		t.Errorf("fence %+v follows %+v", second, first)
 	}
-	t.Run("after", func(t *testing.T) { suite(t, sentinelURL(group)) })
+	t.Run("after", func(t *testing.T) { suite(t, sentinelURL(group), 200) })
 }
 
 // TestSuiteOnCluster runs the suite on a cluster, and again after a failover.
 func TestSuiteOnCluster(t *testing.T) {
 	t.Parallel()
 	group := testbedtest.StartCluster(t, testbed.ClusterConfig{})
-	t.Run("before", func(t *testing.T) { suite(t, clusterURL(group)) })
+	t.Run("before", func(t *testing.T) { suite(t, clusterURL(group), 200) })
 	ctx := inTime(t)
 	l, key := locker(t, client(t, clusterURL(group))), rand.Text()
 	first := retried(ctx, t, l, key)
@@ -69,7 +69,7 @@ func TestSuiteOnCluster(t *testing.T) {
 	if second := retried(ctx, t, l, key); second.Token <= first.Token {
 		t.Errorf("fence %+v follows %+v", second, first)
 	}
-	t.Run("after", func(t *testing.T) { suite(t, clusterURL(group)) })
+	t.Run("after", func(t *testing.T) { suite(t, clusterURL(group), 200) })
 }
 
 // retried takes key and gives it back, over the failures that a failover brings.

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	suite(t, testbedtest.Redis(t))
+	suite(t, testbedtest.Redis(t), 1000)
 }
 
 // TestMiniredis is for the demo, whose Redis is embedded: a second target beside
@@ -31,11 +31,11 @@ func TestMiniredis(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	suite(t, "redis://"+m.Addr())
+	suite(t, "redis://"+m.Addr(), 100) // it takes a millisecond to run a script
 }
 
-// suite runs the conformance suite on the server at url.
-func suite(t *testing.T, url string) {
+// suite runs the conformance suite on the server at url, with so many waiters.
+func suite(t *testing.T, url string, crowd int) {
 	t.Helper()
 	admin := client(t, url)
 	remove := func(t *testing.T, keys ...string) {
@@ -45,12 +45,33 @@ func suite(t *testing.T, url string) {
 		}
 	}
 	h := dlocktest.Harness{
-		New:    func(t *testing.T) dlock.Locker { return locker(t, client(t, url)) },
-		TTL:    ttl,
-		FIFO:   true,
-		Expire: func(t *testing.T, key string) { remove(t, lockKey(key)) },
+		New:       func(t *testing.T) dlock.Locker { return locker(t, client(t, url)) },
+		TTL:       ttl,
+		FIFO:      true,
+		Crowd:     crowd,
+		Reentrant: true,
+		Expire:    func(t *testing.T, key string) { remove(t, lockKey(key)) },
 		Wipe: func(t *testing.T, key string) {
 			remove(t, lockKey(key), fenceKey(key), lockKey(key)+":queue", lockKey(key)+":alive")
+		},
+		Recheck: ttl / 4,
+		Deaf: func(t *testing.T) dlock.Locker {
+			return locker(t, deaf{client(t, url)})
+		},
+		Leftovers: func(t *testing.T, key string) (left []string) {
+			k := lockKey(key)
+			for _, k := range []string{k, k + ":queue", k + ":alive"} {
+				if admin.Exists(t.Context(), k).Val() > 0 {
+					left = append(left, k)
+				}
+			}
+			return left
+		},
+		NoReentry: func(t *testing.T) dlock.Locker {
+			return configured(t, client(t, url), redislock.Config{TTL: ttl, NoReentry: true})
+		},
+		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
+			return configured(t, client(t, url), redislock.Config{TTL: ttl, MaxHold: limit})
 		},
 	}
 	if strings.HasPrefix(url, "redis://") { // a proxy stands before one server
@@ -60,6 +81,14 @@ func suite(t *testing.T, url string) {
 		}
 	}
 	dlocktest.Run(t, h)
+}
+
+// deaf is a client whose subscriptions get nothing.
+type deaf struct{ redis.UniversalClient }
+
+// Subscribe implements redis.UniversalClient.
+func (d deaf) Subscribe(ctx context.Context, _ ...string) *redis.PubSub {
+	return d.UniversalClient.Subscribe(ctx, "nothing")
 }
 
 // behind returns a Locker whose connections go through a proxy.
@@ -94,7 +123,12 @@ func client(t *testing.T, url string) redis.UniversalClient {
 
 func locker(t *testing.T, rdb redis.UniversalClient) *redislock.Locker {
 	t.Helper()
-	l, err := redislock.New(rdb, redislock.Config{TTL: ttl})
+	return configured(t, rdb, redislock.Config{TTL: ttl})
+}
+
+func configured(t *testing.T, rdb redis.UniversalClient, cfg redislock.Config) *redislock.Locker {
+	t.Helper()
+	l, err := redislock.New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

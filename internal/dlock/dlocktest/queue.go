@@ -1,0 +1,244 @@
+package dlocktest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// wantWaiters waits until n wait for key.
+func wantWaiters(ctx context.Context, t *testing.T, h Harness, in dlock.Inspector, key string, n int) {
+	var state dlock.State
+	for end := time.Now().Add(5 * h.TTL); time.Now().Before(end); pause(ctx, 2*time.Millisecond) {
+		var err error
+		if state, err = in.Inspect(ctx, key); err == nil && state.Waiters == n {
+			return
+		}
+	}
+	t.Fatalf("%d wait for the key, want %d", state.Waiters, n)
+}
+
+// fifoByLog has every waiter write its number down, under the lock.
+func fifoByLog(ctx context.Context, t *testing.T, h Harness, key string) {
+	if !h.FIFO {
+		t.Skip("the backend does not grant in order")
+	}
+	const clients, waiters = 3, 24
+	in := optional[dlock.Inspector](t, h.New(t))
+	first := acquire(ctx, t, h, h.New(t), key)
+	var lockers []dlock.Locker
+	for range clients {
+		lockers = append(lockers, h.New(t))
+	}
+	var (
+		wg  sync.WaitGroup
+		log []int // guarded by the lock under test
+	)
+	for i := range waiters {
+		wg.Go(func() {
+			err := dlock.Do(ctx, lockers[i%clients], key, func(context.Context, dlock.Fence) error {
+				log = append(log, i)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		wantWaiters(ctx, t, h, in, key, i+1)
+	}
+	release(ctx, t, first)
+	wg.Wait()
+	if len(log) != waiters || !slices.IsSorted(log) {
+		t.Fatalf("granted in the order %v", log)
+	}
+}
+
+// handOff returns how long it takes from a release until the waiter of to has the key.
+func handOff(ctx context.Context, t *testing.T, h Harness, from, to dlock.Locker, key string) time.Duration {
+	in := optional[dlock.Inspector](t, from)
+	first := acquire(ctx, t, h, from, key)
+	granted := make(chan time.Time, 1)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		lease, err := to.Acquire(ctx, key)
+		granted <- time.Now()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		lease.Release(ctx)
+	})
+	wantWaiters(ctx, t, h, in, key, 1)
+	pause(ctx, rand.N(h.Recheck/2)) // anywhere between two looks
+	start := time.Now()
+	release(ctx, t, first)
+	return (<-granted).Sub(start)
+}
+
+func handOffWithoutPolling(ctx context.Context, t *testing.T, h Harness, key string) {
+	if h.Recheck == 0 {
+		t.Skip("there are no messages")
+	}
+	a, b := h.New(t), h.New(t)
+	handOff(ctx, t, h, a, b, key) // subscribed
+	var took []time.Duration
+	for range 9 {
+		took = append(took, handOff(ctx, t, h, a, b, key))
+	}
+	slices.Sort(took)
+	if median := took[len(took)/2]; median > h.Recheck/10 {
+		t.Errorf("a hand-off takes %v, while a waiter looks by itself every %v", median, h.Recheck)
+	}
+}
+
+func lostPush(ctx context.Context, t *testing.T, h Harness, key string) {
+	if h.Deaf == nil {
+		t.Skip("there are no messages")
+	}
+	a, deaf := h.New(t), h.Deaf(t)
+	for range 3 {
+		if d := handOff(ctx, t, h, a, deaf, key); d > h.Recheck+h.TTL/4 {
+			t.Errorf("without the message the hand-off took %v, want %v at most", d, h.Recheck)
+		}
+	}
+}
+
+// deadWaiterIsPassedOver has a client die in the queue.
+func deadWaiterIsPassedOver(ctx context.Context, t *testing.T, h Harness, key string) {
+	if h.Behind == nil || !h.FIFO {
+		t.Skip("no client can die in a queue")
+	}
+	in := optional[dlock.Inspector](t, h.New(t))
+	first := acquire(ctx, t, h, h.New(t), key)
+	dying, link := h.Behind(t)
+	gone, end := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer link.Heal()
+	defer end()
+	wg.Go(func() {
+		if lease, err := dying.Acquire(gone, key); err == nil {
+			t.Error("a client without a network has the key")
+			lease.Release(ctx)
+		}
+	})
+	wantWaiters(ctx, t, h, in, key, 1)
+	link.Cut()
+	granted := make(chan error, 1)
+	wg.Go(func() {
+		lease, err := h.New(t).Acquire(ctx, key)
+		granted <- err
+		if err == nil {
+			lease.Release(ctx)
+		}
+	})
+	wantWaiters(ctx, t, h, in, key, 2)
+	release(ctx, t, first)
+	select {
+	case err := <-granted:
+		wantErr(t, err, nil)
+	case <-time.After(3 * h.TTL):
+		t.Fatalf("the next waiter does not get the key within %v", 3*h.TTL)
+	}
+}
+
+// waitersLeaveNothing has a crowd of waiters give up at random moments, among them
+// those at which they are granted the key.
+func waitersLeaveNothing(ctx context.Context, t *testing.T, h Harness, key string) {
+	const clients = 4
+	waiters := cmp.Or(h.Crowd, 1000)
+	var lockers []dlock.Locker
+	for range clients {
+		lockers = append(lockers, h.New(t))
+	}
+	var (
+		wg      sync.WaitGroup
+		granted atomic.Int32
+	)
+	for i := range waiters {
+		wg.Go(func() {
+			short, cancel := context.WithTimeout(ctx, rand.N(h.TTL))
+			defer cancel()
+			lease, err := lockers[i%clients].Acquire(short, key)
+			switch {
+			case err == nil:
+				granted.Add(1)
+				pause(short, rand.N(h.TTL/500))
+				lease.Release(ctx)
+			case !errors.Is(err, context.DeadlineExceeded):
+				t.Errorf("Acquire = %v, want the end of the context", err)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d of %d were granted", granted.Load(), waiters)
+	end := time.Now().Add(h.TTL)
+	lease := acquire(ctx, t, h, h.New(t), key)
+	if time.Now().After(end) {
+		t.Errorf("the key is free only %v after the last waiter has left", time.Since(end)+h.TTL)
+	}
+	release(ctx, t, lease)
+	if h.Leftovers == nil {
+		return
+	}
+	var left []string
+	for end := time.Now().Add(h.TTL); time.Now().Before(end); pause(ctx, 10*time.Millisecond) {
+		if left = h.Leftovers(t, key); len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("left behind: %v", left)
+}
+
+// privateKeysNeverStall has 32 goroutines use a key each over a network that
+// stalls again and again. Nobody waits for anybody, so all must get on.
+func privateKeysNeverStall(ctx context.Context, t *testing.T, h Harness, key string) {
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	const goroutines, limit = 32, 2 * time.Second
+	l, link := h.Behind(t)
+	over, end := context.WithTimeout(ctx, 2*h.TTL)
+	defer end()
+	var (
+		wg      sync.WaitGroup
+		last    [goroutines]atomic.Int64
+		longest [goroutines]time.Duration
+	)
+	start := time.Now()
+	for i := range goroutines {
+		own := fmt.Sprint(key, "-", i)
+		wg.Go(func() {
+			for over.Err() == nil {
+				if lease, err := l.Acquire(over, own); err == nil {
+					lease.Release(over)
+					now := int64(time.Since(start))
+					longest[i] = max(longest[i], time.Duration(now-last[i].Swap(now)))
+				} else if over.Err() == nil {
+					t.Logf("Acquire = %v", err)
+				}
+			}
+			longest[i] = max(longest[i], time.Since(start)-time.Duration(last[i].Load()))
+		})
+	}
+	for over.Err() == nil {
+		link.Cut()
+		pause(over, 25*time.Millisecond)
+		link.Heal()
+		pause(over, 25*time.Millisecond+rand.N(75*time.Millisecond))
+	}
+	wg.Wait()
+	if worst := slices.Max(longest[:]); worst > limit {
+		t.Errorf("a goroutine made no progress for %v, want %v at most", worst, limit)
+	}
+}

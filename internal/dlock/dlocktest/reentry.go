@@ -1,0 +1,145 @@
+package dlocktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+func (h Harness) needReentrancy(t *testing.T) {
+	if !h.Reentrant {
+		t.Skip("a holder cannot enter again")
+	}
+}
+
+// nested acquires key again in the name of its holder.
+func nested(ctx context.Context, t *testing.T, l dlock.Locker, holder *dlock.Lease, key string) *dlock.Lease {
+	within, cancel := holder.Context(ctx)
+	t.Cleanup(cancel)
+	lease, err := l.Acquire(within, key)
+	if err != nil {
+		t.Fatalf("nested Acquire: %v", err)
+	}
+	return lease
+}
+
+func reentrantIsCounted(ctx context.Context, t *testing.T, h Harness, key string) {
+	h.needReentrancy(t)
+	l, other := h.New(t), h.New(t)
+	outer := acquire(ctx, t, h, l, key)
+	inner := nested(ctx, t, l, outer, key)
+	within, cancel := inner.Context(ctx)
+	defer cancel()
+	innermost, err := l.TryAcquire(within, key)
+	wantErr(t, err, nil)
+	if inner.Fence() != outer.Fence() || innermost.Fence() != outer.Fence() {
+		t.Errorf("fences %v, %v and %v of one holder", outer.Fence(), inner.Fence(), innermost.Fence())
+	}
+	for i, lease := range []*dlock.Lease{inner, outer, innermost} { // in any order
+		_, err := other.TryAcquire(ctx, key)
+		wantErr(t, err, dlock.ErrHeld)
+		release(ctx, t, lease)
+		wantErr(t, lease.Err(), dlock.ErrReleased)
+		if i < 2 {
+			wantErr(t, innermost.Err(), nil)
+		}
+	}
+	wantFree(ctx, t, h, key)
+}
+
+// reentrantNeedsTheContext: without the context of the lease the same client is
+// another owner, and so is another client with it.
+func reentrantNeedsTheContext(ctx context.Context, t *testing.T, h Harness, key string) {
+	h.needReentrancy(t)
+	l := h.New(t)
+	lease := acquire(ctx, t, h, l, key)
+	_, err := l.TryAcquire(ctx, key)
+	wantErr(t, err, dlock.ErrHeld)
+
+	within, cancel := lease.Context(ctx)
+	defer cancel()
+	other, err := l.TryAcquire(within, key+"-other")
+	wantErr(t, err, nil)
+	release(ctx, t, other)
+
+	release(ctx, t, lease)
+	<-within.Done()
+	_, err = l.Acquire(within, key) // the context has ended with the lease
+	wantErr(t, err, context.Canceled)
+	next, err := l.Acquire(context.WithoutCancel(within), key) // and is that of no holder
+	wantErr(t, err, nil)
+	if next.Fence() == lease.Fence() {
+		t.Errorf("a lease that was released goes on with fence %v", next.Fence())
+	}
+	release(ctx, t, next)
+}
+
+func reentrantCostsNoRoundTrip(ctx context.Context, t *testing.T, h Harness, key string) {
+	h.needReentrancy(t)
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	l, link := h.Behind(t)
+	outer := acquire(ctx, t, h, l, key)
+	link.Cut()
+	start := time.Now()
+	release(ctx, t, nested(ctx, t, l, outer, key))
+	if d := time.Since(start); d > h.TTL/10 {
+		t.Errorf("a nested acquisition took %v without a network", d)
+	}
+	link.Heal()
+	release(ctx, t, outer)
+}
+
+func reentrantLossEndsAll(ctx context.Context, t *testing.T, h Harness, key string) {
+	h.needReentrancy(t)
+	l := h.New(t)
+	outer := acquire(ctx, t, h, l, key)
+	inner := nested(ctx, t, l, outer, key)
+	release(ctx, t, outer)
+	h.Expire(t, key)
+	waitDone(t, inner, h.TTL)
+	wantErr(t, inner.Err(), dlock.ErrLost)
+	wantErr(t, outer.Err(), dlock.ErrReleased)
+	wantErr(t, inner.Release(ctx), dlock.ErrLost)
+}
+
+// nestedOnLostLease tries with the context of a lease that is gone, cancelled and not.
+func nestedOnLostLease(ctx context.Context, t *testing.T, h Harness, key string) {
+	h.needReentrancy(t)
+	l := h.New(t)
+	lease := acquire(ctx, t, h, l, key)
+	within, cancel := lease.Context(ctx)
+	defer cancel()
+	h.Expire(t, key)
+	waitDone(t, lease, h.TTL)
+	for _, ctx := range []context.Context{within, context.WithoutCancel(within)} {
+		_, err := l.Acquire(ctx, key)
+		wantErr(t, err, dlock.ErrLost)
+		_, err = l.TryAcquire(ctx, key)
+		wantErr(t, err, dlock.ErrLost)
+	}
+}
+
+func reentryRefused(ctx context.Context, t *testing.T, h Harness, key string) {
+	if h.NoReentry == nil {
+		t.Skip("reentrancy cannot be turned off")
+	}
+	l := h.NoReentry(t)
+	lease, err := l.Acquire(ctx, key)
+	wantErr(t, err, nil)
+	defer lease.Release(ctx)
+	within, cancel := lease.Context(ctx)
+	defer cancel()
+	start := time.Now()
+	_, err = l.Acquire(within, key)
+	wantErr(t, err, dlock.ErrReentry)
+	_, err = l.TryAcquire(within, key)
+	wantErr(t, err, dlock.ErrReentry)
+	if d := time.Since(start); d > h.TTL/4 {
+		t.Errorf("the refusal took %v", d)
+	}
+	wantErr(t, lease.Err(), nil)
+}
