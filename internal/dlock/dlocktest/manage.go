@@ -158,16 +158,14 @@ func forceReleaseIsTold(ctx context.Context, t *testing.T, h Harness, key string
 func forceReleaseHandsOn(ctx context.Context, t *testing.T, h Harness, key string) {
 	force := optional[dlock.ForceReleaser](t, h.New(t))
 	stuck := acquire(ctx, t, h, h.New(t), key)
-	time.AfterFunc(h.TTL/4, func() {
-		if err := force.ForceRelease(ctx, key); err != nil {
-			t.Error(err)
-		}
-	})
+	forced := make(chan error, 1)
+	time.AfterFunc(h.TTL/4, func() { forced <- force.ForceRelease(ctx, key) })
 	start := time.Now()
 	release(ctx, t, acquire(ctx, t, h, h.New(t), key))
 	if d := time.Since(start); d > 3*h.TTL/4 {
 		t.Errorf("the waiter got the key after %v", d)
 	}
+	wantErr(t, <-forced, nil)
 	waitDone(t, stuck, h.TTL)
 }
 

@@ -91,5 +91,5 @@ func (l *Locker) leave(ctx context.Context, key, id string, why error) error {
 		return why
 	}
 	l.abandon(ctx, key, id)
-	return fmt.Errorf("redislock: acquire %q: %w: %w", key, dlock.ErrUncertain, why)
+	return fmt.Errorf("%w: %w", dlock.ErrUncertain, why)
 }

@@ -1,0 +1,88 @@
+package redislock_test
+
+import (
+	"crypto/rand"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// Keys that are free and share a slot are taken by one request.
+func TestAcquireAllIsOneRequest(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, testbedtest.Redis(t))
+	load(t, locker(t, rdb))
+	tag := "{" + rand.Text() + "}"
+	keys := []string{tag + ":a", tag + ":b", "order:" + tag, "b"}
+	l := locker(t, rdb)
+	warm, err := l.AcquireAll(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	warm.Release(t.Context())
+	var requests atomic.Int32
+	rdb.AddHook(spy{seen: func(redis.Cmder) { requests.Add(1) }})
+	lease, err := l.AcquireAll(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := requests.Load(); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+	lease.Release(t.Context())
+	if n := rdb.Exists(t.Context(), "shop:lock:"+tag+":lock:"+keys[0], lockKey("b")).Val(); n != 0 {
+		t.Errorf("%d locks are left", n)
+	}
+}
+
+// A key with a hash tag is not mistaken for one without.
+func TestKeysWithAndWithoutAHashTag(t *testing.T) {
+	t.Parallel()
+	l, tag := locker(t, client(t, testbedtest.Redis(t))), rand.Text()
+	for _, key := range []string{tag, "{" + tag + "}", "{" + tag + "}:fence", tag + "{" + tag + "}", "{" + tag, "{" + tag + "}{x}"} {
+		lease, err := l.TryAcquire(t.Context(), key)
+		if err != nil {
+			t.Errorf("TryAcquire(%q) = %v", key, err)
+			continue
+		}
+		t.Cleanup(func() { lease.Release(t.Context()) })
+	}
+}
+
+func TestNewClientByURL(t *testing.T) {
+	t.Parallel()
+	for address, ok := range map[string]bool{
+		"redis://h:1/2":                         true,
+		"rediss://h:1":                          true,
+		"redis+sentinel://h:1,h:2/main":         true,
+		"redis+sentinel://u:p@h:1/main":         true,
+		"redis+sentinel://h:1,h:2":              false,
+		"redis+cluster://h:1,h:2,h:3":           true,
+		"rediss+cluster://u:p%40@h:1":           true,
+		"redis+cluster://h":                     false,
+		"redis+other://h:1":                     false,
+		"http+cluster://h:1":                    false,
+		"redis+sentinel://h:1,nothing/main":     false,
+		"h:1":                                   false,
+		"redis://h:1/2?max_retries=3&unknown=1": false,
+	} {
+		rdb, err := redislock.NewClient(address)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
+		}
+		if err != nil {
+			continue
+		}
+		l, err := redislock.New(rdb, redislock.Config{})
+		if err != nil {
+			t.Errorf("%s: New refuses the client: %v", address, err)
+			continue
+		}
+		l.Close(t.Context())
+		rdb.Close()
+	}
+}

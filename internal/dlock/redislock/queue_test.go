@@ -1,0 +1,292 @@
+package redislock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// spy sees every script call of a client, and can hold them back.
+type spy struct {
+	seen func(cmd redis.Cmder) // may be nil
+	fail func() error          // may be nil
+}
+
+// DialHook implements redis.Hook.
+func (spy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (s spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if s.fail != nil {
+			if err := s.fail(); err != nil {
+				for _, cmd := range cmds {
+					cmd.SetErr(err)
+				}
+				return err
+			}
+		}
+		if s.seen != nil {
+			for _, cmd := range cmds {
+				s.seen(cmd)
+			}
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// waiting starts to acquire key with l, and returns when it is in the queue.
+func waiting(ctx context.Context, t *testing.T, l *redislock.Locker, key string) <-chan *dlock.Lease {
+	t.Helper()
+	granted := make(chan *dlock.Lease, 1)
+	go func() {
+		lease, err := l.Acquire(ctx, key)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, dlock.ErrUncertain) {
+			t.Error(err)
+		}
+		granted <- lease
+	}()
+	waitFor(t, "a waiter", func() bool {
+		state, err := l.Inspect(t.Context(), key)
+		return err == nil && state.Waiters == 1
+	})
+	return granted
+}
+
+// TestTrustInAPushedGrant pushes grants by hand to a waiter that has lost every
+// other contact. It may trust one for as long as Redis keeps it, counted from the
+// last request that Redis had seen, and not from when the push came.
+func TestTrustInAPushedGrant(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		var cut atomic.Bool
+		rdb := client(t, testbedtest.Redis(t))
+		rdb.AddHook(spy{fail: func() error {
+			if cut.Load() {
+				return redis.ErrPoolTimeout // as if nothing got through
+			}
+			return nil
+		}})
+		l, key := locker(t, rdb), rand.Text()
+		admin := client(t, testbedtest.Redis(t))
+		holder := locker(t, admin)
+		first, err := holder.TryAcquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl)
+		sent := time.Now()
+		granted := waiting(ctx, t, l, key)
+		cut.Store(true)
+		id := admin.ZRange(ctx, lockKey(key)+":queue", 0, 0).Val()[0]
+		process, _, _ := strings.Cut(id, "-")
+		_, stamp, _ := strings.Cut(admin.HGet(ctx, lockKey(key)+":alive", id).Val(), " ")
+		if late {
+			<-time.After(ttl * 3 / 4)
+		}
+		admin.Publish(ctx, "shop:lock:push:"+process, id+" 9000000000000000 "+stamp)
+		lease := <-granted
+		switch {
+		case late && lease != nil:
+			t.Errorf("a grant is trusted that may lapse any moment")
+		case !late && lease == nil:
+			t.Error("the grant was not taken")
+		case !late:
+			select {
+			case <-lease.Done():
+			case <-time.After(2 * ttl):
+			}
+			if d := time.Since(sent); d > ttl {
+				t.Errorf("the lease ended %v after the request, and Redis has kept it for %v at most", d, ttl)
+			}
+		}
+		cancel()
+		cut.Store(false)
+		first.Release(t.Context())
+	}
+}
+
+// TestRenewerIsBatched holds 250 keys and counts the requests that keep them.
+func TestRenewerIsBatched(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, testbedtest.Redis(t))
+	var renewals atomic.Int32
+	sha := script(t, "renew").Hash()
+	rdb.AddHook(spy{seen: func(cmd redis.Cmder) {
+		if cmd.Args()[1] == sha {
+			renewals.Add(1)
+		}
+	}})
+	l := locker(t, rdb)
+	var leases []*dlock.Lease
+	for range 250 {
+		lease, err := l.TryAcquire(t.Context(), rand.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, lease)
+	}
+	<-time.After(3 * ttl / 2)
+	for _, lease := range leases {
+		if err := lease.Release(t.Context()); err != nil {
+			t.Errorf("Release = %v", err)
+		}
+	}
+	if n := renewals.Load(); n < 12 || n > 36 {
+		t.Errorf("%d requests to renew 250 leases four times, want 3 each time and a few more", n)
+	}
+}
+
+// TestScriptCacheFlush makes the server forget its scripts all the time.
+func TestScriptCacheFlush(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	admin, l := client(t, server.URL()), locker(t, client(t, server.URL()))
+	key := rand.Text()
+	for range 200 {
+		if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := l.Acquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		admin.ScriptFlush(t.Context())
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCloseEndsTheSubscription looks for what 20 clients that have waited leave.
+func TestCloseEndsTheSubscription(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	admin, key := client(t, server.URL()), rand.Text()
+	channels := func() int { return len(admin.PubSubChannels(t.Context(), "*").Val()) }
+	holder := locker(t, admin)
+	first, err := holder.TryAcquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lockers []*redislock.Locker
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 20 {
+		l := locker(t, client(t, server.URL()))
+		lockers = append(lockers, l)
+		go l.Acquire(ctx, key)
+	}
+	waitFor(t, "subscriptions", func() bool { return channels() == 21 }) // one per process
+	cancel()
+	first.Release(t.Context())
+	for _, l := range append(lockers, holder) {
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	waitFor(t, "no subscription", func() bool { return channels() == 0 })
+}
+
+// TestCallThatWasNotSent gives up while another call is under way: nothing can
+// have been taken, so nothing is uncertain.
+func TestCallThatWasNotSent(t *testing.T) {
+	t.Parallel()
+	l, link := behind(t, testbedtest.Redis(t))
+	load(t, l)
+	link.Cut()
+	under := make(chan error, 1)
+	go func() {
+		_, err := l.TryAcquire(t.Context(), rand.Text())
+		under <- err
+	}()
+	<-time.After(ttl / 20)
+	short, cancel := context.WithTimeout(t.Context(), ttl/20)
+	defer cancel()
+	if _, err := l.TryAcquire(short, rand.Text()); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, dlock.ErrUncertain) {
+		t.Errorf("TryAcquire = %v, want the end of the context and no uncertainty", err)
+	}
+	if err := <-under; !errors.Is(err, dlock.ErrUncertain) {
+		t.Errorf("the call under way: %v, want ErrUncertain", err)
+	}
+	link.Heal()
+}
+
+// TestCancelledCallReturnsAtOnce: a client does not interrupt a read, its caller does.
+func TestCancelledCallReturnsAtOnce(t *testing.T) {
+	t.Parallel()
+	l, link := behind(t, testbedtest.Redis(t))
+	load(t, l)
+	link.Cut()
+	defer link.Heal()
+	ctx, cancel := context.WithCancel(t.Context())
+	start := time.Now()
+	time.AfterFunc(ttl/20, cancel)
+	if _, err := l.TryAcquire(ctx, rand.Text()); !errors.Is(err, context.Canceled) || !errors.Is(err, dlock.ErrUncertain) {
+		t.Errorf("TryAcquire = %v, want the end of the context, and uncertainty", err)
+	}
+	if d := time.Since(start); d > ttl/5 {
+		t.Errorf("TryAcquire returned after %v", d)
+	}
+}
+
+func TestReseed(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		l, key := locker(t, rdb), rand.Text()
+		const accepted = 8_000_000_000_000_000 // by a resource, from a clock far ahead
+		for _, atLeast := range []uint64{accepted, 5} {
+			if err := l.Reseed(t.Context(), key, atLeast); err != nil {
+				t.Fatal(err)
+			}
+			lease, err := l.TryAcquire(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := lease.Fence().Token; got <= accepted {
+				t.Errorf("token = %d, want more than %d", got, uint64(accepted))
+			}
+			lease.Release(t.Context())
+		}
+		if err := l.Reseed(t.Context(), key, 1<<53); err == nil {
+			t.Error("a token is accepted that a script cannot count")
+		}
+	})
+}
+
+// TestTryAcquireDoesNotOvertake finds the key free, and others in the queue.
+func TestTryAcquireDoesNotOvertake(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		l, key := locker(t, rdb), rand.Text()
+		first, err := l.TryAcquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := waiting(t.Context(), t, l, key)
+		rdb.Del(t.Context(), lockKey(key)) // the holder has died
+		if _, err := l.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrHeld) {
+			t.Errorf("TryAcquire = %v, want ErrHeld: another has waited", err)
+		}
+		select {
+		case lease := <-granted:
+			lease.Release(t.Context())
+		case <-time.After(ttl):
+			t.Fatal("the waiter does not get the key")
+		}
+		first.Release(t.Context())
+	})
+}
