@@ -24,6 +24,11 @@
 //	defer cancel()
 //	return write(work, lease.Fence())
 //
+// Of the same make, and with the same [Lease], are [Semaphore] (n permits per
+// key), [RWLocker] (readers share) and [Cond] (wait for a change). What a backend
+// can do beyond [Locker] is found by assertion: [MultiLocker] takes several keys as
+// one, [Inspector] tells who holds a key, [ForceReleaser] takes it away.
+//
 // # A lock is a lease
 //
 // The store forgets a holder that does not renew: that is how a key becomes free
@@ -36,7 +41,8 @@
 // last attempt that was acknowledged. The store counts a whole TTL from when it
 // received that attempt. So the belief ends first, without comparing clocks, and
 // by a timer of its own, no matter what any call to the store is doing. Renewals
-// are sent every third of the TTL, and repeated quickly when they fail.
+// are sent every third of the TTL, for many leases at once ([Renewer]), and
+// repeated quickly when they fail.
 //
 // # The fence
 //
@@ -52,6 +58,14 @@
 // No row means [ErrFenced]: roll back, and try again under a new lease. Without
 // that check the lock makes conflicts rare, and nothing more.
 //
+// # Who the holder is
+//
+// The holder is whoever has the context of the lease: Do gives it to the function,
+// [Lease.Context] makes it. To acquire the key again with that context returns
+// another [Lease] of the same grant, at once and with the same fence; the key is
+// free when the last one is released. With any other context the caller is another
+// owner, and waits. Where reentrancy is off it gets [ErrReentry].
+//
 // # Promises
 //
 // Every backend passes the suite of package dlocktest, whose cases carry these
@@ -60,24 +74,25 @@
 // before the next grant (LossIsReported, BlackHoleIsReportedBeforeTheNextGrant);
 // fences grow, over a loss of data too (FenceIncreases, FenceSurvivesWipe); who
 // comes too late does no harm (LateReleaseIsHarmless, LateRenewalIsHarmless); a
-// failed or cancelled Acquire leaves nothing behind
-// (AcquireCancelledLeavesNothing, ReplyLostAcquireLeavesNothing); a dead context
-// still releases (DeadContextStillReleases).
+// failed or cancelled Acquire leaves nothing behind (ReplyLostAcquireLeavesNothing,
+// WaitersLeaveNothing); a dead context still releases (DeadContextStillReleases).
+// Where there is a queue it is served in order (FIFOByLog), and waiting depends on
+// no message (LostPushCostsAtMostTheRecheck, DeadWaiterIsPassedOver).
 //
 // Not promised: that beliefs never overlap. They do when a process sleeps through
 // the end of its lease, when a machine is suspended and its monotonic clock with
 // it, when clocks run at rates that differ by more than a tenth, and when the
-// store loses what it has acknowledged. The fence is for exactly these. Reentrancy
-// is not offered: a holder that acquires its key again waits for itself.
+// store loses what it has acknowledged. The fence is for exactly these.
 //
 // # Errors
 //
-// [ErrHeld], [ErrLost], [ErrReleased], [ErrUncertain] and [ErrFenced] are tested
-// with errors.Is. The end of a context appears as ctx.Err() and its cause.
+// [ErrHeld], [ErrLost], [ErrReleased], [ErrUncertain], [ErrReentry] and [ErrFenced]
+// are tested with errors.Is. The end of a context appears as ctx.Err() and its cause.
 //
 // # Goroutines
 //
-// [NewLease] starts one goroutine, which ends with the lease and which
-// [Lease.Release] waits for. A lease that is neither released nor lost is kept
-// alive for as long as the process lives.
+// A lease costs a timer and no goroutine. A [Renewer] has a timer while it has
+// leases, and a goroutine for each call in flight, for which [Lease.Release] waits.
+// A lease that is neither released nor lost is kept alive for as long as the
+// process lives, or up to [Grant].MaxHold.
 package dlock

@@ -1,70 +1,119 @@
-// Package redislock is [dlock.Locker] on one Redis, standalone or behind a
-// failover: the textbook lock (SET with a TTL, compare-and-delete), with a fence
-// and with every attempt made repeatable. It waits by polling with jitter.
+// Package redislock is [dlock.Locker] on Redis: standalone, behind Sentinel, or a
+// Cluster. A key is given to those who wait for it in the order in which they
+// asked, by the release itself: the script that ends one grant begins the next,
+// and pushes it to the process of the new holder. Config.Spin is the textbook lock
+// instead: SET with a TTL, compare-and-delete, and polling with jitter.
 //
 // # Data
 //
-//	shop:lock:{KEY}         string  OWNER:FENCE   TTL of the lock
-//	shop:lock:{KEY}:fence   string  last token    24 h, or twice the TTL of the lock
+//	shop:lock:{KEY}         string  OWNER:TOKEN          TTL of the lock; 3 s for a pushed grant
+//	shop:lock:{KEY}:fence   string  TOKEN:TIME:FORCED    24 h, or twice the TTL of the lock
+//	shop:lock:{KEY}:queue   zset    OWNER by ticket      10 s after the last sign of life of any waiter
+//	shop:lock:{KEY}:alive   hash    OWNER: TIME STAMP    the same
+//	shop:lock:push:PROCESS  channel OWNER TOKEN STAMP    in a Cluster shop:lock:{KEY}:push:PROCESS, sharded
 //
-// OWNER is random and new for every call of Acquire and TryAcquire. The braces
-// are a hash tag, so that both keys share a slot; a KEY must therefore not be
-// empty or begin with a closing brace.
+// OWNER is PROCESS-NUMBER and new for every call of Acquire and TryAcquire.
+// PROCESS is random, one per Locker. TIME is that of the server in microseconds.
+// The braces are a hash tag, so that all keys share a slot. A KEY that contains a
+// tag of its own shares the slot of all that have the same one: its lock is
+// shop:lock:{TAG}:lock:KEY, and so on. A KEY must not be empty, or have a closing
+// brace without a tag.
 //
-// The token is max(last+1, TIME in microseconds) by the clock of the server. The
-// last token alone would begin again at 1 on a server that lost its data, or
-// repeat itself after a failover to a replica that lagged; the clock alone could
-// be set back. If both happen at once a token can repeat or fall. That is why the
-// fence has an owner too, and why a resource refuses what does not pass. No
-// client's clock enters.
+// The token is max(last+1, TIME). The last token alone would begin again at 1 on a
+// server that lost its data, or repeat itself after a failover to a replica that
+// lagged; the clock alone could be set back. If both happen at once a token can
+// repeat or fall. That is why the fence has an owner too, and why a resource
+// refuses what does not pass; [Locker.Reseed] then puts the token above what the
+// resource has accepted. No client's clock enters.
 //
 // # Operations
 //
-// Each is one script and one round trip (a second one when the server does not
-// know the script), and O(1).
+// Each is one script. All are O(log n) in the number of waiters, or better, and
+// evict at most four dead waiters. Concurrent calls of one Locker share pipelines.
 //
-//	acquire.lua   GET lock; TIME, GET fence, SET fence PX, SET lock PX   (again, by the same owner: PEXPIRE lock)
-//	renew.lua     GET lock; PEXPIRE if it holds this OWNER:FENCE         every TTL/3
-//	release.lua   GET lock; DEL if it holds this OWNER:FENCE
-//	abandon.lua   GET lock; DEL if OWNER has it
+//	acquire.lua  free:   GET lock, EXISTS queue, TIME, GET fence, SET fence, SET lock
+//	             again:  GET lock, PEXPIRE lock                    the same owner gets the same grant
+//	             waits:  GET lock, TIME, ZSCORE, ZRANGE, ZADD, HSET, 2 PEXPIRE, PTTL lock
+//	release.lua  free:   GET lock, EXISTS queue, DEL lock
+//	             waiter: GET lock, EXISTS queue, TIME, ZRANGE, HGET, ZREM, HDEL, GET fence, SET fence, SET lock, PUBLISH
+//	renew.lua    for up to 100 locks: GET lock, PEXPIRE lock; if that is gone GET fence
+//	abandon.lua  ZREM, HDEL, GET lock; if it holds the lock as release.lua
+//	all.lua      for each lock GET and EXISTS queue, then as acquire.lua
+//	force.lua    GET lock, GET fence, TIME, SET fence, PUBLISH, then as release.lua
+//	inspect.lua  GET lock, PTTL lock, GET fence, ZCARD queue
+//	reseed.lua   GET fence, SET fence
 //
-// Renewal and release compare owner and fence; renewal never inserts, so that a
-// holder which comes too late cannot take the lock back. A waiter costs one
-// acquire.lua per 1 to 50 ms (Config.Retry).
+// Rounds: an uncontended Acquire and its Release cost one each. A contended one
+// costs the same two commands, and half a round trip from the release to the next
+// holder. A waiter adds one acquire.lua per second. A lease adds a hundredth of a
+// renew.lua every TTL/3. A script that the server does not know costs a second
+// round trip, once.
+//
+// Release and renewal compare owner and token. Renewal never inserts, so that a
+// holder which comes too late cannot take the lock back.
+//
+// # Trust in a pushed grant
+//
+// A holder trusts a grant for nine tenths of the time for which Redis keeps it,
+// counted from a moment that is certainly before the grant. For an answer that is
+// when its request was sent. For a push it cannot be when the push arrived, which
+// may be any time later. Each request of a waiter therefore carries a STAMP, the
+// waiter's own clock when it sent the request; Redis keeps the last one, and the
+// push brings it back. Redis had executed that request when it granted. So the
+// request was sent before the grant, whatever was lost, delayed or repeated in
+// between, and even if the push belongs to a grant that has lapsed: then its window
+// is over too. Only the process that wrote the stamp reads it.
+//
+// Requests are repeated every second, so the stamp is at most about that old, and
+// a pushed grant is kept for 3 s (the TTL if that is shorter): the first renewal is
+// due 1 s after the stamp, and costs nothing if the lock is released before. If
+// more than half of the 3 s have gone when the push arrives, the waiter asks by
+// acquire.lua, which gives it the whole TTL from then.
+//
+// # Nothing depends on a push
+//
+// A waiter looks by itself every 0.8 to 1 s (a quarter of the TTL if that is
+// shorter), and when the TTL of the holder ends, by the same acquire.lua with the
+// same owner. It finds its grant, or that the lock is free, or shows that it is
+// alive. Each process has one subscription connection, from its first acquisition
+// until Close; in a Cluster one more per master for which it waits. When it is
+// opened again, all waits look at once.
 //
 // # Unknown outcomes
 //
-// An attempt that got no answer may have taken the lock. Acquire then returns
-// [dlock.ErrUncertain] at once, and one goroutine per Locker gives the lock back:
-// it runs abandon.lua for each such owner until Redis has answered, twice if the
-// lock was not found, because the lost attempt may still be on its way; at the
-// latest it stops when the TTL has freed the key. Close waits for it.
+// An attempt that got no answer may have taken the lock, or a place in the queue.
+// Acquire then returns [dlock.ErrUncertain] at once, and one goroutine per Locker
+// gives it back: it runs abandon.lua for each such owner until Redis has answered,
+// twice if nothing was found, because the lost attempt may still be on its way; at
+// the latest it stops when the TTL has freed the key. Close waits for it. A waiter
+// whose context ends leaves the queue before Acquire returns, if Redis answers
+// within a quarter of Config.Timeout. A waiter whose looks fail goes on for a TTL.
 //
-// An error that Redis itself answers, or a connection that could not be made, is
-// no such case: nothing was taken.
+// An error that Redis itself answers, or a connection that could not be made, or
+// a context that ended before the call was sent, is no such case: nothing was taken.
 //
 // # What a crash leaves behind
 //
-// A holder: the lock, until its TTL ends; then the next attempt takes it. A
-// waiter: nothing. Either: the token, for a day. The server: after a restart
-// without its data, or a failover to a replica that did not have the lock yet, a
-// second holder is possible while the first finds out at its next renewal; the
-// fence keeps the first one's late writes out. This package does not promise more
-// than one Redis can.
+// A holder: the lock, until its TTL ends; then the first waiter that looks has it
+// given to the head of the queue. A waiter: its place, for 5 s; if it is granted
+// the key in that time, 3 s more. Either: the token, for a day. The server: after a
+// restart without its data, or a failover to a replica that did not have the lock
+// yet, a second holder is possible while the first finds out at its next renewal;
+// the fence keeps the first one's late writes out. The queue forms again in the
+// order of the next looks. This package does not promise more than one Redis can.
 //
 // # Client and server
 //
-// The client needs MaxRetries -1: one that repeats a release whose answer was
-// lost reports a loss that was none. It needs ContextTimeoutEnabled: otherwise a
-// silent network holds a call for the read timeout, whatever its context says.
-// [New] refuses clients without these, [NewClient] returns one with both. A
-// ClusterClient repeats commands on its own account (MaxRedirects); there a
-// release can be reported as lost.
-//
-// Cancelling a context without a deadline is noticed only between two attempts,
-// because the client does not interrupt a read: within Config.Timeout.
+// The client needs ContextTimeoutEnabled: otherwise a silent network holds a
+// pipeline for the read timeout. It needs MaxRetries -1: one that repeats a release
+// whose answer was lost would report a loss that was none. [New] refuses clients
+// without these, [NewClient] returns one with both. A Cluster's redirects are
+// followed, because a command that is redirected was not executed; commands that
+// failed otherwise are marked as not to be repeated.
 //
 // The server needs maxmemory-policy noeviction: any other may evict a lock. The
-// scripts need Redis 5 or newer and run on miniredis, whose TTLs age only with
-// ClockTTL or FastForward.
+// scripts need Redis 5, in a Cluster Redis 7 for sharded channels. An ACL must allow
+// the channels. They run on miniredis, whose TTLs age only with ClockTTL or
+// FastForward. In a Cluster a push to a holder that was forced out goes to every
+// node; all others stay on one.
 package redislock

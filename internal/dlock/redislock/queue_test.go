@@ -72,6 +72,7 @@ func waiting(ctx context.Context, t *testing.T, l *redislock.Locker, key string)
 // last request that Redis had seen, and not from when the push came.
 func TestTrustInAPushedGrant(t *testing.T) {
 	t.Parallel()
+	const pushed = 3 * time.Second // what Redis keeps a pushed grant for, however long the TTL is
 	for _, late := range []bool{false, true} {
 		var cut atomic.Bool
 		rdb := client(t, testbedtest.Redis(t))
@@ -81,23 +82,24 @@ func TestTrustInAPushedGrant(t *testing.T) {
 			}
 			return nil
 		}})
-		l, key := locker(t, rdb), rand.Text()
+		l, key := configured(t, rdb, redislock.Config{}), rand.Text()
 		admin := client(t, testbedtest.Redis(t))
-		holder := locker(t, admin)
-		first, err := holder.TryAcquire(t.Context(), key)
+		first, err := locker(t, admin).TryAcquire(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl)
+		ctx, cancel := context.WithTimeout(t.Context(), pushed)
 		sent := time.Now()
 		granted := waiting(ctx, t, l, key)
 		cut.Store(true)
 		id := admin.ZRange(ctx, lockKey(key)+":queue", 0, 0).Val()[0]
 		process, _, _ := strings.Cut(id, "-")
 		_, stamp, _ := strings.Cut(admin.HGet(ctx, lockKey(key)+":alive", id).Val(), " ")
+		delay := pushed * 2 / 5
 		if late {
-			<-time.After(ttl * 3 / 4)
+			delay = pushed * 3 / 4
 		}
+		<-time.After(delay)
 		admin.Publish(ctx, "shop:lock:push:"+process, id+" 9000000000000000 "+stamp)
 		lease := <-granted
 		switch {
@@ -108,15 +110,47 @@ func TestTrustInAPushedGrant(t *testing.T) {
 		case !late:
 			select {
 			case <-lease.Done():
-			case <-time.After(2 * ttl):
+			case <-time.After(2 * pushed):
 			}
-			if d := time.Since(sent); d > ttl {
-				t.Errorf("the lease ended %v after the request, and Redis has kept it for %v at most", d, ttl)
+			if d := time.Since(sent); d > pushed {
+				t.Errorf("the lease ended %v after the request, and Redis has kept it for %v at most", d, pushed)
 			}
 		}
 		cancel()
 		cut.Store(false)
 		first.Release(t.Context())
+	}
+}
+
+// TestForcedOutWithoutAMessage: a holder that no message reaches hears the reason
+// at its next renewal, and at its release.
+func TestForcedOutWithoutAMessage(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, testbedtest.Redis(t))
+	for _, taken := range []bool{false, true} {
+		l, other, key := locker(t, deaf{rdb}), locker(t, rdb), rand.Text()
+		lease, err := l.TryAcquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.ForceRelease(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		if taken {
+			next, err := other.TryAcquire(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer next.Release(t.Context())
+		}
+		select {
+		case <-lease.Done():
+		case <-time.After(ttl):
+			t.Fatal("the lease goes on")
+		}
+		if lost, ok := errors.AsType[*dlock.LostError](lease.Err()); !ok || lost.Reason != dlock.Forced {
+			t.Errorf("Err = %v, want the reason %q", lease.Err(), dlock.Forced)
+		}
 	}
 }
 
