@@ -43,19 +43,30 @@ func (h *History) Check(t testing.TB, model porcupine.Model) {
 	t.Errorf("no order explains the history (%s); it is in %s, which go test -artifacts keeps; %v", result, folder, err)
 }
 
-// Operations is the history as porcupine takes it. What is open ends after
-// everything else, and nothing is added that only a fault explains.
+// Operations is the history as porcupine takes it.
+//
+// What is open could take effect at any later time. All that its effect can do in the
+// models is to permit more from then on, so the earliest moment allows everything that
+// a later one would, and open operations end at once, or when there is something for
+// them to have an effect on. Operations that never end would make the search for an
+// order exponential.
 func (h *History) Operations() []porcupine.Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	lapses := h.lapsed()
-	ops := make([]porcupine.Operation, 0, len(h.events)+len(lapses))
-	for _, e := range slices.Concat(h.events, lapses) {
+	events := slices.Concat(h.events, h.lapsed())
+	granted := map[string]time.Duration{}
+	for _, e := range events {
+		if e.granted() {
+			granted[e.outcome.Fence.Owner] = e.to
+		}
+	}
+	ops := make([]porcupine.Operation, 0, len(events))
+	for _, e := range events {
 		o := e.outcome
 		o.Queued = o.Result == Refused && h.queued(e)
 		ops = append(ops, porcupine.Operation{
 			ClientId: e.client, Input: e.call, Output: o,
-			Call: int64(e.from), Return: cmp.Or(int64(e.to), math.MaxInt64),
+			Call: int64(e.from), Return: int64(cmp.Or(e.to, max(e.from, granted[e.call.Owner]))),
 		})
 	}
 	return ops
@@ -153,11 +164,7 @@ func text(ops []porcupine.Operation) []byte {
 	ops = slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	var out bytes.Buffer
 	for _, op := range ops {
-		to := "open"
-		if op.Return != math.MaxInt64 {
-			to = time.Duration(op.Return).String()
-		}
-		fmt.Fprintf(&out, "%v\t%s\tclient %d\t%s\n", time.Duration(op.Call), to, op.ClientId, describe(op.Input, op.Output))
+		fmt.Fprintf(&out, "%v\t%v\tclient %d\t%s\n", time.Duration(op.Call), time.Duration(op.Return), op.ClientId, describe(op.Input, op.Output))
 	}
 	return out.Bytes()
 }

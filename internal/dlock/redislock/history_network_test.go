@@ -62,7 +62,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 			for i, p := range proxies {
 				random := rand.New(rand.NewPCG(tr.load.Seed, uint64(i)))
 				wg.Go(func() {
-					for range testbedtest.Size(3, 20) {
+					for range testbedtest.Size(2, 20) {
 						sleep(t, time.Duration(random.Int64N(int64(ttl))))
 						p.BlackHole()
 						sleep(t, ttl+time.Duration(random.Int64N(int64(ttl/2))))

@@ -46,11 +46,11 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 	t.Parallel()
 	histories(t, 3, true, func(t *testing.T, tr *trial) {
 		url := testbedtest.Redis(t)
-		tr.load.Hold, tr.least = ttl/2, 20
+		tr.load.Hold, tr.least = ttl/2, 10
 		far := startHolder(t, url, tr.name)
 		stopped := []*dlocktest.HistoryClient{tr.Semaphore(far), tr.Semaphore(far), tr.Semaphore(far)}
 		tr.during(t, append(tr.clients(t, 2, url), stopped...), func() {
-			for range testbedtest.Size(3, 20) {
+			for range testbedtest.Size(2, 20) {
 				sleep(t, tr.between(0, ttl/2))
 				waitFor(t, "a holder to stop", far.holds)
 				tr.Stop(func() {

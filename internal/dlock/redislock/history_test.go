@@ -16,6 +16,9 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
+// recovery is how long after the last fault a client may wait for what nobody holds.
+const recovery = 3*ttl + 4*time.Second
+
 // historyPermits is how many permits the semaphores of the histories have.
 const historyPermits = 4
 
@@ -44,6 +47,14 @@ func contenders() []contender {
 		lock("spin", redislock.Config{Spin: true}),
 		{"semaphore", historyPermits, func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
 			s, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: historyPermits, TTL: ttl})
+			if err != nil {
+				t.Fatal(err)
+			}
+			closeInTime(t, s)
+			return s
+		}},
+		{"tokens", historyPermits, func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
+			s, err := redislock.NewTokens(rdb, redislock.TokensConfig{Permits: historyPermits, TTL: ttl})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +117,7 @@ func histories(t *testing.T, keys int, faulty bool, f func(t *testing.T, tr *tri
 // trial runs f. Afterwards the history must be in order.
 func (c contender) trial(t *testing.T, keys int, faulty bool, f func(t *testing.T, tr *trial)) {
 	t.Helper()
-	tr := &trial{contender: c, History: dlocktest.NewHistory(), least: 100}
+	tr := &trial{contender: c, History: dlocktest.NewHistory(), least: 50}
 	if faulty {
 		tr.Faulty, tr.TTL = true, ttl
 	}
@@ -155,7 +166,12 @@ func (tr *trial) during(t *testing.T, clients []*dlocktest.HistoryClient, harm f
 	wg.Go(func() { tr.load.Run(ctx, clients...) })
 	harm()
 	stop()
+	stopped := time.Now()
 	wg.Wait()
+	// All is given back now, and what the faults have left lapses within a TTL.
+	if d := time.Since(stopped); d > recovery {
+		t.Errorf("a client waited for another %v, with nobody left in its way", d)
+	}
 }
 
 // between returns a random duration. It is for the goroutine that made the trial.
