@@ -107,3 +107,68 @@ func ExampleFence_Passes() {
 	// true
 	// <nil>
 }
+
+// A function that takes the lock itself may be called by one that has it.
+func ExampleReenter() {
+	ctx := context.Background()
+	locker := memlock.New(memlock.Config{})
+	pack := func(ctx context.Context) error {
+		return dlock.Do(ctx, locker, "order-7", func(context.Context, dlock.Fence) error {
+			fmt.Println("packed")
+			return nil
+		})
+	}
+	err := dlock.Do(ctx, locker, "order-7", func(held context.Context, _ dlock.Fence) error {
+		if err := pack(held); err != nil { // the context says that the key is held
+			return err
+		}
+		_, err := locker.TryAcquire(ctx, "order-7") // with any other it is another owner
+		fmt.Println(errors.Is(err, dlock.ErrHeld))
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// packed
+	// true
+	// <nil>
+}
+
+// Two shelves are locked as one, each with a fence of its own.
+func ExampleMultiLocker() {
+	ctx := context.Background()
+	locker := memlock.New(memlock.Config{})
+	lease, err := locker.AcquireAll(ctx, []string{"shelf-2", "shelf-1", "shelf-2"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, key := range lease.Keys() {
+		_, err := locker.TryAcquire(ctx, key)
+		fmt.Println(key, lease.FenceOf(key) != dlock.Fence{}, errors.Is(err, dlock.ErrHeld))
+	}
+	fmt.Println(lease.Release(ctx))
+	// Output:
+	// shelf-1 true true
+	// shelf-2 true true
+	// <nil>
+}
+
+// An operator takes a key away from a holder that is stuck.
+func ExampleForceReleaser() {
+	ctx := context.Background()
+	locker := memlock.New(memlock.Config{})
+	lease, _ := locker.Acquire(ctx, "report")
+	work, cancel := lease.Context(ctx)
+	defer cancel()
+
+	state, _ := locker.Inspect(ctx, "report")
+	fmt.Println(state.Held, state.Fence == lease.Fence())
+	fmt.Println(locker.ForceRelease(ctx, "report"))
+	<-work.Done()
+	lost, _ := errors.AsType[*dlock.LostError](context.Cause(work))
+	fmt.Println(lost.Reason)
+	// Output:
+	// true true
+	// <nil>
+	// forced
+}

@@ -138,7 +138,7 @@ func (l *Lease) Yield(ctx context.Context, give func(ctx context.Context) error)
 // lose ends the lease, unless a release came first, which then reports the loss.
 func (l *Lease) lose(lost *LostError) {
 	l.cancel(lost)
-	if l.Err() == error(lost) {
+	if errors.Is(l.Err(), lost) {
 		l.finish(lost)
 	}
 }

@@ -29,7 +29,7 @@ func InOrder(ctx context.Context, keys []string, acquire func(ctx context.Contex
 		leases = append(leases, lease)
 		held, cancel := lease.Context(wait)
 		defer cancel()
-		wait = held
+		wait = held //nolint:fatcontext // One for each key, and each ends the wait.
 	}
 	return join(ctx, leases), nil
 }

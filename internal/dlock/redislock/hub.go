@@ -21,7 +21,7 @@ import (
 //	id := h.newID()                            // PROCESS-NUMBER, unique: the name of one wait, and the owner of its grant
 //	w := h.join(ctx, slotKey, id)                   // before the script runs: a push can be faster than the reply
 //	defer w.leave()
-//	script.Run(..., h.command(), h.channels(slotKey), id, h.stamp(), ...)
+//	script.Run(..., h.command(), h.channels(slotKey), id, h.stampOf(time.Now()), ...)
 //	for {
 //		select {
 //		case push := <-w.pushes:            // "": something may have been missed, run the script again
@@ -86,9 +86,7 @@ func newHub(rdb redis.UniversalClient, prefix string, news func(id, payload stri
 // newID returns a name for one wait, which is also the owner of its grant.
 func (h *hub) newID() string { return h.process + "-" + strconv.FormatUint(h.ids.Add(1), 36) }
 
-// stamp returns the present as an argument for a script.
-func (h *hub) stamp() string { return h.stampOf(time.Now()) }
-
+// stampOf returns the time of a request as an argument for its script.
 func (h *hub) stampOf(t time.Time) string { return strconv.FormatInt(int64(t.Sub(h.epoch)), 10) }
 
 // sent returns the time of a stamp that a push has brought back.

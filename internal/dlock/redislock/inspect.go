@@ -35,7 +35,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	}
 	state.Held, state.TTL = true, time.Duration(max(0, ttl))*time.Millisecond
 	state.Fence.Owner = held[:at]
-	state.Fence.Token, _ = strconv.ParseUint(held[at+1:], 10, 64) //nolint:errcheck // 0 is no token.
+	state.Fence.Token, _ = strconv.ParseUint(held[at+1:], 10, 64)
 	if parts := strings.SplitN(fence, ":", 3); len(parts) > 1 && parts[0] == held[at+1:] {
 		if since, err := strconv.ParseInt(parts[1], 10, 64); err == nil {
 			state.Since = time.UnixMicro(since)

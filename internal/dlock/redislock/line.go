@@ -148,7 +148,11 @@ func (h *hub) rest(s *shard) {
 		delete(h.shards, s.channel)
 		if l := s.line; l != nil && !h.closed {
 			s.line = nil
-			h.joined.Go(func() { l.sub.SUnsubscribe(h.ctx, s.channel) })
+			h.joined.Go(func() {
+				if l.sub.SUnsubscribe(h.ctx, s.channel) != nil {
+					l.sub.Close() // its other channels subscribe again
+				}
+			})
 		}
 	})
 }
