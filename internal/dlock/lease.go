@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Lease is a held lock. Its methods are safe for concurrent use.
@@ -15,6 +16,7 @@ type Lease struct {
 	ctx    context.Context //nolint:containedctx // Done when the lease ends, and its cause says how.
 	cancel context.CancelCauseFunc
 	asked  atomic.Bool // whether Release was called
+	when   time.Time   // when it was; set before ctx is done
 
 	mu      sync.Mutex
 	onEnd   []func(error)
@@ -63,6 +65,15 @@ func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 // Err returns nil while the lease is held, then a [*LostError] or [ErrReleased].
 func (l *Lease) Err() error { return context.Cause(l.ctx) }
 
+// Released returns when Release was called, and whether it was, and was not too
+// late: a lease that is lost first is not released any more.
+func (l *Lease) Released() (time.Time, bool) {
+	if !errors.Is(l.Err(), ErrReleased) {
+		return time.Time{}, false
+	}
+	return l.when, true
+}
+
 // Context returns a child of parent that is cancelled when the lease ends, with
 // Err as its cause. The caller must call the cancel function. The context makes
 // its user the holder: to acquire the key again with it does not wait; see [Reenter].
@@ -102,6 +113,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	if !l.asked.CompareAndSwap(false, true) {
 		return cmp.Or(l.Err(), ErrReleased)
 	}
+	l.when = time.Now()
 	l.cancel(ErrReleased)
 	if err := l.Err(); errors.Is(err, ErrLost) {
 		return err
@@ -129,6 +141,7 @@ func (l *Lease) Yield(ctx context.Context, give func(ctx context.Context) error)
 	} else if err != nil {
 		return err
 	}
+	l.when = time.Now()
 	l.cancel(ErrReleased)
 	err := l.hold.release(ctx, give)
 	l.finish(cmp.Or(err, ErrReleased))

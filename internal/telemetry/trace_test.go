@@ -124,6 +124,7 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 		"order.place > gorm.Row", // by which strategy the SKU is sold
 		"order.place > lock.acquire",
 		"order.place > lock.hold",
+		"order.place > lock.release",
 		"order.place > stock.reserve",
 		"stock.reserve > gorm.Raw", // claim, write back
 		"stock.reserve > gorm.Row", // clock, level

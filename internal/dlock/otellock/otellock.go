@@ -1,16 +1,21 @@
 // Package otellock adds OpenTelemetry to a [dlock.Locker] as a decorator.
 //
-// Two spans tell where the time of a request goes: lock.acquire lasts while the
-// caller waits for the key, lock.hold from the grant to the end of the lease.
-// Both are children of the caller's span, side by side. A lost lease ends
-// lock.hold with an error at the moment of the loss, while its holder may still
-// be at work.
+// Three spans tell where the time of a request goes: lock.acquire lasts while the
+// caller waits for the key, lock.hold from the grant until the key is given back or
+// lost, lock.release while the store is told. All are children of the caller's
+// span, side by side. A lost lease ends lock.hold with an error at the moment of
+// the loss, while its holder may still be at work, and has no lock.release.
 //
 // Metrics (seconds; never labelled with the key, of which there is no end):
 //
 //	shop_lock_wait_seconds{backend,outcome}   time in Acquire and TryAcquire
 //	shop_lock_hold_seconds{backend,outcome}   from the grant to the end of the lease
+//	shop_lock_refused_total{backend,outcome}  calls of Acquire and TryAcquire that got no lease
+//	shop_locks_held{backend}                  leases that have not ended
 //	shop_lease_lost_total{backend,reason}     leases that ended without a release
+//
+// The decorator has the optional powers of a Locker, and passes them on. Where
+// the decorated Locker lacks one the call fails with [errors.ErrUnsupported].
 //
 // The package uses the OpenTelemetry API only, and starts no goroutine: a lease
 // reports its own end.
@@ -62,9 +67,16 @@ type Locker struct {
 	wait    metric.Float64Histogram
 	hold    metric.Float64Histogram
 	lost    metric.Int64Counter
+	refused metric.Int64Counter
+	held    metric.Int64UpDownCounter
 }
 
-var _ dlock.Locker = (*Locker)(nil)
+var (
+	_ dlock.Locker        = (*Locker)(nil)
+	_ dlock.MultiLocker   = (*Locker)(nil)
+	_ dlock.Inspector     = (*Locker)(nil)
+	_ dlock.ForceReleaser = (*Locker)(nil)
+)
 
 // New returns a Locker that passes every call on to l. It fails when the meter
 // provider refuses an instrument.
@@ -84,14 +96,18 @@ func New(l dlock.Locker, cfg Config) (*Locker, error) {
 		metric.WithDescription("Time from the grant of a lock to the end of its lease."))
 	lost, errLost := meter.Int64Counter("shop_lease_lost_total",
 		metric.WithDescription("Leases that ended without being released."))
-	if err := errors.Join(errWait, errHold, errLost); err != nil {
+	refused, errRefused := meter.Int64Counter("shop_lock_refused_total",
+		metric.WithDescription("Calls that got no lease."))
+	held, errHeld := meter.Int64UpDownCounter("shop_locks_held",
+		metric.WithDescription("Leases that have not ended."))
+	if err := errors.Join(errWait, errHold, errLost, errRefused, errHeld); err != nil {
 		return nil, fmt.Errorf("otellock: %w", err)
 	}
 	return &Locker{
 		next:    l,
 		backend: cmp.Or(cfg.Backend, "unknown"),
 		tracer:  cfg.TracerProvider.Tracer(scope),
-		wait:    wait, hold: hold, lost: lost,
+		wait:    wait, hold: hold, lost: lost, refused: refused, held: held,
 	}, nil
 }
 
@@ -109,31 +125,31 @@ func (l *Locker) measure(ctx context.Context, key string,
 	acquire func(context.Context, string) (*dlock.Lease, error),
 ) (*dlock.Lease, error) {
 	start := time.Now()
-	child, span := l.tracer.Start(ctx, "lock.acquire", trace.WithAttributes(
-		attribute.String("lock.backend", l.backend), attribute.String("lock.key", key)))
+	child, span := l.tracer.Start(ctx, "lock.acquire", l.attributes(key))
 	defer span.End()
 	lease, err := acquire(child, key)
 	outcome := acquisition(err)
 	l.wait.Record(ctx, time.Since(start).Seconds(), l.labels("outcome", outcome))
 	span.SetAttributes(attribute.String("outcome", outcome))
 	if err != nil {
+		l.refused.Add(ctx, 1, l.labels("outcome", outcome))
 		if outcome != outcomeHeld { // an answer, not a failure
 			span.SetStatus(codes.Error, err.Error())
 		}
 		return nil, err
 	}
 	span.SetAttributes(fence(lease))
-	l.follow(ctx, lease)
+	l.follow(ctx, key, lease)
 	return lease, nil
 }
 
 // follow opens lock.hold, which the end of lease closes.
 //
 //nolint:spancheck // The end of the lease ends the span.
-func (l *Locker) follow(ctx context.Context, lease *dlock.Lease) {
+func (l *Locker) follow(ctx context.Context, key string, lease *dlock.Lease) {
 	start := time.Now()
-	_, span := l.tracer.Start(ctx, "lock.hold", trace.WithTimestamp(start), trace.WithAttributes(
-		attribute.String("lock.backend", l.backend), attribute.String("lock.key", lease.Key()), fence(lease)))
+	_, span := l.tracer.Start(ctx, "lock.hold", trace.WithTimestamp(start), l.attributes(key, fence(lease)))
+	l.held.Add(ctx, 1, l.labels("", ""))
 	lease.OnEnd(func(err error) {
 		outcome := outcomeReleased
 		if lost, ok := errors.AsType[*dlock.LostError](err); ok {
@@ -145,14 +161,41 @@ func (l *Locker) follow(ctx context.Context, lease *dlock.Lease) {
 		if outcome != outcomeReleased {
 			span.SetStatus(codes.Error, err.Error())
 		}
+		end, released := lease.Released()
+		if released {
+			l.tellRelease(ctx, key, lease, end, outcome, err)
+		} else {
+			end = time.Now()
+		}
 		span.SetAttributes(attribute.String("outcome", outcome))
-		span.End()
-		l.hold.Record(ctx, time.Since(start).Seconds(), l.labels("outcome", outcome))
+		span.End(trace.WithTimestamp(end))
+		l.held.Add(ctx, -1, l.labels("", ""))
+		l.hold.Record(ctx, end.Sub(start).Seconds(), l.labels("outcome", outcome))
 	})
 }
 
+// tellRelease records a release that is over and began at start.
+func (l *Locker) tellRelease(ctx context.Context, key string, lease *dlock.Lease, start time.Time, outcome string, err error) {
+	_, span := l.tracer.Start(ctx, "lock.release", trace.WithTimestamp(start),
+		l.attributes(key, fence(lease), attribute.String("outcome", outcome)))
+	if outcome != outcomeReleased {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}
+
+func (l *Locker) attributes(key string, more ...attribute.KeyValue) trace.SpanStartOption {
+	return trace.WithAttributes(append(more,
+		attribute.String("lock.backend", l.backend), attribute.String("lock.key", key))...)
+}
+
+// labels returns the backend and one more label, if that has a name.
 func (l *Locker) labels(name, value string) metric.MeasurementOption {
-	return metric.WithAttributes(attribute.String("backend", l.backend), attribute.String(name, value))
+	labels := []attribute.KeyValue{attribute.String("backend", l.backend)}
+	if name != "" {
+		labels = append(labels, attribute.String(name, value))
+	}
+	return metric.WithAttributes(labels...)
 }
 
 // fence returns the token as a number, which attributes have with a sign only:

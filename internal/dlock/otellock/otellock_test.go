@@ -157,6 +157,7 @@ func TestReleasedLease(t *testing.T) {
 		// The spans have ended when Do returns, so none is lost at shutdown.
 		want := []span{
 			{Name: "lock.acquire", Outcome: "acquired", Duration: 2 * time.Second},
+			{Name: "lock.release", Outcome: "released"},
 			{Name: "lock.hold", Outcome: "released", Duration: 3 * time.Second},
 		}
 		if diff := cmp.Diff(want, r.ended(t, request.SpanContext().SpanID().String(), fence)); diff != "" {
@@ -165,6 +166,7 @@ func TestReleasedLease(t *testing.T) {
 		points := map[string]float64{
 			"shop_lock_wait_seconds{backend=memory,outcome=acquired}": 2,
 			"shop_lock_hold_seconds{backend=memory,outcome=released}": 3,
+			"shop_locks_held{backend=memory}":                         0,
 		}
 		if diff := cmp.Diff(points, r.points(t)); diff != "" {
 			t.Errorf("metrics (-want +got):\n%s", diff)

@@ -1,0 +1,45 @@
+package otellock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/shop/internal/dlock"
+)
+
+// AcquireAll implements [dlock.MultiLocker].
+func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
+	next, ok := l.next.(dlock.MultiLocker)
+	if !ok {
+		return nil, l.unsupported("AcquireAll")
+	}
+	name := strings.Join(slices.Compact(slices.Sorted(slices.Values(keys))), ",")
+	return l.measure(ctx, name, func(ctx context.Context, _ string) (*dlock.Lease, error) {
+		return next.AcquireAll(ctx, keys)
+	})
+}
+
+// Inspect implements [dlock.Inspector].
+func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
+	next, ok := l.next.(dlock.Inspector)
+	if !ok {
+		return dlock.State{}, l.unsupported("Inspect")
+	}
+	return next.Inspect(ctx, key)
+}
+
+// ForceRelease implements [dlock.ForceReleaser].
+func (l *Locker) ForceRelease(ctx context.Context, key string) error {
+	next, ok := l.next.(dlock.ForceReleaser)
+	if !ok {
+		return l.unsupported("ForceRelease")
+	}
+	return next.ForceRelease(ctx, key)
+}
+
+func (l *Locker) unsupported(call string) error {
+	return fmt.Errorf("otellock: %s by %T: %w", call, l.next, errors.ErrUnsupported)
+}
