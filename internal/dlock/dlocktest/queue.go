@@ -175,7 +175,7 @@ func waitersLeaveNothing(ctx context.Context, t *testing.T, h Harness, key strin
 				granted.Add(1)
 				pause(short, rand.N(h.TTL/500))
 				lease.Release(ctx)
-			case !errors.Is(err, context.DeadlineExceeded):
+			case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, dlock.ErrUncertain): // or the store is too slow
 				t.Errorf("Acquire = %v, want the end of the context", err)
 			}
 		})

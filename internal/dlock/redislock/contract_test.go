@@ -146,7 +146,7 @@ func TestNewChecksTheClient(t *testing.T) {
 // do it, and no longer than it is told.
 func TestCloseWaitsForUncertainAcquisitions(t *testing.T) {
 	t.Parallel()
-	l, link := behind(t, testbedtest.Redis(t))
+	l, link := behind(t, testbedtest.Redis(t), redislock.Config{TTL: ttl})
 	load(t, l)
 	key := rand.Text()
 	link.Cut()

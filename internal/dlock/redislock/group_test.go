@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -31,7 +32,7 @@ func inTime(t *testing.T) context.Context {
 func TestSuiteBehindSentinel(t *testing.T) {
 	t.Parallel()
 	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
-	t.Run("before", func(t *testing.T) { suite(t, sentinelURL(group), 200) })
+	t.Run("before", func(t *testing.T) { suite(t, sentinelURL(group), redislock.Config{}, 200) })
 	ctx := inTime(t)
 	l, key := locker(t, client(t, sentinelURL(group))), rand.Text()
 	first := retried(ctx, t, l, key)
@@ -48,14 +49,14 @@ func TestSuiteBehindSentinel(t *testing.T) {
 	if second := retried(ctx, t, l, key); second.Token <= first.Token {
 		t.Errorf("fence %+v follows %+v", second, first)
 	}
-	t.Run("after", func(t *testing.T) { suite(t, sentinelURL(group), 200) })
+	t.Run("after", func(t *testing.T) { suite(t, sentinelURL(group), redislock.Config{}, 200) })
 }
 
 // TestSuiteOnCluster runs the suite on a cluster, and again after a failover.
 func TestSuiteOnCluster(t *testing.T) {
 	t.Parallel()
 	group := testbedtest.StartCluster(t, testbed.ClusterConfig{})
-	t.Run("before", func(t *testing.T) { suite(t, clusterURL(group), 200) })
+	t.Run("before", func(t *testing.T) { suite(t, clusterURL(group), redislock.Config{}, 200) })
 	ctx := inTime(t)
 	l, key := locker(t, client(t, clusterURL(group))), rand.Text()
 	first := retried(ctx, t, l, key)
@@ -69,7 +70,7 @@ func TestSuiteOnCluster(t *testing.T) {
 	if second := retried(ctx, t, l, key); second.Token <= first.Token {
 		t.Errorf("fence %+v follows %+v", second, first)
 	}
-	t.Run("after", func(t *testing.T) { suite(t, clusterURL(group), 200) })
+	t.Run("after", func(t *testing.T) { suite(t, clusterURL(group), redislock.Config{}, 200) })
 }
 
 // retried takes key and gives it back, over the failures that a failover brings.

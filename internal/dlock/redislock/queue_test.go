@@ -239,7 +239,7 @@ func TestCloseEndsTheSubscription(t *testing.T) {
 // have been taken, so nothing is uncertain.
 func TestCallThatWasNotSent(t *testing.T) {
 	t.Parallel()
-	l, link := behind(t, testbedtest.Redis(t))
+	l, link := behind(t, testbedtest.Redis(t), redislock.Config{TTL: ttl})
 	load(t, l)
 	link.Cut()
 	under := make(chan error, 1)
@@ -262,7 +262,7 @@ func TestCallThatWasNotSent(t *testing.T) {
 // TestCancelledCallReturnsAtOnce: a client does not interrupt a read, its caller does.
 func TestCancelledCallReturnsAtOnce(t *testing.T) {
 	t.Parallel()
-	l, link := behind(t, testbedtest.Redis(t))
+	l, link := behind(t, testbedtest.Redis(t), redislock.Config{TTL: ttl})
 	load(t, l)
 	link.Cut()
 	defer link.Heal()

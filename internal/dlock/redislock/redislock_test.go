@@ -22,7 +22,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	suite(t, testbedtest.Redis(t), 1000)
+	suite(t, testbedtest.Redis(t), redislock.Config{}, 1000)
+}
+
+// TestSpin waits without a queue.
+func TestSpin(t *testing.T) {
+	t.Parallel()
+	suite(t, testbedtest.Redis(t), redislock.Config{Spin: true}, 100)
 }
 
 // TestMiniredis is for the demo, whose Redis is embedded: a second target beside
@@ -31,12 +37,18 @@ func TestMiniredis(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	suite(t, "redis://"+m.Addr(), 100) // it takes a millisecond to run a script
+	suite(t, "redis://"+m.Addr(), redislock.Config{}, 100) // it takes a millisecond to run a script
 }
 
 // suite runs the conformance suite on the server at url, with so many waiters.
-func suite(t *testing.T, url string, crowd int) {
+func suite(t *testing.T, url string, cfg redislock.Config, crowd int) {
 	t.Helper()
+	cfg.TTL = ttl
+	with := func(change func(*redislock.Config)) redislock.Config {
+		own := cfg
+		change(&own)
+		return own
+	}
 	admin := client(t, url)
 	remove := func(t *testing.T, keys ...string) {
 		t.Helper()
@@ -45,18 +57,14 @@ func suite(t *testing.T, url string, crowd int) {
 		}
 	}
 	h := dlocktest.Harness{
-		New:       func(t *testing.T) dlock.Locker { return locker(t, client(t, url)) },
+		New:       func(t *testing.T) dlock.Locker { return configured(t, client(t, url), cfg) },
 		TTL:       ttl,
-		FIFO:      true,
+		FIFO:      !cfg.Spin,
 		Crowd:     crowd,
 		Reentrant: true,
 		Expire:    func(t *testing.T, key string) { remove(t, lockKey(key)) },
 		Wipe: func(t *testing.T, key string) {
 			remove(t, lockKey(key), fenceKey(key), lockKey(key)+":queue", lockKey(key)+":alive")
-		},
-		Recheck: ttl / 4,
-		Deaf: func(t *testing.T) dlock.Locker {
-			return locker(t, deaf{client(t, url)})
 		},
 		Leftovers: func(t *testing.T, key string) (left []string) {
 			k := lockKey(key)
@@ -68,16 +76,19 @@ func suite(t *testing.T, url string, crowd int) {
 			return left
 		},
 		NoReentry: func(t *testing.T) dlock.Locker {
-			return configured(t, client(t, url), redislock.Config{TTL: ttl, NoReentry: true})
+			return configured(t, client(t, url), with(func(c *redislock.Config) { c.NoReentry = true }))
 		},
 		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
-			return configured(t, client(t, url), redislock.Config{TTL: ttl, MaxHold: limit})
+			return configured(t, client(t, url), with(func(c *redislock.Config) { c.MaxHold = limit }))
 		},
+	}
+	if !cfg.Spin {
+		h.Recheck = ttl / 4
+		h.Deaf = func(t *testing.T) dlock.Locker { return configured(t, deaf{client(t, url)}, cfg) }
 	}
 	if strings.HasPrefix(url, "redis://") { // a proxy stands before one server
 		h.Behind = func(t *testing.T) (dlock.Locker, dlocktest.Link) {
-			l, link := behind(t, url)
-			return l, link
+			return behind(t, url, cfg)
 		}
 	}
 	dlocktest.Run(t, h)
@@ -92,14 +103,14 @@ func (d deaf) Subscribe(ctx context.Context, _ ...string) *redis.PubSub {
 }
 
 // behind returns a Locker whose connections go through a proxy.
-func behind(t *testing.T, url string) (*redislock.Locker, dlocktest.Link) {
+func behind(t *testing.T, url string, cfg redislock.Config) (*redislock.Locker, dlocktest.Link) {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	proxy := testbedtest.StartProxy(t, opts.Addr)
-	return locker(t, client(t, "redis://"+proxy.Addr())), dlocktest.Link{
+	return configured(t, client(t, "redis://"+proxy.Addr()), cfg), dlocktest.Link{
 		Cut: proxy.BlackHole,
 		Heal: func() {
 			if err := proxy.Pass(); err != nil {
