@@ -16,7 +16,7 @@ if known ~= '' and known ~= epoch then
   local hold = math.floor(tonumber(epoch) / 1000) + ttl
   redis.call('HSET', state, 'hold', digits(math.max(hold, tonumber(redis.call('HGET', state, 'hold') or 0))))
 end
-keep(state, math.max(86400000, 2 * ttl))
+remember()
 
 evict()
 local entry = redis.call('HGET', owners, owner)
@@ -43,8 +43,7 @@ if not entry then
   redis.call('ZADD', queue, string.match(entry, '^%d+'), owner)
 end
 redis.call('HSET', owners, owner, string.match(entry, '^%d+:%d+') .. ':' .. digits(now) .. ':' .. stamp)
-keep(queue, 2 * math.max(ttl, patience)) -- longer than the entries of dead waiters: pump drops both
-keep(owners, 2 * math.max(ttl, patience))
+touch()
 pump(owner)
 entry = redis.call('HGET', owners, owner)
 if entry and string.match(entry, '^%d+:%d+$') then

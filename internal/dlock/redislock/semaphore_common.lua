@@ -14,9 +14,18 @@ local now = math.floor(micros / 1000)
 -- Lua would print 16 digits as 1.7e+15.
 local function digits(n) return string.format('%.0f', n) end
 
--- Lets key live for ms at least. Clients may have different TTLs.
-local function keep(key, ms)
-  if redis.call('PTTL', key) < ms then redis.call('PEXPIRE', key, ms) end
+-- Holders, queue and owners live until nobody can believe in any of them, and end
+-- at one instant: an entry of owners goes with what it describes. Clients may have
+-- different TTLs; the longest wins.
+local function touch()
+  local at = digits(now + math.max(2 * math.max(ttl, patience), redis.call('PTTL', owners)))
+  for i = 1, 3 do redis.call('PEXPIREAT', KEYS[i], at) end
+end
+
+-- Lets the state live for a day after the last grant.
+local function remember()
+  local ms = math.max(86400000, 2 * ttl)
+  if redis.call('PTTL', state) < ms / 2 then redis.call('PEXPIRE', state, ms) end
 end
 
 -- The members of one owner's permits, each with the score that goes before it, if any.
@@ -53,8 +62,7 @@ end
 local function grant(owner, fence, n, span)
   redis.call('ZADD', holders, unpack(members(owner, n, now + span)))
   redis.call('HSET', owners, owner, fence .. ':' .. n)
-  keep(holders, ttl)
-  keep(owners, ttl)
+  touch()
 end
 
 local function push(owner, payload)

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	maxEpochs = 4096           // bounds the memory
-	epochAge  = 12 * time.Hour // less than the store remembers an epoch that is not used
+	maxEpochs = 4096          // bounds the memory
+	epochAge  = 6 * time.Hour // less than the store remembers an epoch that is not used
 )
 
 // epochs remember when the state of each semaphore began, by the clock of the

@@ -9,9 +9,8 @@ for i = 6, #ARGV, 3 do
     and (tonumber(redis.call('ZSCORE', holders, owner .. ':1') or 0) > now)
   if live then
     redis.call('ZADD', holders, 'XX', unpack(members(owner, n, now + ttl)))
-    keep(holders, ttl)
-    keep(owners, ttl)
-    keep(state, math.max(86400000, 2 * ttl))
+    touch()
+    remember()
   end
   verdicts[#verdicts + 1] = live and 1 or 0
 end
