@@ -53,6 +53,10 @@ demo: ## Watch a flash sale oversell without a lock and end exact with one.
 loadtest: .bin/k6 ## Put load on three instances and audit the books.
 	./loadtest/run.sh $(ARGS)
 
+.PHONY: bench-locks
+bench-locks: ## Measure the locks on Redis beside those of other libraries; takes three minutes.
+	cd loadtest/peers && go run . -markdown ../../docs/benchmarks-locks.md $(ARGS)
+
 # k6 takes a minute to build; it is built again only when its version changes.
 .bin/k6: loadtest/go.mod loadtest/go.sum
 	cd loadtest && go build -o ../.bin/k6 go.k6.io/k6/v2

@@ -16,6 +16,7 @@ func (r *report) targets() *table {
 	ours, peer := r.found[apart][oursQueue], r.found[apart][bsmFast]
 	if len(ours) > 0 && len(peer) > 0 {
 		atLeast(t, "uncontended, 32 goroutines of 1 client: ours, queue to bsm/redislock", ours.mid(rate)/peer.mid(rate), 1.5)
+		inform(t, "the same by CPU time per pair", peer.mid(work)/ours.mid(work))
 	}
 	ours = r.found[contended][oursQueue]
 	if len(ours) == 0 {
@@ -23,6 +24,7 @@ func (r *report) targets() *table {
 	}
 	if name := best(r.found[contended]); name != "" {
 		atLeast(t, "contended: ours, queue to "+name, ours.mid(rate)/r.found[contended][name].mid(rate), 1.7)
+		inform(t, "the same by CPU time per lock", r.found[contended][name].mid(work)/ours.mid(work))
 	}
 	atMost(t, "contended: most/least of ours, queue", ours.mid(spread), 1.1)
 	atMost(t, "contended: client commands per lock of ours, queue", ours.mid(commands), 2.1)
@@ -50,6 +52,8 @@ func atLeast(t *table, what string, got, want float64) {
 func atMost(t *table, what string, got, want float64) {
 	t.add(what, times(got), fmt.Sprintf("<= %v", want), verdict(!math.IsNaN(got) && got <= want))
 }
+
+func inform(t *table, what string, got float64) { t.add(what, times(got), "", "") }
 
 func verdict(reached bool) string {
 	if reached {

@@ -164,6 +164,6 @@ func summary(callers []*caller, s subject, d time.Duration, before, after usage)
 		p50:  percentile(waits, 50), p99: percentile(waits, 99), max: percentile(waits, 100),
 		least: slices.Min(counts), most: slices.Max(counts), spread: slices.Max(counts) / slices.Min(counts),
 		commands: float64(commands) / n, calls: float64(all) / n,
-		cpu: float64((after.cpu - before.cpu).Microseconds()) / n,
+		cpu: float64((after.cpu - before.cpu).Microseconds()) / n, own: float64((after.own - before.own).Microseconds()) / n,
 	}, nil
 }

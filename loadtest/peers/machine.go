@@ -26,7 +26,7 @@ func (t *target) describe(ctx context.Context) (conditions, error) {
 	}
 	c := conditions{
 		date: time.Now().UTC().Format(time.DateOnly), redis: server["redis_version"],
-		cpu: field("/proc/cpuinfo", "model name") + ", " + strconv.Itoa(runtime.NumCPU()) + " cores",
+		cpu:    field("/proc/cpuinfo", "model name") + ", " + strconv.Itoa(runtime.NumCPU()) + " cores",
 		kernel: first("/proc/sys/kernel/osrelease"), system: runtime.GOOS + "/" + runtime.GOARCH,
 		loadBefore: loadAverage(),
 	}

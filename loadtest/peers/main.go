@@ -134,7 +134,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 
 // profile starts a CPU profile of this process, which is all of the clients.
 func profile(path string) (stop func() error, err error) {
-	file, err := os.Create(path)
+	file, err := os.Create(path) //nolint:gosec // A path from the command line.
 	if err != nil {
 		return nil, err
 	}

@@ -52,8 +52,8 @@ func (r *report) markdown(w io.Writer) error {
 // tables are those that have anything in them.
 func (r *report) tables() []*table {
 	all := []*table{
-		r.targets(), r.uncontended(), r.contention("Contended: 8 clients x 4 goroutines, one key", contended),
-		r.handOff(), r.permits(), r.contention(fmt.Sprintf("Semaphore at its limit: 8 clients x 4 goroutines, %d permits", fewPermits), permitLack),
+		r.targets(), r.uncontended(), r.contention("Contended: 8 clients with 4 goroutines each, one key", contended),
+		r.handOff(), r.permits(), r.contention(fmt.Sprintf("Semaphore at its limit: 8 clients with 4 goroutines each, %d permits", fewPermits), permitLack),
 	}
 	return slices.DeleteFunc(all, func(t *table) bool { return len(t.rows) == 0 })
 }
@@ -75,8 +75,8 @@ func (r *report) uncontended() *table {
 	t := &table{
 		title: "Uncontended: a key for each goroutine, pairs of acquire and release per second",
 		header: []string{
-			"", "1 goroutine", "32 of 1 client", "lowest..highest", "8 clients x 4",
-			"acquire p50, 32 of 1", "p99", "client commands per pair", "calls in Redis", "Redis CPU per pair",
+			"", "1 goroutine", "32 of 1 client", "lowest..highest", "32 of 8 clients",
+			"acquire p50, 32 of 1", "p99", "client commands per pair", "calls in Redis", "CPU per pair: Redis", "clients",
 		},
 	}
 	for _, name := range r.subjects(apart) {
@@ -87,7 +87,7 @@ func (r *report) uncontended() *table {
 		}
 		t.add(label, count(r.found[alone][name].mid(rate)), count(c.mid(rate)), span(c.of(rate)),
 			count(r.found[apart8][name].mid(rate)), took(c.mid(p50)), took(c.mid(p99)),
-			times(c.mid(commands)), times(c.mid(calls)), took1(c.mid(cpu)))
+			times(c.mid(commands)), times(c.mid(calls)), took1(c.mid(cpu)), took1(c.mid(own)))
 	}
 	return t
 }
@@ -96,13 +96,13 @@ func (r *report) uncontended() *table {
 func (r *report) contention(title, workload string) *table {
 	t := &table{title: title, header: []string{
 		"", "per second", "lowest..highest", "wait p50", "p99", "max", "least and most of one goroutine", "most/least",
-		"client commands per acquisition", "calls in Redis", "Redis CPU per acquisition", "Redis busy",
+		"client commands per acquisition", "calls in Redis", "CPU per acquisition: Redis", "clients", "Redis busy",
 	}}
 	for _, name := range r.subjects(workload) {
 		c := r.found[workload][name]
 		t.add(name, count(c.mid(rate)), span(c.of(rate)), took(c.mid(p50)), took(c.mid(p99)), took(c.worst(longest)),
 			count(c.mid(least))+", "+count(c.mid(most)), times(c.mid(spread)),
-			times(c.mid(commands)), times(c.mid(calls)), took1(c.mid(cpu)),
+			times(c.mid(commands)), times(c.mid(calls)), took1(c.mid(cpu)), took1(c.mid(own)),
 			fmt.Sprintf("%.0f%%", 100*c.mid(rate)*c.mid(cpu)/1e6))
 	}
 	return t
@@ -125,13 +125,13 @@ func (r *report) permits() *table {
 		title: fmt.Sprintf("Semaphore per request: one permit of %d, one key, pairs of acquire and release per second", manyPermits),
 		header: []string{
 			"", "1 goroutine", "32 of 1 client", "lowest..highest", "acquire p50, 32 of 1", "p99",
-			"client commands per pair", "calls in Redis", "Redis CPU per pair",
+			"client commands per pair", "calls in Redis", "CPU per pair: Redis", "clients",
 		},
 	}
 	for _, name := range r.subjects(permit32) {
 		c := r.found[permit32][name]
 		t.add(name, count(r.found[permit1][name].mid(rate)), count(c.mid(rate)), span(c.of(rate)), took(c.mid(p50)), took(c.mid(p99)),
-			times(c.mid(commands)), times(c.mid(calls)), took1(c.mid(cpu)))
+			times(c.mid(commands)), times(c.mid(calls)), took1(c.mid(cpu)), took1(c.mid(own)))
 	}
 	return t
 }

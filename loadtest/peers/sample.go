@@ -15,6 +15,7 @@ type sample struct {
 	commands      float64 // sent by clients, per acquisition
 	calls         float64 // executed by the server, those of scripts included, per acquisition
 	cpu           float64 // of the server, in microseconds per acquisition
+	own           float64 // of the clients, in microseconds per acquisition
 }
 
 // percentile returns a percentile of sorted durations, in microseconds, and NaN of none.
@@ -72,3 +73,5 @@ func spread(s sample) float64   { return s.spread }
 func commands(s sample) float64 { return s.commands }
 func calls(s sample) float64    { return s.calls }
 func cpu(s sample) float64      { return s.cpu }
+func own(s sample) float64      { return s.own }
+func work(s sample) float64     { return s.cpu + s.own }

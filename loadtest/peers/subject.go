@@ -4,10 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
+	"github.com/redis/go-redis/v9"
 )
 
 // ttl is that of every lock and permit. No run lasts as long, so that no

@@ -72,10 +72,11 @@ func (o *session) close(ctx context.Context) error {
 	return failed
 }
 
-// usage is what the server has done so far.
+// usage is what the server, and this process, have done so far.
 type usage struct {
 	calls map[string]int64 // by command, those that scripts make included
 	cpu   time.Duration
+	own   time.Duration // processor time of this process
 }
 
 func (t *target) usage(ctx context.Context) (usage, error) {
@@ -83,7 +84,7 @@ func (t *target) usage(ctx context.Context) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	u := usage{calls: map[string]int64{}}
+	u := usage{calls: map[string]int64{}, own: ownCPU()}
 	for name, value := range info {
 		if command, ok := strings.CutPrefix(name, "cmdstat_"); ok {
 			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
