@@ -66,18 +66,6 @@ func NewRenewer(cfg RenewerConfig) *Renewer {
 	return &Renewer{cfg: cfg, holds: map[*hold]struct{}{}, owners: map[string]*hold{}}
 }
 
-// alone returns a Renewer for one grant that has Extend.
-func alone(g *Grant) *Renewer {
-	return NewRenewer(RenewerConfig{TTL: g.TTL, Renew: func(ctx context.Context, held []Held) []error {
-		errs := make([]error, len(held))
-		errs[0] = g.Extend(ctx)
-		for i := range errs {
-			errs[i] = errs[0]
-		}
-		return errs
-	}})
-}
-
 // Lose ends the lease of the grant whose fence has owner, if there is one, as
 // lost: for a backend that is told of a loss between two renewals. Without a
 // reason in err it is Expired.
@@ -238,20 +226,3 @@ func (r *Renewer) land(f *flight, sent time.Time, verdicts []error) {
 	}
 	r.reschedule()
 }
-
-// worst returns the verdict on a grant of several keys: one that is lost loses all.
-func worst(errs []error, from, to int) error {
-	var failed error
-	for i := from; i < to; i++ {
-		if i >= len(errs) {
-			return cmp.Or(failed, errNoVerdict)
-		}
-		if errors.Is(errs[i], ErrLost) {
-			return errs[i]
-		}
-		failed = cmp.Or(failed, errs[i])
-	}
-	return failed
-}
-
-var errNoVerdict = errors.New("dlock: the backend returned too few verdicts")

@@ -1,0 +1,70 @@
+package redislock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// TestTrustInAPushedGrant pushes grants by hand to a waiter that has lost every
+// other contact. It may trust one for as long as Redis keeps it, counted from the
+// last request that Redis had seen, and not from when the push came.
+func TestTrustInAPushedGrant(t *testing.T) {
+	t.Parallel()
+	const pushed = 3 * time.Second // what Redis keeps a pushed grant for, however long the TTL is
+	for _, late := range []bool{false, true} {
+		var cut atomic.Bool
+		rdb := client(t, testbedtest.Redis(t))
+		rdb.AddHook(spy{fail: func() error {
+			if cut.Load() {
+				return redis.ErrPoolTimeout // as if nothing got through
+			}
+			return nil
+		}})
+		l, key := configured(t, rdb, redislock.Config{}), rand.Text()
+		admin := client(t, testbedtest.Redis(t))
+		first, err := locker(t, admin).TryAcquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), pushed)
+		sent := time.Now()
+		granted := waiting(ctx, t, l, key)
+		cut.Store(true)
+		id := admin.ZRange(ctx, lockKey(key)+":queue", 0, 0).Val()[0]
+		process, _, _ := strings.Cut(id, "-")
+		_, stamp, _ := strings.Cut(admin.HGet(ctx, lockKey(key)+":alive", id).Val(), " ")
+		delay := pushed * 2 / 5
+		if late {
+			delay = pushed * 3 / 4
+		}
+		<-time.After(delay)
+		admin.Publish(ctx, "shop:lock:push:"+process, id+" 9000000000000000 "+stamp)
+		lease := <-granted
+		switch {
+		case late && lease != nil:
+			t.Errorf("a grant is trusted that may lapse any moment")
+		case !late && lease == nil:
+			t.Error("the grant was not taken")
+		case !late:
+			select {
+			case <-lease.Done():
+			case <-time.After(2 * pushed):
+			}
+			if d := time.Since(sent); d > pushed {
+				t.Errorf("the lease ended %v after the request, and Redis has kept it for %v at most", d, pushed)
+			}
+		}
+		cancel()
+		cut.Store(false)
+		first.Release(t.Context())
+	}
+}
