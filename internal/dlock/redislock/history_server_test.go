@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -20,7 +21,23 @@ func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 	t.Parallel()
 	histories(t, 3, true, func(t *testing.T, tr *trial) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-		tr.during(t, tr.clients(t, 5, server.URL()), func() {
+		clients := tr.clients(t, 7, server.URL())
+		tr.least = 10
+		for _, c := range clients { // Only a client that has known a semaphore sees that it is another now.
+			for _, key := range tr.load.Keys {
+				cycle(t, c, key)
+			}
+		}
+		tr.during(t, clients[:5], func() {
+			ctx, stop := context.WithCancel(t.Context())
+			var holders sync.WaitGroup
+			defer holders.Wait()
+			defer stop()
+			holders.Go(func() { // Others hold for long, and so believe while the server is new.
+				long := tr.load
+				long.Hold = ttl
+				long.Run(ctx, clients[5:]...)
+			})
 			for range testbedtest.Size(4, 30) {
 				sleep(t, tr.between(ttl/10, ttl/3))
 				tr.lose(func() {
