@@ -3,7 +3,6 @@ package dlocktest
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -58,24 +57,26 @@ func cancelledWaiterPassesOn(ctx context.Context, t *testing.T, h CondHarness, k
 // cancelledWaiterPassesGrantOn gives up while the grant is on its way: either the
 // waiter has it, or the next one has, and never nobody.
 func cancelledWaiterPassesGrantOn(ctx context.Context, t *testing.T, h CondHarness, key string) {
-	for range 8 {
+	for range 20 {
 		mortal, giveUp := context.WithCancel(ctx)
 		first, second := h.sleep(mortal, t, h.New(t), key), h.sleep(ctx, t, h.New(t), key)
+		c := h.New(t)
+		holder := h.lock(ctx, t, c, key)
+		wantErr(t, c.A.Signal(ctx, holder), nil)
 		var wg sync.WaitGroup
-		wg.Go(func() { h.notify(ctx, t, key) })
-		wg.Go(func() {
-			pause(ctx, rand.N(h.TTL/200))
-			giveUp()
-		})
-		lease, err := h.end(t, first)
+		wg.Go(giveUp)
+		start := time.Now()
+		release(ctx, t, holder)
 		wg.Wait()
+		lease, err := h.end(t, first)
 		if err == nil {
-			h.asleep(ctx, t, second)
 			release(ctx, t, lease)
 			h.notify(ctx, t, key)
 		}
 		release(ctx, t, h.awake(t, second))
-		h.wantFree(ctx, t, key)
+		if d := time.Since(start); d > 2*h.TTL/3 {
+			t.Errorf("the key went on only after %v, as if somebody had left with it", d)
+		}
 	}
 }
 

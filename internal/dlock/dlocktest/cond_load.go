@@ -91,7 +91,8 @@ func deadWaiterIsSkipped(ctx context.Context, t *testing.T, h CondHarness, key s
 	}
 }
 
-// condWaitersLeaveNothing has many give up at random, signalled or not.
+// condWaitersLeaveNothing has many give up at random, signalled or not, and some
+// just when they get the key.
 func condWaitersLeaveNothing(ctx context.Context, t *testing.T, h CondHarness, key string) {
 	const waiters = 40
 	c := h.New(t)
@@ -100,7 +101,7 @@ func condWaitersLeaveNothing(ctx context.Context, t *testing.T, h CondHarness, k
 		wg.Go(func() {
 			lease, err := c.Acquire(ctx, key)
 			if err == nil {
-				short, cancel := context.WithTimeout(ctx, rand.N(h.TTL))
+				short, cancel := context.WithTimeout(ctx, rand.N(time.Duration(20))*h.TTL/40)
 				defer cancel()
 				lease, err = c.A.Wait(short, lease)
 			}
@@ -113,7 +114,11 @@ func condWaitersLeaveNothing(ctx context.Context, t *testing.T, h CondHarness, k
 		})
 	}
 	for range waiters / 4 {
+		start := time.Now()
 		h.notify(ctx, t, key)
+		if d := time.Since(start); d > 2*h.TTL/3 {
+			t.Errorf("the key was free only after %v, as if somebody had left with it", d)
+		}
 		pause(ctx, h.TTL/40)
 	}
 	wg.Wait()

@@ -3,12 +3,17 @@ package dlocktest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"example.com/shop/internal/dlock"
 )
 
 func waitReleases(ctx context.Context, t *testing.T, h CondHarness, key string) {
+	start := time.Now()
 	s := h.sleep(ctx, t, h.New(t), key) // returns only when the key was free
+	if d := time.Since(start); d > h.TTL/2 {
+		t.Errorf("the key was free only after %v, as if it had lapsed", d)
+	}
 	h.wantFree(ctx, t, key)
 	h.asleep(ctx, t, s)
 	h.notify(ctx, t, key)

@@ -59,6 +59,7 @@ func rwCases() []rwCase {
 		{"DeadContextStillReleases", rwDeadContextReleases},
 		{"CancelledReaderLeavesNothing", cancelledReader},
 		{"CancelledWriterLeavesNothing", cancelledWriter},
+		{"CancelledWaiterPassesItsGrantOn", cancelledRWWaiter},
 		{"WriterGetsNewFence", writerGetsNewFence},
 		{"ReadersShareTheFence", readersShareTheFence},
 		{"PhaseFair", phaseFair},

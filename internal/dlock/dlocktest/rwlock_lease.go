@@ -26,6 +26,18 @@ func writerGetsNewFence(ctx context.Context, t *testing.T, h RWHarness, key stri
 		}
 		release(ctx, t, lease)
 	}
+	// From hand to hand too.
+	lease := rwTake(ctx, t, h, key, true)
+	for range 2 {
+		w := h.wait(ctx, t, key, "the next writer", true, 1)
+		last = lease.Fence()
+		release(ctx, t, lease)
+		lease = h.in(t, w)[0]
+		if f := lease.Fence(); f.Token <= last.Token || f.Owner == last.Owner {
+			t.Errorf("a writer's fence %+v follows %+v", f, last)
+		}
+	}
+	release(ctx, t, lease)
 }
 
 // readersShareTheFence has readers follow a writer, and share what it left behind.

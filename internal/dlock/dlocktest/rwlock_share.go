@@ -133,7 +133,7 @@ func cancelledWriter(ctx context.Context, t *testing.T, h RWHarness, key string)
 	select {
 	case err := <-second:
 		wantErr(t, err, nil)
-	case <-time.After(h.TTL):
+	case <-time.After(h.TTL / 2):
 		t.Error("a reader still waits for a writer that has given up")
 	}
 	release(ctx, t, lease)
@@ -160,6 +160,7 @@ func rwMutualExclusion(ctx context.Context, t *testing.T, h RWHarness, key strin
 		}
 		accepted = f
 		n++
+		pause(ctx, rand.N(h.TTL/1000))
 		return nil
 	}
 	read := func(f dlock.Fence) error {
@@ -171,6 +172,7 @@ func rwMutualExclusion(ctx context.Context, t *testing.T, h RWHarness, key strin
 		if h.SharedFence && f.Token < accepted.Token || n < 0 {
 			return dlock.ErrFenced
 		}
+		pause(ctx, rand.N(h.TTL/1000))
 		return nil
 	}
 	for i := range clients * goroutines {
@@ -199,7 +201,8 @@ func rwMutualExclusion(ctx context.Context, t *testing.T, h RWHarness, key strin
 	}
 }
 
-// rwWaitersLeaveNothing has many give up at random, beside some who get in.
+// rwWaitersLeaveNothing has many give up at random, beside some who get in, and
+// some just when they get in.
 func rwWaitersLeaveNothing(ctx context.Context, t *testing.T, h RWHarness, key string) {
 	const waiters = 60
 	l := h.New(t)
@@ -207,7 +210,7 @@ func rwWaitersLeaveNothing(ctx context.Context, t *testing.T, h RWHarness, key s
 	var wg sync.WaitGroup
 	for i := range waiters {
 		wg.Go(func() {
-			short, cancel := context.WithTimeout(ctx, h.TTL/20+rand.N(h.TTL/2))
+			short, cancel := context.WithTimeout(ctx, (1+rand.N(time.Duration(10)))*h.TTL/20)
 			defer cancel()
 			err := dlock.Do(short, side(l, i%3 == 0), key, func(context.Context, dlock.Fence) error { return nil })
 			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -218,7 +221,11 @@ func rwWaitersLeaveNothing(ctx context.Context, t *testing.T, h RWHarness, key s
 	pause(ctx, h.TTL/4)
 	release(ctx, t, lease)
 	wg.Wait()
+	start := time.Now()
 	last := rwTake(ctx, t, h, key, true) // what a late answer took is given back soon
+	if d := time.Since(start); d > 2*h.TTL/3 {
+		t.Errorf("the key was free only after %v, as if somebody had left with it", d)
+	}
 	h.queued(ctx, t, key, 0)
 	release(ctx, t, last)
 	rwWantFree(ctx, t, h, key)

@@ -2,7 +2,6 @@ package redislock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,12 +15,7 @@ import (
 func TestRWAndCondOnCluster(t *testing.T) {
 	t.Parallel()
 	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
-	open := func(t *testing.T) redis.UniversalClient {
-		return watched(t, redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: c.Addrs(), MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			ClusterStateReloadInterval: time.Second,
-		}))
-	}
+	open := func(t *testing.T) redis.UniversalClient { return watched(t, client(t, clusterURL(c))) }
 	old, err := c.KillMasterOf(t.Context(), rwKey("any"))
 	if err == nil {
 		err = c.WaitForFailover(t.Context(), rwKey("any"), old)
