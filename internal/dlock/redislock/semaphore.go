@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// maxWeight bounds what one lease can hold: a script touches every permit of it.
+// maxWeight bounds what one lease can hold: scripts touch every permit of it.
 const maxWeight = 1024
 
 // SemaphoreConfig is the configuration of a [Semaphore].
@@ -24,18 +24,80 @@ type SemaphoreConfig struct {
 	// permits of a holder that has died are back. 0 means 30 s.
 	TTL time.Duration
 
-	// Timeout bounds one round trip, and with it how long an attempt goes on after
-	// its context was cancelled. 0 means 2 s; it is never more than TTL/3.
+	// MaxHold ends a lease that long after it was granted, renewed or not.
+	// 0 means no limit.
+	MaxHold time.Duration
+
+	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/3.
 	Timeout time.Duration
 
 	// Prefix begins every key in Redis. Empty means "shop:sem:".
 	Prefix string
 }
 
-// Semaphore is [dlock.Semaphore] in Redis.
+// Semaphore is [dlock.Semaphore] in Redis, standalone, behind Sentinel or in a
+// Cluster: permits with leases, first come, first served.
+//
+// # Data
+//
+//	shop:sem:{KEY}         zset    OWNER:1 ... OWNER:N -> when the permit lapses, by the clock of the server
+//	shop:sem:{KEY}:queue   zset    OWNER -> ticket
+//	shop:sem:{KEY}:owners  hash    OWNER -> FENCE:N of a holder, FENCE:N:SEEN:STAMP of a waiter
+//	shop:sem:{KEY}:state   hash    last fence; epoch, when this state began; hold, until when nothing is granted
+//	shop:sem:{KEY}:limit   string  number of permits, if it was resized
+//
+// A lease of N permits is N members of the first set, at most 1024. So what is
+// free is the limit minus ZCARD: there is no second counter that could drift from
+// the holders by a crash, an eviction or a mistake. (A sum of weights beside the
+// set would be such a counter; to add up the weights of all holders would make every
+// script O(holders). N members cost only who asks for N.)
+//
+// OWNER is new for every call of Acquire and TryAcquire, so that an attempt can be
+// repeated: it finds its grant, or its place. The ticket is the fence of the grant to
+// come, max(last+1, TIME in microseconds). Because grants are made in the order of
+// tickets, fences increase from grant to grant.
+//
+// # Operations
+//
+//	acquire  takes the permits, or the last place in the queue; again: renews either   1 round
+//	release  removes the permits, and grants to the head of the queue                  1 round
+//	renew    extends the permits of up to 100 leases, never adds one                   1 round every TTL/3, for all leases of a client
+//	abandon  removes what an owner has, permits or place                               when a wait ends, or an outcome is unknown
+//	resize   sets the limit, and grants                                                1 round
+//
+// Each is one script, O(N log holders), in which concurrent callers share round
+// trips. Each also drops up to 64 permits that have lapsed, and hands on what is
+// free then: the script that frees permits makes the next grants and pushes each to
+// the process of its waiter, which sends nothing to take it. A hand-off costs half a
+// round trip up, half one down, and no herd. Waiters ask again within a second (or
+// TTL/4), because a push can be lost and a holder can die; who has not asked for three
+// such pauses and a timeout is dead, and is dropped when it comes to the head. A grant
+// that was pushed and not renewed lapses as soon.
+//
+// Only the head of the queue is granted, and nobody passes it: a waiter for many
+// permits blocks those behind it, who would have enough, until it has its own.
+// TryAcquire takes nothing while anybody waits.
+//
+// Resize to less grants nothing until enough has come back; holders keep what
+// they have. Waiters for more than there is now fail with ErrInvalidPermits when
+// they come to the head, or ask again.
+//
+// # What a crash leaves behind
+//
+// A holder: its permits, for a TTL at most. A waiter: its place, until it is dead
+// and at the head. The rest ends by itself: the first three keys two TTLs after
+// their last use, at one instant, the state after a day. The limit stays.
+//
+// The server without its data: a client that remembers another epoch proves the
+// loss, and then nothing is granted until one TTL after the new epoch began, when
+// no holder of before can believe in its lease any more. Until a client that has
+// used the key in the last hours comes by, others are granted permits. FLUSHALL is
+// the same. A failover to a replica that lagged keeps the epoch and may lack the
+// last grants: their permits can be out twice until their holders renew.
 type Semaphore struct {
 	permits int
 	ttl     time.Duration
+	maxHold time.Duration
 	timeout time.Duration
 	recheck time.Duration // how often a waiter asks again
 	prefix  string
@@ -61,6 +123,7 @@ func NewSemaphore(rdb redis.UniversalClient, cfg SemaphoreConfig) (*Semaphore, e
 	s := &Semaphore{
 		permits: cmp.Or(cfg.Permits, 1),
 		ttl:     ttl,
+		maxHold: cfg.MaxHold,
 		timeout: timeout,
 		recheck: min(time.Second, ttl/4),
 		prefix:  cmp.Or(cfg.Prefix, semaphorePrefix),

@@ -59,7 +59,7 @@ func TestSemaphoreChild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fmt.Println("holds all")
+	fmt.Fprintln(os.Stdout, "holds all")
 	s.Acquire(t.Context(), args[2], permits)
 }
 

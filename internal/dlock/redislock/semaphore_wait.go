@@ -105,7 +105,8 @@ func (s *Semaphore) granted(ctx context.Context, a *attempt, token string, sent 
 	n, _ := strconv.ParseUint(token, 10, 64) // made by digits in the script
 	fence := dlock.Fence{Token: n, Owner: a.owner}
 	return dlock.NewLease(ctx, dlock.Grant{
-		Key: a.key, Fence: fence, Kind: strconv.Itoa(a.n), Sent: sent, First: first, TTL: s.ttl, Renewer: s.renewer,
+		Key: a.key, Fence: fence, Kind: strconv.Itoa(a.n),
+		Sent: sent, First: first, TTL: s.ttl, MaxHold: s.maxHold, Renewer: s.renewer,
 		Release: func(ctx context.Context) error {
 			live, _, err := s.run(ctx, semaphoreReleaseScript, a.key, fence.Owner, fence.Token, a.n)
 			switch {

@@ -28,6 +28,10 @@ type TokensConfig struct {
 	// time until those of one that has died are back. 0 means 30 s.
 	TTL time.Duration
 
+	// MaxHold ends a lease that long after it was granted, renewed or not.
+	// 0 means no limit.
+	MaxHold time.Duration
+
 	// Timeout bounds one round trip, apart from what a waiting one waits. 0 means
 	// 2 s; it is never more than TTL/3.
 	Timeout time.Duration
@@ -46,13 +50,73 @@ type TokensConfig struct {
 	Blocking redis.UniversalClient
 }
 
-// Tokens is [dlock.Semaphore] in Redis with tokens in lists.
+// Tokens is [dlock.Semaphore] in Redis, standalone, behind Sentinel or in a
+// Cluster, with tokens in lists: a permit is a token that is in one list or in
+// another. [Semaphore] is the better choice where it can be had; this one shows
+// what the textbook's semaphore of a list needs besides LPOP and RPUSH.
+//
+// # Data
+//
+//	shop:sem:{KEY}:free         list    tokens that nobody has: 1, 2, ...
+//	shop:sem:{KEY}:held:HOLDER  list    tokens that a holder has
+//	shop:sem:{KEY}:holders      zset    HOLDER -> when it lapses, by the clock of the server
+//	shop:sem:{KEY}:reaped       zset    HOLDER that has lapsed -> when to look at its list again
+//	shop:sem:{KEY}:turn         list    the one turn to collect several tokens
+//	shop:sem:{KEY}:withheld     list    tokens that wait for the end of a TTL, after a loss of data
+//	shop:sem:{KEY}:tokens       hash    how many were made, and when; the last fence
+//	shop:sem:used:NAME          set     keys that the process of that name has used
+//
+// A HOLDER is NAME:RANDOM-N, one client of one key at a time. Its list is the
+// truth about what it holds. A reply that was lost loses no token: the token is in
+// the list, the client retires that HOLDER, goes on under a new one, and gives back
+// whatever the list of the old one has and no lease knows of. Holders renew with
+// all their tokens at once. The keys of a semaphore that is not used for a day end
+// at one instant.
+//
+// # Operations
+//
+//	take       script  makes the tokens if there are none; LMOVE free held, as many as are needed; a fence   1 round
+//	wait       BLMOVE free held LEFT RIGHT, on the server, for a second at most; then take                   1 + 1 rounds per token
+//	release    script  LREM held, RPUSH free for what was in the list: never more than is held               1 round
+//	renew      script  ZADD holders; LRANGE held, which the client compares with what it knows               every TTL/3
+//	reap       script  for holders that have lapsed: LRANGE held, RPUSH free                                 by whoever sees them in take
+//	reconcile  script  gives back what is in a list and unknown to the client                                after an unknown outcome
+//
+// Every script is one round trip, in which concurrent callers share, and costs
+// O(tokens touched + tokens of the holder). Waiting polls nothing: the server
+// serves blocked clients first come, first served, and the callers of one process
+// and key wait in one queue behind one connection, from a pool apart from that of
+// other commands. The second bounds how late somebody sees that a holder has
+// lapsed, and for how long a request may wait for a client that has died.
+//
+// Who waits for one token takes the first one. Who waits for several waits for
+// the turn first, empty-handed; with the turn it keeps every token that comes until it
+// has enough. So it is not starved by those who need one, and no two wait for each
+// other's tokens. Between processes there is no strict order.
+//
+// # What a crash leaves behind
+//
+// A holder: its tokens, until it lapses; then the next take of anybody returns
+// them, or ReleaseAll of the process that is started again with the same name. A
+// waiter: nothing, or the token that came for it, as a holder. A request that is
+// executed after its client has been given up for dead: a token in a list that is
+// looked at again ten TTLs later.
+// The server without its data: the tokens are made anew. A client that remembers
+// when they were made before proves the loss; then they are withheld until one TTL
+// after they were made, when no holder of before can believe in its lease any
+// more. A client that has used the key for the first time since cannot know, and
+// is not held back. A failover to a replica that lagged can double a token until its
+// holder renews.
+//
+// The server needs Redis 6.2 or newer and the settings that the package comment
+// names.
 type Tokens struct {
 	rdb      redis.UniversalClient
 	blocking redis.UniversalClient
 	owned    bool // blocking is closed by Close
 	permits  int
 	ttl      time.Duration
+	maxHold  time.Duration
 	timeout  time.Duration
 	block    time.Duration // how long one command waits on the server
 	name     string
@@ -83,6 +147,7 @@ func NewTokens(rdb redis.UniversalClient, cfg TokensConfig) (*Tokens, error) {
 		blocking: cfg.Blocking,
 		permits:  cmp.Or(cfg.Permits, 1),
 		ttl:      ttl,
+		maxHold:  cfg.MaxHold,
 		timeout:  timeout,
 		block:    max(min(time.Second, ttl/4), time.Millisecond),
 		name:     cmp.Or(cfg.Name, rand.Text()),
@@ -107,30 +172,13 @@ func NewTokens(rdb redis.UniversalClient, cfg TokensConfig) (*Tokens, error) {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	if t.blocking == nil {
-		t.blocking, t.owned = apart(rdb), true
+		t.blocking, t.owned = apart(rdb, t.block+t.timeout), true
 	}
 	if t.blocking == nil {
 		return nil, errors.New("redislock: a client of this kind needs TokensConfig.Blocking")
 	}
 	t.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: t.renew})
 	return t, nil
-}
-
-// apart returns a client as rdb with a pool of its own, or nil if it does not
-// know the kind. Connections that wait on the server would starve the others.
-func apart(rdb redis.UniversalClient) redis.UniversalClient {
-	const pool = 256 // connections are made when they are needed
-	switch c := rdb.(type) {
-	case *redis.Client:
-		opts := *c.Options()
-		opts.PoolSize, opts.MinIdleConns, opts.MaxActiveConns = pool, 0, 0
-		return redis.NewClient(&opts)
-	case *redis.ClusterClient:
-		opts := *c.Options()
-		opts.PoolSize, opts.MinIdleConns, opts.MaxActiveConns = pool, 0, 0
-		return redis.NewClusterClient(&opts)
-	}
-	return nil
 }
 
 // TryAcquire implements [dlock.Semaphore].

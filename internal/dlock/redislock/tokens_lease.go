@@ -17,7 +17,7 @@ func (t *Tokens) lease(ctx context.Context, key string, got *taken, fence string
 	number, _ := strconv.ParseUint(fence, 10, 64) // made by digits in the script
 	lease := dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Fence: dlock.Fence{Token: number, Owner: rand.Text()}, Kind: h.name + " " + strings.Join(tokens, " "),
-		Sent: got.sent, TTL: t.ttl, Renewer: t.renewer,
+		Sent: got.sent, TTL: t.ttl, MaxHold: t.maxHold, Renewer: t.renewer,
 		Release: func(ctx context.Context) error {
 			n, err := t.release(ctx, key, h, tokens)
 			if err == nil && n < len(tokens) {

@@ -43,7 +43,7 @@ func (t *Tokens) wait(ctx context.Context, key string, n int) (*dlock.Lease, err
 		return nil, dlock.Ended(ctx)
 	}
 	if a := <-r.done; a.lease != nil { // came at the same moment
-		a.lease.Release(ctx) //nolint:errcheck,gosec // What fails is given back in the background.
+		a.lease.Release(ctx) //nolint:errcheck // What fails is given back in the background.
 	}
 	return nil, dlock.Ended(ctx)
 }
@@ -158,7 +158,7 @@ func (t *Tokens) blockFor(ctx context.Context, key string, s *spares, n int) err
 	defer cancel()
 	seconds := strconv.FormatFloat(t.block.Seconds(), 'f', 3, 64)
 	cmd := redis.NewCmd(request, "blmove", source, t.keys(key, h.name)[6], "left", "right", seconds)
-	t.blocking.Process(request, once{cmd}) //nolint:errcheck,gosec // The command has the error.
+	t.blocking.Process(request, once{cmd}) //nolint:errcheck // The command has the error.
 	token, err := cmd.Text()
 	switch {
 	case errors.Is(err, redis.Nil):

@@ -1,0 +1,136 @@
+package dlocktest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+func semResizeUp(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	s := h.New(t, 1)
+	r := resizer(t, s)
+	first := h.take(ctx, t, s, key, 1)
+	got := h.waiting(ctx, h.New(t, 1), key, 1)
+	wantWaiting(t, got)
+	wantErr(t, r.Resize(ctx, key, 3), nil)
+	second := <-got
+	wantErr(t, second.err, nil)
+	h.wantFreePermits(ctx, t, h.New(t, 1), key, 1) // for clients that were configured otherwise too
+	release(ctx, t, first)
+	release(ctx, t, second.lease)
+	h.wantFreePermits(ctx, t, s, key, 3)
+	release(ctx, t, h.take(ctx, t, h.New(t, 1), key, 3))
+	wantErr(t, r.Resize(ctx, key, 0), dlock.ErrInvalidPermits)
+}
+
+// semResizeDown takes nothing from holders, and grants nothing until enough has come back.
+func semResizeDown(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	s := h.New(t, 4)
+	r := resizer(t, s)
+	var held []*dlock.Lease
+	for range 4 {
+		held = append(held, h.take(ctx, t, s, key, 1))
+	}
+	wantErr(t, r.Resize(ctx, key, 2), nil)
+	got := h.waiting(ctx, h.New(t, 4), key, 1)
+	for _, lease := range held[:2] {
+		wantErr(t, lease.Err(), nil)
+		release(ctx, t, lease)
+		pause(ctx, h.TTL/10)
+		wantWaiting(t, got)
+	}
+	release(ctx, t, held[2])
+	next := <-got
+	wantErr(t, next.err, nil)
+	_, err := s.TryAcquire(ctx, key, 1)
+	wantErr(t, err, dlock.ErrHeld)
+	_, err = s.TryAcquire(ctx, key, 3)
+	wantErr(t, err, dlock.ErrInvalidPermits)
+	release(ctx, t, held[3])
+	release(ctx, t, next.lease)
+	h.wantFreePermits(ctx, t, s, key, 2)
+}
+
+func semResizeUnderLoad(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	s := h.New(t, 4)
+	r := resizer(t, s)
+	stop := make(chan struct{})
+	var (
+		wg   sync.WaitGroup
+		lock sync.Mutex
+		g    = &gauge{}
+	)
+	current := func() *gauge {
+		lock.Lock()
+		defer lock.Unlock()
+		return g
+	}
+	for range 3 {
+		s := h.New(t, 4)
+		for range 3 {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					lease, err := s.Acquire(ctx, key, 1)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mine := current()
+					mine.enter(1)
+					pause(ctx, h.TTL/200)
+					mine.leave(1)
+					lease.Release(ctx)
+				}
+			})
+		}
+	}
+	for _, permits := range []int64{2, 5, 1, 3} {
+		if err := r.Resize(ctx, key, int(permits)); err != nil {
+			t.Error(err)
+		}
+		pause(ctx, h.TTL/5) // those of before have given back, and then some
+		lock.Lock()
+		g = &gauge{}
+		fresh := g
+		lock.Unlock()
+		pause(ctx, h.TTL/5)
+		if peak := fresh.peak.Load(); peak > permits || peak == 0 {
+			t.Errorf("%d permits were out at once, there are %d", peak, permits)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	h.wantFreePermits(ctx, t, s, key, 3)
+}
+
+func semResizeRefuses(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+	s := h.New(t, 4)
+	r := resizer(t, s)
+	first := h.take(ctx, t, s, key, 3)
+	heavy := h.waiting(ctx, h.New(t, 4), key, 3)
+	light := h.waiting(ctx, h.New(t, 4), key, 2)
+	wantErr(t, r.Resize(ctx, key, 2), nil)
+	select {
+	case got := <-heavy:
+		wantErr(t, got.err, dlock.ErrInvalidPermits)
+	case <-time.After(h.TTL + time.Second):
+		t.Fatal("a waiter for more permits than there are waits on")
+	}
+	release(ctx, t, first)
+	got := <-light
+	if errors.Is(got.err, dlock.ErrInvalidPermits) {
+		t.Fatal("a waiter that can be served was refused")
+	}
+	wantErr(t, got.err, nil)
+	release(ctx, t, got.lease)
+	h.wantFreePermits(ctx, t, s, key, 2)
+}
