@@ -12,6 +12,24 @@ import (
 
 // Cond is [dlock.Cond] for the keys of one [Locker]. Clients of one store that
 // give it the same name have the same condition. Close it before the Locker.
+//
+// Its data are those of the lock, and a sorted set of those who wait for a signal,
+// by ticket, in the same slot: shop:lock:{KEY}:cond:NAME. Like the queue it ends
+// some seconds after its last waiter was heard of. Each operation is one script:
+//
+//	cond_wait.lua      end this grant (owner and fence), wait for a signal, hand the lock on    O(log n)
+//	cond_check.lua     ask again: still asleep, in the queue, or granted                        O(log n)
+//	cond_signal.lua    move up to 64 waiters to the queue of the lock                           O(log n) each
+//	cond_abandon.lua   leave; a signal, or the lock, goes to the next that waits for a signal   O(log n)
+//
+// A waiter that was signalled gets the lock as any waiter in the queue does, by a
+// push, and asks again every second or less. A Wait that got no answer has ended
+// its lease and holds nothing: what the store may know of both is taken back in
+// the background, and Close waits for that.
+//
+// A waiter that falls silent is taken for dead after a few seconds, and signals
+// pass it by. If it comes back, or if the server has lost its data, it goes to the
+// queue without a signal: it may have missed one.
 type Cond struct {
 	l      *Locker
 	name   string

@@ -35,6 +35,42 @@ type RWConfig struct {
 
 // RW is [dlock.RWLocker] in Redis, phase-fair; writers go first come, first
 // served. Close it to end what it does in the background.
+//
+// # Data
+//
+//	shop:rw:{KEY}                   hash        fence and owner: of the last writer; writer and until: who
+//	                                            writes, for how long; wrote: 1 after a writer; ticket  24 h
+//	shop:rw:{KEY}:readers           sorted set  id of each reader, by the end of its grant
+//	shop:rw:{KEY}:writers-waiting   sorted set  ids by ticket
+//	shop:rw:{KEY}:readers-waiting   sorted set  ids by ticket: those of the next phase
+//	shop:rw:{KEY}:readers-next      sorted set  those of a phase that has begun and are not in yet
+//	shop:rw:{KEY}:waits             hash        when each waiter was last heard of, and the stamp it gave
+//
+// A phase begins by renaming readers-waiting to readers-next: so who comes later
+// waits for the next one. All times are those of the server.
+//
+// # Operations
+//
+// Each is one script and one round trip, which concurrent callers share.
+//
+//	rwlock_acquire.lua   take, or queue, or ask again: by id, any number of times       O(log n)
+//	rwlock_release.lua   end this grant (id and fence), begin the next phase            O(log n) per reader let in
+//	rwlock_admit.lua     let more readers of a large phase in                           likewise
+//	rwlock_renew.lua     new TTLs for the grants of one key (id and fence)              O(log n) per grant
+//	rwlock_abandon.lua   take back whatever an id has                                   as release
+//
+// To let a phase in takes as long as it has readers. A script lets 64 in, and the
+// client that releases calls again until all are; if it dies, those who wait go on
+// by asking again. A waiter gets its grant by a push, asks again within a second,
+// and after 3 seconds of silence is taken for dead, when its turn comes.
+//
+// # What a crash leaves behind
+//
+// A reader keeps writers out, and a writer everybody, until the TTL ends. A
+// waiter keeps its place for 3 seconds; if a grant was pushed to it, for 5 seconds
+// or the TTL. A server that loses its data forgets readers that still believe in
+// their leases until their next renewal: a writer can be beside them for that time,
+// and a resource that checks fences refuses them once it has written.
 type RW struct {
 	cfg      RWConfig
 	first    time.Duration // how long Redis keeps a pushed grant
