@@ -17,6 +17,10 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -93,6 +97,35 @@ func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
 	}
 	r.want(t, http.StatusNotFound, "GET", "/api/v1/skus/a", "")
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
+}
+
+// A Redis that lost its data and whose clock is behind issues fences that the
+// row refuses, until it is told what the row has accepted.
+func TestFenceAheadOfRedis(t *testing.T) {
+	t.Parallel()
+	database := sqliteURL(t)
+	r := start(t, "--database", database, "--redis", testbedtest.Redis(t))
+	sku := order.NewID() // tests share the Redis
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":5,"strategy":"redis"}`)
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ahead := dlock.Fence{Token: uint64(time.Now().Add(time.Hour).UnixMicro()), Owner: "before the data was lost"}
+	request := &order.Request{TTL: time.Hour, Order: order.Order{
+		ID: order.NewID(), CustomerID: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}},
+	}}
+	claims := []stock.Claim{{SKU: sku, Write: stock.Fenced, Fence: ahead}}
+	if err := store.Commit(t.Context(), claims, []*order.Request{request}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1))
+	}
+	if code, out, _ := call(t, noEnv, "audit", "--database", database); code != 0 {
+		t.Error(out)
+	}
 }
 
 // A Redis that is stopped, or gone, makes orders that need it fail in time and

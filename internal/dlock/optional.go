@@ -38,3 +38,11 @@ type ForceReleaser interface {
 	// It is no error if nobody holds key.
 	ForceRelease(ctx context.Context, key string) error
 }
+
+// Reseeder is a [Locker] whose fences can be raised from outside.
+type Reseeder interface {
+	// Reseed makes every later token of key greater than atLeast, and lowers
+	// nothing. It is for a resource that refuses the fences of a store that has
+	// lost its data and whose clock is behind that of the store before.
+	Reseed(ctx context.Context, key string, atLeast uint64) error
+}

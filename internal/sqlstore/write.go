@@ -70,10 +70,14 @@ func claim(tx *gorm.DB, sku string, f dlock.Fence) error {
 	if r.Error != nil {
 		return r.Error
 	}
-	if r.RowsAffected == 0 {
-		return fmt.Errorf("%w: %q with %d", dlock.ErrFenced, sku, f.Token)
+	if r.RowsAffected > 0 {
+		return nil
 	}
-	return nil
+	l, err := readLevel(tx, sku, "")
+	if err != nil {
+		return err
+	}
+	return &stock.FencedError{SKU: sku, Accepted: l.Fence}
 }
 
 // readLevel reads the row of sku in tx.

@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"example.com/shop/internal/dlock"
@@ -24,8 +25,27 @@ func leased(l dlock.Locker) Guard {
 		return nil
 	}
 	return func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
-		return dlock.Do(ctx, l, LockKey(sku), fn)
+		err := dlock.Do(ctx, l, LockKey(sku), fn)
+		if e, ok := errors.AsType[*FencedError](err); ok && e.SKU == sku {
+			err = errors.Join(err, reseed(ctx, l, e))
+		}
+		return err
 	}
+}
+
+// reseed lifts the next fence of l above the one that the row has accepted. It
+// changes nothing when a newer holder was faster, the usual reason for a stale
+// fence; but a store that has lost its data, and whose clock is behind that of
+// the one before, would go on issuing fences that the row refuses.
+func reseed(ctx context.Context, l dlock.Locker, e *FencedError) error {
+	r, ok := l.(dlock.Reseeder)
+	if !ok {
+		return nil
+	}
+	if err := r.Reseed(ctx, LockKey(e.SKU), e.Accepted.Token); !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
 }
 
 // LockKey returns the key under which sku is locked.

@@ -75,6 +75,21 @@ func (e *ShortageError) Error() string {
 	return "stock: short of " + strings.Join(parts, ", ")
 }
 
+// FencedError says that the row of a SKU has accepted a newer fence than the one
+// it was claimed with. It matches [dlock.ErrFenced].
+type FencedError struct {
+	SKU      string
+	Accepted dlock.Fence
+}
+
+// Error implements error.
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("stock: %q has accepted fence %d: %v", e.SKU, e.Accepted.Token, dlock.ErrFenced)
+}
+
+// Is makes the error match [dlock.ErrFenced].
+func (e *FencedError) Is(target error) bool { return target == dlock.ErrFenced }
+
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // ValidSKU reports whether sku can name a SKU: 1 to 64 letters, digits, dots,

@@ -40,6 +40,15 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	return next.ForceRelease(ctx, key)
 }
 
+// Reseed implements [dlock.Reseeder].
+func (l *Locker) Reseed(ctx context.Context, key string, atLeast uint64) error {
+	next, ok := l.next.(dlock.Reseeder)
+	if !ok {
+		return l.unsupported("Reseed")
+	}
+	return next.Reseed(ctx, key, atLeast)
+}
+
 func (l *Locker) unsupported(call string) error {
 	return fmt.Errorf("otellock: %s by %T: %w", call, l.next, errors.ErrUnsupported)
 }

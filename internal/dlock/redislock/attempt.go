@@ -52,9 +52,12 @@ func (l *Locker) args(k keySet, first string, more ...any) []any {
 
 func (l *Locker) fenceTTL() int64 { return max(fenceTTL, 2*l.cfg.TTL).Milliseconds() }
 
-// attempt runs acquire.lua once, for a waiter if there is a stamp. After an
-// error that is ErrUncertain it gives back in the background what may have been
-// taken; after any other the attempt had no effect.
+// attempt runs acquire.lua once, for a waiter if there is a stamp. After
+// ErrUncertain it may have taken the key; after any other error it had no
+// effect. What a waiter may have taken is the waiter's to give back, once it
+// asks no more: an abandon behind the back of one that still asks would free a
+// grant that a later attempt has found. Otherwise it is given back here, in the
+// background.
 func (l *Locker) attempt(ctx context.Context, key, id, stamp string) (answer, error) {
 	k := keysOf(l.cfg.Prefix, key)
 	reply, sent, err := l.calls.run(ctx, acquireScript, k.all(), l.args(k, id, l.cfg.TTL.Milliseconds(), stamp)...)
@@ -64,7 +67,9 @@ func (l *Locker) attempt(ctx context.Context, key, id, stamp string) (answer, er
 	case err != nil && refused(err):
 		return answer{}, fmt.Errorf("redislock: acquire %q: %w", key, inTime(ctx, err))
 	case err != nil:
-		l.abandon(ctx, key, id)
+		if stamp == "" {
+			l.abandon(ctx, key, id)
+		}
 		return answer{}, fmt.Errorf("redislock: acquire %q: %w: %w", key, dlock.ErrUncertain, inTime(ctx, err))
 	}
 	a := answer{sent: sent}

@@ -19,29 +19,46 @@ func (l *Locker) queue(ctx context.Context, key string) (*dlock.Lease, error) {
 	id := l.hub.newID()
 	w := l.hub.join(ctx, keysOf(l.cfg.Prefix, key).lock, id)
 	defer w.leave()
-	var queued time.Time // when Redis last confirmed the place in the queue
+	var (
+		queued time.Time // when Redis last confirmed the place in the queue
+		doubt  bool      // an attempt was sent and not answered
+	)
+	lease := func(g granted) *dlock.Lease {
+		held := l.lease(ctx, key, g)
+		if doubt { // that attempt may arrive when the lease is over, and take the key for nobody
+			held.OnEnd(func(error) { l.abandon(ctx, key, id) })
+		}
+		return held
+	}
+	leave := func(why error) error {
+		if doubt {
+			l.abandon(ctx, key, id)
+		}
+		return l.leave(ctx, key, id, why)
+	}
 	for {
 		sent := time.Now()
 		a, err := l.attempt(ctx, key, id, l.hub.stampOf(sent))
+		doubt = doubt || errors.Is(err, dlock.ErrUncertain)
 		switch {
 		case err == nil && a.token != 0:
-			return l.lease(ctx, key, a.grant(id)), nil
+			return lease(a.grant(id)), nil
 		case err == nil && a.again:
 			continue
 		case err == nil:
 			queued = sent
 		case ctx.Err() != nil || time.Since(queued) > l.cfg.TTL: // the first one, or the last of many
-			if !queued.IsZero() {
-				err = l.leave(ctx, key, id, err)
+			if !queued.IsZero() || doubt {
+				err = leave(err)
 			}
 			return nil, err
 		}
 		g, err := l.listen(ctx, w, a.ttl)
 		if err != nil {
-			return nil, l.leave(ctx, key, id, err)
+			return nil, leave(err)
 		}
 		if g.fence.Token != 0 {
-			return l.lease(ctx, key, g), nil
+			return lease(g), nil
 		}
 	}
 }
