@@ -105,7 +105,7 @@ func TestNeverMoreThanThePermits(t *testing.T) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		key, admin := rand.Text(), client(t, server.URL())
 		u := &user{t: t, rdb: admin, key: key, name: "parent", permits: permits}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*5*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*5*time.Millisecond) // ten times what it takes
 		defer cancel()
 		var wg sync.WaitGroup
 		for range clients {
@@ -138,7 +138,7 @@ func harass(t *testing.T, kind string, server *testbed.Redis, admin redis.Univer
 		select {
 		case <-done:
 			over = true
-		case <-time.After(ttl/2 + mathrand.N(ttl)):
+		case <-time.After(time.Duration(testbedtest.Size(1, 10)) * (ttl/2 + mathrand.N(ttl))):
 		}
 		if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
 			t.Error(err)
