@@ -15,16 +15,16 @@ func (r *report) targets() *table {
 	t := &table{title: "Targets", header: []string{"", "reached", "target", ""}}
 	ours, peer := r.found[apart][oursQueue], r.found[apart][bsmFast]
 	if len(ours) > 0 && len(peer) > 0 {
-		atLeast(t, "uncontended, 32 goroutines of 1 client: ours, queue to bsm/redislock", ours.mid(rate)/peer.mid(rate), 1.5)
-		inform(t, "the same by CPU time per pair", peer.mid(work)/ours.mid(work))
+		atLeast(t, "uncontended, 32 goroutines of 1 client: ours, queue to bsm/redislock", ratio(ours, peer, rate), 1.5)
+		inform(t, "the same by CPU time per pair", ratio(peer, ours, work))
 	}
 	ours = r.found[contended][oursQueue]
 	if len(ours) == 0 {
 		return t
 	}
 	if name := best(r.found[contended]); name != "" {
-		atLeast(t, "contended: ours, queue to "+name, ours.mid(rate)/r.found[contended][name].mid(rate), 1.7)
-		inform(t, "the same by CPU time per lock", r.found[contended][name].mid(work)/ours.mid(work))
+		atLeast(t, "contended: ours, queue to "+name, ratio(ours, r.found[contended][name], rate), 1.7)
+		inform(t, "the same by CPU time per lock", ratio(r.found[contended][name], ours, work))
 	}
 	atMost(t, "contended: most/least of ours, queue", ours.mid(spread), 1.1)
 	atMost(t, "contended: client commands per lock of ours, queue", ours.mid(commands), 2.1)

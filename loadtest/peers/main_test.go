@@ -70,6 +70,16 @@ func TestBestPeerMustBeFairEnough(t *testing.T) {
 	}
 }
 
+func TestRatioComparesWithinRounds(t *testing.T) {
+	a, b := cell{{rate: 10}, {rate: 1}, {rate: 6}}, cell{{rate: 5}, {rate: 1}, {rate: 2}}
+	if got := ratio(a, b, rate); got != 2 {
+		t.Errorf("got %v, want 2", got)
+	}
+	if got := ratio(a, nil, rate); !math.IsNaN(got) {
+		t.Errorf("with nothing to compare: got %v, want NaN", got)
+	}
+}
+
 func TestMedianAndPercentile(t *testing.T) {
 	for _, tt := range []struct {
 		values []float64

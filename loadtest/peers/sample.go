@@ -63,6 +63,16 @@ func (c cell) worst(field func(sample) float64) float64 {
 	return slices.Max(c.of(field))
 }
 
+// ratio is the median of the ratios of one field in every round: what shares a
+// round shares the state of the machine.
+func ratio(a, b cell, field func(sample) float64) float64 {
+	var ratios []float64
+	for i := range min(len(a), len(b)) {
+		ratios = append(ratios, field(a[i])/field(b[i]))
+	}
+	return median(ratios)
+}
+
 func rate(s sample) float64     { return s.rate }
 func p50(s sample) float64      { return s.p50 }
 func p99(s sample) float64      { return s.p99 }
