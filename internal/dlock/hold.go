@@ -28,9 +28,9 @@ type hold struct {
 }
 
 // open adds a lease. It is called under mu, or before anybody else knows the hold.
-func (h *hold) open(ctx context.Context, held []Held) *Lease {
+func (h *hold) open(values context.Context, held []Held) *Lease {
 	l := &Lease{hold: h, held: held}
-	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	l.ctx, l.cancel = context.WithCancelCause(values)
 	h.leases = append(h.leases, l)
 	return l
 }

@@ -27,7 +27,7 @@ type Lease struct {
 // values only. It costs one timer, and a goroutine if the grant has a Lost channel.
 func NewLease(ctx context.Context, g Grant) *Lease {
 	h := &hold{g: g, values: context.WithoutCancel(ctx)}
-	l := h.open(ctx, g.held())
+	l := h.open(h.values, g.held())
 	h.start()
 	return l
 }

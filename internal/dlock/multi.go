@@ -50,7 +50,7 @@ func join(ctx context.Context, leases []*Lease) *Lease {
 		all.Rest = append(all.Rest, l.held...)
 	}
 	h := &hold{g: all, values: context.WithoutCancel(ctx)}
-	joined := h.open(ctx, all.held())
+	joined := h.open(h.values, all.held())
 	for _, l := range leases {
 		l.OnEnd(func(outcome error) {
 			if errors.Is(outcome, ErrLost) {

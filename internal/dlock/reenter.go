@@ -74,5 +74,5 @@ func (h *hold) enter(ctx context.Context, held []Held, want int) (*Lease, error)
 	case h.g.NoReentry, len(held) < want:
 		return nil, ErrReentry
 	}
-	return h.open(ctx, held), nil
+	return h.open(context.WithoutCancel(ctx), held), nil
 }

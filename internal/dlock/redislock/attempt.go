@@ -44,10 +44,11 @@ func (l *Locker) hand() time.Duration { return min(3*time.Second, l.cfg.TTL) }
 
 // args are the arguments that the scripts of the queue have in common.
 func (l *Locker) args(k keySet, first string, more ...any) []any {
-	return append([]any{
-		first, l.fenceTTL(), l.hand().Milliseconds(), l.dead().Microseconds(),
-		l.hub.command(), l.hub.channels(k.lock),
-	}, more...)
+	args := make([]any, 0, 6+len(more))
+	args = append(args, first)
+	args = append(args, l.common...)
+	args = append(args, l.hub.channels(k.lock))
+	return append(args, more...)
 }
 
 func (l *Locker) fenceTTL() int64 { return max(fenceTTL, 2*l.cfg.TTL).Milliseconds() }
@@ -60,7 +61,7 @@ func (l *Locker) fenceTTL() int64 { return max(fenceTTL, 2*l.cfg.TTL).Millisecon
 // background.
 func (l *Locker) attempt(ctx context.Context, key, id, stamp string) (answer, error) {
 	k := keysOf(l.cfg.Prefix, key)
-	reply, sent, err := l.calls.run(ctx, acquireScript, k.all(), l.args(k, id, l.cfg.TTL.Milliseconds(), stamp)...)
+	reply, sent, err := l.calls.run(ctx, acquireScript, k.all(), l.args(k, id, l.ttl, stamp)...)
 	switch {
 	case errors.Is(err, errUnsent):
 		return answer{}, dlock.Ended(ctx)

@@ -2,26 +2,38 @@ package redislock
 
 import (
 	"context"
+	"hash/maphash"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// batcher lets concurrent callers share round trips. It has a lane for each master
-// of a cluster, so that the calls for one do not wait for the replies of another;
-// without a cluster it has one.
+// lanesPerNode is how many pipelines to one server are under way at a time: while
+// it works on one, the next is written and the one before is read.
+const lanesPerNode = 2
+
+// batcher lets concurrent callers share round trips. It has some lanes for each
+// master of a cluster, so that the calls for one do not wait for the replies of
+// another. All calls for a key take the same lane.
 type batcher struct {
 	rdb     redis.UniversalClient
 	cluster *redis.ClusterClient // nil unless rdb is one
 	timeout time.Duration
 
-	mu     sync.Mutex
-	byNode map[string]*lane
+	seed maphash.Seed
+
+	mu    sync.Mutex
+	lanes map[laneKey]*lane
+}
+
+type laneKey struct {
+	node string // empty without a cluster
+	n    uint64
 }
 
 func newBatcher(rdb redis.UniversalClient, timeout time.Duration) *batcher {
-	b := &batcher{rdb: rdb, timeout: timeout, byNode: map[string]*lane{"": {rdb: rdb, timeout: timeout}}}
+	b := &batcher{rdb: rdb, timeout: timeout, seed: maphash.MakeSeed(), lanes: map[laneKey]*lane{}}
 	b.cluster, _ = rdb.(*redis.ClusterClient)
 	return b
 }
@@ -29,17 +41,17 @@ func newBatcher(rdb redis.UniversalClient, timeout time.Duration) *batcher {
 // start makes a call whose reply the caller waits for later. All calls with the
 // same keys take the same lane while their slot stays where it is.
 func (b *batcher) start(ctx context.Context, s script, keys []string, args ...any) *call {
-	node := ""
+	at := laneKey{n: maphash.String(b.seed, keys[0]) % lanesPerNode}
 	if b.cluster != nil {
 		if master, err := b.cluster.MasterForKey(ctx, keys[0]); err == nil {
-			node = master.Options().Addr
+			at.node = master.Options().Addr
 		}
 	}
 	b.mu.Lock()
-	l := b.byNode[node]
+	l := b.lanes[at]
 	if l == nil {
 		l = &lane{rdb: b.rdb, timeout: b.timeout}
-		b.byNode[node] = l
+		b.lanes[at] = l
 	}
 	b.mu.Unlock()
 	return l.start(ctx, s, keys, args...)

@@ -29,13 +29,14 @@
 // # Operations
 //
 // Each is one script. All are O(log n) in the number of waiters, or better, and
-// evict at most four dead waiters. Concurrent calls of one Locker share pipelines.
+// evict at most four dead waiters. Concurrent calls of one Locker share pipelines,
+// of which two per server are under way at a time; renewals have their own.
 //
-//	acquire.lua  free:   GET lock, EXISTS queue, TIME, GET fence, SET fence, SET lock
-//	             again:  GET lock, PEXPIRE lock                    the same owner gets the same grant
-//	             waits:  GET lock, TIME, ZSCORE, ZRANGE, ZADD, HSET, 2 PEXPIRE, PTTL lock
-//	release.lua  free:   GET lock, EXISTS queue, DEL lock
-//	             waiter: GET lock, EXISTS queue, TIME, ZRANGE, HGET, ZREM, HDEL, GET fence, SET fence, SET lock, PUBLISH
+//	acquire.lua  free:   EXISTS lock queue, TIME, SET fence GET, SET lock    (take.lua, which stands before it)
+//	             again:  EXISTS, GET lock, PEXPIRE lock            the same owner gets the same grant
+//	             waits:  EXISTS, GET lock, TIME, ZSCORE, ZRANGE, ZADD, HSET, 2 PEXPIRE, PTTL lock
+//	release.lua  free:   GET lock, EXISTS queue, DEL lock                    (free.lua)
+//	             waiter: 2 GET lock, 2 EXISTS queue, TIME, ZRANGE, HGET, ZREM, HDEL, GET fence, SET fence, SET lock, PUBLISH
 //	renew.lua    for up to 100 locks: GET lock, PEXPIRE lock; if that is gone GET fence
 //	abandon.lua  ZREM, HDEL, GET lock; if it holds the lock as release.lua
 //	all.lua      for each lock GET and EXISTS queue, then as acquire.lua
@@ -112,7 +113,7 @@
 // failed otherwise are marked as not to be repeated.
 //
 // The server needs maxmemory-policy noeviction: any other may evict a lock. The
-// scripts need Redis 5, in a Cluster Redis 7 for sharded channels. An ACL must allow
+// scripts need Redis 6.2, in a Cluster Redis 7 for sharded channels. An ACL must allow
 // the channels. They run on miniredis, whose TTLs age only with ClockTTL or
 // FastForward. In a Cluster a push to a holder that was forced out goes to every
 // node; all others stay on one.

@@ -46,8 +46,7 @@ func newScript(parts ...string) script {
 type call struct {
 	ctx    context.Context //nolint:containedctx // Of the caller, who waits for the call.
 	script script
-	keys   []string
-	args   []any
+	args   []any // the whole command
 	state  atomic.Int32
 	sent   time.Time
 	reply  any
@@ -64,7 +63,12 @@ const (
 
 // start adds a call to the next pipeline.
 func (l *lane) start(ctx context.Context, script script, keys []string, args ...any) *call {
-	c := &call{ctx: ctx, script: script, keys: keys, args: args, done: make(chan struct{})}
+	c := &call{ctx: ctx, script: script, args: make([]any, 0, 3+len(keys)+len(args)), done: make(chan struct{})}
+	c.args = append(c.args, "evalsha", script.sha, len(keys))
+	for _, key := range keys {
+		c.args = append(c.args, key)
+	}
+	c.args = append(c.args, args...)
 	l.mu.Lock()
 	l.queue = append(l.queue, c)
 	idle := !l.running
@@ -136,9 +140,12 @@ func (l *lane) send(ctx context.Context, batch []*call) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	unknown := l.exec(ctx, live, "evalsha", func(s script) string { return s.sha })
-	if len(unknown) > 0 { // the server has lost its scripts: these calls had no effect
-		l.exec(ctx, unknown, "eval", func(s script) string { return s.text })
+	unknown := l.exec(ctx, live)
+	for _, c := range unknown { // the server has lost its scripts: these calls had no effect
+		c.args[0], c.args[1] = "eval", c.script.text
+	}
+	if len(unknown) > 0 {
+		l.exec(ctx, unknown)
 	}
 }
 
@@ -151,16 +158,11 @@ type once struct{ *redis.Cmd }
 func (once) NoRetry() bool { return true }
 
 // exec sends calls as one pipeline, and returns those whose script is unknown.
-func (l *lane) exec(ctx context.Context, calls []*call, name string, body func(script) string) []*call {
+func (l *lane) exec(ctx context.Context, calls []*call) []*call {
 	pipe := l.rdb.Pipeline()
 	replies := make([]*redis.Cmd, len(calls))
 	for i, c := range calls {
-		args := make([]any, 0, 3+len(c.keys)+len(c.args))
-		args = append(args, name, body(c.script), len(c.keys))
-		for _, key := range c.keys {
-			args = append(args, key)
-		}
-		replies[i] = redis.NewCmd(ctx, append(args, c.args...)...)
+		replies[i] = redis.NewCmd(ctx, c.args...)
 		replies[i].SetFirstKeyPos(3)
 		pipe.Process(ctx, once{replies[i]}) //nolint:errcheck // It only queues.
 	}
@@ -168,7 +170,7 @@ func (l *lane) exec(ctx context.Context, calls []*call, name string, body func(s
 	var unknown []*call
 	for i, c := range calls {
 		reply, err := replies[i].Result()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			unknown = append(unknown, c)
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -65,6 +66,8 @@ func (cfg *Config) validate() error {
 // Locker locks keys in Redis. Close it to wait for what it does in the background.
 type Locker struct {
 	cfg      Config
+	ttl      any   // in ms, as an argument
+	common   []any // arguments, in the order of queue.lua
 	hub      *hub
 	calls    *batcher
 	renewals *batcher // apart, so that a renewal waits for no other call
@@ -93,9 +96,16 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 		renewals: newBatcher(rdb, cfg.Timeout),
 	}
 	l.hub = newHub(rdb, cfg.Prefix, l.hear)
+	l.ttl = milliseconds(cfg.TTL)
+	l.common = []any{
+		strconv.FormatInt(l.fenceTTL(), 10), milliseconds(l.hand()),
+		strconv.FormatInt(l.dead().Microseconds(), 10), l.hub.command(),
+	}
 	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // Acquire implements [dlock.Locker]. It waits in the queue of key, or polls.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {

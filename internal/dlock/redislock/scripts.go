@@ -5,6 +5,12 @@ import _ "embed" // the scripts are files
 //go:embed queue.lua
 var queueLua string
 
+//go:embed take.lua
+var takeLua string
+
+//go:embed free.lua
+var freeLua string
+
 //go:embed acquire.lua
 var acquireLua string
 
@@ -31,8 +37,8 @@ var reseedLua string
 
 // The scripts are constants that cannot be declared so.
 var (
-	acquireScript = newScript(queueLua, acquireLua)
-	releaseScript = newScript(queueLua, releaseLua)
+	acquireScript = newScript(takeLua, queueLua, acquireLua)
+	releaseScript = newScript(freeLua, queueLua, releaseLua)
 	abandonScript = newScript(queueLua, abandonLua)
 	allScript     = newScript(queueLua, allLua)
 	forceScript   = newScript(queueLua, forceLua)

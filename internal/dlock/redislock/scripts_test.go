@@ -14,10 +14,13 @@ import (
 func script(t *testing.T, name string) *redis.Script {
 	t.Helper()
 	var text []string
-	for _, file := range []string{"queue", name} {
-		if file == "queue" && name == "renew" {
-			continue
-		}
+	files := map[string][]string{
+		"acquire": {"take", "queue", "acquire"}, "release": {"free", "queue", "release"}, "renew": {"renew"},
+	}[name]
+	if files == nil {
+		files = []string{"queue", name}
+	}
+	for _, file := range files {
 		part, err := os.ReadFile(file + ".lua")
 		if err != nil {
 			t.Fatal(err)
