@@ -112,25 +112,32 @@ func semResizeUnderLoad(ctx context.Context, t *testing.T, h SemaphoreHarness, k
 	h.wantFreePermits(ctx, t, s, key, 3)
 }
 
+// semResizeRefuses has one who can still be served before and behind those who cannot.
 func semResizeRefuses(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
 	s := h.New(t, 4)
 	r := resizer(t, s)
 	first := h.take(ctx, t, s, key, 3)
-	heavy := h.waiting(ctx, h.New(t, 4), key, 3)
-	light := h.waiting(ctx, h.New(t, 4), key, 2)
+	var waiting []<-chan result
+	for _, n := range []int{3, 2, 4, 1} {
+		waiting = append(waiting, h.waiting(ctx, h.New(t, 4), key, n))
+	}
 	wantErr(t, r.Resize(ctx, key, 2), nil)
-	select {
-	case got := <-heavy:
-		wantErr(t, got.err, dlock.ErrInvalidPermits)
-	case <-time.After(h.TTL + time.Second):
-		t.Fatal("a waiter for more permits than there are waits on")
+	for _, heavy := range []int{0, 2} {
+		select {
+		case got := <-waiting[heavy]:
+			wantErr(t, got.err, dlock.ErrInvalidPermits)
+		case <-time.After(h.TTL + time.Second):
+			t.Fatal("a waiter for more permits than there are waits on")
+		}
 	}
 	release(ctx, t, first)
-	got := <-light
-	if errors.Is(got.err, dlock.ErrInvalidPermits) {
-		t.Fatal("a waiter that can be served was refused")
+	for _, light := range []int{1, 3} {
+		got := <-waiting[light]
+		if errors.Is(got.err, dlock.ErrInvalidPermits) {
+			t.Fatal("a waiter that can be served was refused")
+		}
+		wantErr(t, got.err, nil)
+		release(ctx, t, got.lease)
 	}
-	wantErr(t, got.err, nil)
-	release(ctx, t, got.lease)
 	h.wantFreePermits(ctx, t, s, key, 2)
 }

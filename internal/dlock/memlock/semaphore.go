@@ -111,6 +111,7 @@ func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
 	defer s.mu.Unlock()
 	s.limits[key] = permits
 	if p, ok := s.keys[key]; ok {
+		s.refuse(key, p)
 		s.serve(key, p)
 		s.forget(key, p)
 	}

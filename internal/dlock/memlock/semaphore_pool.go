@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -65,17 +66,22 @@ func (s *Semaphore) serve(key string, p *pool) {
 			delete(p.held, fence)
 		}
 	}
-	for len(p.queue) > 0 {
+	for len(p.queue) > 0 && p.queue[0].n <= s.free(key, p) {
 		w := p.queue[0]
-		if err := dlock.CheckPermits(key, w.n, s.limit(key)); err != nil {
-			w.granted <- verdict{err: fmt.Errorf("memlock: resized: %w", err)}
-		} else if w.n <= s.free(key, p) {
-			w.granted <- verdict{grant: s.grant(p, w.n)}
-		} else {
-			return
-		}
 		p.queue = p.queue[1:]
+		w.granted <- verdict{grant: s.grant(p, w.n)}
 	}
+}
+
+// refuse ends the wait of those who want more than there will be.
+func (s *Semaphore) refuse(key string, p *pool) {
+	p.queue = slices.DeleteFunc(p.queue, func(w *asker) bool {
+		err := dlock.CheckPermits(key, w.n, s.limit(key))
+		if err != nil {
+			w.granted <- verdict{err: fmt.Errorf("memlock: resized: %w", err)}
+		}
+		return err != nil
+	})
 }
 
 // forget drops a key that nobody holds or waits for.

@@ -3,9 +3,13 @@ package redislock_test
 import (
 	"crypto/rand"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // semScript runs one of the semaphore's scripts as a client with 2 permits does.
@@ -62,6 +66,30 @@ func TestSemaphoreScriptsAreIdempotent(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An entry of the owners must not outlive what it describes, nor end before it.
+func TestSemaphoreKeysEndTogether(t *testing.T) {
+	t.Parallel()
+	rdb, key := client(t, testbedtest.Redis(t)), rand.Text()
+	semAcquire(t, rdb, key, "a-1", 2)
+	semAcquire(t, rdb, key, "b-1", 1)
+	_, token := semAcquire(t, rdb, key, "a-1", 2)
+	semScript(t, rdb, "renew", key, "a-1", token, 2)
+	var ends []int64
+	for _, suffix := range []string{"", ":queue", ":owners"} {
+		at, err := redis.NewScript(`
+			local now = redis.call('TIME')
+			return now[1] * 1000 + math.floor(now[2] / 1000) + redis.call('PTTL', KEYS[1])`).
+			Run(t.Context(), rdb, []string{semKey(key) + suffix}).Int64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, at)
+	}
+	if slices.Max(ends)-slices.Min(ends) > 1 || ends[0] < time.Now().Add(40*time.Second).UnixMilli() {
+		t.Errorf("the keys end at %v", ends)
+	}
 }
 
 // Owner, fence and number of permits all have to match, and nothing is created.
