@@ -32,9 +32,10 @@ type holder struct {
 	known  map[string]int // tokens of leases, and those set aside for callers that wait
 }
 
-// use returns the holder that takes for key, and counts a request of it. It is
-// fresh if nobody can believe to hold anything by it.
-func (t *Tokens) use(key string) (h *holder, fresh bool) {
+// use returns the holder that takes for key, and counts a request of it. known
+// is how many tokens the client knows in its list, or -1 while others may be on
+// their way there.
+func (t *Tokens) use(key string) (h *holder, known int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.tap(key)
@@ -45,7 +46,13 @@ func (t *Tokens) use(key string) (h *holder, fresh bool) {
 	h = p.holder
 	h.flying++
 	h.uses++
-	return h, len(h.known) == 0 && h.flying == 1
+	if h.flying > 1 {
+		return h, -1
+	}
+	for _, n := range h.known {
+		known += n
+	}
+	return h, known
 }
 
 // landed ends what use began, and notes the tokens that have come.

@@ -38,16 +38,16 @@ type spares struct {
 func (t *Tokens) take(ctx context.Context, key string, o order) (*taken, error) {
 	t.note(ctx, key)
 	for again := 0; ; again++ {
-		h, fresh := t.use(key)
+		h, known := t.use(key)
 		if o.spares != nil && o.spares.holder != h {
 			t.discard(ctx, key, o.spares)
 			o.spares.holder = h
 		}
-		got, err := t.ask(ctx, key, h, fresh, o)
+		got, err := t.ask(ctx, key, h, known, o)
 		switch {
 		case err != nil:
 			return nil, err
-		case got == nil && again < 3: // the holder has lapsed
+		case got == nil && again < 3: // the holder is not to be used any more
 			t.retire(ctx, key, h)
 			continue
 		case got == nil:
@@ -63,9 +63,10 @@ func (t *Tokens) take(ctx context.Context, key string, o order) (*taken, error) 
 	}
 }
 
-// ask makes one request. It returns neither a reply nor an error if h has lapsed.
-func (t *Tokens) ask(ctx context.Context, key string, h *holder, fresh bool, o order) (*taken, error) {
-	args := []any{t.ttl.Milliseconds(), t.permits, h.name, t.epochs.of(key), flag(o.wait), flag(fresh)}
+// ask makes one request. It returns neither a reply nor an error if h has lapsed,
+// or has tokens beyond those that are known.
+func (t *Tokens) ask(ctx context.Context, key string, h *holder, known int, o order) (*taken, error) {
+	args := []any{t.ttl.Milliseconds(), t.permits, h.name, t.epochs.of(key), flag(o.wait), known}
 	if o.spares == nil {
 		args = append(args, 0, 0)
 	} else {

@@ -2,11 +2,12 @@
 -- KEYS[7] held by the caller
 -- ARGV[2] tokens to make, if there are none yet  ARGV[3] holder
 -- ARGV[4] epoch that the client has seen last, or empty  ARGV[5] 1 if the holder will wait
--- ARGV[6] 1 if the client knows of no token that the holder has
+-- ARGV[6] how many tokens the client knows that the holder has, or -1 if others may be on their way
 -- ARGV[7] 1 to take what there is for the first request that needs more
 -- ARGV[8] how many tokens held by the caller are for these requests  ARGV[9..] numbers needed
 -- Returns {epoch, tokens made, {holders that are due to be reaped}, {tokens taken}, {token of fence...}},
--- with 'invalid' for a request that can never be served, or {epoch} if the holder has lapsed.
+-- with 'invalid' for a request that can never be served, or {epoch} if the holder has lapsed
+-- or has tokens that its client does not know of.
 local held, holder, known = KEYS[7], ARGV[3], ARGV[4]
 
 local made, epoch = tonumber(redis.call('HGET', state, 'made') or ''), redis.call('HGET', state, 'epoch')
@@ -34,7 +35,14 @@ end
 -- name, unless it has none: then there is nothing that it could believe in.
 local live = lapses(holder) > now
 if not live and (redis.call('ZSCORE', holders, holder) or redis.call('ZSCORE', reaped, holder))
-  and (ARGV[6] ~= '1' or redis.call('LLEN', held) > 0) then
+  and (ARGV[6] ~= '0' or redis.call('LLEN', held) > 0) then
+  touch()
+  return {epoch}
+end
+-- A failover can bring back what the holder had given back. A client that waits
+-- would keep it alive, and wait for its own token.
+local sure = tonumber(ARGV[6])
+if sure >= 0 and redis.call('LLEN', held) > sure then
   touch()
   return {epoch}
 end
