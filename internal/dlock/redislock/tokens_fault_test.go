@@ -223,7 +223,13 @@ func TestWaitingStarvesNobody(t *testing.T) {
 			lease.Release(ctx)
 		})
 	}
-	letPass(ctx, 2*ttl) // several renewals
+	for range 40 { // several renewals
+		letPass(ctx, ttl/20)
+		start := time.Now()
+		if err := rdb.Ping(ctx).Err(); err != nil || time.Since(start) > ttl/8 {
+			t.Errorf("a command beside those that wait took %v: %v", time.Since(start), err)
+		}
+	}
 	blocked, err := rdb.InfoMap(ctx, "clients").Result()
 	if err != nil {
 		t.Fatal(err)
