@@ -47,7 +47,9 @@ func (l *Locker) args(k keySet, first string, more ...any) []any {
 	args := make([]any, 0, 6+len(more))
 	args = append(args, first)
 	args = append(args, l.common...)
-	args = append(args, l.hub.channels(k.lock))
+	if l.hub.cluster != nil {
+		args = append(args, l.hub.channels(k.lock))
+	}
 	return append(args, more...)
 }
 

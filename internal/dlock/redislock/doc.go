@@ -29,8 +29,8 @@
 // # Operations
 //
 // Each is one script. All are O(log n) in the number of waiters, or better, and
-// evict at most four dead waiters. Concurrent calls of one Locker share pipelines,
-// of which two per server are under way at a time; renewals have their own.
+// evict at most four dead waiters. Concurrent calls of one Locker share pipelines;
+// renewals have their own.
 //
 //	acquire.lua  free:   EXISTS lock queue, TIME, SET fence GET, SET lock    (take.lua, which stands before it)
 //	             again:  EXISTS, GET lock, PEXPIRE lock            the same owner gets the same grant

@@ -30,7 +30,9 @@ func keysOf(prefix, key string) keySet {
 		return keySet{base + "lock:" + key, base + "fence:" + key, base + "queue:" + key, base + "alive:" + key}
 	}
 	base := prefix + "{" + key + "}"
-	return keySet{base, base + ":fence", base + ":queue", base + ":alive"}
+	n := len(base)
+	all := base + ":fence" + base + ":queue" + base + ":alive" // one string, cut into three
+	return keySet{base, all[:n+6], all[n+6 : 2*n+12], all[2*n+12:]}
 }
 
 // tagOf returns what stands between the first opening brace and the next closing

@@ -67,7 +67,7 @@ func (cfg *Config) validate() error {
 type Locker struct {
 	cfg      Config
 	ttl      any   // in ms, as an argument
-	common   []any // arguments, in the order of queue.lua
+	common   []any // arguments in the order of queue.lua; in a cluster without the channels
 	hub      *hub
 	calls    *batcher
 	renewals *batcher // apart, so that a renewal waits for no other call
@@ -100,6 +100,9 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 	l.common = []any{
 		strconv.FormatInt(l.fenceTTL(), 10), milliseconds(l.hand()),
 		strconv.FormatInt(l.dead().Microseconds(), 10), l.hub.command(),
+	}
+	if l.hub.cluster == nil {
+		l.common = append(l.common, l.hub.home())
 	}
 	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
