@@ -86,3 +86,27 @@ func TestNewClientByURL(t *testing.T) {
 		rdb.Close()
 	}
 }
+
+func TestReseed(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+		l, key := locker(t, rdb), rand.Text()
+		const accepted = 8_000_000_000_000_000 // by a resource, from a clock far ahead
+		for _, atLeast := range []uint64{accepted, 5} {
+			if err := l.Reseed(t.Context(), key, atLeast); err != nil {
+				t.Fatal(err)
+			}
+			lease, err := l.TryAcquire(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := lease.Fence().Token; got <= accepted {
+				t.Errorf("token = %d, want more than %d", got, uint64(accepted))
+			}
+			lease.Release(t.Context())
+		}
+		if err := l.Reseed(t.Context(), key, 1<<53); err == nil {
+			t.Error("a token is accepted that a script cannot count")
+		}
+	})
+}
