@@ -25,11 +25,11 @@ func tokScript(t *testing.T, rdb redis.UniversalClient, name, key, holder string
 		append([]any{30_000}, args...)...)
 }
 
-// tokTake asks for n of 3 tokens. It returns the number of fields of the reply, which
+// tokTake asks for n of 3 tokens, for holder a. It returns the number of fields of the reply, which
 // is 1 for a holder that has lapsed, and the tokens.
-func tokTake(t *testing.T, rdb redis.UniversalClient, key, holder string, known, n int) (fields int, tokens []any) {
+func tokTake(t *testing.T, rdb redis.UniversalClient, key string, known, n int) (fields int, tokens []any) {
 	t.Helper()
-	reply, err := tokScript(t, rdb, "take", key, holder, 3, holder, "", 0, known, 0, 0, n).Slice()
+	reply, err := tokScript(t, rdb, "take", key, "a", 3, "a", "", 0, known, 0, 0, n).Slice()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestLapsedHolderComesBack(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
 		key := rand.Text()
-		if _, tokens := tokTake(t, rdb, key, "a", 0, 2); len(tokens) != 2 {
+		if _, tokens := tokTake(t, rdb, key, 0, 2); len(tokens) != 2 {
 			t.Fatalf("took %v, want two", tokens)
 		}
 		lapse(t, rdb, semKey(key)+":holders")
@@ -53,17 +53,17 @@ func TestLapsedHolderComesBack(t *testing.T) {
 			t.Errorf("a holder that has lapsed is renewed: %v, %v", got, err)
 		}
 		for _, known := range []int{-1, 0, 2} {
-			if fields, _ := tokTake(t, rdb, key, "a", known, 1); fields != 1 {
+			if fields, _ := tokTake(t, rdb, key, known, 1); fields != 1 {
 				t.Errorf("a holder that has lapsed and knows %d tokens takes beside its old ones", known)
 			}
 		}
 		if n, err := tokScript(t, rdb, "reap", key, "a", 0, "a").Int(); err != nil || n != 2 {
 			t.Errorf("reaped %d tokens, %v, want 2", n, err)
 		}
-		if fields, _ := tokTake(t, rdb, key, "a", 2, 1); fields != 1 {
+		if fields, _ := tokTake(t, rdb, key, 2, 1); fields != 1 {
 			t.Error("a holder that was reaped takes while it may believe in a lease")
 		}
-		if _, tokens := tokTake(t, rdb, key, "a", 0, 3); len(tokens) != 3 {
+		if _, tokens := tokTake(t, rdb, key, 0, 3); len(tokens) != 3 {
 			t.Errorf("a holder that has nothing took %v, want three", tokens)
 		}
 		if n, err := tokScript(t, rdb, "reap", key, "a", 0, "a").Int(); err != nil || n != 0 {
@@ -77,11 +77,11 @@ func TestStrangeTokenEndsItsHolder(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
 		key := rand.Text()
-		tokTake(t, rdb, key, "a", 0, 2)
-		if fields, _ := tokTake(t, rdb, key, "a", 1, 1); fields != 1 {
+		tokTake(t, rdb, key, 0, 2)
+		if fields, _ := tokTake(t, rdb, key, 1, 1); fields != 1 {
 			t.Error("a holder takes although it has lost count")
 		}
-		if _, tokens := tokTake(t, rdb, key, "a", -1, 1); len(tokens) != 1 {
+		if _, tokens := tokTake(t, rdb, key, -1, 1); len(tokens) != 1 {
 			t.Errorf("while others are on their way it took %v, want one", tokens)
 		}
 	})
@@ -92,7 +92,7 @@ func TestTokensAreGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
 		key := rand.Text()
-		tokTake(t, rdb, key, "a", 0, 2)
+		tokTake(t, rdb, key, 0, 2)
 		for _, c := range []struct {
 			tokens []any
 			want   int
