@@ -19,13 +19,15 @@ build: ## Build the service into .bin/shop.
 servers: ## Install the servers that tests need, if they are missing (Debian, Ubuntu).
 	@tools/servers.sh
 
+# One package at a time: leases that are renewed on time and load tests that take
+# every core are not to be judged beside each other.
 .PHONY: test
 test: servers ## Run every test against real servers, with the race detector.
-	SHOP_TEST_REQUIRE=1 go test -race -timeout 8m ./...
+	SHOP_TEST_REQUIRE=1 go test -race -p 1 -timeout 8m ./...
 
 .PHONY: soak
 soak: servers ## Run the same tests at full size; takes up to an hour.
-	SHOP_TEST_REQUIRE=1 SHOP_TEST_SOAK=1 go test -race -count=1 -timeout 60m ./...
+	SHOP_TEST_REQUIRE=1 SHOP_TEST_SOAK=1 go test -race -p 1 -count=1 -timeout 60m ./...
 
 .PHONY: lint
 lint: ## Check style, import direction and module files.

@@ -58,6 +58,7 @@ func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 // are not: a semaphore that finds its data gone grants nothing until all that was
 // granted before has lapsed, so that refusals need no other reason.
 func (tr *trial) lose(f func()) {
+	tr.dataLost = true
 	if tr.permits == 1 {
 		tr.LoseAll(f)
 		return
@@ -81,6 +82,7 @@ func TestHistoryOfFailoverToALaggingReplica(t *testing.T) {
 		tr.during(t, clients, func() {
 			sleep(t, tr.between(ttl/10, ttl/4))
 			tr.Haunt(tr.permits, tr.load.Keys...)
+			tr.dataLost = true
 			tr.LoseAll(func() {
 				command(t, replica, "REPLICAOF", "127.0.0.1", "1")
 				sleep(t, tr.between(ttl/20, ttl/5))
