@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// tokScript runs one of the scripts of tokens for a holder.
-func tokScript(t *testing.T, rdb redis.UniversalClient, name, key, holder string, args ...any) *redis.Cmd {
+// tokScript runs one of the scripts of tokens for holder a.
+func tokScript(t *testing.T, rdb redis.UniversalClient, name, key string, args ...any) *redis.Cmd {
 	t.Helper()
 	text := ""
 	for _, part := range []string{"common", name} {
@@ -21,7 +21,7 @@ func tokScript(t *testing.T, rdb redis.UniversalClient, name, key, holder string
 	}
 	k := semKey(key)
 	return redis.NewScript(text).Run(t.Context(), rdb,
-		[]string{k + ":free", k + ":tokens", k + ":turn", k + ":holders", k + ":reaped", k + ":withheld", k + ":held:" + holder},
+		[]string{k + ":free", k + ":tokens", k + ":turn", k + ":holders", k + ":reaped", k + ":withheld", k + ":held:a"},
 		append([]any{30_000}, args...)...)
 }
 
@@ -29,7 +29,7 @@ func tokScript(t *testing.T, rdb redis.UniversalClient, name, key, holder string
 // is 1 for a holder that has lapsed, and the tokens.
 func tokTake(t *testing.T, rdb redis.UniversalClient, key string, known, n int) (fields int, tokens []any) {
 	t.Helper()
-	reply, err := tokScript(t, rdb, "take", key, "a", 3, "a", "", 0, known, 0, 0, n).Slice()
+	reply, err := tokScript(t, rdb, "take", key, 3, "a", "", 0, known, 0, 0, n).Slice()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestLapsedHolderComesBack(t *testing.T) {
 			t.Fatalf("took %v, want two", tokens)
 		}
 		lapse(t, rdb, semKey(key)+":holders")
-		if got, err := tokScript(t, rdb, "renew", key, "a", "a").StringSlice(); err != nil || len(got) != 0 {
+		if got, err := tokScript(t, rdb, "renew", key, "a").StringSlice(); err != nil || len(got) != 0 {
 			t.Errorf("a holder that has lapsed is renewed: %v, %v", got, err)
 		}
 		for _, known := range []int{-1, 0, 2} {
@@ -57,7 +57,7 @@ func TestLapsedHolderComesBack(t *testing.T) {
 				t.Errorf("a holder that has lapsed and knows %d tokens takes beside its old ones", known)
 			}
 		}
-		if n, err := tokScript(t, rdb, "reap", key, "a", 0, "a").Int(); err != nil || n != 2 {
+		if n, err := tokScript(t, rdb, "reap", key, 0, "a").Int(); err != nil || n != 2 {
 			t.Errorf("reaped %d tokens, %v, want 2", n, err)
 		}
 		if fields, _ := tokTake(t, rdb, key, 2, 1); fields != 1 {
@@ -66,7 +66,7 @@ func TestLapsedHolderComesBack(t *testing.T) {
 		if _, tokens := tokTake(t, rdb, key, 0, 3); len(tokens) != 3 {
 			t.Errorf("a holder that has nothing took %v, want three", tokens)
 		}
-		if n, err := tokScript(t, rdb, "reap", key, "a", 0, "a").Int(); err != nil || n != 0 {
+		if n, err := tokScript(t, rdb, "reap", key, 0, "a").Int(); err != nil || n != 0 {
 			t.Errorf("reaped %d tokens of a living holder, %v", n, err)
 		}
 	})
@@ -97,7 +97,7 @@ func TestTokensAreGivenBackOnce(t *testing.T) {
 			tokens []any
 			want   int
 		}{{[]any{"1", "3"}, 1}, {[]any{"1", "2"}, 1}, {[]any{"2", "2", "9", "turn"}, 0}} {
-			if n, err := tokScript(t, rdb, "release", key, "a", append([]any{"a"}, c.tokens...)...).Int(); err != nil || n != c.want {
+			if n, err := tokScript(t, rdb, "release", key, append([]any{"a"}, c.tokens...)...).Int(); err != nil || n != c.want {
 				t.Errorf("release of %v = %d, %v, want %d", c.tokens, n, err, c.want)
 			}
 		}
