@@ -143,6 +143,7 @@ func failover(t *testing.T, g group) {
 	})
 	admin := g.open(t)
 	t.Run("semaphore", func(t *testing.T) {
+		testbedtest.FullSize(t)
 		t.Parallel()
 		dlocktest.RunSemaphore(t, dlocktest.SemaphoreHarness{
 			New: func(t *testing.T, permits int) dlock.Semaphore {

@@ -30,6 +30,7 @@ func inTime(t *testing.T) context.Context {
 
 // TestSuiteBehindSentinel runs the suite behind sentinels, and again after a failover.
 func TestSuiteBehindSentinel(t *testing.T) {
+	testbedtest.FullSize(t)
 	t.Parallel()
 	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
 	t.Run("before", func(t *testing.T) { suite(t, sentinelURL(group), redislock.Config{}, 200) })
@@ -54,6 +55,7 @@ func TestSuiteBehindSentinel(t *testing.T) {
 
 // TestSuiteOnCluster runs the suite on a cluster, and again after a failover.
 func TestSuiteOnCluster(t *testing.T) {
+	testbedtest.FullSize(t)
 	t.Parallel()
 	group := testbedtest.StartCluster(t, testbed.ClusterConfig{})
 	t.Run("before", func(t *testing.T) { suite(t, clusterURL(group), redislock.Config{}, 200) })

@@ -13,6 +13,7 @@ import (
 // TestRWAndCondOnCluster runs both suites where keys live on three masters and
 // pushes are sharded, after one of the masters has failed.
 func TestRWAndCondOnCluster(t *testing.T) {
+	testbedtest.FullSize(t)
 	t.Parallel()
 	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
 	open := func(t *testing.T) redis.UniversalClient { return watched(t, client(t, clusterURL(c))) }

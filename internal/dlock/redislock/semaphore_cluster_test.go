@@ -11,6 +11,7 @@ import (
 
 // Every script and push stays in one slot.
 func TestSemaphoresOnCluster(t *testing.T) {
+	testbedtest.FullSize(t)
 	t.Parallel()
 	nodes := testbedtest.StartCluster(t, testbed.ClusterConfig{})
 	url := "redis+cluster://" + strings.Join(nodes.Addrs(), ",")

@@ -28,6 +28,7 @@ func TestSemaphoreOnMiniredis(t *testing.T) {
 
 // A semaphore with one permit is a lock.
 func TestSemaphoreAsMutex(t *testing.T) {
+	testbedtest.FullSize(t)
 	t.Parallel()
 	h := semaphoreHarness(t, testbedtest.Redis(t))
 	dlocktest.Run(t, dlocktest.Harness{

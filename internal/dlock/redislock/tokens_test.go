@@ -28,6 +28,7 @@ func TestTokensOnMiniredis(t *testing.T) {
 
 // Tokens with one permit are a lock.
 func TestTokensAsMutex(t *testing.T) {
+	testbedtest.FullSize(t)
 	t.Parallel()
 	h := tokensHarness(t, testbedtest.Redis(t))
 	dlocktest.Run(t, dlocktest.Harness{

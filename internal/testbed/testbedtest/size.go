@@ -1,6 +1,9 @@
 package testbedtest
 
-import "os"
+import (
+	"os"
+	"testing"
+)
 
 // Size returns how much of something a test does: usual in a run that somebody
 // waits for, and soak when SHOP_TEST_SOAK=1 asks for the full size.
@@ -9,4 +12,13 @@ func Size(usual, soak int) int {
 		return soak
 	}
 	return usual
+}
+
+// FullSize skips a test that takes minutes, unless SHOP_TEST_SOAK=1 asks for
+// everything: make soak.
+func FullSize(t testing.TB) {
+	t.Helper()
+	if Size(0, 1) == 0 {
+		t.Skip("runs at full size only: make soak")
+	}
 }
