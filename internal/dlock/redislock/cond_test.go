@@ -19,6 +19,7 @@ func TestCond(t *testing.T) {
 }
 
 func TestCondOnMiniredis(t *testing.T) {
+	testbedtest.FullSize(t)
 	t.Parallel()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)

@@ -20,6 +20,7 @@ func TestRW(t *testing.T) {
 }
 
 func TestRWOnMiniredis(t *testing.T) {
+	testbedtest.FullSize(t)
 	t.Parallel()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)

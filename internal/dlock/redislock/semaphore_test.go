@@ -20,6 +20,7 @@ func TestSemaphore(t *testing.T) {
 }
 
 func TestSemaphoreOnMiniredis(t *testing.T) {
+	testbedtest.FullSize(t)
 	t.Parallel()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)

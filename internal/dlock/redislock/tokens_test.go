@@ -20,6 +20,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestTokensOnMiniredis(t *testing.T) {
+	testbedtest.FullSize(t)
 	t.Parallel()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
