@@ -146,14 +146,15 @@ func TestNewChecksTheClient(t *testing.T) {
 // do it, and no longer than it is told.
 func TestCloseWaitsForUncertainAcquisitions(t *testing.T) {
 	t.Parallel()
-	l, link := behind(t, testbedtest.Redis(t), redislock.Config{TTL: ttl})
+	// The TTL, which ends the wait of Close too, is far away; one request takes a tenth of it.
+	l, link := behind(t, testbedtest.Redis(t), redislock.Config{TTL: 10 * ttl, Timeout: ttl})
 	load(t, l)
 	key := rand.Text()
 	link.Cut()
 	if _, err := l.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrUncertain) {
 		t.Fatalf("TryAcquire = %v, want ErrUncertain", err)
 	}
-	short, cancel := context.WithTimeout(t.Context(), ttl/2) // one attempt to give it back takes ttl/3
+	short, cancel := context.WithTimeout(t.Context(), ttl/2)
 	defer cancel()
 	if err := l.Close(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Close = %v while Redis is away, want the end of the context", err)

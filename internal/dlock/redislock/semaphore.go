@@ -28,7 +28,7 @@ type SemaphoreConfig struct {
 	// 0 means no limit.
 	MaxHold time.Duration
 
-	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/3.
+	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/4.
 	Timeout time.Duration
 
 	// Prefix begins every key in Redis. Empty means "shop:sem:".
@@ -70,9 +70,11 @@ type SemaphoreConfig struct {
 // free then: the script that frees permits makes the next grants and pushes each to
 // the process of its waiter, which sends nothing to take it. A hand-off costs half a
 // round trip up, half one down, and no herd. Waiters ask again within a second (or
-// TTL/4), because a push can be lost and a holder can die; who has not asked for three
+// TTL/8), because a push can be lost and a holder can die; who has not asked for three
 // such pauses and a timeout is dead, and is dropped when it comes to the head. A grant
-// that was pushed and not renewed lapses as soon.
+// that was pushed and not renewed lapses as soon. That is less than two thirds of the
+// TTL, the least that a holder which has died still had: so the permits of a process
+// never go to a waiter that died with it.
 //
 // Only the head of the queue is granted, and nobody passes it: a waiter for many
 // permits blocks those behind it, who would have enough, until it has its own.
@@ -119,13 +121,13 @@ var (
 // the clients that [New] refuses.
 func NewSemaphore(rdb redis.UniversalClient, cfg SemaphoreConfig) (*Semaphore, error) {
 	ttl := cmp.Or(cfg.TTL, 30*time.Second)
-	timeout := min(cmp.Or(cfg.Timeout, 2*time.Second), ttl/3)
+	timeout := min(cmp.Or(cfg.Timeout, 2*time.Second), ttl/4)
 	s := &Semaphore{
 		permits: cmp.Or(cfg.Permits, 1),
 		ttl:     ttl,
 		maxHold: cfg.MaxHold,
 		timeout: timeout,
-		recheck: min(time.Second, ttl/4),
+		recheck: min(time.Second, ttl/8),
 		prefix:  cmp.Or(cfg.Prefix, semaphorePrefix),
 		undoer:  undoer{timeout: timeout},
 		calls:   newBatcher(rdb, timeout),
