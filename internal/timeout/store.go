@@ -1,0 +1,79 @@
+package timeout
+
+import (
+	"context"
+	"time"
+)
+
+// Filter chooses stored timers. Zero fields choose all.
+type Filter struct {
+	Kind  string
+	State State
+	After Row // the last row of the page before: its Next, Kind and ID
+	Until time.Time
+	Limit int // 0 means 100, at most 5,000
+}
+
+// Later is a timer that is to be tried again.
+type Later struct {
+	ID      string
+	At      time.Time
+	Attempt int // what the row counts from now on
+	Error   string
+}
+
+// Store keeps timers in a database. It is the truth: what it has not committed was
+// never scheduled, and what it has is not lost with any index.
+//
+// A tx that is nil stands for a transaction of the method's own.
+type Store interface {
+	// Now returns the time by the database's clock.
+	Now(ctx context.Context) (time.Time, error)
+
+	// Insert stores timers. One that is stored already gets the new due time, and
+	// is open again with no attempts, so that scheduling can be repeated.
+	Insert(ctx context.Context, tx Tx, lane, trace string, timers []Timer) error
+
+	// Delete deletes timers, open or dead, and returns how many there were. A
+	// due that is not zero spares those which are due later than that.
+	Delete(ctx context.Context, tx Tx, kind string, ids []string, due time.Time) (int, error)
+
+	// Move gives a timer another due time and no attempts, or fails with ErrNotFound.
+	Move(ctx context.Context, tx Tx, kind, id string, due time.Time) (Row, error)
+
+	// Load returns those of the timers that are stored, and the time.
+	Load(ctx context.Context, kind string, ids []string) ([]Row, time.Time, error)
+
+	// Delay records failures: when to try again, and how often it was tried.
+	// Bury records that there will be no further attempt. Both spare timers that
+	// are due later than now, which have been moved meanwhile.
+	Delay(ctx context.Context, kind string, later []Later) error
+	Bury(ctx context.Context, kind string, later []Later) error
+
+	// Sweep claims open timers of the kinds and the lane whose Next is before a moment, the
+	// earliest first: it sets their Next to until and counts the attempt in the
+	// row. Timers that another transaction is working on are passed over.
+	Sweep(ctx context.Context, kinds []string, lane string, before, until time.Time, limit int) ([]Row, error)
+
+	// List returns timers in the order of Next, Kind and ID; Tail returns open ones
+	// that were created between two moments.
+	List(ctx context.Context, f Filter) ([]Row, error)
+	Tail(ctx context.Context, from, to time.Time, after Row, limit int) ([]Row, error)
+
+	// Count returns how many timers there are, by kind, lane and state.
+	Count(ctx context.Context) (map[Shard]map[State]int, error)
+
+	// Redrive makes dead timers open again, due now and with no attempts; without
+	// ids all of the kind, at most limit. It returns them.
+	Redrive(ctx context.Context, kind string, ids []string, limit int) ([]Row, error)
+
+	// SetPaused says whether a kind is paused, Paused which kinds are.
+	SetPaused(ctx context.Context, kind string, paused bool) error
+	Paused(ctx context.Context) ([]string, error)
+
+	// Beat says that instance consumes the lane. Adopt moves open timers out of
+	// lanes that nobody has consumed for the given time into the lane "base", and
+	// returns how many it moved.
+	Beat(ctx context.Context, lane, instance string) error
+	Adopt(ctx context.Context, silent time.Duration, limit int) (int, error)
+}
