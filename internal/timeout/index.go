@@ -50,9 +50,10 @@ type Index interface {
 	// Shards returns the shards of a kind and lane; always the same ones.
 	Shards(kind, lane string) []Shard
 
-	// Schedule puts hints. With missing it leaves those that it has, pending or
-	// lent, as they are; otherwise a pending hint gets the new moment. Concurrent calls share round trips.
-	Schedule(ctx context.Context, kind, lane string, missing bool, hints []Hint) error
+	// Schedule puts hints, and returns how many of them were new to it. With missing it
+	// leaves those that are pending as they are, and those that are lent if it can tell
+	// cheaply; otherwise a pending hint gets the new moment. Concurrent calls share round trips.
+	Schedule(ctx context.Context, kind, lane string, missing bool, hints []Hint) (int, error)
 
 	// Remove forgets pending hints; lent ones stay with who has them.
 	Remove(ctx context.Context, kind, lane string, ids []string) error
@@ -66,8 +67,9 @@ type Index interface {
 	// still the caller's.
 	Ack(ctx context.Context, s Shard, claimed []Claimed) (int, error)
 
-	// Return gives claims back, each to be due at its hint's moment, and returns how
-	// many of them were still the caller's. The slices have the same length.
+	// Return gives claims back, each to be due at a moment of its own, and returns how
+	// many of them were still the caller's. The slices have the same length. A hint
+	// that is pending for the same timer is newer, and stays as it is.
 	Return(ctx context.Context, s Shard, claimed []Claimed, due []time.Time) (int, error)
 
 	// Extend lets claims end only after the time of lease from now, and returns how
@@ -76,6 +78,7 @@ type Index interface {
 
 	// Wake returns a channel that gets moments which became the earliest of the
 	// shard. It is a help for delays shorter than the poll, and may lose any of them.
+	// It may be nil.
 	Wake(s Shard) <-chan time.Time
 
 	// Complete says that the index has been told everything: Claim reports Wiped
@@ -87,4 +90,11 @@ type Index interface {
 
 	// Run does what the index does in the background, until ctx ends.
 	Run(ctx context.Context) error
+}
+
+// Local is implemented by an index that only its own process can see. Then each
+// instance fires what it has scheduled itself, the leader does not hint what
+// others have scheduled, and its sweep takes what they left behind.
+type Local interface {
+	Local() bool
 }

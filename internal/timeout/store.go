@@ -38,10 +38,12 @@ type Store interface {
 	// due that is not zero spares those which are due later than that.
 	Delete(ctx context.Context, tx Tx, kind string, ids []string, due time.Time) (int, error)
 
-	// Move gives a timer another due time and no attempts, or fails with ErrNotFound.
+	// Move gives a timer another due time and no attempts, or fails with
+	// ErrNotFound. A dead one is open again. It returns the row as it is then.
 	Move(ctx context.Context, tx Tx, kind, id string, due time.Time) (Row, error)
 
-	// Load returns those of the timers that are stored, and the time.
+	// Load returns those of the timers that are stored, open or dead, in any order,
+	// and the time by the database's clock.
 	Load(ctx context.Context, kind string, ids []string) ([]Row, time.Time, error)
 
 	// Delay records failures: when to try again, and how often it was tried.
@@ -50,10 +52,11 @@ type Store interface {
 	Delay(ctx context.Context, kind string, later []Later) error
 	Bury(ctx context.Context, kind string, later []Later) error
 
-	// Sweep claims open timers of the kinds and the lane whose Next is before a moment, the
-	// earliest first: it sets their Next to until and counts the attempt in the
-	// row. Timers that another transaction is working on are passed over.
-	Sweep(ctx context.Context, kinds []string, lane string, before, until time.Time, limit int) ([]Row, error)
+	// Sweep claims open timers of the kinds and the lane whose Next is before a moment
+	// and whose MinVersion is at most version, the earliest first: it sets their Next
+	// to until and counts the attempt in the row. It returns the rows with that attempt, and
+	// with the Next that they had before. Timers that another transaction is working on are passed over.
+	Sweep(ctx context.Context, kinds []string, lane string, version int, before, until time.Time, limit int) ([]Row, error)
 
 	// List returns timers in the order of Next, Kind and ID; Tail returns open ones
 	// that were created between two moments.

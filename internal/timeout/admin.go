@@ -1,0 +1,95 @@
+package timeout
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Get returns a stored timer, or [ErrNotFound]. It blocks for the database.
+func (q *Queue) Get(ctx context.Context, kind, id string) (Row, error) {
+	if err := checkID(kind, id); err != nil {
+		return Row{}, fmt.Errorf("timeout: get: %w", err)
+	}
+	rows, _, err := q.store.Load(ctx, kind, []string{id})
+	if err == nil && len(rows) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Row{}, fmt.Errorf("timeout: get %s timer %q: %w", kind, id, err)
+	}
+	return rows[0], nil
+}
+
+// List returns stored timers, the earliest first, a page at a time. It blocks for
+// the database.
+func (q *Queue) List(ctx context.Context, f Filter) ([]Row, error) {
+	if f.Limit < 0 || f.Limit > pageMax {
+		return nil, fmt.Errorf("timeout: list: %w: give a limit of at most %d", ErrInvalid, pageMax)
+	}
+	rows, err := q.store.List(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("timeout: list: %w", err)
+	}
+	return rows, nil
+}
+
+// FireNow makes a timer due at once, also a dead one, or fails with [ErrNotFound].
+// Whether there is anything to do yet remains the handler's decision.
+func (q *Queue) FireNow(ctx context.Context, kind, id string) error {
+	now, err := q.store.Now(ctx)
+	if err != nil {
+		return fmt.Errorf("timeout: fire %s timer %q: %w", kind, id, err)
+	}
+	push, err := q.Reschedule(ctx, nil, kind, id, now.Truncate(time.Millisecond))
+	if err != nil {
+		return err
+	}
+	push()
+	return nil
+}
+
+// Pause stops the handling of a kind everywhere, within a second or so. What is in
+// hand is finished, and what becomes due waits. Resume ends the pause.
+func (q *Queue) Pause(ctx context.Context, kind string) error { return q.setPaused(ctx, kind, true) }
+
+// Resume ends a pause.
+func (q *Queue) Resume(ctx context.Context, kind string) error { return q.setPaused(ctx, kind, false) }
+
+func (q *Queue) setPaused(ctx context.Context, kind string, paused bool) error {
+	if err := checkKind(kind); err != nil {
+		return fmt.Errorf("timeout: pause: %w", err)
+	}
+	if err := q.store.SetPaused(ctx, kind, paused); err != nil {
+		return fmt.Errorf("timeout: pause %q (%t): %w", kind, paused, err)
+	}
+	return nil
+}
+
+// Redrive makes dead timers of a kind open again, due now and with no attempts: those
+// with the ids, or without ids all of them. It returns how many there were.
+func (q *Queue) Redrive(ctx context.Context, kind string, ids ...string) (int, error) {
+	if err := checkKind(kind); err != nil {
+		return 0, fmt.Errorf("timeout: redrive: %w", err)
+	}
+	for n := 0; ; {
+		rows, err := q.store.Redrive(ctx, kind, ids, redriveMax)
+		if err != nil {
+			return n, fmt.Errorf("timeout: redrive %q after %d timers: %w", kind, n, err)
+		}
+		hints := make([]hint, len(rows))
+		for i, r := range rows {
+			hints[i] = hint{shardKey{kind, r.Lane}, Hint{ID: r.ID, At: r.Next}}
+		}
+		q.hints.push(hints)
+		n += len(rows)
+		if len(ids) > 0 || len(rows) < redriveMax {
+			return n, nil
+		}
+	}
+}
+
+const (
+	pageMax    = 5000
+	redriveMax = 1000
+)

@@ -1,0 +1,120 @@
+package timeout
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Base is the lane of all timers, unless a configuration says otherwise.
+const Base = "base"
+
+// Config is the configuration of a [Queue].
+type Config struct {
+	// Instance names this process among those that share the database; empty
+	// means a random name.
+	Instance string
+
+	// Lane is where this instance schedules, and what it consumes; empty means
+	// [Base]. Timers of a lane that nobody consumes for 30 s move to Base.
+	Lane string
+
+	// Canary makes an instance that schedules and cancels, and never claims,
+	// sweeps, reconciles or leads.
+	Canary bool
+
+	// Version is that of the handlers of this process: it leaves timers with a
+	// higher MinVersion to others.
+	Version int
+
+	// Poll bounds how long the index is not asked; 0 means 100 ms.
+	Poll time.Duration
+
+	// Drain is how long running handlers may take to finish when Run ends, before
+	// their context is cancelled; 0 means 10 s.
+	Drain time.Duration
+
+	// Hints is how many hints may wait to be pushed to the index; what comes
+	// beyond is dropped, counted, and repaired by the reconciler; 0 means 65,536.
+	Hints int
+
+	// Leader elects who reconciles each kind and lane. Without it, or while it does not
+	// answer, every instance does, which wastes work and does no harm.
+	Leader dlock.Locker
+
+	// Observer is told what happens; nil means nobody is.
+	Observer Observer
+
+	// Trace returns the traceparent of a context, to be kept with what is
+	// scheduled there; nil means none.
+	Trace func(ctx context.Context) string
+}
+
+// Validate returns what is wrong with the configuration, or nil.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Lane != "" && !validName(c.Lane) {
+		errs = append(errs, fmt.Errorf("%w: lane %q: give 1 to 32 letters, digits, dots, dashes and underscores", ErrInvalid, c.Lane))
+	}
+	if c.Poll < 0 || c.Drain < 0 || c.Hints < 0 {
+		errs = append(errs, fmt.Errorf("%w: poll %v, drain %v, hints %d: give none that is negative", ErrInvalid, c.Poll, c.Drain, c.Hints))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) withDefaults() Config {
+	c.Instance = cmp.Or(c.Instance, rand.Text())
+	c.Lane = cmp.Or(c.Lane, Base)
+	c.Poll = cmp.Or(c.Poll, 100*time.Millisecond)
+	c.Drain = cmp.Or(c.Drain, 10*time.Second)
+	c.Hints = cmp.Or(c.Hints, 1<<16)
+	if c.Observer == nil {
+		c.Observer = Nobody{}
+	}
+	if c.Trace == nil {
+		c.Trace = func(context.Context) string { return "" }
+	}
+	return c
+}
+
+// Options say how timers of one kind are handled.
+type Options struct {
+	Batch       int           // how many timers a handler gets at once; 0 means 128, at most 1,000
+	Concurrency int           // how many batches this process handles at once; 0 means 4
+	Lease       time.Duration // how long a claim lasts without a sign of life, at least 100 ms; 0 means 30 s
+	Grace       time.Duration // how late the sweep lets a timer be; longer than a handler takes; 0 means 2 s
+	Attempts    int           // attempts before a timer is dead; 0 means 10
+	Backoff     time.Duration // bound of the pause after the first failure; it doubles; 0 means 200 ms
+	MaxBackoff  time.Duration // bound of that bound; 0 means 5 min
+}
+
+// Validate returns what is wrong with the options, or nil.
+func (o Options) Validate() error {
+	o = o.withDefaults()
+	var errs []error
+	if o.Batch < 0 || o.Batch > 1000 || o.Concurrency < 0 || o.Attempts < 0 {
+		errs = append(errs, fmt.Errorf("%w: batch %d, concurrency %d, attempts %d: give none that is negative, and a batch of at most 1000",
+			ErrInvalid, o.Batch, o.Concurrency, o.Attempts))
+	}
+	if o.Lease < 100*time.Millisecond || o.Grace < 0 || o.Backoff < 0 || o.MaxBackoff < 0 {
+		errs = append(errs, fmt.Errorf("%w: lease %v, grace %v, backoff %v, max backoff %v: give a lease of at least 100 ms, and none that is negative",
+			ErrInvalid, o.Lease, o.Grace, o.Backoff, o.MaxBackoff))
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) withDefaults() Options {
+	o.Batch = cmp.Or(o.Batch, 128)
+	o.Concurrency = cmp.Or(o.Concurrency, 4)
+	o.Lease = cmp.Or(o.Lease, 30*time.Second)
+	o.Grace = cmp.Or(o.Grace, 2*time.Second)
+	o.Attempts = cmp.Or(o.Attempts, 10)
+	o.Backoff = cmp.Or(o.Backoff, 200*time.Millisecond)
+	o.MaxBackoff = cmp.Or(o.MaxBackoff, 5*time.Minute)
+	return o
+}

@@ -1,0 +1,135 @@
+package timeout
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	flushChunk = 1000            // hints in one call of the index
+	flushLimit = 2 * time.Second // of one call
+)
+
+// shardKey names all shards of a kind and lane.
+type shardKey struct{ kind, lane string }
+
+// hint is one change of the index: At zero removes.
+type hint struct {
+	shardKey
+	Hint
+}
+
+// flusher carries hints to the index behind the back of whoever scheduled. It never
+// makes a caller wait: what does not fit is dropped, and the reconciler puts it later.
+type flusher struct {
+	index    Index
+	observer Observer
+	limit    int
+	wake     chan struct{}                       // buffered: somebody has pushed
+	pushed   func(key shardKey, first time.Time) // the index has hints of key, the earliest at first
+
+	mu      sync.Mutex
+	waiting []hint
+}
+
+func newFlusher(index Index, o Observer, limit int, pushed func(shardKey, time.Time)) *flusher {
+	return &flusher{index: index, observer: o, limit: limit, pushed: pushed, wake: make(chan struct{}, 1)}
+}
+
+// push never blocks.
+func (f *flusher) push(hints []hint) {
+	f.mu.Lock()
+	fits := min(len(hints), f.limit-len(f.waiting))
+	f.waiting = append(f.waiting, hints[:fits]...)
+	f.mu.Unlock()
+	for _, h := range hints[fits:] {
+		f.observer.HintsDropped(h.kind, 1)
+	}
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run flushes until ctx ends, and what is left then once more.
+func (f *flusher) run(ctx context.Context) {
+	for {
+		select {
+		case <-f.wake:
+			f.flush(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
+			defer cancel()
+			f.flush(last)
+			return
+		}
+	}
+}
+
+// flush sends all that waits. While one call is under way the next one's hints collect.
+func (f *flusher) flush(ctx context.Context) {
+	for {
+		f.mu.Lock()
+		n := min(len(f.waiting), flushChunk)
+		chunk := f.waiting[:n:n]
+		if f.waiting = f.waiting[n:]; len(f.waiting) == 0 {
+			f.waiting = nil
+		}
+		f.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		f.send(ctx, chunk)
+	}
+}
+
+// send keeps the order of changes of one timer by sending only the last one.
+func (f *flusher) send(ctx context.Context, chunk []hint) {
+	type named struct {
+		shardKey
+		id string
+	}
+	last := make(map[named]int, len(chunk))
+	for i, h := range chunk {
+		last[named{h.shardKey, h.ID}] = i
+	}
+	put, remove := map[shardKey][]Hint{}, map[shardKey][]string{}
+	for i, h := range chunk {
+		switch {
+		case last[named{h.shardKey, h.ID}] != i:
+		case h.At.IsZero():
+			remove[h.shardKey] = append(remove[h.shardKey], h.ID)
+		default:
+			put[h.shardKey] = append(put[h.shardKey], h.Hint)
+		}
+	}
+	for key, hints := range put {
+		f.put(ctx, key, hints)
+	}
+	for key, ids := range remove {
+		call, cancel := context.WithTimeout(ctx, flushLimit)
+		if err := f.index.Remove(call, key.kind, key.lane, ids); err != nil {
+			f.observer.HintsDropped(key.kind, len(ids)) // each fires once more, and finds no row
+			f.observer.Failed(key.kind, "remove hints", err)
+		}
+		cancel()
+	}
+}
+
+func (f *flusher) put(ctx context.Context, key shardKey, hints []Hint) {
+	call, cancel := context.WithTimeout(ctx, flushLimit)
+	defer cancel()
+	if _, err := f.index.Schedule(call, key.kind, key.lane, false, hints); err != nil {
+		f.observer.HintsDropped(key.kind, len(hints))
+		f.observer.Failed(key.kind, "push hints", err)
+		return
+	}
+	first := hints[0].At
+	for _, h := range hints[1:] {
+		if h.At.Before(first) {
+			first = h.At
+		}
+	}
+	f.pushed(key, first)
+}

@@ -1,0 +1,86 @@
+package timeout
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Schedule stores timers in the caller's transaction; with a nil tx in one of its
+// own. One that is stored already gets the new due time, and is open again with no attempts.
+//
+// The caller calls push after the commit. Push does not block and cannot fail: it
+// hands the hints to those who wake up consumers. To forget it costs lateness and
+// nothing else, and after a rollback it must not be called, which would do no harm either.
+//
+// Schedule blocks for the database. It fails with [ErrInvalid] before anything has
+// changed; after any other error the caller rolls back.
+func (q *Queue) Schedule(ctx context.Context, tx Tx, timers ...Timer) (push func(), err error) {
+	checked := make([]Timer, 0, len(timers))
+	place := make(map[string]int, len(timers)) // by kind and id; the last one counts
+	for _, t := range timers {
+		if t, err = check(t); err != nil {
+			return nothing, fmt.Errorf("timeout: schedule: %w", err)
+		}
+		key := t.Kind + " " + t.ID
+		if i, twice := place[key]; twice {
+			checked[i] = t
+			continue
+		}
+		place[key] = len(checked)
+		checked = append(checked, t)
+	}
+	if len(checked) == 0 {
+		return nothing, nil
+	}
+	if err := q.store.Insert(ctx, tx, q.cfg.Lane, q.cfg.Trace(ctx), checked); err != nil {
+		return nothing, fmt.Errorf("timeout: schedule %d timers: %w", len(checked), err)
+	}
+	hints := make([]hint, len(checked))
+	for i, t := range checked {
+		hints[i] = hint{shardKey{t.Kind, q.cfg.Lane}, Hint{ID: t.ID, At: t.Due}}
+		q.observer.Scheduled(t.Kind, 1)
+	}
+	return func() { q.hints.push(hints) }, nil
+}
+
+// Cancel deletes timers, open or dead, in the caller's transaction; with a nil tx in
+// one of its own. Those that are not there, or no more, are no error. A handler that has a timer in
+// hand is not stopped: its own rows decide. Push and errors are as with [Queue.Schedule].
+func (q *Queue) Cancel(ctx context.Context, tx Tx, kind string, ids ...string) (push func(), err error) {
+	for _, id := range ids {
+		if err := checkID(kind, id); err != nil {
+			return nothing, fmt.Errorf("timeout: cancel: %w", err)
+		}
+	}
+	if len(ids) == 0 {
+		return nothing, nil
+	}
+	if _, err := q.store.Delete(ctx, tx, kind, ids, time.Time{}); err != nil {
+		return nothing, fmt.Errorf("timeout: cancel %d %s timers: %w", len(ids), kind, err)
+	}
+	hints := make([]hint, len(ids))
+	for i, id := range ids {
+		hints[i] = hint{shardKey{kind, q.cfg.Lane}, Hint{ID: id}}
+	}
+	return func() { q.hints.push(hints) }, nil
+}
+
+// Reschedule gives a timer another due time and no attempts, in the caller's transaction; with a nil
+// tx in one of its own. A dead one is open again. It fails with [ErrNotFound] if the timer has been
+// cancelled or worked off. Push and other errors are as with [Queue.Schedule].
+func (q *Queue) Reschedule(ctx context.Context, tx Tx, kind, id string, due time.Time) (push func(), err error) {
+	if err := checkID(kind, id); err != nil {
+		return nothing, fmt.Errorf("timeout: reschedule: %w", err)
+	}
+	if due, err = checkDue(kind, id, due); err != nil {
+		return nothing, fmt.Errorf("timeout: reschedule: %w", err)
+	}
+	row, err := q.store.Move(ctx, tx, kind, id, due)
+	if err != nil {
+		return nothing, fmt.Errorf("timeout: reschedule %s timer %q: %w", kind, id, err)
+	}
+	return func() { q.hints.push([]hint{{shardKey{kind, row.Lane}, Hint{ID: id, At: row.Next}}}) }, nil
+}
+
+func nothing() {}

@@ -1,0 +1,72 @@
+package timeout
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	nameMax = 32
+	idMax   = 64
+	ahead   = 10 * 366 * 24 * time.Hour
+)
+
+// validName says whether s can name a kind or a lane: it becomes part of keys.
+func validName(s string) bool {
+	for _, c := range []byte(s) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return s != "" && len(s) <= nameMax
+}
+
+func checkKind(kind string) error {
+	if !validName(kind) {
+		return fmt.Errorf("%w: kind %q: give 1 to %d letters, digits, dots, dashes and underscores", ErrInvalid, kind, nameMax)
+	}
+	return nil
+}
+
+func checkID(kind, id string) error {
+	if err := checkKind(kind); err != nil {
+		return err
+	}
+	if id == "" || len(id) > idMax {
+		return fmt.Errorf("%w: %s timer %.80q: give an id of 1 to %d characters", ErrInvalid, kind, id, idMax)
+	}
+	for _, c := range []byte(id) {
+		if c <= ' ' || c > '~' {
+			return fmt.Errorf("%w: %s timer %q: give an id of printable ASCII characters without spaces", ErrInvalid, kind, id)
+		}
+	}
+	return nil
+}
+
+// checkDue returns due rounded up to a millisecond, so that nothing is early.
+func checkDue(kind, id string, due time.Time) (time.Time, error) {
+	if due.Before(time.Unix(0, 0)) || due.After(time.Now().Add(ahead)) {
+		return due, fmt.Errorf("%w: %s timer %q due %v: give a moment after 1970 and at most 10 years ahead",
+			ErrInvalid, kind, id, due.Format(time.RFC3339))
+	}
+	return ceil(due), nil
+}
+
+// ceil rounds up to a millisecond of the calendar.
+func ceil(t time.Time) time.Time {
+	return time.UnixMilli(t.Add(time.Millisecond - time.Nanosecond).UnixMilli())
+}
+
+func check(t Timer) (Timer, error) {
+	if err := checkID(t.Kind, t.ID); err != nil {
+		return t, err
+	}
+	if t.MinVersion < 0 {
+		return t, fmt.Errorf("%w: %s timer %q: give a least version of 0 or more, not %d", ErrInvalid, t.Kind, t.ID, t.MinVersion)
+	}
+	var err error
+	t.Due, err = checkDue(t.Kind, t.ID, t.Due)
+	return t, err
+}
