@@ -15,6 +15,14 @@
 // that nobody paid reads as EXPIRED from expires_at on, whatever its row says:
 // the clock is the database's, and no two clocks are ever compared.
 //
+// # Expiry
+//
+// Every order has a timer in package timeout, which is stored, moved and deleted
+// in the order's own transactions and fires once the order has expired.
+// [Service.Expire] then gives the units back. A timer is a hint: one that is
+// lost, late, early or doubled changes nothing about which orders expire, only
+// about when their units can be sold again.
+//
 // # Placing an order
 //
 // [Service.Place] takes the guards of the order's SKUs (package stock says

@@ -31,15 +31,17 @@ type Observer interface {
 // Config configures a Service.
 type Config struct {
 	TTL      time.Duration        // how long an order waits for payment; default 15 minutes
+	MaxLife  time.Duration        // how long it may wait with all extensions; default four times TTL
 	Tracer   trace.TracerProvider // default: no spans
 	Observer Observer             // default: nobody
 }
 
-// Service places, pays and cancels orders. It is safe for concurrent use.
+// Service places, pays, cancels, extends and expires orders. It is safe for concurrent use.
 type Service struct {
 	store      Store
 	strategies *stock.Strategies
 	ttl        time.Duration
+	maxLife    time.Duration
 	tracer     trace.Tracer
 	observer   Observer
 	names      sync.Map // SKU to the name of its strategy, which never changes
@@ -53,10 +55,12 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 	if c.Observer == nil {
 		c.Observer = nobody{}
 	}
+	ttl := cmp.Or(c.TTL, 15*time.Minute)
 	return &Service{
 		store:      store,
 		strategies: strategies,
-		ttl:        cmp.Or(c.TTL, 15*time.Minute),
+		ttl:        ttl,
+		maxLife:    cmp.Or(c.MaxLife, 4*ttl),
 		tracer:     c.Tracer.Tracer("example.com/shop/internal/order"),
 		observer:   c.Observer,
 	}

@@ -43,6 +43,21 @@ type Store interface {
 	// [stock.ErrUnavailable], [stock.ErrBusy].
 	Settle(ctx context.Context, id string, to Status, paymentID string) (o Order, changed bool, err error)
 
+	// Extend adds by to ExpiresAt of a pending order that has not expired,
+	// unless that would be more than life after CreatedAt. changed is false, and
+	// nothing happens, when it would, or when the order was not pending any more;
+	// the order returned is the stored one in any case. Errors: [ErrNotFound],
+	// [stock.ErrUnavailable], [stock.ErrBusy], [ErrOutcomeUnknown].
+	Extend(ctx context.Context, id string, by, life time.Duration) (o Order, changed bool, err error)
+
+	// Expire turns those of the orders that are pending and past ExpiresAt into
+	// [Expired], gives their units back and deletes the timers of all that are
+	// final, in one transaction. It returns what it found, in the order of
+	// ids; each id may be given once. It can be repeated: what is final stays as
+	// it is. Errors: [stock.ErrUnavailable], [stock.ErrBusy], the cause of ctx's
+	// end, after which nothing has changed; [ErrOutcomeUnknown].
+	Expire(ctx context.Context, ids []string) ([]Expiry, error)
+
 	// Level returns the level of sku, or [stock.ErrNotFound].
 	Level(ctx context.Context, sku string) (stock.Level, error)
 }

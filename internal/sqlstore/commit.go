@@ -32,6 +32,7 @@ func (s *Store) Commit(ctx context.Context, claims []stock.Claim, requests []*or
 		switch {
 		case err == nil, errors.Is(err, errRefused):
 			b.answer()
+			b.push()
 			return nil
 		case !duplicate(err) && !errors.Is(err, order.ErrOutcomeUnknown), lost == maxRetries:
 			return err
@@ -83,6 +84,7 @@ type batch struct {
 	now       int64
 	seen      map[string]stock.Level // levels read before the transaction
 	shortages [][]stock.Shortage     // of each request; set afresh by place
+	push      func()                 // tells of the timers; set afresh by place
 }
 
 // read reads what is decided upon before the transaction begins, each level in
@@ -106,17 +108,18 @@ func (b *batch) read(ctx context.Context) (err error) {
 // place changes the stock rows in the order of the claims and then stores the
 // orders that all of them had enough for. A basket that is short of anything
 // leaves nothing behind.
-func (b *batch) place(tx *gorm.DB) error {
-	b.shortages = make([][]stock.Shortage, len(b.requests))
+func (b *batch) place(tx *gorm.DB) (err error) {
+	b.shortages, b.push = make([][]stock.Shortage, len(b.requests)), func() {}
 	for _, c := range b.claims {
 		if err := b.reserve(tx, c); err != nil {
 			return err
 		}
 	}
 	var (
-		orders []orderRow
-		lines  []lineRow
-		ledger []ledgerRow
+		accepted []order.Order
+		orders   []orderRow
+		lines    []lineRow
+		ledger   []ledgerRow
 	)
 	fences := make(map[string]dlock.Fence, len(b.claims))
 	for _, c := range b.claims {
@@ -127,6 +130,7 @@ func (b *batch) place(tx *gorm.DB) error {
 			continue
 		}
 		o := b.accepted(r)
+		accepted = append(accepted, o)
 		orders = append(orders, fromOrder(o))
 		for _, it := range o.Items {
 			lines = append(lines, lineRow{OrderID: o.ID, SKU: it.SKU, Quantity: it.Quantity})
@@ -142,7 +146,11 @@ func (b *batch) place(tx *gorm.DB) error {
 	if err := tx.Create(&lines).Error; err != nil {
 		return err
 	}
-	return tx.Create(&ledger).Error
+	if err := tx.Create(&ledger).Error; err != nil {
+		return err
+	}
+	b.push, err = b.schedule(tx, accepted...)
+	return err
 }
 
 // accepted returns the order of r as it is stored.

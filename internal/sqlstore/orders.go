@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -14,17 +13,18 @@ import (
 
 // Order implements [order.Store].
 func (s *Store) Order(ctx context.Context, id string) (order.Order, error) {
-	o, err := s.readOrder(s.db.WithContext(ctx), id)
+	o, err := s.readOrder(s.db.WithContext(ctx), id, "")
 	if err != nil {
 		return order.Order{}, s.translate(ctx, err)
 	}
 	return o, nil
 }
 
-// readOrder reads an order through db, which may be a transaction.
-func (s *Store) readOrder(db *gorm.DB, id string) (order.Order, error) {
+// readOrder reads an order through db, which may be a transaction. A suffix that
+// locks keeps others from changing the order until the transaction ends.
+func (s *Store) readOrder(db *gorm.DB, id, suffix string) (order.Order, error) {
 	var row orderRow
-	r := db.Raw("SELECT o.*, "+s.dialect.now+" AS now FROM orders o WHERE id = ?", id).Scan(&row)
+	r := db.Raw("SELECT o.*, "+s.dialect.now+" AS now FROM orders o WHERE id = ?"+suffix, id).Scan(&row)
 	if r.Error != nil {
 		return order.Order{}, r.Error
 	}
@@ -40,28 +40,29 @@ func (s *Store) readOrder(db *gorm.DB, id string) (order.Order, error) {
 
 // Settle implements [order.Store].
 func (s *Store) Settle(ctx context.Context, id string, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
-	settle := func(tx *gorm.DB) (err error) {
+	var push func()
+	err = s.repeating(ctx, func(tx *gorm.DB) (err error) {
+		push = func() {}
 		r := tx.Exec("UPDATE orders SET status = ?, payment_id = ? WHERE id = ? AND status = ? AND expires_at > "+s.dialect.now,
 			string(to), paymentID, id, string(order.Pending))
 		if r.Error != nil {
 			return r.Error
 		}
 		changed = r.RowsAffected > 0
-		if o, err = s.readOrder(tx, id); err != nil || !changed {
+		if o, err = s.readOrder(tx, id, ""); err != nil || !changed {
 			return err
 		}
-		return s.settleStock(tx, o, to.Movement())
-	}
-	err = s.inTx(ctx, settle)
-	for lost := 0; errors.Is(err, order.ErrOutcomeUnknown) && lost < maxRetries; lost++ {
-		// Once more: if it was done, the order is found settled, after its row is free.
-		if again := s.inTx(ctx, settle); again == nil || errors.Is(again, order.ErrOutcomeUnknown) {
-			err = again
-		} else {
-			return order.Order{}, false, fmt.Errorf("%w: %w", err, again)
+		if err := s.settleStock(tx, o, to.Movement()); err != nil {
+			return err
 		}
+		push, err = s.unschedule(tx, id)
+		return err
+	})
+	if err != nil {
+		return order.Order{}, false, err
 	}
-	return o, changed, err
+	push()
+	return o, changed, nil
 }
 
 // settleStock moves the units of o, SKU by SKU in ascending order.

@@ -49,6 +49,7 @@ type Store struct {
 	dialect  dialect
 	instance string
 	address  string
+	timers   Scheduler
 	writers  chan struct{} // one token per transaction that may run at once; nil: no limit
 }
 
@@ -85,7 +86,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	pool.SetMaxOpenConns(n)
 	pool.SetMaxIdleConns(n)
 	pool.SetConnMaxIdleTime(time.Minute)
-	s := &Store{db: db, pool: pool, dialect: d, instance: c.Instance, address: address}
+	s := &Store{db: db, pool: pool, dialect: d, instance: c.Instance, address: address, timers: noTimers{}}
 	if d.writers > 0 {
 		s.writers = make(chan struct{}, d.writers)
 	}

@@ -43,6 +43,21 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	return s.retrying(ctx, func() error { return s.once(ctx, fn) })
 }
 
+// repeating is inTx for an fn that can be run again after it has been committed:
+// when the reply to COMMIT was lost it is, and finds what it did the first time
+// as soon as the rows are free.
+func (s *Store) repeating(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	err := s.inTx(ctx, fn)
+	for lost := 0; errors.Is(err, order.ErrOutcomeUnknown) && lost < maxRetries; lost++ {
+		again := s.inTx(ctx, fn)
+		if again != nil && !errors.Is(again, order.ErrOutcomeUnknown) {
+			return fmt.Errorf("%w: %w", err, again)
+		}
+		err = again
+	}
+	return err
+}
+
 // retrying calls f until it succeeds or fails for good, at most 1 + maxRetries
 // times.
 func (s *Store) retrying(ctx context.Context, f func() error) error {

@@ -1,0 +1,92 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
+)
+
+// ExpireTimer is the kind of the timers that end the wait for a payment. The id
+// of each is that of its order.
+const ExpireTimer = "order.expire"
+
+// Timer returns the timer that is to fire when o expires. Timers count
+// milliseconds and orders microseconds, so it is due up to a millisecond later,
+// never earlier.
+func (o Order) Timer() timeout.Timer {
+	due := o.ExpiresAt.Truncate(time.Millisecond)
+	if due.Before(o.ExpiresAt) {
+		due = due.Add(time.Millisecond)
+	}
+	return timeout.Timer{Kind: ExpireTimer, ID: o.ID, Due: due}
+}
+
+// Expiry is what [Store.Expire] found out about an order.
+type Expiry struct {
+	// Status is the state of the order now. It is empty when there is no such
+	// order, and Pending when the order has not expired yet.
+	Status Status
+
+	// Timer is the timer of an order that is Pending; it is zero for others.
+	Timer timeout.Timer
+}
+
+// Extend gives a pending order that has not expired more time to be paid:
+// by is added to its ExpiresAt. It blocks until that is stored, or ctx ends.
+//
+// Errors: [ErrInvalid] when by is not positive, or when the order would live
+// longer than Config.MaxLife in all; [ErrNotFound], [*StateError] with the order
+// as it stands, [stock.ErrBusy], [stock.ErrUnavailable]. After any of them
+// nothing has changed; [ErrOutcomeUnknown] leaves that open.
+func (s *Service) Extend(ctx context.Context, id string, by time.Duration) (Order, error) {
+	if by <= 0 || by > s.maxLife {
+		return Order{}, fmt.Errorf("%w: an extension of %s is not between 1s and %s", ErrInvalid, by, s.maxLife)
+	}
+	o, changed, err := s.store.Extend(ctx, id, by, s.maxLife)
+	switch {
+	case err != nil:
+		return Order{}, deadline(err)
+	case !changed && o.Status != Pending:
+		return Order{}, &StateError{Order: o}
+	case !changed:
+		return Order{}, fmt.Errorf("%w: the order would live longer than %s", ErrInvalid, s.maxLife)
+	}
+	return o, nil
+}
+
+// Expire is the [timeout.Handler] of ExpireTimer: it gives the units of unpaid
+// orders back. It may be called for any order at any time, and as often as
+// anybody likes: the orders' rows decide.
+//
+// The batch is one transaction. A store that does not answer is reported as
+// [timeout.ErrUnavailable], which is no timer's fault; any other error is, and
+// the queue looks for the one.
+func (s *Service) Expire(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+	ids := make([]string, len(batch))
+	for i, f := range batch {
+		ids[i] = f.ID
+	}
+	found, err := s.store.Expire(ctx, ids)
+	if errors.Is(err, stock.ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) {
+		return nil, fmt.Errorf("%w: %w", timeout.ErrUnavailable, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	outcomes := make([]timeout.Outcome, len(batch))
+	for i, e := range found {
+		switch e.Status {
+		case "":
+			outcomes[i] = timeout.Done()
+		case Pending:
+			outcomes[i] = timeout.NotDue(e.Timer.Due)
+		default:
+			outcomes[i] = timeout.Committed()
+		}
+	}
+	return outcomes, nil
+}

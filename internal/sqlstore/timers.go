@@ -1,0 +1,58 @@
+package sqlstore
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/timeout"
+)
+
+// Scheduler keeps the timers of orders in the transactions that the orders
+// themselves are changed in. [*timeout.Queue] is one. push tells others about
+// the change; it is called after the commit and may be forgotten.
+type Scheduler interface {
+	// Schedule stores timers. One that is stored already gets the new due time.
+	Schedule(ctx context.Context, tx timeout.Tx, timers ...timeout.Timer) (push func(), err error)
+
+	// Cancel deletes timers.
+	Cancel(ctx context.Context, tx timeout.Tx, kind string, ids ...string) (push func(), err error)
+}
+
+// WithTimers returns a store on the same connections that keeps a timer with
+// every order that waits for payment. Without timers such orders read as expired
+// in time, but nothing gives their units back.
+func (s *Store) WithTimers(q Scheduler) *Store {
+	c := *s
+	c.timers = q
+	return &c
+}
+
+// schedule stores the timers of the orders in tx.
+func (s *Store) schedule(tx *gorm.DB, orders ...order.Order) (push func(), err error) {
+	timers := make([]timeout.Timer, len(orders))
+	for i, o := range orders {
+		timers[i] = o.Timer()
+	}
+	return s.timers.Schedule(tx.Statement.Context, tx.Statement.ConnPool, timers...)
+}
+
+// unschedule deletes the timers of the orders in tx.
+func (s *Store) unschedule(tx *gorm.DB, ids ...string) (push func(), err error) {
+	if len(ids) == 0 {
+		return func() {}, nil
+	}
+	return s.timers.Cancel(tx.Statement.Context, tx.Statement.ConnPool, order.ExpireTimer, ids...)
+}
+
+// noTimers forgets what it is told.
+type noTimers struct{}
+
+func (noTimers) Schedule(context.Context, timeout.Tx, ...timeout.Timer) (func(), error) {
+	return func() {}, nil
+}
+
+func (noTimers) Cancel(context.Context, timeout.Tx, string, ...string) (func(), error) {
+	return func() {}, nil
+}
