@@ -126,6 +126,12 @@ func badRequests(order string) []badRequest {
 		"no payment": `{}`, "empty": `{"payment_id":""}`, "space": `{"payment_id":" p1"}`, "number": `{"payment_id":1}`,
 	})
 	add(404, "not-found", http.MethodPost, unknown+"/pay", map[string]string{"unknown order": `{"payment_id":"p1"}`})
+	add(422, "invalid-request", http.MethodPost, order+"/extend", map[string]string{
+		"nothing": `{}`, "zero": `{"by_seconds":0}`, "back": `{"by_seconds":-60}`, "fraction": `{"by_seconds":0.5}`, "string": `{"by_seconds":"60"}`,
+		"too long": `{"by_seconds":7776001}`, "longer than it may wait": `{"by_seconds":3600}`, "no end": `{"by_seconds":9223372036854775807}`,
+		"another unit": `{"by_minutes":1}`, "a moment": `{"expires_at":"2026-11-20T12:15:00Z"}`,
+	})
+	add(404, "not-found", http.MethodPost, unknown+"/extend", map[string]string{"unknown order": `{"by_seconds":60}`})
 	add(400, "malformed-request", http.MethodPost, order+"/cancel", map[string]string{"object": `{}`, "text": "please", "space": " "})
 	add(400, "malformed-request", http.MethodGet, order, map[string]string{"body of a GET": `{}`})
 	return append(all, append(badPaths(order), badHeaders()...)...)
@@ -160,6 +166,7 @@ func badPaths(order string) []badRequest {
 		order:                     {http.MethodPut, http.MethodDelete, http.MethodPost},
 		order + "/pay":            {http.MethodGet},
 		order + "/cancel":         {http.MethodGet, http.MethodDelete},
+		order + "/extend":         {http.MethodGet, http.MethodPatch},
 		"/livez":                  {http.MethodPost},
 	} {
 		for _, m := range methods {

@@ -33,6 +33,10 @@ func (f fake) Order(ctx context.Context, _ string) (order.Order, error)  { retur
 func (f fake) Pay(ctx context.Context, _, _ string) (order.Order, error) { return f.do(ctx) }
 func (f fake) Cancel(ctx context.Context, _ string) (order.Order, error) { return f.do(ctx) }
 
+func (f fake) Extend(ctx context.Context, _ string, _ time.Duration) (order.Order, error) {
+	return f.do(ctx)
+}
+
 func (f fake) Create(ctx context.Context, _, _ string, _ int64) (stock.Level, bool, error) {
 	_, err := f.do(ctx)
 	return stock.Level{}, false, err
@@ -70,6 +74,7 @@ var operations = []struct{ method, path, body string }{
 	{http.MethodGet, "/api/v1/orders/" + someOrder, ""},
 	{http.MethodPost, "/api/v1/orders/" + someOrder + "/pay", `{"payment_id":"p1"}`},
 	{http.MethodPost, "/api/v1/orders/" + someOrder + "/cancel", ""},
+	{http.MethodPost, "/api/v1/orders/" + someOrder + "/extend", `{"by_seconds":60}`},
 	{http.MethodGet, "/api/v1/audit", ""},
 }
 

@@ -163,6 +163,14 @@ type Delivery struct {
 	Quantity Quantity `json:"quantity"`
 }
 
+// Extension More time to pay.
+//
+// Example: {"by_seconds":300}
+type Extension struct {
+	// BySeconds By how much `expires_at` moves.
+	BySeconds int64 `json:"by_seconds"`
+}
+
 // Item A number of units of one SKU.
 //
 // Example: {"quantity":1,"sku":"ticket"}
@@ -430,6 +438,9 @@ type ListSKUsParams struct {
 // PlaceOrderJSONRequestBody defines body for PlaceOrder for application/json ContentType.
 type PlaceOrderJSONRequestBody = NewOrder
 
+// ExtendOrderJSONRequestBody defines body for ExtendOrder for application/json ContentType.
+type ExtendOrderJSONRequestBody = Extension
+
 // PayOrderJSONRequestBody defines body for PayOrder for application/json ContentType.
 type PayOrderJSONRequestBody = Payment
 
@@ -456,6 +467,9 @@ type ServerInterface interface {
 	// CancelOrder Cancel an order
 	// (POST /api/v1/orders/{id}/cancel)
 	CancelOrder(c *gin.Context, id PathOrder)
+	// ExtendOrder Give an order more time
+	// (POST /api/v1/orders/{id}/extend)
+	ExtendOrder(c *gin.Context, id PathOrder)
 	// PayOrder Pay for an order
 	// (POST /api/v1/orders/{id}/pay)
 	PayOrder(c *gin.Context, id PathOrder)
@@ -583,6 +597,31 @@ func (siw *ServerInterfaceWrapper) CancelOrder(c *gin.Context) {
 	}
 
 	siw.Handler.CancelOrder(c, id)
+}
+
+// ExtendOrder operation middleware
+func (siw *ServerInterfaceWrapper) ExtendOrder(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id PathOrder
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ExtendOrder(c, id)
 }
 
 // PayOrder operation middleware
@@ -755,6 +794,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/api/v1/orders/:id", wrapper.GetOrder)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/pay", wrapper.PayOrder)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/cancel", wrapper.CancelOrder)
+	router.POST(options.BaseURL+"/api/v1/orders/:id/extend", wrapper.ExtendOrder)
 	router.GET(options.BaseURL+"/api/v1/audit", wrapper.AuditBooks)
 	router.GET(options.BaseURL+"/api/v1/openapi.yaml", wrapper.GetSpecification)
 }
@@ -1233,6 +1273,158 @@ type CancelOrder503ApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CancelOrder503ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrderRequestObject struct {
+	ID   PathOrder `json:"id"`
+	Body *ExtendOrderJSONRequestBody
+}
+
+type ExtendOrderResponseObject interface {
+	VisitExtendOrderResponse(w http.ResponseWriter) error
+}
+
+type ExtendOrder200JSONResponse Order
+
+func (response ExtendOrder200JSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrder400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response ExtendOrder400ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrder404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response ExtendOrder404ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrder409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response ExtendOrder409ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrder413ApplicationProblemPlusJSONResponse struct {
+	TooLargeApplicationProblemPlusJSONResponse
+}
+
+func (response ExtendOrder413ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrder415ApplicationProblemPlusJSONResponse struct {
+	UnsupportedMediaTypeApplicationProblemPlusJSONResponse
+}
+
+func (response ExtendOrder415ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrder422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response ExtendOrder422ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrder500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response ExtendOrder500ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrder503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response ExtendOrder503ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -1858,6 +2050,9 @@ type StrictServerInterface interface {
 	// CancelOrder Cancel an order
 	// (POST /api/v1/orders/{id}/cancel)
 	CancelOrder(ctx context.Context, request CancelOrderRequestObject) (CancelOrderResponseObject, error)
+	// ExtendOrder Give an order more time
+	// (POST /api/v1/orders/{id}/extend)
+	ExtendOrder(ctx context.Context, request ExtendOrderRequestObject) (ExtendOrderResponseObject, error)
 	// PayOrder Pay for an order
 	// (POST /api/v1/orders/{id}/pay)
 	PayOrder(ctx context.Context, request PayOrderRequestObject) (PayOrderResponseObject, error)
@@ -2069,6 +2264,50 @@ func (sh *strictHandler) CancelOrder(ctx *gin.Context, id PathOrder) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(CancelOrderResponseObject); ok {
 		if err := validResponse.VisitCancelOrderResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ExtendOrder operation middleware
+func (sh *strictHandler) ExtendOrder(ctx *gin.Context, id PathOrder) {
+	var request ExtendOrderRequestObject
+
+	request.ID = id
+
+	var body ExtendOrderJSONRequestBody
+	var err error
+	// A request validator built on kin-openapi's openapi3filter with
+	// KeepValidatedValue leaves the value it validated on the body. Bind
+	// that value, matching member names exactly, so the handler receives
+	// what was validated instead of a second, case-insensitive decode.
+	if vb, ok := ctx.Request.Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+		err = ctx.ShouldBindJSON(&body)
+	} else if binding.Validator != nil {
+		// ShouldBindJSON runs the struct validator after decoding; keep that.
+		err = binding.Validator.ValidateStruct(&body)
+	}
+	if err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExtendOrder(ctx, request.(ExtendOrderRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExtendOrder")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ExtendOrderResponseObject); ok {
+		if err := validResponse.VisitExtendOrderResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

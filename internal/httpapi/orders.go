@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"time"
 
 	"example.com/shop/internal/order"
 )
@@ -13,6 +14,7 @@ type Orders interface {
 	Order(ctx context.Context, id string) (order.Order, error)
 	Pay(ctx context.Context, id, payment string) (order.Order, error)
 	Cancel(ctx context.Context, id string) (order.Order, error)
+	Extend(ctx context.Context, id string, by time.Duration) (order.Order, error)
 }
 
 var _ Orders = (*order.Service)(nil)
@@ -69,6 +71,15 @@ func (a *api) CancelOrder(ctx context.Context, r CancelOrderRequestObject) (Canc
 		return nil, err
 	}
 	return CancelOrder200JSONResponse(orderBody(o)), nil
+}
+
+// ExtendOrder implements [StrictServerInterface].
+func (a *api) ExtendOrder(ctx context.Context, r ExtendOrderRequestObject) (ExtendOrderResponseObject, error) {
+	o, err := a.Orders.Extend(requestContext(ctx), r.ID, time.Duration(r.Body.BySeconds)*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return ExtendOrder200JSONResponse(orderBody(o)), nil
 }
 
 func orderBody(o order.Order) Order {

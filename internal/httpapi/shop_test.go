@@ -29,6 +29,11 @@ type shop struct {
 // newShop returns a shop without Redis on a database of its own.
 func newShop(tb testing.TB) *shop {
 	tb.Helper()
+	return newShopWith(tb, order.Config{})
+}
+
+func newShopWith(tb testing.TB, c order.Config) *shop {
+	tb.Helper()
 	store, err := sqlstore.Open(tb.Context(), sqlstore.Config{URL: "sqlite:" + filepath.Join(tb.TempDir(), "shop.db"), Instance: "i1"})
 	if err != nil {
 		tb.Fatal(err)
@@ -39,7 +44,7 @@ func newShop(tb testing.TB) *shop {
 	}
 	strategies := stock.NewStrategies(nil)
 	return newHandler(tb, httpapi.Config{
-		Orders: order.NewService(store, strategies, order.Config{}),
+		Orders: order.NewService(store, strategies, c),
 		Stock:  stock.NewService(store, strategies),
 		Ready:  store.Ping,
 	})
