@@ -1,0 +1,102 @@
+package redisindex
+
+import (
+	"slices"
+	"strconv"
+
+	"example.com/shop/internal/timeout"
+)
+
+// Every key and channel is built here. All keys of a shard have one hash tag.
+
+const (
+	slots     = 16384 // of a Redis Cluster
+	maxShards = 1024
+)
+
+// keySet are the names of what a shard has in Redis.
+type keySet struct {
+	pending  string // sorted set: ids by due time
+	leased   string // sorted set: members by end of the lease
+	fence    string // the last token
+	complete string // number of shards, if the index has been told everything
+	channel  string // of wake-ups
+	name     string // KIND:LANE:N
+}
+
+func (x *Index) keysOf(s timeout.Shard) keySet {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	k, ok := x.keys[s]
+	if !ok {
+		k = x.newKeys(s)
+		x.keys[s] = k
+	}
+	return k
+}
+
+func (x *Index) newKeys(s timeout.Shard) keySet {
+	name := nameOf(s)
+	base := x.cfg.Prefix + "{" + name + "}:"
+	return keySet{base + "pending", base + "leased", base + "fence", base + "complete", x.channel(name), name}
+}
+
+// channel is that of the wake-ups of a shard; without a cluster all shards have the same.
+func (x *Index) channel(name string) string {
+	if x.cluster == nil {
+		return x.cfg.Prefix + "wake"
+	}
+	return x.cfg.Prefix + "{" + name + "}:wake"
+}
+
+// nameOf is how keys and messages name a shard.
+func nameOf(s timeout.Shard) string { return s.Kind + ":" + s.Lane + ":" + strconv.Itoa(s.N) }
+
+// Shards implements [timeout.Index].
+func (x *Index) Shards(kind, lane string) []timeout.Shard {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	key := [2]string{kind, lane}
+	shards, ok := x.shards[key]
+	if !ok {
+		for i := range x.cfg.Shards {
+			s := timeout.Shard{Kind: kind, Lane: lane, N: i}
+			if x.cluster != nil {
+				s = spread(s, x.cfg.Shards)
+			}
+			shards = append(shards, s)
+		}
+		x.shards[key] = shards
+	}
+	return slices.Clip(shards)
+}
+
+// spread returns the shard with the least number whose slot is in the part N of
+// all slots. It depends on nothing but its arguments: masters come and go, shards stay.
+func spread(s timeout.Shard, parts int) timeout.Shard {
+	part := s.N
+	for s.N = 0; slotOf(nameOf(s))*parts/slots != part; s.N++ {
+	}
+	return s
+}
+
+// shardOf returns the shard that has an id.
+func shardOf(id string, shards int) int { return int(crc16(id)) % shards }
+
+// slotOf is the slot of a hash tag, as a Redis Cluster counts.
+func slotOf(tag string) int { return int(crc16(tag)) % slots }
+
+// crc16 is CRC-16/XMODEM.
+func crc16(s string) (crc uint16) {
+	for i := range len(s) {
+		crc ^= uint16(s[i]) << 8
+		for range 8 {
+			carry := crc & 0x8000
+			crc <<= 1
+			if carry != 0 {
+				crc ^= 0x1021
+			}
+		}
+	}
+	return crc
+}

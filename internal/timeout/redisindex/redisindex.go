@@ -1,0 +1,185 @@
+package redisindex
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/timeout"
+)
+
+// maxBatch bounds the timers of one script, and with it how long it keeps the
+// server from others. Lua takes some 8,000 arguments; a timer is two of them.
+const maxBatch = 512
+
+// Config is the configuration of an [Index].
+type Config struct {
+	// Shards is the number of shards of a kind and lane, the same for all
+	// processes. 0 means 4.
+	Shards int
+
+	// Prefix is what the names of all keys begin with. Empty means "shop:timeout:".
+	Prefix string
+
+	// Timeout bounds one round trip that has no caller of its own. 0 means 2 s.
+	Timeout time.Duration
+}
+
+// Index is a [timeout.Index] on Redis.
+type Index struct {
+	rdb     redis.UniversalClient
+	cluster *redis.ClusterClient // nil unless rdb is one
+	cfg     Config
+
+	mu     sync.Mutex
+	shards map[[2]string][]timeout.Shard // by kind and lane
+	keys   map[timeout.Shard]keySet
+	lanes  map[laneKey]*lane
+	wakes  map[string]*waker // by name of the shard
+	start  func(name string) // makes the messages of a shard arrive; nil unless Run runs in a cluster
+}
+
+// New returns an Index whose data is in rdb. It fails if rdb repeats commands by
+// itself or ignores the deadlines of contexts.
+func New(rdb redis.UniversalClient, cfg Config) (*Index, error) {
+	cfg.Shards = cmp.Or(cfg.Shards, 4)
+	cfg.Prefix = cmp.Or(cfg.Prefix, "shop:timeout:")
+	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
+	err := checkClient(rdb)
+	if cfg.Shards < 0 || cfg.Shards > maxShards {
+		err = errors.Join(err, fmt.Errorf("%d shards: want 1 to %d", cfg.Shards, maxShards))
+	}
+	if cfg.Timeout < 0 {
+		err = errors.Join(err, fmt.Errorf("timeout %v is negative", cfg.Timeout))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("redisindex: %w", err)
+	}
+	x := &Index{
+		rdb: rdb, cfg: cfg, shards: map[[2]string][]timeout.Shard{}, keys: map[timeout.Shard]keySet{},
+		lanes: map[laneKey]*lane{}, wakes: map[string]*waker{},
+	}
+	x.cluster, _ = rdb.(*redis.ClusterClient)
+	return x, nil
+}
+
+// Schedule implements [timeout.Index]. It shares round trips with concurrent calls.
+// With missing it does not look for hints that are lent. After an error some of the hints may
+// have arrived.
+func (x *Index) Schedule(ctx context.Context, kind, lane string, missing bool, hints []timeout.Hint) (int, error) {
+	if len(hints) == 0 {
+		return 0, nil
+	}
+	shards := x.Shards(kind, lane)
+	if len(hints) == 1 { // most calls: one order, one timer
+		h := hints[0]
+		s := shards[shardOf(h.ID, len(shards))]
+		added, err := x.lane(s, missing).start(ctx, []any{h.At.UnixMilli(), h.ID}).wait()
+		return added, x.named("schedule", s, err)
+	}
+	pairs := make([][]any, len(shards))
+	for _, h := range hints {
+		n := shardOf(h.ID, len(shards))
+		pairs[n] = append(pairs[n], h.At.UnixMilli(), h.ID)
+	}
+	var calls []*call
+	for n, p := range pairs {
+		for len(p) > 0 {
+			end := min(len(p), 2*maxBatch)
+			calls = append(calls, x.lane(shards[n], missing).start(ctx, p[:end:end]))
+			p = p[end:]
+		}
+	}
+	sum, first := 0, error(nil)
+	for _, c := range calls {
+		added, err := c.wait()
+		sum, first = sum+added, cmp.Or(first, x.named("schedule", c.shard, err))
+	}
+	return sum, first
+}
+
+// Remove implements [timeout.Index].
+func (x *Index) Remove(ctx context.Context, kind, lane string, ids []string) error {
+	shards := x.Shards(kind, lane)
+	members := make([][]any, len(shards))
+	for _, id := range ids {
+		n := shardOf(id, len(shards))
+		members[n] = append(members[n], id)
+	}
+	var commands []*redis.Cmd
+	for n, m := range members {
+		commands = append(commands, removals(ctx, x.keysOf(shards[n]).pending, m)...)
+	}
+	_, err := x.count(ctx, commands)
+	return x.named("remove", timeout.Shard{Kind: kind, Lane: lane}, err)
+}
+
+// Complete implements [timeout.Index].
+func (x *Index) Complete(ctx context.Context, kind, lane string) error {
+	var commands []*redis.Cmd
+	for _, s := range x.Shards(kind, lane) {
+		commands = append(commands, redis.NewCmd(ctx, "set", x.keysOf(s).complete, x.cfg.Shards))
+	}
+	return x.named("complete", timeout.Shard{Kind: kind, Lane: lane}, x.pipeline(ctx, commands))
+}
+
+// Stats implements [timeout.Index].
+func (x *Index) Stats(ctx context.Context, kind, lane string) (timeout.IndexStats, error) {
+	var commands []*redis.Cmd
+	for _, s := range x.Shards(kind, lane) {
+		k := x.keysOf(s)
+		commands = append(commands,
+			redis.NewCmd(ctx, "zcard", k.pending),
+			redis.NewCmd(ctx, "zcard", k.leased),
+			redis.NewCmd(ctx, "zrange", k.pending, 0, 0, "withscores"))
+	}
+	if err := x.pipeline(ctx, commands); err != nil {
+		return timeout.IndexStats{}, x.named("count", timeout.Shard{Kind: kind, Lane: lane}, err)
+	}
+	var stats timeout.IndexStats
+	for i := 0; i < len(commands); i += 3 {
+		pending, _ := commands[i].Int()
+		leased, _ := commands[i+1].Int()
+		stats.Pending, stats.Leased = stats.Pending+pending, stats.Leased+leased
+		at, ok := headOf(commands[i+2])
+		if ok && (stats.Oldest.IsZero() || at.Before(stats.Oldest)) {
+			stats.Oldest = at
+		}
+	}
+	return stats, nil
+}
+
+// headOf reads the moment of the only member of a reply with scores. RESP3 nests
+// it, and has numbers for scores.
+func headOf(c *redis.Cmd) (time.Time, bool) {
+	list, _ := c.Slice()
+	if len(list) == 1 {
+		list, _ = list[0].([]any)
+	}
+	if len(list) < 2 {
+		return time.Time{}, false
+	}
+	score, ok := list[1].(float64)
+	if !ok {
+		text, _ := list[1].(string)
+		var err error
+		if score, err = strconv.ParseFloat(text, 64); err != nil {
+			return time.Time{}, false
+		}
+	}
+	return time.UnixMilli(int64(score)), true
+}
+
+// named says in err what was attempted.
+func (x *Index) named(what string, s timeout.Shard, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("redisindex: %s %s:%s: %w", what, s.Kind, s.Lane, err)
+}

@@ -1,0 +1,154 @@
+package redisindex
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/timeout"
+)
+
+// linePing is how often a silent connection for messages is tried. One that stays
+// silent for as long again is opened anew.
+const linePing = time.Second
+
+// waker passes moments to whoever consumes a shard.
+type waker struct {
+	mu sync.Mutex
+	c  chan time.Time // has room for one
+}
+
+// tell leaves the earlier of two moments that nobody has taken yet: too early a
+// look costs a claim that finds nothing.
+func (w *waker) tell(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case old := <-w.c:
+		if old.Before(at) {
+			at = old
+		}
+	default:
+	}
+	w.c <- at // there is room: nobody else sends
+}
+
+// Wake implements [timeout.Index]. All calls for a shard return the same channel.
+// Messages of other processes arrive while Run runs.
+func (x *Index) Wake(s timeout.Shard) <-chan time.Time {
+	name := nameOf(s)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	w := x.wakes[name]
+	if w == nil {
+		w = &waker{c: make(chan time.Time, 1)}
+		x.wakes[name] = w
+		if x.start != nil {
+			x.start(name)
+		}
+	}
+	return w.c
+}
+
+// announce are the first arguments of a script that may make another timer the
+// earliest: how to tell.
+func (x *Index) announce(k keySet) []any {
+	args := make([]any, 0, 64)
+	if x.cluster != nil {
+		return append(args, "spublish", k.channel, k.name)
+	}
+	return append(args, "publish", k.channel, k.name)
+}
+
+// deliver passes on what a script said of the earliest timer of the shard with that
+// name: its moment if it has become earlier, else an empty string.
+func (x *Index) deliver(name string, head any) {
+	text, _ := head.(string)
+	at, err := readTime(text)
+	if err != nil {
+		return
+	}
+	x.mu.Lock()
+	w := x.wakes[name]
+	x.mu.Unlock()
+	if w != nil {
+		w.tell(at)
+	}
+}
+
+// Run implements [timeout.Index]: it receives messages until ctx ends, and returns
+// nil. Without it, or while Redis is away, nothing but messages is missing.
+func (x *Index) Run(ctx context.Context) error {
+	var lines sync.WaitGroup
+	defer lines.Wait()
+	if x.cluster == nil {
+		lines.Go(func() {
+			x.listen(ctx, func() *redis.PubSub { return x.rdb.Subscribe(ctx, x.channel("")) })
+		})
+		<-ctx.Done()
+		return nil
+	}
+	start := func(name string) {
+		channel := x.channel(name)
+		lines.Go(func() {
+			x.listen(ctx, func() *redis.PubSub { return x.cluster.SSubscribe(ctx, channel) })
+		})
+	}
+	x.mu.Lock()
+	x.start = start
+	for name := range x.wakes {
+		start(name)
+	}
+	x.mu.Unlock()
+	<-ctx.Done()
+	x.mu.Lock()
+	x.start = nil
+	x.mu.Unlock()
+	return nil
+}
+
+// listen keeps a connection for messages open until ctx ends. Its node may change: each
+// one is opened anew, and not repaired.
+func (x *Index) listen(ctx context.Context, open func() *redis.PubSub) {
+	for ctx.Err() == nil {
+		x.receive(ctx, open())
+		select {
+		case <-ctx.Done():
+		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
+		}
+	}
+}
+
+// receive returns when the connection is broken or silent, or ctx ends.
+func (x *Index) receive(ctx context.Context, sub *redis.PubSub) {
+	defer sub.Close()
+	defer context.AfterFunc(ctx, func() { sub.Close() })()
+	for tried := false; ; {
+		message, err := sub.ReceiveTimeout(ctx, linePing)
+		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && !tried && ctx.Err() == nil {
+			tried = true
+			err = sub.Ping(ctx)
+			message = nil
+		} else if err == nil {
+			tried = false
+		}
+		if err != nil {
+			return
+		}
+		switch m := message.(type) {
+		case *redis.Message:
+			name, head, _ := strings.Cut(m.Payload, " ")
+			x.deliver(name, head)
+		case *redis.Subscription:
+			if m.Kind == "sunsubscribe" { // by the server, whose slot has moved
+				return
+			}
+		}
+	}
+}

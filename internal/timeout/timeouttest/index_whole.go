@@ -1,0 +1,261 @@
+package timeouttest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/shop/internal/timeout"
+)
+
+func everyCallerGetsItsAnswer(t *testing.T, h IndexHarness) {
+	const callers, each = 32, 20
+	b := newBench(t, h)
+	at := b.now().Add(time.Hour)
+	b.put(at, series(callers*each/2)...) // the first half is there already
+	var added atomic.Int64
+	var wg sync.WaitGroup
+	ids := series(callers * each)
+	for i := range callers {
+		wg.Go(func() {
+			for j := range each {
+				n := i*each + j
+				got, err := b.Schedule(b.ctx, b.kind, lane, j%2 == 0, []timeout.Hint{{ID: ids[n], At: at}})
+				want := 0
+				if n >= len(ids)/2 {
+					want = 1
+				}
+				if err != nil || got != want {
+					t.Errorf("Schedule of %s = %d, %v; want %d new", ids[n], got, err, want)
+				}
+				added.Add(int64(got))
+			}
+		})
+	}
+	wg.Wait()
+	if want := int64(len(ids) / 2); added.Load() != want {
+		t.Errorf("%d hints were new, want %d", added.Load(), want)
+	}
+	b.holds(len(ids), 0)
+}
+
+func scheduleSharesRoundTrips(t *testing.T, h IndexHarness) {
+	if h.RoundTrips == nil {
+		t.Skip("there are no round trips")
+	}
+	const callers, each = 64, 20
+	b := newBench(t, h)
+	at, ids := b.now().Add(time.Hour), series(callers*each)
+	b.put(at, "first")
+	before := h.RoundTrips(t, b.Index)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for j := range each {
+				b.put(at, ids[i*each+j])
+			}
+		})
+	}
+	wg.Wait()
+	trips := h.RoundTrips(t, b.Index) - before
+	if trips < each || trips > len(ids)/2 {
+		t.Errorf("%d calls of %d callers took %d round trips, want %d or few more, and at most half as many as calls",
+			len(ids), callers, trips, each)
+	}
+	b.holds(len(ids)+1, 0)
+}
+
+func manyAtOnce(t *testing.T, h IndexHarness) {
+	const n = 5000
+	b := newBench(t, h)
+	ids := series(n)
+	b.put(b.now().Add(time.Hour), ids...)
+	b.holds(n, 0)
+	b.put(b.now().Add(-time.Second), ids...)
+	var claims []lent
+	for end := time.Now().Add(patient); len(claims) < n; {
+		claims = append(claims, b.claim(100_000, long)...)
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d timers are lent", len(claims), n)
+		}
+	}
+	b.holds(0, n)
+	if got := b.extend(claims, long); got != n {
+		t.Errorf("Extend = %d, want %d", got, n)
+	}
+	if got := b.giveBack(claims[:n/2], b.now().Add(time.Hour)); got != n/2 {
+		t.Errorf("Return = %d, want %d", got, n/2)
+	}
+	if got := b.ack(claims); got != n-n/2 {
+		t.Errorf("Ack = %d, want %d", got, n-n/2)
+	}
+	if err := b.Remove(b.ctx, b.kind, lane, ids); err != nil {
+		t.Errorf("Remove = %v", err)
+	}
+	b.holds(0, 0)
+}
+
+// wiped asks every shard.
+func (b bench) wiped() (all []bool) {
+	b.t.Helper()
+	for _, s := range b.Shards(b.kind, lane) {
+		c, err := b.Claim(b.ctx, s, 10, long)
+		if err != nil {
+			b.t.Fatalf("Claim = %v", err)
+		}
+		all = append(all, c.Wiped)
+	}
+	return slices.Compact(all)
+}
+
+func (b bench) complete() {
+	b.t.Helper()
+	if err := b.Complete(b.ctx, b.kind, lane); err != nil {
+		b.t.Fatalf("Complete = %v", err)
+	}
+}
+
+func neverToldIsWiped(t *testing.T, h IndexHarness) {
+	b := newBench(t, h)
+	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
+		t.Errorf("wiped: %v for an index that was told nothing", got)
+	}
+	b.put(b.now(), series(20)...)
+	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
+		t.Errorf("wiped: %v for an index that was not told all", got)
+	}
+}
+
+func completeEndsWiped(t *testing.T, h IndexHarness) {
+	clients := benches(t, h, 2)
+	clients[0].complete()
+	for _, b := range clients {
+		if got := b.wiped(); !slices.Equal(got, []bool{false}) {
+			t.Errorf("wiped: %v for an index that is complete", got)
+		}
+	}
+}
+
+func wipeIsNoticed(t *testing.T, h IndexHarness) {
+	if h.Wipe == nil {
+		t.Skip("the index cannot forget")
+	}
+	b := newBench(t, h)
+	b.complete()
+	b.put(b.now(), series(20)...)
+	h.Wipe(t, b.Index, b.kind, lane)
+	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
+		t.Errorf("wiped: %v for an index that was wiped", got)
+	}
+	b.holds(0, 0)
+	b.put(b.now(), series(20)...)
+	b.complete()
+	if got := b.wiped(); !slices.Equal(got, []bool{false}) {
+		t.Errorf("wiped: %v for an index that is complete again", got)
+	}
+	b.holds(0, 20)
+}
+
+func fencesGrow(t *testing.T, h IndexHarness) {
+	b := newBench(t, h)
+	last := map[timeout.Shard]uint64{}
+	for range 5 {
+		b.put(b.now(), series(50)...)
+		claims := b.await(50, long)
+		top := map[timeout.Shard]uint64{}
+		for _, c := range claims {
+			if c.Token <= last[c.shard] {
+				t.Errorf("token %d after %d", c.Token, last[c.shard])
+			}
+			top[c.shard] = max(top[c.shard], c.Token)
+		}
+		last = top
+		if h.Wipe != nil {
+			h.Wipe(t, b.Index, b.kind, lane)
+			if n := b.ack(claims); n != 0 {
+				t.Errorf("Ack after a wipe = %d, want 0", n)
+			}
+		} else {
+			b.ack(claims)
+		}
+	}
+}
+
+func kindsAndLanesAreApart(t *testing.T, h IndexHarness) {
+	b := newBench(t, h)
+	other := b
+	other.kind = b.kind[:20]
+	now := b.now()
+	b.put(now, "x")
+	other.put(now, "x")
+	if _, err := b.Schedule(b.ctx, b.kind, "canary", false, []timeout.Hint{{ID: "x", At: now}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []bench{b, other} {
+		if got := b.claim(10, long); len(got) != 1 {
+			t.Errorf("lent %v, want one", got)
+		}
+		b.complete()
+		b.holds(0, 1)
+	}
+	s, err := b.Stats(b.ctx, b.kind, "canary")
+	if err != nil || s.Pending != 1 || s.Leased != 0 {
+		t.Errorf("Stats of the other lane = %+v, %v; want one pending", s, err)
+	}
+	for _, s := range b.Shards(b.kind, "canary") {
+		if c, err := b.Claim(b.ctx, s, 10, long); err != nil || !c.Wiped {
+			t.Errorf("Claim = %+v, %v; the other lane was not completed", c, err)
+		}
+	}
+}
+
+func shardsStay(t *testing.T, h IndexHarness) {
+	clients := benches(t, h, 2)
+	a := clients[0].Shards(clients[0].kind, lane)
+	for _, b := range clients {
+		if diff := cmp.Diff(a, b.Shards(b.kind, lane)); diff != "" {
+			t.Errorf("shards (-first +later):\n%s", diff)
+		}
+	}
+	seen := map[timeout.Shard]bool{}
+	for _, s := range a {
+		if s.Kind != clients[0].kind || s.Lane != lane || seen[s] {
+			t.Errorf("shard %+v among %v", s, a)
+		}
+		seen[s] = true
+	}
+}
+
+func idsAreText(t *testing.T, h IndexHarness) {
+	b := newBench(t, h)
+	want := []string{
+		"0", "007", "1e3", "-5", "9007199254740993", "123456789012345678901234567890", "nan", "inf", "0x10",
+		"a|b", "|", "1|2|3|4", "{x}", "}", "%d%s", "\\", "'\"", "NX", "WITHSCORES", strings.Repeat("~", 64),
+	}
+	for i := range 20 {
+		want = append(want, fmt.Sprint(1763640000000+i))
+	}
+	slices.Sort(want)
+	b.put(b.now(), want...)
+	claims := b.await(len(want), short)
+	if diff := cmp.Diff(want, names(claims)); diff != "" {
+		t.Errorf("ids (-scheduled +lent):\n%s", diff)
+	}
+	again := b.await(len(want), long)
+	if diff := cmp.Diff(want, names(again)); diff != "" {
+		t.Errorf("ids (-scheduled +lent again):\n%s", diff)
+	}
+	if n := b.giveBack(again, b.now()); n != len(want) {
+		t.Errorf("Return = %d, want %d", n, len(want))
+	}
+	if n := b.ack(b.await(len(want), long)); n != len(want) {
+		t.Errorf("Ack = %d, want %d", n, len(want))
+	}
+	b.holds(0, 0)
+}
