@@ -7,13 +7,15 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"example.com/shop/loadtest/peers/bench"
 )
 
 // handOff measures how long it takes from the call of release to the moment at
 // which the next holder runs, on another client, which is waiting by then. The
 // hold is between 5 and 55 ms at random: a multiple of no delay between two polls.
-func handOff(ctx context.Context, t *target, s subject, d time.Duration) (result sample, err error) {
-	o, err := t.open(s, 2)
+func handOff(ctx context.Context, server *bench.Server, s subject, d time.Duration) (result sample, err error) {
+	o, err := open(server, s, 2)
 	if err != nil {
 		return sample{}, err
 	}
@@ -61,5 +63,5 @@ func handOff(ctx context.Context, t *target, s subject, d time.Duration) (result
 		return sample{}, err
 	}
 	slices.Sort(waits)
-	return sample{p50: percentile(waits, 50), p99: percentile(waits, 99), max: percentile(waits, 100)}, nil
+	return sample{p50: bench.Percentile(waits, 50), p99: bench.Percentile(waits, 99), max: bench.Percentile(waits, 100)}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"example.com/shop/loadtest/peers/bench"
 )
 
 // fairEnough is the greatest most/least of a peer that the contended target
@@ -11,23 +13,23 @@ import (
 const fairEnough = 10
 
 // targets compares ours with the peers.
-func (r *report) targets() *table {
-	t := &table{title: "Targets", header: []string{"", "reached", "target", ""}}
+func (r *report) targets() *bench.Table {
+	t := &bench.Table{Title: "Targets", Header: []string{"", "reached", "target", ""}}
 	ours, peer := r.found[apart][oursQueue], r.found[apart][bsmFast]
 	if len(ours) > 0 && len(peer) > 0 {
-		atLeast(t, "uncontended, 32 goroutines of 1 client: ours, queue to bsm/redislock", ratio(ours, peer, rate), 1.5)
-		inform(t, "the same by CPU time per pair", ratio(peer, ours, work))
+		atLeast(t, "uncontended, 32 goroutines of 1 client: ours, queue to bsm/redislock", bench.Ratio(ours, peer, rate), 1.5)
+		inform(t, "the same by CPU time per pair", bench.Ratio(peer, ours, work))
 	}
 	ours = r.found[contended][oursQueue]
 	if len(ours) == 0 {
 		return t
 	}
 	if name := best(r.found[contended]); name != "" {
-		atLeast(t, "contended: ours, queue to "+name, ratio(ours, r.found[contended][name], rate), 1.7)
-		inform(t, "the same by CPU time per lock", ratio(r.found[contended][name], ours, work))
+		atLeast(t, "contended: ours, queue to "+name, bench.Ratio(ours, r.found[contended][name], rate), 1.7)
+		inform(t, "the same by CPU time per lock", bench.Ratio(r.found[contended][name], ours, work))
 	}
-	atMost(t, "contended: most/least of ours, queue", ours.mid(spread), 1.1)
-	atMost(t, "contended: client commands per lock of ours, queue", ours.mid(commands), 2.1)
+	atMost(t, "contended: most/least of ours, queue", ours.Mid(spread), 1.1)
+	atMost(t, "contended: client commands per lock of ours, queue", ours.Mid(commands), 2.1)
 	return t
 }
 
@@ -35,29 +37,22 @@ func (r *report) targets() *table {
 func best(cells map[string]cell) string {
 	name := ""
 	for other, c := range cells {
-		if strings.HasPrefix(other, "ours") || c.mid(spread) > fairEnough {
+		if strings.HasPrefix(other, "ours") || c.Mid(spread) > fairEnough {
 			continue
 		}
-		if name == "" || c.mid(rate) > cells[name].mid(rate) {
+		if name == "" || c.Mid(rate) > cells[name].Mid(rate) {
 			name = other
 		}
 	}
 	return name
 }
 
-func atLeast(t *table, what string, got, want float64) {
-	t.add(what, times(got), fmt.Sprintf(">= %v", want), verdict(got >= want))
+func atLeast(t *bench.Table, what string, got, want float64) {
+	t.Add(what, bench.Times(got), fmt.Sprintf(">= %v", want), bench.Verdict(got >= want))
 }
 
-func atMost(t *table, what string, got, want float64) {
-	t.add(what, times(got), fmt.Sprintf("<= %v", want), verdict(!math.IsNaN(got) && got <= want))
+func atMost(t *bench.Table, what string, got, want float64) {
+	t.Add(what, bench.Times(got), fmt.Sprintf("<= %v", want), bench.Verdict(!math.IsNaN(got) && got <= want))
 }
 
-func inform(t *table, what string, got float64) { t.add(what, times(got), "", "") }
-
-func verdict(reached bool) string {
-	if reached {
-		return "reached"
-	}
-	return "missed"
-}
+func inform(t *bench.Table, what string, got float64) { t.Add(what, bench.Times(got), "", "") }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"example.com/shop/loadtest/peers/bench"
 )
 
 // patience is how long a waiter that is left at the end of a run may still wait.
@@ -85,8 +87,8 @@ func (c *caller) loop(ctx context.Context, permits int, end time.Time) error {
 }
 
 // run puts the load on s for d.
-func (l load) run(ctx context.Context, t *target, s subject, d time.Duration) (result sample, err error) {
-	o, err := t.open(s, l.clients)
+func (l load) run(ctx context.Context, server *bench.Server, s subject, d time.Duration) (result sample, err error) {
+	o, err := open(server, s, l.clients)
 	if err != nil {
 		return sample{}, err
 	}
@@ -111,7 +113,7 @@ func (l load) run(ctx context.Context, t *target, s subject, d time.Duration) (r
 		c.gate.counter.Store(0)
 	}
 	runtime.GC()
-	before, err := t.usage(ctx)
+	before, err := server.Usage(ctx)
 	if err != nil {
 		return sample{}, err
 	}
@@ -119,7 +121,7 @@ func (l load) run(ctx context.Context, t *target, s subject, d time.Duration) (r
 	if err := together(callers, func(c *caller) error { return c.loop(ctx, permits, end) }); err != nil {
 		return sample{}, err
 	}
-	after, err := t.usage(ctx)
+	after, err := server.Usage(ctx)
 	if err != nil {
 		return sample{}, err
 	}
@@ -138,7 +140,7 @@ func together(callers []*caller, f func(*caller) error) error {
 }
 
 // summary is what a run of d has brought, if the lock has done its duty.
-func summary(callers []*caller, s subject, d time.Duration, before, after usage) (sample, error) {
+func summary(callers []*caller, s subject, d time.Duration, before, after bench.Usage) (sample, error) {
 	var (
 		waits  []time.Duration
 		inTime int
@@ -157,13 +159,13 @@ func summary(callers []*caller, s subject, d time.Duration, before, after usage)
 		}
 	}
 	slices.Sort(waits)
-	commands, all := after.sent(before, s)
+	commands, all := sent(before, after, s)
 	n := float64(len(waits))
 	return sample{
 		rate: float64(inTime) / d.Seconds(),
-		p50:  percentile(waits, 50), p99: percentile(waits, 99), max: percentile(waits, 100),
+		p50:  bench.Percentile(waits, 50), p99: bench.Percentile(waits, 99), max: bench.Percentile(waits, 100),
 		least: slices.Min(counts), most: slices.Max(counts), spread: slices.Max(counts) / slices.Min(counts),
 		commands: float64(commands) / n, calls: float64(all) / n,
-		cpu: float64((after.cpu - before.cpu).Microseconds()) / n, own: float64((after.own - before.own).Microseconds()) / n,
+		cpu: float64((after.CPU - before.CPU).Microseconds()) / n, own: float64((after.Own - before.Own).Microseconds()) / n,
 	}, nil
 }

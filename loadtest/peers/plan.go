@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"time"
+
+	"example.com/shop/loadtest/peers/bench"
 )
 
 // Names of workloads.
@@ -24,52 +24,24 @@ const (
 	fewPermits  = 8
 )
 
-// workload is one thing to measure, and on what.
-type workload struct {
-	name     string
-	weight   int // of its share of the time
-	subjects []subject
-	run      func(ctx context.Context, t *target, s subject, d time.Duration) (sample, error)
-}
-
-func plan() []workload {
-	return []workload{
-		{alone, 1, unhurried(locks()), load{clients: 1, goroutines: 1}.run},
-		{apart, 1, unhurried(locks()), load{clients: 1, goroutines: 32}.run},
-		{apart8, 1, unhurried(locks()), load{clients: 8, goroutines: 4}.run},
-		{contended, 2, locks(), load{clients: 8, goroutines: 4, shared: true}.run},
-		{handover, 1, locks(), handOff},
-		{permit1, 1, semaphores(manyPermits), load{clients: 1, goroutines: 1, shared: true}.run},
-		{permit32, 1, semaphores(manyPermits), load{clients: 1, goroutines: 32, shared: true}.run},
-		{permitLack, 2, semaphores(fewPermits), load{clients: 8, goroutines: 4, shared: true}.run},
-	}
-}
-
-// findings are the cells by the names of workload and subject.
-type findings map[string]map[string]cell
-
-// measure runs all cells in rounds. In every round another subject is the first.
-func measure(ctx context.Context, t *target, s settings, progress io.Writer) (findings, error) {
-	found := findings{}
-	for round := range s.rounds {
-		fmt.Fprintf(progress, "peers: round %d of %d\n", round+1, s.rounds)
-		for _, w := range plan() {
-			for i := range w.subjects {
-				subject := w.subjects[(i+round)%len(w.subjects)]
-				if !s.only.MatchString(w.name + "/" + subject.name) {
-					continue
-				}
-				d := s.cell * time.Duration(w.weight) / time.Duration(s.rounds)
-				got, err := w.run(ctx, t, subject, d)
-				if err != nil {
-					return nil, fmt.Errorf("%s of %s: %w", w.name, subject.name, err)
-				}
-				if found[w.name] == nil {
-					found[w.name] = map[string]cell{}
-				}
-				found[w.name][subject.name] = append(found[w.name][subject.name], got)
-			}
+func plan(server *bench.Server) []bench.Workload[sample] {
+	on := func(name string, weight int, subjects []subject, run func(context.Context, *bench.Server, subject, time.Duration) (sample, error)) bench.Workload[sample] {
+		w := bench.Workload[sample]{Name: name, Weight: weight}
+		for _, s := range subjects {
+			w.Cases = append(w.Cases, bench.Case[sample]{Name: s.name, Run: func(ctx context.Context, d time.Duration) (sample, error) {
+				return run(ctx, server, s, d)
+			}})
 		}
+		return w
 	}
-	return found, nil
+	return []bench.Workload[sample]{
+		on(alone, 1, unhurried(locks()), load{clients: 1, goroutines: 1}.run),
+		on(apart, 1, unhurried(locks()), load{clients: 1, goroutines: 32}.run),
+		on(apart8, 1, unhurried(locks()), load{clients: 8, goroutines: 4}.run),
+		on(contended, 2, locks(), load{clients: 8, goroutines: 4, shared: true}.run),
+		on(handover, 1, locks(), handOff),
+		on(permit1, 1, semaphores(manyPermits), load{clients: 1, goroutines: 1, shared: true}.run),
+		on(permit32, 1, semaphores(manyPermits), load{clients: 1, goroutines: 32, shared: true}.run),
+		on(permitLack, 2, semaphores(fewPermits), load{clients: 8, goroutines: 4, shared: true}.run),
+	}
 }

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"math"
-	"slices"
-	"time"
-)
+import "example.com/shop/loadtest/peers/bench"
 
 // sample is what one run of one cell has brought.
 type sample struct {
@@ -18,60 +14,8 @@ type sample struct {
 	own           float64 // of the clients, in microseconds per acquisition
 }
 
-// percentile returns a percentile of sorted durations, in microseconds, and NaN of none.
-func percentile(sorted []time.Duration, percent int) float64 {
-	if len(sorted) == 0 {
-		return math.NaN()
-	}
-	at := min(len(sorted)*percent/100, len(sorted)-1)
-	return float64(sorted[at].Nanoseconds()) / 1e3
-}
-
-// median returns the one in the middle, or what is half way between the two.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	if a, b := sorted[(n-1)/2], sorted[n/2]; a != b {
-		return (a + b) / 2
-	}
-	return sorted[n/2]
-}
-
 // cell is the samples of one workload on one subject.
-type cell []sample
-
-// of returns one field of all samples.
-func (c cell) of(field func(sample) float64) []float64 {
-	values := make([]float64, len(c))
-	for i, s := range c {
-		values[i] = field(s)
-	}
-	return values
-}
-
-// mid returns the median of one field over the rounds.
-func (c cell) mid(field func(sample) float64) float64 { return median(c.of(field)) }
-
-// worst returns the greatest value of one field.
-func (c cell) worst(field func(sample) float64) float64 {
-	if len(c) == 0 {
-		return math.NaN()
-	}
-	return slices.Max(c.of(field))
-}
-
-// ratio is the median of the ratios of one field in every round: what shares a
-// round shares the state of the machine.
-func ratio(a, b cell, field func(sample) float64) float64 {
-	var ratios []float64
-	for i := range min(len(a), len(b)) {
-		ratios = append(ratios, field(a[i])/field(b[i]))
-	}
-	return median(ratios)
-}
+type cell = bench.Cell[sample]
 
 func rate(s sample) float64     { return s.rate }
 func p50(s sample) float64      { return s.p50 }

@@ -1,14 +1,14 @@
 //go:build unix
 
-package main
+package bench
 
 import (
 	"syscall"
 	"time"
 )
 
-// ownCPU is the processor time that this process, all clients, has used.
-func ownCPU() time.Duration {
+// OwnCPU returns the processor time that this process, with all clients, has used.
+func OwnCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0
