@@ -95,8 +95,8 @@ type Options struct {
 
 // Validate returns what is wrong with the options, or nil.
 func (o Options) Validate() error {
-	o = o.withDefaults()
 	var errs []error
+	o = o.withDefaults()
 	if o.Batch < 0 || o.Batch > 1000 || o.Concurrency < 0 || o.Attempts < 0 {
 		errs = append(errs, fmt.Errorf("%w: batch %d, concurrency %d, attempts %d: give none that is negative, and a batch of at most 1000",
 			ErrInvalid, o.Batch, o.Concurrency, o.Attempts))

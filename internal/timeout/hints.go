@@ -39,6 +39,9 @@ func newFlusher(index Index, o Observer, limit int, pushed func(shardKey, time.T
 
 // push never blocks.
 func (f *flusher) push(hints []hint) {
+	if len(hints) == 0 {
+		return
+	}
 	f.mu.Lock()
 	fits := min(len(hints), f.limit-len(f.waiting))
 	f.waiting = append(f.waiting, hints[:fits]...)

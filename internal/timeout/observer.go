@@ -48,12 +48,12 @@ type Observer interface {
 	Claimed(kind string, n, reclaimed int)              // the index answered; n may be 0
 	Fired(kind string, lateness time.Duration, f Fired) // a handler gets a timer
 	Handled(kind string, n int, took time.Duration, err error)
-	Settled(kind string, v Verdict, n int)     // what became of timers
-	Acked(kind string, n, stale int)           // of n claims, stale were somebody else's by then
-	Returned(kind string, n int)               // given back unhandled: too early, too new, draining, unavailable
-	Repaired(kind string, why Reason, n int)   // 0 in a healthy system
-	Offset(kind string, offset time.Duration)  // how far the clock of the index is ahead of ours
-	Leading(kind string, leads bool)           // this instance began or ceased to reconcile
+	Settled(kind string, v Verdict, n int)      // what became of timers
+	Acked(kind string, n, stale int)            // of n claims, stale were somebody else's by then
+	Returned(kind string, n int)                // given back unhandled: too early, too new, draining, unavailable
+	Repaired(kind string, why Reason, n int)    // 0 in a healthy system
+	Offset(kind string, offset time.Duration)   // how far the clock of the index is ahead of ours
+	Leading(kind string, leads bool)            // this instance began or ceased to reconcile
 	Failed(kind string, during string, e error) // an operation in the background failed, and will be repeated
 }
 

@@ -18,7 +18,7 @@ type Queue struct {
 	hints    *flusher
 
 	mu      sync.Mutex
-	kinds   map[string]*worker // by kind
+	kinds   map[string]*worker
 	running bool
 }
 
@@ -38,7 +38,8 @@ func New(store Store, index Index, cfg Config) (*Queue, error) {
 }
 
 // Handle says who works off the timers of a kind in this process. It must be called
-// before Run, once per kind. Kinds without a handler are left to other instances.
+// before Run, once per kind. Kinds without a handler are left to other instances. On a
+// canary the handler is checked, and never called.
 func (q *Queue) Handle(kind string, h Handler, o Options) error {
 	if err := errors.Join(checkKind(kind), o.Validate()); err != nil {
 		return fmt.Errorf("timeout: handle %q: %w", kind, err)
@@ -51,22 +52,127 @@ func (q *Queue) Handle(kind string, h Handler, o Options) error {
 	if _, twice := q.kinds[kind]; twice || q.running {
 		return fmt.Errorf("timeout: handle %q: %w: register each kind once, before Run", kind, ErrInvalid)
 	}
-	q.kinds[kind] = &worker{q: q, kind: kind, handler: h, opts: o.withDefaults()}
+	if !q.cfg.Canary {
+		q.kinds[kind] = newWorker(q, kind, h, o)
+	}
 	return nil
 }
 
-// Run schedules, claims and handles until ctx ends, and then drains.
+// Run pushes hints, claims, handles and reconciles until ctx ends. Then it drains: it claims nothing
+// more, gives back what no handler has begun with, lets handlers finish for
+// Config.Drain, cancels their context, and gives back what they still have in
+// hand. It returns nil, or an error if handlers did not return even then. It can be called once.
 func (q *Queue) Run(ctx context.Context) error {
-	q.hints.run(ctx)
-	return nil
+	q.mu.Lock()
+	if q.running {
+		q.mu.Unlock()
+		return fmt.Errorf("timeout: run: %w: a queue runs once", ErrInvalid)
+	}
+	q.running = true
+	q.mu.Unlock()
+
+	behind, stop := context.WithCancel(context.WithoutCancel(ctx)) // outlives the handlers
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer stop()
+	background.Go(func() { q.hints.run(behind) })
+	background.Go(func() { q.runIndex(behind) })
+	if q.cfg.Canary || len(q.kinds) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	return q.consume(ctx, behind)
+}
+
+// runIndex starts the index again when it fails: it only speeds things up.
+func (q *Queue) runIndex(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := q.index.Run(ctx); err != nil && ctx.Err() == nil {
+			q.observer.Failed("", "index", err)
+		}
+		pause(ctx, time.Second)
+	}
+}
+
+// consume runs the workers until ctx ends, and drains them.
+func (q *Queue) consume(ctx, behind context.Context) error {
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	var claiming, keeping sync.WaitGroup
+	keep, done := context.WithCancel(behind)
+	defer keeping.Wait()
+	defer done()
+	for _, w := range q.kinds {
+		w.work = work
+		keeping.Go(func() { w.hands.run(keep) })
+		claiming.Go(func() { w.elect(ctx) })
+		for _, l := range w.loops {
+			keeping.Go(func() { l.acks.run(keep) })
+			claiming.Go(func() { l.run(ctx) })
+		}
+	}
+	claiming.Go(func() { q.watch(ctx) })
+	<-ctx.Done()
+	claiming.Wait()
+	return q.drain(ctx, cancel)
+}
+
+var errDrain = errors.New("timeout: the queue is stopping")
+
+// drain waits for the handlers. None is left running unless it ignores its context.
+func (q *Queue) drain(ctx context.Context, cancel context.CancelCauseFunc) error {
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		for _, w := range q.kinds {
+			w.handling.Wait()
+		}
+	}()
+	grace := time.NewTimer(q.cfg.Drain)
+	defer grace.Stop()
+	select {
+	case <-finished:
+		return nil
+	case <-grace.C:
+	}
+	cancel(errDrain)
+	grace.Reset(drainLast)
+	select {
+	case <-finished:
+		return nil
+	case <-grace.C:
+	}
+	left := 0
+	for _, w := range q.kinds {
+		items := w.hands.all()
+		left += len(items)
+		b := &batch{w: w, stop: ctx, now: time.Now(), loaded: time.Now()}
+		b.giveBackAt(lentOnly(items), func(it *item) time.Time { return it.claim.Due })
+	}
+	return fmt.Errorf("timeout: run: handlers have %d timers in hand %v after their context was cancelled", left, drainLast)
+}
+
+const drainLast = time.Second
+
+func lentOnly(items []*item) []*item {
+	lent := items[:0]
+	for _, it := range items {
+		if !it.swept() {
+			lent = append(lent, it)
+		}
+	}
+	return lent
 }
 
 // pushed wakes the consumers of this process for what it has scheduled itself.
-func (q *Queue) pushed(_ shardKey, _ time.Time) {}
-
-type worker struct {
-	q       *Queue
-	kind    string
-	handler Handler
-	opts    Options
+func (q *Queue) pushed(key shardKey, first time.Time) {
+	q.mu.Lock()
+	w := q.kinds[key.kind]
+	q.mu.Unlock()
+	if w == nil || key.lane != q.cfg.Lane {
+		return
+	}
+	for _, l := range w.loops {
+		l.hear(first)
+	}
 }

@@ -1,0 +1,187 @@
+package timeout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	storeLimit = 5 * time.Second        // of one call of the store
+	againPause = 100 * time.Millisecond // until a timer that is in hand already is looked at again
+	newerPause = time.Second            // until a timer for newer handlers is offered again
+)
+
+// batch is a number of items that share a slot.
+type batch struct {
+	w      *worker
+	stop   context.Context //nolint:containedctx // Done when nothing new may begin.
+	now    time.Time       // by the database's clock
+	loaded time.Time       // when that was, here
+}
+
+// dbNow returns the time by the database's clock, never later than it is.
+func (b *batch) dbNow() time.Time { return b.now.Add(time.Since(b.loaded)) }
+
+// start handles items in a goroutine of their own, which has the slot that the caller has
+// taken, and for which the drain of Run waits.
+func (w *worker) start(ctx context.Context, items []*item) {
+	w.handling.Go(func() {
+		defer w.free()
+		b := &batch{w: w, stop: ctx}
+		taken, twice := w.hands.add(items)
+		defer w.hands.remove(taken)
+		b.giveBack(twice, againPause)
+		rows, ok := b.load(taken)
+		if ok {
+			b.handle(rows)
+		}
+	})
+}
+
+// call returns a context for the store or the index that the end of the queue does not cut short.
+func (b *batch) call() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(b.stop), storeLimit)
+}
+
+// load reads the rows: what the index says is a hint, and they decide.
+func (b *batch) load(items []*item) ([]*item, bool) {
+	if len(items) == 0 {
+		return nil, false
+	}
+	ids := make([]string, len(items))
+	for i, it := range items {
+		ids[i] = it.id
+	}
+	ctx, cancel := b.call()
+	defer cancel()
+	rows, now, err := b.w.q.store.Load(ctx, b.w.kind, ids)
+	if err != nil {
+		b.w.q.observer.Failed(b.w.kind, "load", err)
+		b.giveBack(items, b.w.breaker.trip())
+		return nil, false
+	}
+	b.now, b.loaded = now, time.Now()
+	byID := make(map[string]Row, len(rows))
+	for _, r := range rows {
+		byID[r.ID] = r
+	}
+	var ready, gone, early, newer []*item
+	for _, it := range items {
+		row, stored := byID[it.id]
+		it.row, it.burned = row, row.Attempt
+		it.attempt = row.Attempt + it.claim.Attempt
+		switch {
+		case !stored || row.State != Open:
+			gone = append(gone, it)
+		case row.Next.After(now):
+			early = append(early, it)
+		case row.MinVersion > b.w.q.cfg.Version:
+			newer = append(newer, it)
+		default:
+			ready = append(ready, it)
+		}
+	}
+	b.ack(gone)
+	if len(early) > 0 {
+		b.w.q.observer.Returned(b.w.kind, len(early))
+	}
+	b.giveBackAt(early, func(it *item) time.Time { return it.row.Next.Add(it.skew(b.now, b.loaded)) })
+	b.giveBack(newer, newerPause)
+	return ready, len(ready) > 0
+}
+
+// handle calls the handler for items that are due: fresh ones together; those that
+// have failed together; and alone, one at a time, those whose consumer died over
+// them, so that what kills a process does not take its neighbours along again.
+func (b *batch) handle(items []*item) {
+	var fresh, tried, spent []*item
+	var alone [][]*item
+	for _, it := range items {
+		lent := 1
+		if !it.swept() {
+			lent = it.claim.Attempt
+		}
+		silent := it.attempt > lent && it.row.LastError == "" // it counts attempts that nobody answered for
+		switch {
+		case it.attempt > b.w.opts.Attempts:
+			spent = append(spent, it)
+		case lent > 1 || silent:
+			alone = append(alone, []*item{it})
+		case it.attempt > 1:
+			tried = append(tried, it)
+		default:
+			fresh = append(fresh, it)
+		}
+	}
+	b.bury(spent, func(it *item) error {
+		return fmt.Errorf("no answer to %d attempts; the last error was: %s", b.w.opts.Attempts, it.row.LastError)
+	})
+	for _, group := range append([][]*item{fresh, tried}, alone...) {
+		b.run(group)
+	}
+}
+
+// run calls the handler for a group, and for its halves if that fails as a whole.
+func (b *batch) run(group []*item) {
+	if len(group) == 0 {
+		return
+	}
+	if b.stop.Err() != nil {
+		b.giveBack(group, 0)
+		return
+	}
+	began := time.Now()
+	outcomes, err := b.invoke(group)
+	b.w.q.observer.Handled(b.w.kind, len(group), time.Since(began), err)
+	switch {
+	case err == nil:
+		b.w.breaker.reset()
+		b.settle(group, outcomes)
+	case errors.Is(err, ErrUnavailable):
+		b.giveBack(group, b.w.breaker.trip())
+	case b.w.work.Err() != nil: // the drain has cancelled it
+		b.giveBack(group, 0)
+	case len(group) > 1:
+		b.run(group[:len(group)/2])
+		b.run(group[len(group)/2:])
+	default:
+		b.settle(group, []Outcome{Retry(0, err)})
+	}
+}
+
+var errHangs = errors.New("timeout: the handler did not return in time")
+
+// invoke calls the handler once.
+func (b *batch) invoke(group []*item) (outcomes []Outcome, err error) {
+	fired := make([]Fired, len(group))
+	now := b.dbNow()
+	for i, it := range group {
+		fired[i] = Fired{
+			ID: it.id, Due: it.row.Due, Attempt: it.attempt, Fence: it.claim.Token, Trace: it.row.Trace,
+			Extend: func(ctx context.Context) error { return b.w.hands.extend(ctx, it) },
+		}
+		b.w.q.observer.Fired(b.w.kind, now.Sub(it.wanted(now)), fired[i])
+	}
+	ctx, cancel := context.WithTimeoutCause(b.w.work, b.w.holdMax(), errHangs)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			outcomes, err = nil, fmt.Errorf("timeout: the handler panicked: %v", p)
+		}
+	}()
+	outcomes, err = b.w.handler(ctx, fired)
+	if err == nil && len(outcomes) != len(group) {
+		err = fmt.Errorf("timeout: the handler returned %d outcomes for %d timers", len(outcomes), len(group))
+	}
+	return outcomes, err
+}
+
+// wanted returns the moment from which the lateness of an item counts.
+func (it *item) wanted(now time.Time) time.Time {
+	if it.row.Next.After(now) { // the sweep has moved it
+		return it.row.Due
+	}
+	return it.row.Next
+}

@@ -1,0 +1,167 @@
+package timeout
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	sweepLease = 10 * time.Second // at most: how long a swept timer is left alone
+	holdLeases = 10               // leases after which a handler that hangs keeps nothing
+)
+
+// item is a timer that this process has in hand: one that the index has lent, or,
+// without a loop, one that the sweep has claimed in the database.
+type item struct {
+	id      string
+	claim   Claimed
+	loop    *loop
+	asked   time.Time // by the clock of the index, when it lent the claim
+	got     time.Time // when the claim arrived
+	row     Row
+	attempt int // this one
+	burned  int // attempts that the row counts if this one does not
+	since   time.Time
+}
+
+func (it *item) swept() bool { return it.loop == nil }
+
+// indexNow returns the time by the clock of the index, never later than it is.
+func (it *item) indexNow(at time.Time) time.Time { return it.asked.Add(at.Sub(it.got)) }
+
+// skewMin is a difference of clocks that is no more than the way of an answer.
+const skewMin = 2 * time.Millisecond
+
+// skew returns how far the clock of the index is ahead of the database's, which showed now
+// at the instant at. What the index lends too early it would lend again at once
+// if that were not added to the moment.
+func (it *item) skew(now, at time.Time) time.Duration {
+	if d := it.indexNow(at).Sub(now); d > skewMin {
+		return d
+	}
+	return 0
+}
+
+// hands is what a worker has in hand. While something is there its lease is
+// prolonged, it is not handled twice at once, and the sweep passes it over.
+type hands struct {
+	w *worker
+
+	mu    sync.Mutex
+	items map[string]*item
+}
+
+// add takes items in hand, and returns those that are in hand already.
+func (h *hands) add(items []*item) (taken, twice []*item) {
+	now := time.Now()
+	taken = items[:0:0]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, it := range items {
+		it.since = now
+		if held, ok := h.items[it.id]; ok && now.Sub(held.since) < h.w.holdMax() {
+			twice = append(twice, it)
+			continue
+		}
+		h.items[it.id] = it
+		taken = append(taken, it)
+	}
+	return taken, twice
+}
+
+func (h *hands) remove(items []*item) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, it := range items {
+		if h.items[it.id] == it {
+			delete(h.items, it.id)
+		}
+	}
+}
+
+func (h *hands) all() []*item {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	items := make([]*item, 0, len(h.items))
+	for _, it := range h.items {
+		items = append(items, it)
+	}
+	return items
+}
+
+// run prolongs what is in hand, every third of the shorter lease, until ctx ends.
+func (h *hands) run(ctx context.Context) {
+	every := time.NewTicker(min(h.w.opts.Lease, h.w.sweepLease()) / 3)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			h.prolong(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *hands) prolong(ctx context.Context) {
+	lent, swept := map[*loop][]Claimed{}, []*item(nil)
+	for _, it := range h.all() {
+		switch {
+		case time.Since(it.since) > h.w.holdMax():
+		case it.swept():
+			swept = append(swept, it)
+		default:
+			lent[it.loop] = append(lent[it.loop], it.claim)
+		}
+	}
+	for l, claims := range lent {
+		for len(claims) > 0 {
+			n := min(len(claims), ackChunk)
+			call, cancel := context.WithTimeout(ctx, callLimit)
+			if _, err := h.w.q.index.Extend(call, l.shard, claims[:n], h.w.opts.Lease); err != nil {
+				h.w.q.observer.Failed(h.w.kind, "extend", err)
+			}
+			cancel()
+			claims = claims[n:]
+		}
+	}
+	if err := h.w.postpone(ctx, swept); err != nil {
+		h.w.q.observer.Failed(h.w.kind, "extend", err)
+	}
+}
+
+// extend prolongs one item, on behalf of its handler.
+func (h *hands) extend(ctx context.Context, it *item) error {
+	if it.swept() {
+		return h.w.postpone(ctx, []*item{it})
+	}
+	n, err := h.w.q.index.Extend(ctx, it.loop.shard, []Claimed{it.claim}, h.w.opts.Lease)
+	if err == nil && n == 0 {
+		err = ErrLost
+	}
+	if err != nil {
+		return fmt.Errorf("timeout: extend %s timer %q: %w", h.w.kind, it.id, err)
+	}
+	return nil
+}
+
+// postpone lets the next sweep pass over items that are still in hand.
+func (w *worker) postpone(ctx context.Context, items []*item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	now, err := w.q.store.Now(ctx)
+	if err != nil {
+		return fmt.Errorf("timeout: extend %d %s timers: %w", len(items), w.kind, err)
+	}
+	later := make([]Later, len(items))
+	for i, it := range items {
+		later[i] = Later{ID: it.id, At: ceil(now.Add(w.sweepLease())), Attempt: it.attempt, Error: it.row.LastError}
+	}
+	if err := w.q.store.Delay(ctx, w.kind, later); err != nil {
+		return fmt.Errorf("timeout: extend %d %s timers: %w", len(items), w.kind, err)
+	}
+	return nil
+}

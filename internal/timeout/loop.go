@@ -1,0 +1,196 @@
+package timeout
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	callLimit  = 2 * time.Second // of one call of the index
+	awayMin    = 100 * time.Millisecond
+	awayMax    = 2 * time.Second
+	emptyPause = time.Millisecond // after a claim that was due and got nothing
+)
+
+// loop asks one shard of the index for what is due, and starts its handling. It
+// waits for the moment that the last answer announced, or a shorter one that it
+// has heard of since, and at most for the poll. No correctness depends on a message.
+type loop struct {
+	w     *worker
+	shard Shard
+	clock *clock
+	acks  *acker
+
+	at     time.Time // when to ask next
+	by     Waker     // why then
+	fails  int       // claims without an answer, in a row
+	empty  int       // claims that were due and got nothing, in a row
+	nudged chan struct{}
+
+	mu    sync.Mutex
+	nudge time.Time // earliest moment that this process has scheduled since the last look
+}
+
+func newLoop(w *worker, s Shard) *loop {
+	return &loop{w: w, shard: s, clock: newClock(), acks: newAcker(w, s), nudged: make(chan struct{}, 1)}
+}
+
+// hear is told of what this process has scheduled.
+func (l *loop) hear(at time.Time) {
+	l.mu.Lock()
+	if l.nudge.IsZero() || at.Before(l.nudge) {
+		l.nudge = at
+	}
+	l.mu.Unlock()
+	select {
+	case l.nudged <- struct{}{}:
+	default:
+	}
+}
+
+func (l *loop) heard() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := l.nudge
+	l.nudge = time.Time{}
+	return at
+}
+
+// run claims until ctx ends.
+func (l *loop) run(ctx context.Context) {
+	messages := l.w.q.index.Wake(l.shard)
+	wake := time.NewTimer(0)
+	defer wake.Stop()
+	l.at, l.by = time.Now(), WokenPoll
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case at, open := <-messages:
+			if !open {
+				messages = nil
+			} else if l.sooner(at, WokenMessage) {
+				wake.Reset(time.Until(l.at))
+			}
+		case <-l.nudged:
+			if at := l.heard(); !at.IsZero() && l.sooner(at, WokenOwn) {
+				wake.Reset(time.Until(l.at))
+			}
+		case <-wake.C:
+			l.claimAll(ctx)
+			wake.Reset(time.Until(l.at))
+		}
+	}
+}
+
+// sooner says whether a moment of the index's clock is before what is awaited.
+// What has failed, or is paused, is not asked more often for that.
+func (l *loop) sooner(at time.Time, by Waker) bool {
+	mine := time.Now().Add(l.clock.until(at))
+	if l.fails > 0 || l.w.resting() > 0 || !mine.Before(l.at) {
+		return false
+	}
+	l.at, l.by = mine, by
+	return true
+}
+
+// sleep plans the next claim: after d, or after the poll if that is sooner.
+func (l *loop) sleep(d time.Duration, by Waker) {
+	poll := l.w.q.cfg.Poll
+	poll -= rand.N(poll/5 + 1) // so that instances do not ask all at once
+	if poll < d {
+		d, by = poll, WokenPoll
+	}
+	l.at, l.by = time.Now().Add(d), by
+}
+
+// claimAll claims until a claim is not full. Each claim has a free slot, so what
+// nobody here can begin with stays in the index, for others.
+func (l *loop) claimAll(ctx context.Context) {
+	for {
+		if rest := l.w.resting(); rest > 0 {
+			l.sleep(rest, WokenPoll)
+			return
+		}
+		if !l.w.take(ctx) {
+			return
+		}
+		l.w.q.observer.Woken(l.w.kind, l.by)
+		c, err := l.claim(ctx)
+		if err != nil {
+			l.w.free()
+			l.failed(err)
+			return
+		}
+		if len(c.Timers) == 0 {
+			l.w.free()
+		} else {
+			l.empty = 0
+			l.w.start(ctx, l.items(c))
+		}
+		if len(c.Timers) < l.w.opts.Batch {
+			l.plan(c)
+			return
+		}
+		l.by = WokenBacklog
+	}
+}
+
+// claim is not cut short when the queue ends: what it is lent then is given back,
+// where an answer that nobody waits for would leave it lent.
+func (l *loop) claim(ctx context.Context) (Claim, error) {
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+	defer cancel()
+	sent := time.Now()
+	c, err := l.w.q.index.Claim(call, l.shard, l.w.opts.Batch, l.w.opts.Lease)
+	if err != nil {
+		return c, err
+	}
+	l.clock.learn(c.Now, time.Now())
+	reclaimed := 0
+	for _, t := range c.Timers {
+		if t.Attempt > 1 {
+			reclaimed++
+		}
+	}
+	l.w.q.observer.Claimed(l.w.kind, len(c.Timers), reclaimed)
+	l.w.q.observer.Offset(l.w.kind, l.clock.offset())
+	l.fails = 0
+	l.w.away.back()
+	if c.Wiped {
+		l.w.wiped.note(sent)
+	}
+	return c, nil
+}
+
+// plan says when to claim again after a claim that was not full.
+func (l *loop) plan(c Claim) {
+	if c.Next.IsZero() {
+		l.sleep(l.w.q.cfg.Poll, WokenPoll)
+		return
+	}
+	wait := l.clock.until(c.Next)
+	if len(c.Timers) == 0 && wait <= 0 { // due, and not lent: no reason to ask without end
+		l.empty = min(l.empty+1, 20)
+		wait = emptyPause << l.empty
+	}
+	l.sleep(max(wait, 0), WokenTimer)
+}
+
+func (l *loop) failed(err error) {
+	l.w.q.observer.Failed(l.w.kind, "claim", err)
+	l.w.away.gone()
+	wait := min(awayMax, awayMin<<min(l.fails, 10))
+	l.fails++
+	l.at, l.by = time.Now().Add(wait/2+rand.N(wait/2+1)), WokenPoll
+}
+
+func (l *loop) items(c Claim) []*item {
+	items, got := make([]*item, len(c.Timers)), time.Now()
+	for i, t := range c.Timers {
+		items[i] = &item{id: t.ID, claim: t, loop: l, asked: c.Now, got: got}
+	}
+	return items
+}

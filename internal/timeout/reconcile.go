@@ -1,0 +1,187 @@
+package timeout
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	tailEvery    = time.Second
+	tailBack     = 30 * time.Second // how far the first look at new timers goes back
+	tailOverlap  = 2 * time.Second  // how long a transaction may take from its insert to its commit
+	tailYoungest = time.Second      // what is younger is about to be pushed
+	horizonEvery = 10 * time.Second
+	horizonAhead = 30 * time.Second
+	driftEvery   = time.Minute
+	driftLeast   = 1000 // a difference of counts that two counts at two moments can have
+)
+
+// reconcile puts the hints that should be there and are not, until ctx ends.
+func (w *worker) reconcile(ctx context.Context) {
+	r := &reconciler{w: w}
+	local, ok := w.q.index.(Local)
+	r.local = ok && local.Local()
+	every := time.NewTicker(tailEvery)
+	defer every.Stop()
+	for {
+		r.round(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wiped.found:
+			r.rebuild(ctx)
+		case <-every.C:
+		}
+	}
+}
+
+type reconciler struct {
+	w       *worker
+	local   bool
+	tailed  time.Time // up to when new timers have been seen, by the database's clock
+	horizon time.Time // when they were last done, here
+	drift   time.Time
+	adopt   time.Time
+}
+
+// round does what is due. Each part fails alone, and is repeated in the next round.
+func (r *reconciler) round(ctx context.Context) {
+	r.every(ctx, &r.adopt, horizonEvery, "adopt", r.adoptLanes)
+	if r.local {
+		return
+	}
+	r.every(ctx, &r.horizon, horizonEvery, "horizon", r.lookAhead)
+	if err := r.tail(ctx); err != nil {
+		r.w.q.failed(ctx, r.w.kind, "tail", err)
+	}
+	r.every(ctx, &r.drift, driftEvery, "drift", r.compare)
+}
+
+func (r *reconciler) every(ctx context.Context, last *time.Time, d time.Duration, name string, f func(context.Context) error) {
+	if ctx.Err() != nil || !last.IsZero() && time.Since(*last) < d {
+		return
+	}
+	if err := f(ctx); err != nil {
+		r.w.q.failed(ctx, r.w.kind, name, err)
+		return
+	}
+	*last = time.Now()
+}
+
+// tail puts hints for what was committed lately and is due before the horizon comes
+// round: its scheduler may have died between the commit and the push.
+func (r *reconciler) tail(ctx context.Context) error {
+	now, err := r.now(ctx)
+	if err != nil {
+		return err
+	}
+	from, to := now.Add(-tailBack), now.Add(-tailYoungest)
+	if from.Before(r.tailed) {
+		from = r.tailed
+	}
+	err = r.pages(ctx, RepairTail, func(after Row) ([]Row, error) {
+		return r.w.q.store.Tail(ctx, from, to, after, pageMax)
+	}, func(row Row) bool {
+		return row.Next.After(now) && row.Next.Before(now.Add(2*horizonEvery))
+	})
+	if err == nil {
+		r.tailed = to.Add(-tailOverlap)
+	}
+	return err
+}
+
+// lookAhead puts hints for all that is due soon, so that what was lost in any way
+// is not late.
+func (r *reconciler) lookAhead(ctx context.Context) error {
+	now, err := r.now(ctx)
+	if err != nil {
+		return err
+	}
+	f := Filter{Kind: r.w.kind, State: Open, Until: now.Add(horizonAhead), Limit: pageMax}
+	first := Row{Next: now}
+	return r.pages(ctx, RepairHorizon, func(after Row) ([]Row, error) {
+		if f.After = after; after.ID == "" {
+			f.After = first
+		}
+		return r.w.q.store.List(ctx, f)
+	}, func(Row) bool { return true })
+}
+
+// pages puts hints for the rows of all pages that are of this kind and lane, and wanted.
+func (r *reconciler) pages(ctx context.Context, why Reason, page func(after Row) ([]Row, error), wanted func(Row) bool) error {
+	for after := (Row{}); ; {
+		rows, err := page(after)
+		if err != nil {
+			return err
+		}
+		var hints []Hint
+		for _, row := range rows {
+			if row.Kind == r.w.kind && row.Lane == r.w.q.cfg.Lane && wanted(row) {
+				hints = append(hints, Hint{ID: row.ID, At: row.Next})
+			}
+		}
+		added, err := r.w.q.putMissing(ctx, r.w.kind, hints)
+		r.w.repaired(why, added)
+		if err != nil || len(rows) < pageMax {
+			return err
+		}
+		after = rows[len(rows)-1]
+	}
+}
+
+func (w *worker) repaired(why Reason, n int) {
+	if n > 0 {
+		w.q.observer.Repaired(w.kind, why, n)
+	}
+}
+
+func (r *reconciler) now(ctx context.Context) (time.Time, error) {
+	call, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	return r.w.q.store.Now(call)
+}
+
+// adoptLanes takes over timers of lanes without a consumer. The leader of base does;
+// what is due soon gets its hint from the next look ahead.
+func (r *reconciler) adoptLanes(ctx context.Context) error {
+	if r.w.q.cfg.Lane != Base {
+		return nil
+	}
+	for {
+		n, err := r.w.q.store.Adopt(ctx, silence, pageMax)
+		r.w.repaired(RepairAdopt, n)
+		if n > 0 {
+			r.horizon = time.Time{}
+		}
+		if err != nil || n < pageMax {
+			return err
+		}
+	}
+}
+
+// compare counts on both sides. An index that knows much less than it should has
+// lost something without knowing it, as a replica does that takes over.
+func (r *reconciler) compare(ctx context.Context) error {
+	counts, err := r.w.q.store.Count(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := r.w.q.index.Stats(ctx, r.w.kind, r.w.q.cfg.Lane)
+	if err != nil {
+		return fmt.Errorf("timeout: count hints: %w", err)
+	}
+	open := counts[Shard{Kind: r.w.kind, Lane: r.w.q.cfg.Lane}][Open]
+	if open-s.Pending-s.Leased > max(open/100, driftLeast) {
+		r.rebuild(ctx)
+	}
+	return nil
+}
+
+func (r *reconciler) rebuild(ctx context.Context) {
+	n, err := r.w.q.rebuild(ctx, r.w.kind)
+	r.w.repaired(RepairRebuild, n)
+	if err != nil {
+		r.w.q.failed(ctx, r.w.kind, "rebuild", err) // the next claim reports the loss again
+	}
+}

@@ -1,0 +1,157 @@
+package timeout
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	restMin = 100 * time.Millisecond
+	restMax = 5 * time.Second
+)
+
+// worker handles the timers of one kind in this process.
+type worker struct {
+	q       *Queue
+	kind    string
+	handler Handler
+	opts    Options
+
+	slots    chan struct{} // one for each batch that may be in work
+	loops    []*loop
+	hands    hands
+	breaker  breaker
+	away     outage
+	wiped    wipe
+	paused   atomic.Bool
+	handling sync.WaitGroup  // batches in work
+	work     context.Context //nolint:containedctx // Of the handlers: it outlives that of Run by the drain.
+}
+
+func newWorker(q *Queue, kind string, h Handler, o Options) *worker {
+	w := &worker{q: q, kind: kind, handler: h, opts: o.withDefaults()}
+	w.slots = make(chan struct{}, w.opts.Concurrency)
+	w.hands = hands{w: w, items: map[string]*item{}}
+	w.wiped.found = make(chan struct{}, 1)
+	for _, s := range q.index.Shards(kind, q.cfg.Lane) {
+		w.loops = append(w.loops, newLoop(w, s))
+	}
+	return w
+}
+
+func (w *worker) sweepLease() time.Duration { return min(w.opts.Lease, sweepLease) }
+
+func (w *worker) holdMax() time.Duration { return holdLeases * w.opts.Lease }
+
+// take waits for a free slot, and says whether it got one before ctx ended.
+func (w *worker) take(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case w.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (w *worker) free() { <-w.slots }
+
+// resting returns how long nothing is to be claimed: while the kind is paused, or
+// what the handler depends on does not answer.
+func (w *worker) resting() time.Duration {
+	if w.paused.Load() {
+		return w.q.cfg.Poll
+	}
+	return w.breaker.left()
+}
+
+// breaker spares what does not answer: it says how long to leave it alone, twice as
+// long after each failure.
+type breaker struct {
+	mu    sync.Mutex
+	rest  time.Duration
+	until time.Time
+}
+
+// trip returns when to try again. Failures of what was begun before the last one count once.
+func (b *breaker) trip() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if left := time.Until(b.until); left > 0 {
+		return left
+	}
+	b.rest = min(restMax, max(restMin, 2*b.rest))
+	b.until = time.Now().Add(b.rest)
+	return b.rest
+}
+
+func (b *breaker) left() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(0, time.Until(b.until))
+}
+
+func (b *breaker) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rest, b.until = 0, time.Time{}
+}
+
+// outage is since when the index has not answered any claim.
+type outage struct {
+	mu    sync.Mutex
+	since time.Time
+}
+
+func (o *outage) gone() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.since.IsZero() {
+		o.since = time.Now()
+	}
+}
+
+func (o *outage) back() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.since = time.Time{}
+}
+
+func (o *outage) longerThan(d time.Duration) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.since.IsZero() && time.Since(o.since) > d
+}
+
+// wipe is the news that the index has lost its data.
+type wipe struct {
+	found chan struct{} // buffered
+
+	mu      sync.Mutex
+	rebuilt time.Time
+}
+
+// note is told of a loss by the answer to a claim. One that was sent before the last
+// rebuilding was complete tells nothing new.
+func (w *wipe) note(sent time.Time) {
+	w.mu.Lock()
+	news := sent.After(w.rebuilt)
+	w.mu.Unlock()
+	if !news {
+		return
+	}
+	select {
+	case w.found <- struct{}{}:
+	default:
+	}
+}
+
+func (w *wipe) repaired() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rebuilt = time.Now()
+}
