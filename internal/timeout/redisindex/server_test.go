@@ -1,0 +1,177 @@
+package redisindex_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/timeout"
+	"example.com/shop/internal/timeout/redisindex"
+)
+
+const lane = "base"
+
+// hint schedules one id.
+func hint(t *testing.T, x *redisindex.Index, kind, id string, at time.Time) {
+	t.Helper()
+	if _, err := x.Schedule(t.Context(), kind, lane, false, []timeout.Hint{{ID: id, At: at}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// claimAll claims from every shard once.
+func claimAll(t *testing.T, x *redisindex.Index, kind string, lease time.Duration) (all []timeout.Claimed) {
+	t.Helper()
+	for _, s := range x.Shards(kind, lane) {
+		c, err := x.Claim(t.Context(), s, 100, lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c.Timers...)
+	}
+	return all
+}
+
+func TestNewChecksTheClient(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		opts redis.Options
+		cfg  redisindex.Config
+		ok   bool
+	}{
+		"as required":       {redis.Options{MaxRetries: -1, ContextTimeoutEnabled: true}, redisindex.Config{}, true},
+		"defaults":          {redis.Options{}, redisindex.Config{}, false},
+		"repeats":           {redis.Options{ContextTimeoutEnabled: true}, redisindex.Config{}, false},
+		"ignores deadlines": {redis.Options{MaxRetries: -1}, redisindex.Config{}, false},
+		"negative shards":   {redis.Options{MaxRetries: -1, ContextTimeoutEnabled: true}, redisindex.Config{Shards: -1}, false},
+		"absurd shards":     {redis.Options{MaxRetries: -1, ContextTimeoutEnabled: true}, redisindex.Config{Shards: 1 << 20}, false},
+		"negative timeout":  {redis.Options{MaxRetries: -1, ContextTimeoutEnabled: true}, redisindex.Config{Timeout: -1}, false},
+	} {
+		rdb := redis.NewClient(&c.opts)
+		if _, err := redisindex.New(rdb, c.cfg); (err == nil) != c.ok {
+			t.Errorf("%s: New = %v", name, err)
+		}
+		rdb.Close()
+	}
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	defer cluster.Close()
+	if _, err := redisindex.New(cluster, redisindex.Config{}); err == nil {
+		t.Error("New takes a cluster client that repeats commands")
+	}
+}
+
+// What operators see, and what other versions must find again.
+func TestDataInRedis(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, testbedtest.Redis(t))
+	x, kind := index(t, rdb, redisindex.Config{Shards: 1}), rand.Text()
+	s := timeout.Shard{Kind: kind, Lane: lane}
+	hint(t, x, kind, "later", time.UnixMilli(253402300799999)) // the last moment of the year 9999
+	hint(t, x, kind, "now", time.UnixMilli(1763640000123))
+	got := claimAll(t, x, kind, time.Minute)
+	if len(got) != 1 {
+		t.Fatalf("lent %v, want one", got)
+	}
+	want := fmt.Sprintf("%d|1|1763640000123|now", got[0].Token)
+	if members := rdb.ZRange(t.Context(), keyOf(s, "leased"), 0, -1).Val(); len(members) != 1 || members[0] != want {
+		t.Errorf("leased = %q, want %q", members, want)
+	}
+	if fence := rdb.Get(t.Context(), keyOf(s, "fence")).Val(); fence != fmt.Sprint(got[0].Token) {
+		t.Errorf("fence = %q, want %d", fence, got[0].Token)
+	}
+	if score := rdb.ZScore(t.Context(), keyOf(s, "pending"), "later").Val(); int64(score) != 253402300799999 {
+		t.Errorf("score = %f, want the moment with all of its digits", score)
+	}
+	if err := x.Complete(t.Context(), kind, lane); err != nil {
+		t.Fatal(err)
+	}
+	if complete := rdb.Get(t.Context(), keyOf(s, "complete")).Val(); complete != "1" {
+		t.Errorf("complete = %q, want the number of shards", complete)
+	}
+	// Who has another number of shards cannot find everything, and says so.
+	other := index(t, rdb, redisindex.Config{Shards: 2})
+	if c, err := other.Claim(t.Context(), s, 0, time.Minute); err != nil || !c.Wiped {
+		t.Errorf("Claim with another number of shards = %+v, %v; want Wiped", c, err)
+	}
+}
+
+// The token keeps growing when the clock of the server is behind the last one,
+// and keeps all of its sixteen digits.
+func TestFenceWhenTheClockIsBehind(t *testing.T) {
+	t.Parallel()
+	for name, url := range map[string]string{
+		"redis": testbedtest.Redis(t), "miniredis": "redis://" + miniredis.RunT(t).Addr(),
+	} {
+		rdb := client(t, url)
+		x, kind := index(t, rdb, redisindex.Config{Shards: 1}), rand.Text()
+		if err := rdb.Set(t.Context(), keyOf(timeout.Shard{Kind: kind, Lane: lane}, "fence"), "9000000000000001", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for want := uint64(9000000000000002); want < 9000000000000005; want++ {
+			hint(t, x, kind, "x", time.UnixMilli(1))
+			if got := claimAll(t, x, kind, time.Minute); len(got) != 1 || got[0].Token != want {
+				t.Errorf("%s: lent %+v, want token %d", name, got, want)
+			}
+		}
+	}
+}
+
+// A server that has lost its scripts is sent them again, within the same call.
+func TestScriptsAreSentAgain(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	rdb := client(t, server.URL())
+	x := index(t, rdb, redisindex.Config{})
+	for range 3 {
+		hint(t, x, "kind", "x", time.UnixMilli(1))
+		if got := claimAll(t, x, "kind", time.Minute); len(got) != 1 {
+			t.Errorf("lent %v, want one", got)
+		}
+		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A caller that leaves gets the end of its context, whatever the network does,
+// and others go on when it is back.
+func TestSilentNetworkEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	proxy := testbedtest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(testbedtest.Redis(t), "redis://"), "/0"))
+	x := index(t, client(t, "redis://"+proxy.Addr()), redisindex.Config{Timeout: 200 * time.Millisecond})
+	kind := rand.Text()
+	hint(t, x, kind, "first", time.UnixMilli(1))
+	proxy.BlackHole()
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			if _, err := x.Schedule(t.Context(), kind, lane, false, []timeout.Hint{{ID: "x", At: time.UnixMilli(1)}}); err == nil {
+				t.Error("Schedule succeeds without a network")
+			}
+		})
+	}
+	wg.Wait()
+	if err := proxy.Pass(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); ; {
+		_, err := x.Schedule(t.Context(), kind, lane, false, []timeout.Hint{{ID: "x", At: time.UnixMilli(1)}})
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("Schedule = %v, and the network is back", err)
+		}
+	}
+	if got := claimAll(t, x, kind, time.Minute); len(got) != 2 {
+		t.Errorf("lent %v, want both", got)
+	}
+}

@@ -1,0 +1,197 @@
+package redisindex_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/timeout"
+	"example.com/shop/internal/timeout/redisindex"
+)
+
+func farAway() time.Time { return time.Now().Add(1000 * time.Hour).Truncate(time.Millisecond) }
+
+// running runs x until the test ends.
+func running(t *testing.T, x *redisindex.Index) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := x.Run(ctx); err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+}
+
+// expectWake schedules earlier and earlier timers until one is told of.
+func expectWake(t *testing.T, from *redisindex.Index, s timeout.Shard, id string, wake <-chan time.Time, at *time.Time) {
+	t.Helper()
+	for len(wake) > 0 {
+		<-wake
+	}
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
+		*at = at.Add(-time.Second)
+		// The cluster may be between two masters.
+		_, err := from.Schedule(t.Context(), s.Kind, s.Lane, false, []timeout.Hint{{ID: id, At: *at}})
+		select {
+		case got := <-wake:
+			if err == nil && got.Before(*at) {
+				t.Errorf("told of %v, and the earliest is %v", got, *at)
+			}
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	t.Fatal("not told of a new head")
+}
+
+// idFor returns an id that is in s.
+func idFor(t *testing.T, x *redisindex.Index, s timeout.Shard) string {
+	t.Helper()
+	for n := range 1000 {
+		id := string(rune('a'+n%26)) + time.Duration(n).String()
+		hint(t, x, s.Kind, id, time.UnixMilli(1))
+		c, err := x.Claim(t.Context(), s, 1, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Remove(t.Context(), s.Kind, s.Lane, []string{id})
+		if len(c.Timers) == 1 {
+			x.Ack(t.Context(), s, c.Timers)
+			return id
+		}
+	}
+	t.Fatalf("no id in %v", s)
+	return ""
+}
+
+// Messages arrive again after the server has thrown the subscribers out, again and again.
+func TestWakeSurvivesKilledSubscriptions(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	admin := client(t, server.URL())
+	x, from := index(t, client(t, server.URL()), redisindex.Config{}), index(t, admin, redisindex.Config{})
+	s := x.Shards("kind", lane)[0]
+	id, wake, at := idFor(t, from, s), x.Wake(s), farAway()
+	running(t, x)
+	for range 5 {
+		expectWake(t, from, s, id, wake, &at)
+		if err := admin.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Messages arrive again after the network was silent.
+func TestWakeSurvivesASilentNetwork(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	proxy := testbedtest.StartProxy(t, server.Addr())
+	rdb, dialed := client(t, "redis://"+proxy.Addr()), dials(make(chan struct{}, 100))
+	rdb.AddHook(dialed)
+	x := index(t, rdb, redisindex.Config{})
+	from := index(t, client(t, server.URL()), redisindex.Config{})
+	s := x.Shards("kind", lane)[0]
+	id, wake, at := idFor(t, from, s), x.Wake(s), farAway()
+	running(t, x)
+	expectWake(t, from, s, id, wake, &at)
+	proxy.BlackHole()
+	for len(dialed) > 0 {
+		<-dialed
+	}
+	select {
+	case <-dialed: // it has given the connection up
+	case <-time.After(30 * time.Second):
+		t.Fatal("a silent connection is kept")
+	}
+	if err := proxy.Pass(); err != nil {
+		t.Fatal(err)
+	}
+	expectWake(t, from, s, id, wake, &at)
+}
+
+// dials gets something for every new connection.
+type dials chan struct{}
+
+func (d dials) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		select {
+		case d <- struct{}{}:
+		default:
+		}
+		return next(ctx, network, addr)
+	}
+}
+
+func (dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// The process that schedules hears of its own head without any message.
+func TestOwnHeadNeedsNoMessage(t *testing.T) {
+	t.Parallel()
+	x := index(t, client(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()), redisindex.Config{Shards: 1})
+	s, at := x.Shards("kind", lane)[0], time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	wake := x.Wake(s)
+	hint(t, x, "kind", "x", at)
+	hint(t, x, "kind", "y", at.Add(time.Hour)) // is not the head
+	select {
+	case got := <-wake:
+		if !got.Equal(at) {
+			t.Errorf("told of %v, want %v", got, at)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("not told")
+	}
+	if _, err := x.Claim(t.Context(), s, 1, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	hint(t, x, "kind", "x", time.UnixMilli(1))
+	<-wake
+	c, err := x.Claim(t.Context(), s, 1, time.Minute)
+	if err != nil || len(c.Timers) != 1 {
+		t.Fatalf("Claim = %+v, %v", c, err)
+	}
+	if _, err := x.Return(t.Context(), s, c.Timers, []time.Time{time.UnixMilli(2)}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-wake:
+		if got.UnixMilli() != 2 {
+			t.Errorf("told of %v after Return", got)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("not told of what was given back")
+	}
+}
+
+// A server that refuses messages still takes timers.
+func TestRefusedMessagesCostNothingElse(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	admin := client(t, server.URL())
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "quiet", "on", "nopass", "~*", "+@all", "resetchannels").Err(); err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{
+		Addr: server.Addr(), Username: "quiet", Password: "any", MaxRetries: -1, ContextTimeoutEnabled: true,
+	})
+	defer rdb.Close()
+	x := index(t, rdb, redisindex.Config{})
+	hint(t, x, "kind", "x", time.UnixMilli(1))
+	if got := claimAll(t, x, "kind", time.Minute); len(got) != 1 {
+		t.Errorf("lent %v, want one", got)
+	}
+}

@@ -1,0 +1,46 @@
+// Package textbook is the delay queue of the textbooks: a Redis sorted set by
+// due time, ZRANGEBYSCORE to find what is due, ZREM to decide who gets it. It is
+// here to show in a test what it loses. Whoever has removed a timer is the only
+// one who knows of it, until it is handled: a crash in between loses it, and
+// nobody notices. Use redisindex under [timeout.Queue] instead.
+package textbook
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Queue is a delay queue in one sorted set.
+type Queue struct {
+	Redis redis.UniversalClient
+	Key   string
+}
+
+// Schedule makes id due at a moment.
+func (q Queue) Schedule(ctx context.Context, id string, at time.Time) error {
+	return q.Redis.ZAdd(ctx, q.Key, redis.Z{Score: float64(at.UnixMilli()), Member: id}).Err()
+}
+
+// Poll removes at most limit ids that are due, and returns them. Due is decided by
+// the clock of the caller.
+func (q Queue) Poll(ctx context.Context, limit int64) ([]string, error) {
+	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
+	due, err := q.Redis.ZRangeByScore(ctx, q.Key, &redis.ZRangeBy{Min: "-inf", Max: now, Count: limit}).Result()
+	if err != nil {
+		return nil, err
+	}
+	var mine []string
+	for _, id := range due { // other consumers have seen the same ones
+		removed, err := q.Redis.ZRem(ctx, q.Key, id).Result()
+		if err != nil {
+			return mine, err
+		}
+		if removed == 1 {
+			mine = append(mine, id)
+		}
+	}
+	return mine, nil
+}
