@@ -84,6 +84,14 @@
 // it, when clocks run at rates that differ by more than a tenth, and when the
 // store loses what it has acknowledged. The fence is for exactly these.
 //
+// A semaphore has no such fence, so that in these cases its limit is not promised:
+// it holds among the permits granted before a store lost data and among those
+// granted after (LimitHoldsOnEachSideOfAWipe), and both can be out together until
+// the holders of before have heard, by their next renewal or the end of their
+// trust. Where the store can be seen to be another one, it waits for that instead
+// (KnownWipeIsWaitedOut). A semaphore bounds load. What must never have one user too
+// many needs a key of its own for each place, and their fences.
+//
 // # Errors
 //
 // [ErrHeld], [ErrLost], [ErrReleased], [ErrUncertain], [ErrReentry] and [ErrFenced]

@@ -143,7 +143,7 @@ func (h *History) count(f func(e *event) bool) int {
 
 // granted requires the mutex of the history.
 func (e *event) granted() bool {
-	return (e.call.Op == OpTry || e.call.Op == OpAcquire) && e.outcome.Result == Done
+	return (e.call.Op == OpTry || e.call.Op == OpAcquire || e.call.Op == OpWake) && e.outcome.Result == Done
 }
 
 func (h *History) client() int {

@@ -57,7 +57,7 @@ func (h *History) Operations() []porcupine.Operation {
 	granted := map[string]time.Duration{}
 	for _, e := range events {
 		if e.granted() {
-			granted[e.outcome.Fence.Owner] = e.to
+			granted[e.outcome.owner()] = e.to
 		}
 	}
 	ops := make([]porcupine.Operation, 0, len(events))
@@ -77,19 +77,19 @@ func (h *History) Operations() []porcupine.Operation {
 func (h *History) lapsed() []*event {
 	ends := map[string]time.Duration{}
 	for _, e := range h.events {
-		if e.call.Op == OpRelease && e.to != 0 {
+		if (e.call.Op == OpRelease || e.call.Op == OpSleep) && e.to != 0 {
 			ends[e.call.Owner] = e.to
 		}
 	}
 	var lapses []*event
 	for _, f := range h.faults {
 		for _, e := range h.events {
-			if !e.granted() || f.of != nil && !slices.Contains(f.of, e.by) || e.from > f.to || cmp.Or(ends[e.outcome.Fence.Owner], math.MaxInt64) < f.from {
+			if !e.granted() || f.of != nil && !slices.Contains(f.of, e.by) || e.from > f.to || cmp.Or(ends[e.outcome.owner()], math.MaxInt64) < f.from {
 				continue
 			}
 			lapses = append(lapses, &event{
 				client: h.clients + 1 + len(lapses), from: max(f.from, e.from),
-				call: Call{Op: OpLapse, Key: e.call.Key, Owner: e.outcome.Fence.Owner},
+				call: Call{Op: OpLapse, Key: e.call.Key, Owner: e.outcome.owner()},
 			})
 		}
 	}
@@ -119,10 +119,10 @@ func (h *History) wellFormed() error {
 		if !e.granted() {
 			continue
 		}
-		if o := e.outcome.Fence.Owner; o == "" || owners[o] {
+		if o := e.outcome.owner(); o == "" || owners[o] {
 			return fmt.Errorf("owner %q of token %d is not unique", o, e.outcome.Fence.Token)
 		}
-		owners[e.outcome.Fence.Owner] = true
+		owners[e.outcome.owner()] = true
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (h *History) CheckBeliefs(t testing.TB) {
 	ends := map[string]int64{} // when the belief of an owner ended
 	for _, op := range ops {
 		c := op.Input.(Call)
-		if end, ok := ends[c.Owner]; (c.Op == OpRelease || c.Op == OpLapse) && (!ok || op.Call < end) {
+		if end, ok := ends[c.Owner]; (c.Op == OpRelease || c.Op == OpLapse || c.Op == OpSleep) && (!ok || op.Call < end) {
 			ends[c.Owner] = op.Call
 		}
 	}

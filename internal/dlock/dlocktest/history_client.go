@@ -3,6 +3,7 @@ package dlocktest
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
@@ -17,6 +18,12 @@ func (h *History) Locker(l dlock.Locker) *HistoryClient {
 // Semaphore returns a client that takes permits of s. It makes one call at a time.
 func (h *History) Semaphore(s dlock.Semaphore) *HistoryClient {
 	return &HistoryClient{h: h, id: h.client(), s: s}
+}
+
+// RW returns a client that takes keys of l: one permit is a reader's, RWPermits are
+// the writer's. It makes one call at a time.
+func (h *History) RW(l dlock.RWLocker) *HistoryClient {
+	return &HistoryClient{h: h, id: h.client(), s: RWSemaphore(l), share: true}
 }
 
 // single is a lock as a semaphore with one permit.
@@ -34,9 +41,11 @@ func (s single) TryAcquire(ctx context.Context, key string, _ int) (*dlock.Lease
 
 // HistoryClient is a client whose calls are recorded.
 type HistoryClient struct {
-	h  *History
-	id int
-	s  dlock.Semaphore
+	h     *History
+	id    int
+	s     dlock.Semaphore
+	cond  dlock.Cond // nil but for Cond
+	share bool       // owners of fences do not name grants
 }
 
 // Acquire takes n permits of key, and waits for them.
@@ -53,19 +62,26 @@ func (c *HistoryClient) TryAcquire(ctx context.Context, key string, n int) (*His
 	return c.taken(e, lease, err)
 }
 
+// Resize gives key n permits, which the backend must be able to do.
+func (c *HistoryClient) Resize(ctx context.Context, key string, n int) error {
+	e := c.h.add(c, c.id, Call{Op: OpResize, Key: key, N: n})
+	err := c.s.(dlock.Resizer).Resize(ctx, key, n)
+	if err == nil {
+		c.h.end(e, Outcome{Result: Done})
+	} else {
+		c.id = c.h.client()
+	}
+	return err
+}
+
 func (c *HistoryClient) taken(e *event, lease *dlock.Lease, err error) (*HistoryLease, error) {
 	switch {
 	case err == nil:
-		c.h.end(e, Outcome{Result: Done, Fence: lease.Fence()})
-		l := &HistoryLease{Lease: lease, c: c}
-		lease.OnEnd(func(error) {
-			if errors.Is(lease.Err(), dlock.ErrLost) {
-				l.lapse(c.h.instant())
-			}
-		})
-		return l, nil
+		return c.granted(e, lease), nil
 	case e.call.Op == OpTry && errors.Is(err, dlock.ErrHeld):
 		c.h.end(e, Outcome{Result: Refused})
+	case errors.Is(err, dlock.ErrInvalidPermits): // possibly after it had waited, in the way of others
+		c.h.end(e, Outcome{Result: Invalid})
 	case errors.Is(err, dlock.ErrUncertain), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		// Its effect may come at any time: the next call of this client is that of another.
 		c.id = c.h.client()
@@ -75,17 +91,34 @@ func (c *HistoryClient) taken(e *event, lease *dlock.Lease, err error) (*History
 	return nil, err
 }
 
+// granted ends e with lease.
+func (c *HistoryClient) granted(e *event, lease *dlock.Lease) *HistoryLease {
+	o := Outcome{Result: Done, Fence: lease.Fence()}
+	if c.share {
+		o.Share = "grant-" + strconv.Itoa(c.h.client())
+	}
+	l := &HistoryLease{Lease: lease, c: c, owner: o.owner()}
+	c.h.end(e, o)
+	lease.OnEnd(func(error) {
+		if errors.Is(lease.Err(), dlock.ErrLost) {
+			l.lapse(c.h.instant())
+		}
+	})
+	return l
+}
+
 // HistoryLease is a lease whose end is recorded.
 type HistoryLease struct {
 	*dlock.Lease
 
-	c    *HistoryClient
-	once sync.Once
+	c     *HistoryClient
+	owner string // names the grant in the history
+	once  sync.Once
 }
 
 // Release gives the lease back.
 func (l *HistoryLease) Release(ctx context.Context) error {
-	e := l.c.h.add(l.c, l.c.id, Call{Op: OpRelease, Key: l.Key(), Owner: l.Fence().Owner})
+	e := l.c.h.add(l.c, l.c.id, Call{Op: OpRelease, Key: l.Key(), Owner: l.owner})
 	err := l.Lease.Release(ctx)
 	switch {
 	case errors.Is(l.Err(), dlock.ErrLost): // before: the store has not been asked
@@ -105,5 +138,5 @@ func (l *HistoryLease) Release(ctx context.Context) error {
 }
 
 func (l *HistoryLease) lapse(from time.Duration) {
-	l.once.Do(func() { l.c.h.lapse(l.Key(), l.Fence().Owner, from) })
+	l.once.Do(func() { l.c.h.lapse(l.Key(), l.owner, from) })
 }

@@ -169,6 +169,14 @@ func TestSemaphoreModel(t *testing.T) {
 			op(0, 80, 90, release("a"), ended(dlocktest.Done)),
 			op(0, 91, 92, try(1), ended(dlocktest.Refused)),
 		}},
+		{"refused as too many, as a resize had made it", porcupine.Ok, []porcupine.Operation{
+			op(1, 0, 10, dlocktest.Call{Op: dlocktest.OpResize, N: 1}, ended(dlocktest.Done)),
+			op(0, 5, 30, try(2), ended(dlocktest.Invalid)),
+		}},
+		{"refused as too many, which it is not", porcupine.Illegal, []porcupine.Operation{
+			op(1, 0, 10, dlocktest.Call{Op: dlocktest.OpResize, N: 2}, ended(dlocktest.Done)),
+			op(0, 20, 30, try(2), ended(dlocktest.Invalid)),
+		}},
 		{"a resize down is ignored", porcupine.Illegal, []porcupine.Operation{
 			op(1, 0, 10, dlocktest.Call{Op: dlocktest.OpResize, N: 1}, ended(dlocktest.Done)),
 			op(0, 20, 30, try(2), granted("a", 1)),

@@ -1,6 +1,7 @@
 package dlocktest
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 
@@ -14,31 +15,40 @@ type Op string
 
 // The operations of a history. OpLapse is no call: it says that from then on the
 // store may let others in while Owner has not released. A holder that reports a loss
-// brings it about, and so does a harness that stops a holder or robs the store.
+// brings it about, and so does a harness that stops a holder or robs the store. A
+// Wait of a condition is two operations at the same time: OpSleep ends the grant of
+// the caller and begins to wait, OpWake ends that with a new grant.
 const (
-	OpTry     Op = "try"
-	OpAcquire Op = "acquire"
-	OpRelease Op = "release"
-	OpLapse   Op = "lapse"
-	OpResize  Op = "resize"
+	OpTry       Op = "try"
+	OpAcquire   Op = "acquire"
+	OpRelease   Op = "release"
+	OpLapse     Op = "lapse"
+	OpResize    Op = "resize"
+	OpSleep     Op = "sleep"
+	OpWake      Op = "wake"
+	OpSignal    Op = "signal"
+	OpBroadcast Op = "broadcast"
 )
 
 // Call is the input of one operation.
 type Call struct {
 	Op    Op
 	Key   string
-	Owner string // of the grant that is released or lapses
-	N     int    // how many permits are taken, or left by a resize; 1 for a lock
+	Owner string // of the grant that is released or lapses, or by which is signalled
+	Next  string // who sleeps: the owner of the grant to come
+	N     int    // how many permits are taken, or left by a resize; 1 for a lock, and see RWModel
 }
 
 // Result says how an operation ended, as far as its client can tell.
 type Result string
 
-// The results. Refused is for OpTry, Lost for OpRelease. An operation whose
+// The results. Refused is for OpTry, Lost for OpRelease, Invalid for more permits than
+// there are. An operation whose
 // result is Unknown may take effect at any later time, or never.
 const (
 	Done    Result = "ok"
 	Refused Result = "refused"
+	Invalid Result = "invalid"
 	Lost    Result = "lost"
 	Unknown Result = "unknown"
 )
@@ -47,9 +57,13 @@ const (
 type Outcome struct {
 	Result Result
 	Fence  dlock.Fence // of a grant
+	Share  string      // names a grant whose fence has the owner of another one
 	// Queued says that others were waiting, for which a refusal needs no other reason.
 	Queued bool
 }
+
+// owner names the grant that o is.
+func (o Outcome) owner() string { return cmp.Or(o.Share, o.Fence.Owner) }
 
 // lockState is what the fenced lock remembers.
 //

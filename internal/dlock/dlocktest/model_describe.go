@@ -29,17 +29,20 @@ func describe(input, output any) string {
 	c, o := input.(Call), output.(Outcome)
 	text := fmt.Sprintf("%s %s", c.Op, c.Key)
 	switch c.Op {
-	case OpTry, OpAcquire, OpResize:
+	case OpTry, OpAcquire, OpWake, OpResize:
 		text += fmt.Sprintf(" n=%d", c.N)
-	case OpRelease, OpLapse:
+	case OpRelease, OpLapse, OpSleep, OpSignal, OpBroadcast:
 		text += " of " + short(c.Owner)
 	}
 	if c.Op == OpLapse {
 		return text
 	}
+	if c.Next != "" {
+		text += " before " + short(c.Next)
+	}
 	text += ": " + string(o.Result)
 	if o.Fence.Owner != "" {
-		text += fmt.Sprintf(" %s token %d", short(o.Fence.Owner), o.Fence.Token)
+		text += fmt.Sprintf(" %s token %d", short(o.owner()), o.Fence.Token)
 	}
 	if o.Queued {
 		text += " (others wait)"

@@ -63,8 +63,9 @@ func (s semaphoreState) step(c Call, o Outcome) (bool, semaphoreState) {
 	case OpResize:
 		s.limit = c.N
 		return true, s
+	default:
+		return false, s
 	}
-	return false, s
 }
 
 func (s semaphoreState) take(n int, o Outcome) (bool, semaphoreState) {
@@ -85,6 +86,8 @@ func (s semaphoreState) take(n int, o Outcome) (bool, semaphoreState) {
 		return true, s
 	case Refused:
 		return o.Queued || all+n > s.limit, s
+	case Invalid:
+		return n > s.limit, s
 	case Unknown:
 		s.ghosts += n
 		return true, s

@@ -23,6 +23,17 @@ type SemaphoreHarness struct {
 	// Expire makes the store drop every grant of key, as if their TTLs had passed.
 	Expire func(t *testing.T, key string)
 
+	// Wipe makes the store forget all it knows of key. The limit is not promised
+	// over that: the cases check that it holds among the permits granted before, and
+	// among those granted after, and that the holders of before hear of it. Nil: the
+	// store cannot forget.
+	Wipe func(t *testing.T, key string)
+
+	// Remembers says that a client which has used a key knows a wiped store for
+	// another one, and that nobody is granted permits then until the holders of
+	// before have lapsed.
+	Remembers bool
+
 	// Waiters counts those whom the store knows to wait for key. Nil: it cannot tell.
 	Waiters func(t *testing.T, key string) int
 
@@ -61,6 +72,8 @@ func semaphoreCases() []semaphoreCase {
 		{"KeepsAlive", semKeepsAlive},
 		{"LossIsReported", semLossIsReported},
 		{"DeadHolderGivesBack", semDeadHolder},
+		{"LimitHoldsOnEachSideOfAWipe", semWipe},
+		{"KnownWipeIsWaitedOut", semKnownWipe},
 		{"FenceIncreases", semFenceIncreases},
 		{"Weighted", semWeighted},
 		{"WeightedHeadIsNotStarved", semHeadNotStarved},

@@ -73,7 +73,7 @@ func BenchmarkUncontended(b *testing.B) {
 func BenchmarkContended(b *testing.B) {
 	const clients, goroutines = 8, 4
 	server := testbedtest.StartRedis(b, testbed.RedisConfig{})
-	admin := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	admin := redis.NewClient(&redis.Options{Addr: server.Addr(), MaintNotificationsConfig: quiet()})
 	b.Cleanup(func() { admin.Close() })
 	var lockers []*redislock.Locker
 	for range clients {

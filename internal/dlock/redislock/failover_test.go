@@ -165,9 +165,9 @@ func (tr *trial) failover(t *testing.T, g group) (dead *testbed.Redis) {
 	tr.least = 10 // most of its time there is no master
 	clients := make([]*dlocktest.HistoryClient, 5)
 	for i := range clients {
-		clients[i] = tr.open(t, g.open(t))
+		clients[i] = tr.client(t, g.open(t))
 	}
-	keeper, late := tr.open(t, g.open(t)), tr.open(t, g.open(t))
+	keeper, late := tr.client(t, g.open(t)), tr.client(t, g.open(t))
 	first := tr.load.Keys[0]
 	tr.during(t, clients, func() {
 		sleep(t, tr.between(ttl/4, ttl/2))
@@ -182,7 +182,6 @@ func (tr *trial) failover(t *testing.T, g group) (dead *testbed.Redis) {
 			return
 		}
 		tr.Haunt(tr.permits, tr.load.Keys...)
-		tr.dataLost = true
 		tr.LoseAll(func() { dead = g.fail(t, lockKey(first)) })
 		since := time.Now()
 		select {

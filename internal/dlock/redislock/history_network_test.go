@@ -23,7 +23,7 @@ func (tr *trial) proxied(t *testing.T, n int, url string) ([]*dlocktest.HistoryC
 	clients, proxies := make([]*dlocktest.HistoryClient, n), make([]*testbed.Proxy, n)
 	for i := range n {
 		proxies[i] = testbedtest.StartProxy(t, opts.Addr)
-		clients[i] = tr.open(t, client(t, "redis://"+proxies[i].Addr()))
+		clients[i] = tr.client(t, client(t, "redis://"+proxies[i].Addr()))
 	}
 	return clients, proxies
 }
@@ -31,7 +31,7 @@ func (tr *trial) proxied(t *testing.T, n int, url string) ([]*dlocktest.HistoryC
 // TestHistoryOfLostReplies loses replies of every kind after the server has executed.
 func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
-	histories(t, 3, true, func(t *testing.T, tr *trial) {
+	histories(t, everything(), 3, true, func(t *testing.T, tr *trial) {
 		clients, proxies := tr.proxied(t, 5, testbedtest.Redis(t))
 		tr.during(t, clients, func() {
 			for range testbedtest.Size(60, 600) {
@@ -54,7 +54,7 @@ func TestHistoryOfLostReplies(t *testing.T) {
 // is in, whatever arrives late.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
-	histories(t, 4, true, func(t *testing.T, tr *trial) {
+	histories(t, everything(), 4, true, func(t *testing.T, tr *trial) {
 		tr.load.Hold, tr.least = ttl, 10
 		victims, proxies := tr.proxied(t, 6, testbedtest.Redis(t))
 		rest := tr.clients(t, 3, testbedtest.Redis(t))
@@ -74,6 +74,25 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 				})
 			}
 			wg.Wait()
+		})
+	})
+}
+
+// TestHistoryOfKilledConnections has the server close all connections, of calls and
+// of pushes, whatever is on its way on them.
+func TestHistoryOfKilledConnections(t *testing.T) {
+	t.Parallel()
+	histories(t, everything(), 3, true, func(t *testing.T, tr *trial) {
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		admin := client(t, server.URL())
+		tr.during(t, tr.clients(t, 6, server.URL()), func() {
+			for i := range testbedtest.Size(150, 1500) {
+				kind := []string{"normal", "pubsub"}[i%2]
+				if err := admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Err(); err != nil {
+					t.Error(err)
+				}
+				sleep(t, tr.between(2*time.Millisecond, 20*time.Millisecond))
+			}
 		})
 	})
 }

@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,73 +17,90 @@ import (
 )
 
 // TestHistoryOfServerThatLosesItsData kills the server again and again; it comes
-// back empty.
+// back empty. Some hold for long, and so believe while the server is new.
 func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 	t.Parallel()
-	histories(t, 3, true, func(t *testing.T, tr *trial) {
+	histories(t, contenders(), 3, true, func(t *testing.T, tr *trial) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-		clients := tr.clients(t, 7, server.URL())
-		tr.least = 10
-		for _, c := range clients { // Only a client that has known a semaphore sees that it is another now.
-			for _, key := range tr.load.Keys {
-				cycle(t, c, key)
-			}
-		}
-		tr.during(t, clients[:5], func() {
-			ctx, stop := context.WithCancel(t.Context())
-			var holders sync.WaitGroup
-			defer holders.Wait()
-			defer stop()
-			holders.Go(func() { // Others hold for long, and so believe while the server is new.
-				long := tr.load
-				long.Hold = ttl
-				long.Run(ctx, clients[5:]...)
-			})
-			for range testbedtest.Size(4, 30) {
-				sleep(t, tr.between(ttl/10, ttl/3))
-				tr.lose(func() {
-					if err := server.Kill(); err != nil {
-						t.Error(err)
-					}
-					if err := server.Restart(t.Context()); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			sleep(t, ttl/3)
+		tr.losses(t, tr.clients(t, 7, server.URL()), func(join func(l dlocktest.Load, clients ...*dlocktest.HistoryClient)) {
+			tr.Haunt(tr.permits, tr.load.Keys...) // a semaphore grants nothing while somebody knows of the loss
+			tr.LoseAll(func() { rob(t, server) })
+			join(tr.load, tr.clients(t, 1, server.URL())...) // one more, which knows of nothing
 		})
 	})
 }
 
-// lose runs f, in which the store forgets everything. A lock is lost then. Permits
-// are not: a semaphore that finds its data gone grants nothing until all that was
-// granted before has lapsed, so that refusals need no other reason.
-func (tr *trial) lose(f func()) {
-	tr.dataLost = true
-	if tr.permits == 1 {
-		tr.LoseAll(f)
-		return
+// TestHistoryOfALossThatAllKnowOf is the same with nobody new to a key. Whoever asks
+// a semaphore knows that it is another one now, and no grant of before is met by
+// one of after: what a holder believes in counts for as long as it does.
+func TestHistoryOfALossThatAllKnowOf(t *testing.T) {
+	t.Parallel()
+	semaphores := slices.DeleteFunc(contenders(), func(c contender) bool { return c.permits == 1 })
+	histories(t, semaphores, 3, true, func(t *testing.T, tr *trial) {
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		clients := tr.clients(t, 7, server.URL())
+		for _, c := range clients {
+			for _, key := range tr.load.Keys {
+				cycle(t, c, key)
+			}
+		}
+		tr.TTL = 1 // a release may find nothing, however fast it is
+		tr.losses(t, clients, func(func(dlocktest.Load, ...*dlocktest.HistoryClient)) {
+			tr.Haunt(tr.permits, tr.load.Keys...)
+			rob(t, server)
+		})
+	})
+}
+
+// losses runs the load over one loss of data after another, which others may join.
+func (tr *trial) losses(t *testing.T, clients []*dlocktest.HistoryClient, lose func(join func(dlocktest.Load, ...*dlocktest.HistoryClient))) {
+	t.Helper()
+	tr.least = 10
+	tr.during(t, clients[:5], func() {
+		ctx, stop := context.WithCancel(t.Context())
+		var holders sync.WaitGroup
+		defer holders.Wait()
+		defer stop()
+		join := func(l dlocktest.Load, clients ...*dlocktest.HistoryClient) {
+			holders.Go(func() { l.Run(ctx, clients...) })
+		}
+		long := tr.load
+		long.Hold = ttl
+		join(long, clients[5:]...)
+		for range testbedtest.Size(4, 30) {
+			sleep(t, tr.between(ttl/10, ttl/3))
+			lose(join)
+		}
+		sleep(t, ttl/3)
+	})
+}
+
+// rob kills the server, and starts it empty.
+func rob(t *testing.T, server *testbed.Redis) {
+	t.Helper()
+	if err := server.Kill(); err != nil {
+		t.Error(err)
 	}
-	tr.Haunt(tr.permits, tr.load.Keys...)
-	f()
+	if err := server.Restart(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestHistoryOfFailoverToALaggingReplica lets the replica fall behind before it
 // takes over: it does not know the last grants, nor the last releases.
 func TestHistoryOfFailoverToALaggingReplica(t *testing.T) {
 	t.Parallel()
-	histories(t, 3, true, func(t *testing.T, tr *trial) {
+	histories(t, contenders(), 3, true, func(t *testing.T, tr *trial) {
 		master, replica := replicated(t)
 		var addr atomic.Value
 		addr.Store(master.Addr())
 		clients := make([]*dlocktest.HistoryClient, 5)
 		for i := range clients {
-			clients[i] = tr.open(t, moving(t, &addr))
+			clients[i] = tr.client(t, moving(t, &addr))
 		}
 		tr.during(t, clients, func() {
 			sleep(t, tr.between(ttl/10, ttl/4))
 			tr.Haunt(tr.permits, tr.load.Keys...)
-			tr.dataLost = true
 			tr.LoseAll(func() {
 				command(t, replica, "REPLICAOF", "127.0.0.1", "1")
 				sleep(t, tr.between(ttl/20, ttl/5))
@@ -121,7 +139,7 @@ func command(t *testing.T, server *testbed.Redis, args ...any) {
 func moving(t *testing.T, addr *atomic.Value) redis.UniversalClient {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{
-		Addr: "moving", MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+		Addr: "moving", MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, MaintNotificationsConfig: quiet(),
 		Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, addr.Load().(string))
 		},

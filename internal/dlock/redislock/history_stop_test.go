@@ -44,7 +44,7 @@ type report struct {
 // is. It wakes up and believes in what others have taken meanwhile; it must find out.
 func TestHistoryOfStoppedHolders(t *testing.T) {
 	t.Parallel()
-	histories(t, 3, true, func(t *testing.T, tr *trial) {
+	histories(t, contenders(), 3, true, func(t *testing.T, tr *trial) {
 		url := testbedtest.Redis(t)
 		tr.load.Hold, tr.least = ttl/2, 10
 		far := startHolder(t, url, tr.name)

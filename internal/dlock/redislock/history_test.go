@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anishathalye/porcupine"
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
@@ -25,15 +26,22 @@ const historyPermits = 4
 // contender is something to be taken and given back, whose history is checked.
 type contender struct {
 	name    string
-	permits int // 1 for a lock
+	permits int // the most that is taken at once; 1 for a lock
+	model   func(faulty bool) porcupine.Model
 	new     func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore
+
+	// open and run replace what a contender that is no semaphore cannot do.
+	open func(t *testing.T, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient
+	run  func(ctx context.Context, l dlocktest.Load, clients ...*dlocktest.HistoryClient)
 }
 
 // contenders run through every history of this package.
 func contenders() []contender {
+	semaphores := func(bool) porcupine.Model { return dlocktest.SemaphoreModel(historyPermits) }
 	lock := func(name string, cfg redislock.Config) contender {
 		cfg.TTL = ttl
-		return contender{name: name, permits: 1, new: func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
+		locks := func(bool) porcupine.Model { return dlocktest.LockModel() }
+		return contender{name: name, permits: 1, model: locks, new: func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
 			l, err := redislock.New(rdb, cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -45,7 +53,7 @@ func contenders() []contender {
 	return []contender{
 		lock("queue", redislock.Config{}),
 		lock("spin", redislock.Config{Spin: true}),
-		{name: "semaphore", permits: historyPermits, new: func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
+		{name: "semaphore", permits: historyPermits, model: semaphores, new: func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
 			s, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: historyPermits, TTL: ttl})
 			if err != nil {
 				t.Fatal(err)
@@ -53,7 +61,7 @@ func contenders() []contender {
 			closeInTime(t, s)
 			return s
 		}},
-		{name: "tokens", permits: historyPermits, new: func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
+		{name: "tokens", permits: historyPermits, model: semaphores, new: func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
 			s, err := redislock.NewTokens(rdb, redislock.TokensConfig{Permits: historyPermits, TTL: ttl})
 			if err != nil {
 				t.Fatal(err)
@@ -101,14 +109,12 @@ type trial struct {
 	random *rand.Rand
 	load   dlocktest.Load
 	least  int // grants below which the history proves nothing
-
-	dataLost bool // Redis forgot something
 }
 
-// histories runs a trial for each contender.
-func histories(t *testing.T, keys int, faulty bool, f func(t *testing.T, tr *trial)) {
+// histories runs a trial for each of some contenders.
+func histories(t *testing.T, all []contender, keys int, faulty bool, f func(t *testing.T, tr *trial)) {
 	t.Helper()
-	for _, c := range contenders() {
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.trial(t, keys, faulty, f)
@@ -129,15 +135,9 @@ func (c contender) trial(t *testing.T, keys int, faulty bool, f func(t *testing.
 		Keys: dlocktest.HistoryKeys(keys), Rounds: 1 << 30, Permits: c.permits, Patience: 10 * ttl, Seed: seed,
 	}
 	f(t, tr)
-	switch {
-	case tr.permits == 1:
-		tr.Check(t, dlocktest.LockModel())
+	tr.Check(t, tr.model(faulty))
+	if tr.permits == 1 {
 		tr.CheckBeliefs(t)
-	case tr.dataLost:
-		// The limit is not promised then: a client that is new to a key cannot know
-		// of the loss. What counts is that permits come back and nobody hangs.
-	default:
-		tr.Check(t, dlocktest.SemaphoreModel(tr.permits))
 	}
 	if n := tr.Grants(); n < tr.least {
 		t.Errorf("only %d grants: that proves nothing", n)
@@ -147,9 +147,12 @@ func (c contender) trial(t *testing.T, keys int, faulty bool, f func(t *testing.
 	}
 }
 
-// open opens a client.
-func (tr *trial) open(t *testing.T, rdb redis.UniversalClient) *dlocktest.HistoryClient {
+// client opens a client.
+func (tr *trial) client(t *testing.T, rdb redis.UniversalClient) *dlocktest.HistoryClient {
 	t.Helper()
+	if tr.open != nil {
+		return tr.open(t, tr.History, rdb)
+	}
 	return tr.Semaphore(tr.new(t, rdb))
 }
 
@@ -158,7 +161,7 @@ func (tr *trial) clients(t *testing.T, n int, url string) []*dlocktest.HistoryCl
 	t.Helper()
 	all := make([]*dlocktest.HistoryClient, n)
 	for i := range all {
-		all[i] = tr.open(t, client(t, url))
+		all[i] = tr.client(t, client(t, url))
 	}
 	return all
 }
@@ -169,7 +172,13 @@ func (tr *trial) during(t *testing.T, clients []*dlocktest.HistoryClient, harm f
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	var wg sync.WaitGroup
-	wg.Go(func() { tr.load.Run(ctx, clients...) })
+	run := tr.run
+	if run == nil {
+		run = func(ctx context.Context, l dlocktest.Load, clients ...*dlocktest.HistoryClient) {
+			l.Run(ctx, clients...)
+		}
+	}
+	wg.Go(func() { run(ctx, tr.load, clients...) })
 	harm()
 	stop()
 	stopped := time.Now()
@@ -195,7 +204,7 @@ func sleep(t *testing.T, d time.Duration) {
 
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
-	histories(t, 3, false, func(t *testing.T, tr *trial) {
+	histories(t, append(contenders(), readersAndWriters()), 3, false, func(t *testing.T, tr *trial) {
 		tr.load.Rounds = testbedtest.Size(60, 600)
 		clients := tr.clients(t, 7, testbedtest.Redis(t))
 		var wg sync.WaitGroup
@@ -212,7 +221,7 @@ func TestHistoryWithoutFaults(t *testing.T) {
 // TestHistoryOfScriptFlush makes the server forget the scripts all the time.
 func TestHistoryOfScriptFlush(t *testing.T) {
 	t.Parallel()
-	histories(t, 3, false, func(t *testing.T, tr *trial) {
+	histories(t, everything(), 3, false, func(t *testing.T, tr *trial) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		admin := client(t, server.URL())
 		tr.during(t, tr.clients(t, 5, server.URL()), func() {

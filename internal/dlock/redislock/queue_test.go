@@ -42,7 +42,9 @@ func (s spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 		}
 		if s.seen != nil {
 			for _, cmd := range cmds {
-				s.seen(cmd)
+				if strings.HasPrefix(cmd.Name(), "eval") { // and not the greeting of a new connection
+					s.seen(cmd)
+				}
 			}
 		}
 		return next(ctx, cmds)

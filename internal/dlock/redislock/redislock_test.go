@@ -8,6 +8,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 	"go.uber.org/goleak"
 
 	"example.com/shop/internal/dlock"
@@ -130,6 +131,12 @@ func client(t *testing.T, url string) redis.UniversalClient {
 	}
 	t.Cleanup(func() { rdb.Close() })
 	return rdb
+}
+
+// quiet is for clients of this file's own making: the notifications that they ask
+// the server for by default have goroutines that outlive Close.
+func quiet() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
 func locker(t *testing.T, rdb redis.UniversalClient) *redislock.Locker {

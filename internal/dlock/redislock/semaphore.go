@@ -90,12 +90,31 @@ type SemaphoreConfig struct {
 // and at the head. The rest ends by itself: the first three keys two TTLs after
 // their last use, at one instant, the state after a day. The limit stays.
 //
-// The server without its data: a client that remembers another epoch proves the
-// loss, and then nothing is granted until one TTL after the new epoch began, when
-// no holder of before can believe in its lease any more. Until a client that has
-// used the key in the last hours comes by, others are granted permits. FLUSHALL is
-// the same. A failover to a replica that lagged keeps the epoch and may lack the
-// last grants: their permits can be out twice until their holders renew.
+// # What a loss of data does to the limit
+//
+// The limit holds among the permits granted before a loss, and among those granted
+// after it, and not over both. So up to twice the permits can be out, and once more
+// for every further loss within a TTL, until the holders of before have heard: at
+// their next renewal, a third of a TTL at most, or without a network nine tenths of
+// a TTL after the last one that was acknowledged. A limit that was set by Resize is
+// lost too.
+//
+// Of a server without its data (killed and started empty, FLUSHALL, a removed key)
+// less is to be feared. A client that remembers another epoch proves the loss, and
+// then nothing is granted until one TTL after the new epoch began, when no holder
+// of before can believe in its lease any more. So the limit holds over the loss as
+// well if all who ask meanwhile have used the key before: each client remembers the
+// last 4096 keys that it used within six hours. One that is new to the key cannot
+// know, and is granted permits until another has proved the loss. (To hold back
+// whoever finds no epoch would make the first use of every key wait for a TTL. A
+// mark that tells a new key from a lost one would be one key for all semaphores,
+// which a script in a Cluster cannot name beside theirs.) A server that comes back
+// with older data, from a snapshot or as a replica that lagged, has its epoch: that
+// loss proves itself to nobody.
+//
+// No fence helps, for that of a semaphore excludes nobody. A semaphore bounds load.
+// Where one user too many does damage, give each place a name and a [Locker] key of
+// its own, and have the resource check the fence of the place.
 type Semaphore struct {
 	permits int
 	ttl     time.Duration

@@ -51,11 +51,17 @@ func semaphoreHarness(t *testing.T, url string) dlocktest.SemaphoreHarness {
 		New: func(t *testing.T, permits int) dlock.Semaphore {
 			return semaphore(t, client(t, url), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
 		},
-		TTL:     ttl,
-		Expire:  func(t *testing.T, key string) { lapse(t, admin, semKey(key)) },
-		Waiters: func(t *testing.T, key string) int { return int(admin.ZCard(t.Context(), semKey(key)+":queue").Val()) },
-		FIFO:    true,
-		Ordered: true,
+		TTL:    ttl,
+		Expire: func(t *testing.T, key string) { lapse(t, admin, semKey(key)) },
+		Wipe: func(t *testing.T, key string) {
+			if err := admin.Del(t.Context(), admin.Keys(t.Context(), semKey(key)+"*").Val()...).Err(); err != nil {
+				t.Error(err)
+			}
+		},
+		Remembers: true,
+		Waiters:   func(t *testing.T, key string) int { return int(admin.ZCard(t.Context(), semKey(key)+":queue").Val()) },
+		FIFO:      true,
+		Ordered:   true,
 		Behind: func(t *testing.T, permits int) (dlock.Semaphore, dlocktest.Link) {
 			opts, err := redis.ParseURL(url)
 			if err != nil {

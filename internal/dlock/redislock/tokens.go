@@ -101,12 +101,15 @@ type TokensConfig struct {
 // waiter: nothing, or the token that came for it, as a holder. A request that is
 // executed after its client has been given up for dead: a token in a list that is
 // looked at again ten TTLs later.
-// The server without its data: the tokens are made anew. A client that remembers
-// when they were made before proves the loss; then they are withheld until one TTL
-// after they were made, when no holder of before can believe in its lease any
-// more. A client that has used the key for the first time since cannot know, and
-// is not held back. A failover to a replica that lagged can double a token until its
-// holder renews.
+//
+// # What a loss of data does to the limit
+//
+// What [Semaphore] says of it holds here: the limit holds on each side of a loss
+// and not over both, until the holders of before have heard. A server without its
+// data has the tokens made anew, as many as the first client is configured with. A
+// client that remembers when they were made before proves the loss; then they are
+// withheld until one TTL after they were made. One that is new to the key takes
+// them until then.
 //
 // The server needs Redis 6.2 or newer and the settings that the package comment
 // names.

@@ -8,13 +8,15 @@ import (
 
 // apart returns a client as rdb with a pool of its own, or nil if it does not
 // know the kind. Connections that wait on the server would starve the others. A
-// reply may take that long.
+// reply may take that long. It does not share what handles notifications of the
+// server: a second client cannot register with the first one's.
 func apart(rdb redis.UniversalClient, reply time.Duration) redis.UniversalClient {
 	const pool = 256 // connections are made when they are needed
 	switch c := rdb.(type) {
 	case *redis.Client:
 		opts := *c.Options()
 		opts.PoolSize, opts.MinIdleConns, opts.MaxActiveConns = pool, 0, 0
+		opts.MaintNotificationsConfig, opts.PushNotificationProcessor = disabled(), nil
 		if opts.ReadTimeout > 0 {
 			opts.ReadTimeout = max(opts.ReadTimeout, reply)
 		}
@@ -22,6 +24,7 @@ func apart(rdb redis.UniversalClient, reply time.Duration) redis.UniversalClient
 	case *redis.ClusterClient:
 		opts := *c.Options()
 		opts.PoolSize, opts.MinIdleConns, opts.MaxActiveConns = pool, 0, 0
+		opts.MaintNotificationsConfig, opts.PushNotificationProcessor = disabled(), nil
 		if opts.ReadTimeout > 0 {
 			opts.ReadTimeout = max(opts.ReadTimeout, reply)
 		}

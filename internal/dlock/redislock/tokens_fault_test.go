@@ -203,6 +203,7 @@ func TestWaitingStarvesNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts.MaxRetries, opts.ContextTimeoutEnabled, opts.PoolSize = -1, true, 1
+	opts.MaintNotificationsConfig = quiet()
 	rdb := redis.NewClient(opts)
 	t.Cleanup(func() { rdb.Close() })
 	s, key := tokens(t, rdb, redislock.TokensConfig{Permits: 1, TTL: ttl}), rand.Text()

@@ -50,9 +50,15 @@ func tokensHarness(t *testing.T, url string) dlocktest.SemaphoreHarness {
 		New: func(t *testing.T, permits int) dlock.Semaphore {
 			return tokens(t, client(t, url), redislock.TokensConfig{Permits: permits, TTL: ttl})
 		},
-		TTL:     ttl,
-		Expire:  func(t *testing.T, key string) { lapse(t, admin, semKey(key)+":holders") },
-		Ordered: true,
+		TTL:    ttl,
+		Expire: func(t *testing.T, key string) { lapse(t, admin, semKey(key)+":holders") },
+		Wipe: func(t *testing.T, key string) {
+			if err := admin.Del(t.Context(), admin.Keys(t.Context(), semKey(key)+"*").Val()...).Err(); err != nil {
+				t.Error(err)
+			}
+		},
+		Remembers: true,
+		Ordered:   true,
 		Behind: func(t *testing.T, permits int) (dlock.Semaphore, dlocktest.Link) {
 			opts, err := redis.ParseURL(url)
 			if err != nil {

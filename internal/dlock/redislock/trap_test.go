@@ -34,7 +34,7 @@ func lossy(t *testing.T) (addr string, lose func(pattern string), lost func() in
 // reply was lost is sent again, up to three times.
 func repeating(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
+	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, MaintNotificationsConfig: quiet()})
 	t.Cleanup(func() { rdb.Close() })
 	if err := rdb.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,96 @@
+package dlocktest
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// condState is a lock, and who waits with it, each list in its order.
+type condState struct {
+	lock          lockState
+	asleep, awake string // owners of the grants to come: without a signal, and with one
+}
+
+// CondModel is the lock with a condition that [dlock.Cond] promises: what
+// [LockModel] says; a wait ends with the lock and after a signal that was sent while it
+// slept; a signal is for the one who has slept longest, a broadcast for all, and
+// neither comes from anybody but the holder. Every key has a condition of its own.
+//
+// With spurious a wait may end without a signal too: a store that fails must rather
+// wake one too many.
+func CondModel(spurious bool) porcupine.Model {
+	seed := maphash.MakeSeed()
+	return porcupine.Model{
+		Partition: byKey,
+		Init:      func() any { return condState{} },
+		Step: func(state, input, output any) (bool, any) {
+			s, c, o := state.(condState), input.(Call), output.(Outcome)
+			return s.step(c, o, spurious)
+		},
+		Hash:              func(state any) uint64 { return maphash.Comparable(seed, state) },
+		DescribeOperation: describe,
+		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+	}
+}
+
+// step reports whether the condition may answer so, and what it is afterwards.
+func (s condState) step(c Call, o Outcome, spurious bool) (legal bool, next condState) {
+	switch c.Op {
+	case OpSleep:
+		legal, s.lock = s.lock.release(c.Owner, o.Result)
+		s.asleep = join(append(list(s.asleep), c.Next))
+		return legal && o.Result == Done, s
+	case OpWake:
+		var woken bool
+		me := o.owner()
+		s.awake, woken = without(s.awake, me)
+		if !woken && spurious {
+			s.asleep, woken = without(s.asleep, me)
+		}
+		legal, s.lock = s.lock.take(o)
+		return legal && woken, s
+	case OpSignal, OpBroadcast:
+		return s.signal(c, o.Result)
+	default:
+		legal, s.lock = s.lock.step(c, o)
+		return legal, s
+	}
+}
+
+func (s condState) signal(c Call, r Result) (bool, condState) {
+	mine := s.lock.owner == c.Owner
+	switch r {
+	case Done:
+		sleepers := list(s.asleep)
+		n := len(sleepers)
+		if c.Op == OpSignal {
+			n = min(n, 1)
+		}
+		s.awake, s.asleep = join(append(list(s.awake), sleepers[:n]...)), join(sleepers[n:])
+		return mine, s
+	case Lost:
+		return !mine || s.lock.lapsing, s
+	default:
+		return r == Unknown, s
+	}
+}
+
+// A state is compared, so its lists are strings.
+
+func list(text string) []string { return strings.Fields(text) }
+
+func join(list []string) string { return strings.Join(list, " ") }
+
+// without takes one out of a list, and reports whether it was there.
+func without(text, one string) (string, bool) {
+	all := list(text)
+	i := slices.Index(all, one)
+	if i < 0 {
+		return text, false
+	}
+	return join(slices.Delete(all, i, i+1)), true
+}

@@ -1,0 +1,139 @@
+package dlocktest
+
+import (
+	"cmp"
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+
+	"example.com/shop/internal/dlock"
+)
+
+// rwState is what the read/write lock remembers. It never changes a slice.
+type rwState struct {
+	forgetful bool
+
+	writer  holder // with no owner if nobody writes
+	readers []holder
+	fence   dlock.Fence // of the last writer, or of the first reader
+	ghosts  int         // attempts with an unknown outcome, which may have taken the lock for nobody
+}
+
+// RWModel is the lock that [dlock.RWLocker] promises with a shared fence: a writer
+// excludes all others and has a greater token than anybody before, readers share and
+// have the fence of the last writer, nobody is refused what is free, and nobody
+// releases what is not held. A Call with [RWPermits] is the writer's. Every key is a
+// lock of its own.
+//
+// A store that is forgetful begins a new fence, a greater one, when readers come to a
+// key that nobody holds. An unknown writer may have raised the token that readers see, and any unknown
+// attempt explains any later refusal.
+func RWModel(forgetful bool) porcupine.Model {
+	seed := maphash.MakeSeed()
+	return porcupine.Model{
+		Partition: byKey,
+		Init:      func() any { return rwState{forgetful: forgetful} },
+		Step: func(state, input, output any) (bool, any) {
+			s, c, o := state.(rwState), input.(Call), output.(Outcome)
+			return s.step(c, o)
+		},
+		Equal: func(a, b any) bool {
+			x, y := a.(rwState), b.(rwState)
+			return x.writer == y.writer && x.fence == y.fence && x.ghosts == y.ghosts && slices.Equal(x.readers, y.readers)
+		},
+		Hash: func(state any) uint64 {
+			s := state.(rwState)
+			sum := maphash.Comparable(seed, s.writer)
+			for _, r := range s.readers {
+				sum ^= maphash.Comparable(seed, r)
+			}
+			return sum
+		},
+		DescribeOperation: describe,
+		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+	}
+}
+
+// step reports whether the lock may answer so, and what it is afterwards.
+func (s rwState) step(c Call, o Outcome) (bool, rwState) {
+	switch c.Op {
+	case OpTry, OpAcquire:
+		return s.ask(c.N == RWPermits, o)
+	case OpRelease:
+		return s.release(c.Owner, o.Result)
+	case OpLapse:
+		return true, s.lapse(c.Owner)
+	default:
+		return false, s
+	}
+}
+
+func (s rwState) ask(write bool, o Outcome) (bool, rwState) {
+	switch o.Result {
+	case Done:
+		return s.take(write, o)
+	case Refused:
+		held := s.writer.owner != "" || write && len(s.readers) > 0
+		return held || o.Queued || s.ghosts > 0, s
+	case Unknown:
+		s.ghosts++
+		return true, s
+	default:
+		return false, s
+	}
+}
+
+func (s rwState) take(write bool, o Outcome) (bool, rwState) {
+	firm := func(h holder) bool { return !h.lapsing }
+	if s.writer.owner != "" && firm(s.writer) || write && slices.ContainsFunc(s.readers, firm) {
+		return false, s
+	}
+	newer := o.Fence.Token > s.fence.Token
+	if write {
+		s.writer, s.readers, s.fence = holder{owner: o.owner(), n: RWPermits}, nil, o.Fence
+		return newer, s
+	}
+	fresh := s.fence.Token == 0 || s.ghosts > 0 || s.forgetful && len(s.readers) == 0
+	legal := o.Fence == s.fence || newer && fresh
+	i, held := s.find(o.owner())
+	s.writer, s.fence = holder{}, o.Fence
+	s.readers = slices.Insert(slices.Clone(s.readers), i, holder{owner: o.owner(), n: 1})
+	return legal && !held, s
+}
+
+func (s rwState) release(owner string, r Result) (bool, rwState) {
+	if r == Unknown {
+		return true, s.lapse(owner)
+	}
+	i, reads := s.find(owner)
+	var lapsing bool
+	switch {
+	case s.writer.owner == owner:
+		lapsing = s.writer.lapsing
+		s.writer = holder{}
+	case reads:
+		lapsing = s.readers[i].lapsing
+		s.readers = slices.Delete(slices.Clone(s.readers), i, i+1)
+	default:
+		return r == Lost, s
+	}
+	return r == Done || r == Lost && lapsing, s
+}
+
+func (s rwState) lapse(owner string) rwState {
+	if s.writer.owner == owner {
+		s.writer.lapsing = true
+	}
+	if i, reads := s.find(owner); reads {
+		s.readers = slices.Clone(s.readers)
+		s.readers[i].lapsing = true
+	}
+	return s
+}
+
+// find returns where owner is, or belongs, among the readers.
+func (s rwState) find(owner string) (int, bool) {
+	return slices.BinarySearchFunc(s.readers, owner, func(h holder, owner string) int { return cmp.Compare(h.owner, owner) })
+}
