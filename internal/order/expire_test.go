@@ -1,0 +1,123 @@
+package order_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
+)
+
+func fired(ids ...string) []timeout.Fired {
+	batch := make([]timeout.Fired, len(ids))
+	for i, id := range ids {
+		batch[i].ID = id
+	}
+	return batch
+}
+
+// The orders decide what becomes of their timers, one by one.
+func TestExpireAnswersForEveryTimer(t *testing.T) {
+	ctx := t.Context()
+	svc, store := setup(t, conditional(t), order.Config{TTL: time.Hour})
+	soon := order.NewService(store, stock.NewStrategies(nil), order.Config{TTL: time.Nanosecond})
+	place := func(svc *order.Service) order.Order {
+		o, err := svc.Place(ctx, "c1", units(1, "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	expired, waiting, paid := place(soon), place(svc), place(svc)
+	if _, err := svc.Pay(ctx, paid.ID, "p1"); err != nil {
+		t.Fatal(err)
+	}
+	want := []timeout.Outcome{
+		timeout.Committed(), timeout.NotDue(waiting.Timer().Due), timeout.Done(), timeout.Done(), timeout.Committed(),
+	}
+	for range 2 { // a timer may fire again
+		got, err := svc.Expire(ctx, fired(expired.ID, waiting.ID, order.NewID(), "no order at all", paid.ID))
+		if err != nil || len(got) != len(want) {
+			t.Fatal(got, err)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("timer %d: %+v, want %+v", i, got[i], want[i])
+			}
+		}
+		exact(t, store, "a", 2)
+	}
+}
+
+// broken is a store whose Expire and Extend fail.
+type broken struct {
+	order.Store
+	err error
+}
+
+func (b broken) Expire(context.Context, []string) ([]order.Expiry, error) { return nil, b.err }
+
+func (b broken) Extend(context.Context, string, time.Duration, time.Duration) (order.Order, bool, error) {
+	return order.Order{}, false, b.err
+}
+
+// A store that does not answer is no timer's fault. An order that cannot be had
+// may be one's.
+func TestExpireTellsWhoseFaultItIs(t *testing.T) {
+	for err, away := range map[error]bool{
+		stock.ErrUnavailable: true, order.ErrOutcomeUnknown: true, stock.ErrBusy: false, stock.ErrNotFound: false,
+	} {
+		svc := order.NewService(broken{err: fmt.Errorf("expire: %w", err)}, stock.NewStrategies(nil), order.Config{})
+		_, got := svc.Expire(t.Context(), fired("x"))
+		if !errors.Is(got, err) || errors.Is(got, timeout.ErrUnavailable) != away {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
+// Timers are due at a whole millisecond: when the order expires, or just after.
+func TestTimersAreNeverEarly(t *testing.T) {
+	start := time.UnixMicro(1_763_636_400_000_000)
+	for micro, want := range map[int]int64{0: 0, 1: 1, 999: 1, 1000: 1, 1001: 2} {
+		o := order.Order{ID: "x", ExpiresAt: start.Add(time.Duration(micro) * time.Microsecond)}
+		got := o.Timer()
+		if got.Due.UnixMilli()-start.UnixMilli() != want || got.Due.Before(o.ExpiresAt) || got.ID != "x" || got.Kind != order.ExpireTimer {
+			t.Errorf("%d µs: %+v", micro, got)
+		}
+	}
+}
+
+func TestExtendIsBounded(t *testing.T) {
+	ctx := t.Context()
+	svc, _ := setup(t, conditional(t), order.Config{TTL: time.Hour})
+	o, err := svc.Place(ctx, "c1", units(1, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []time.Duration{0, -time.Second, 3*time.Hour + 1, 4*time.Hour + 1, 1 << 62} {
+		if _, err := svc.Extend(ctx, o.ID, by); !errors.Is(err, order.ErrInvalid) {
+			t.Errorf("by %v: %v, want ErrInvalid", by, err)
+		}
+	}
+	got, err := svc.Extend(ctx, o.ID, 3*time.Hour) // four hours in all
+	if err != nil || !got.ExpiresAt.Equal(o.ExpiresAt.Add(3*time.Hour)) {
+		t.Errorf("%v, %v", got.ExpiresAt, err)
+	}
+	if _, err := svc.Extend(ctx, o.ID, 1); !errors.Is(err, order.ErrInvalid) {
+		t.Errorf("more than four times its life: %v, want ErrInvalid", err)
+	}
+	if _, err := svc.Extend(ctx, order.NewID(), time.Second); !errors.Is(err, order.ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := svc.Cancel(ctx, o.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err = svc.Extend(ctx, o.ID, time.Second)
+	if e, ok := errors.AsType[*order.StateError](err); !ok || e.Order.Status != order.Cancelled {
+		t.Errorf("a cancelled order: %v", err)
+	}
+}
