@@ -49,7 +49,7 @@ func (a *acker) run(ctx context.Context) {
 				pause(ctx, ackPause)
 			}
 		case <-ctx.Done():
-			a.flush(context.WithoutCancel(ctx))
+			a.flush(ctx)
 			return
 		}
 	}
@@ -68,7 +68,7 @@ func (a *acker) flush(ctx context.Context) bool {
 		if n == 0 {
 			return true
 		}
-		call, cancel := context.WithTimeout(ctx, callLimit)
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
 		mine, err := a.w.q.index.Ack(call, a.shard, chunk)
 		cancel()
 		if err != nil {

@@ -62,15 +62,15 @@ func (f *flusher) run(ctx context.Context) {
 		case <-f.wake:
 			f.flush(ctx)
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
-			defer cancel()
-			f.flush(last)
+			f.flush(ctx)
 			return
 		}
 	}
 }
 
-// flush sends all that waits. While one call is under way the next one's hints collect.
+// flush sends all that waits. While one call is under way the next one's hints
+// collect. The end of ctx cuts no call short, but an index that does not answer
+// then is not asked again.
 func (f *flusher) flush(ctx context.Context) {
 	for {
 		f.mu.Lock()
@@ -83,12 +83,26 @@ func (f *flusher) flush(ctx context.Context) {
 		if n == 0 {
 			return
 		}
-		f.send(ctx, chunk)
+		if !f.send(context.WithoutCancel(ctx), chunk) && ctx.Err() != nil {
+			f.dropAll()
+			return
+		}
 	}
 }
 
-// send keeps the order of changes of one timer by sending only the last one.
-func (f *flusher) send(ctx context.Context, chunk []hint) {
+func (f *flusher) dropAll() {
+	f.mu.Lock()
+	dropped := f.waiting
+	f.waiting = nil
+	f.mu.Unlock()
+	for _, h := range dropped {
+		f.observer.HintsDropped(h.kind, 1)
+	}
+}
+
+// send keeps the order of changes of one timer by sending only the last one. It says
+// whether the index took everything.
+func (f *flusher) send(ctx context.Context, chunk []hint) bool {
 	type named struct {
 		shardKey
 		id string
@@ -107,26 +121,34 @@ func (f *flusher) send(ctx context.Context, chunk []hint) {
 			put[h.shardKey] = append(put[h.shardKey], h.Hint)
 		}
 	}
+	all := true
 	for key, hints := range put {
-		f.put(ctx, key, hints)
+		all = f.put(ctx, key, hints) && all
 	}
 	for key, ids := range remove {
-		call, cancel := context.WithTimeout(ctx, flushLimit)
-		if err := f.index.Remove(call, key.kind, key.lane, ids); err != nil {
-			f.observer.HintsDropped(key.kind, len(ids)) // each fires once more, and finds no row
-			f.observer.Failed(key.kind, "remove hints", err)
-		}
-		cancel()
+		all = f.remove(ctx, key, ids) && all
 	}
+	return all
 }
 
-func (f *flusher) put(ctx context.Context, key shardKey, hints []Hint) {
+func (f *flusher) remove(ctx context.Context, key shardKey, ids []string) bool {
+	call, cancel := context.WithTimeout(ctx, flushLimit)
+	defer cancel()
+	if err := f.index.Remove(call, key.kind, key.lane, ids); err != nil {
+		f.observer.HintsDropped(key.kind, len(ids)) // each fires once more, and finds no row
+		f.observer.Failed(key.kind, "remove hints", err)
+		return false
+	}
+	return true
+}
+
+func (f *flusher) put(ctx context.Context, key shardKey, hints []Hint) bool {
 	call, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
 	if _, err := f.index.Schedule(call, key.kind, key.lane, false, hints); err != nil {
 		f.observer.HintsDropped(key.kind, len(hints))
 		f.observer.Failed(key.kind, "push hints", err)
-		return
+		return false
 	}
 	first := hints[0].At
 	for _, h := range hints[1:] {
@@ -135,4 +157,5 @@ func (f *flusher) put(ctx context.Context, key shardKey, hints []Hint) {
 		}
 	}
 	f.pushed(key, first)
+	return true
 }

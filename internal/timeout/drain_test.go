@@ -1,0 +1,128 @@
+package timeout_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+// The end of Run waits for handlers that run, and gives back at once what none has begun with.
+func TestDrainFinishesWhatRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		first, second := newBook(), newBook()
+		slow := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+			first.note(batch)
+			time.Sleep(5 * time.Second)
+			if len(batch) > 1 {
+				panic("halve it")
+			}
+			return first.handle(ctx, batch)
+		}
+		o := timeout.Options{Batch: 8, Concurrency: 1, Grace: time.Hour}
+		q, stop := r.start(timeout.Config{}, slow, o)
+		r.schedule(q, time.Now(), ids(40)...)
+		time.Sleep(6 * time.Second) // in the first half of the first batch
+		r.start(timeout.Config{}, second.handle, timeout.Options{Grace: time.Hour})
+		time.Sleep(time.Second)
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("the drain took %v, want what the running handler needs", took)
+		}
+		time.Sleep(200 * time.Millisecond)
+		second.within(t, 40, 11*time.Second)
+		second.once(t)
+		if first.len() != 0 {
+			t.Errorf("%d fired during the drain that had not begun", first.len())
+		}
+	})
+}
+
+// A rolling restart costs no lease: what was in hand is fired elsewhere within milliseconds.
+func TestRollingRestart(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		h := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+			time.Sleep(3 * time.Millisecond)
+			return b.handle(ctx, batch)
+		}
+		var stops []func()
+		for range 3 {
+			_, stop := r.start(timeout.Config{Leader: newService()}, h, timeout.Options{})
+			stops = append(stops, stop)
+		}
+		q := r.queue(timeout.Config{Canary: true})
+		r.run(q)
+		all := ids(6000)
+		var restarts sync.WaitGroup
+		for i, id := range all {
+			r.schedule(q, time.Now().Add(300*time.Millisecond), id)
+			if i%1000 == 500 {
+				k := i / 1000 % 3
+				restarts.Go(stops[k])
+				_, stops[k] = r.start(timeout.Config{Leader: newService()}, h, timeout.Options{})
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		restarts.Wait()
+		b.within(t, len(all), 50*time.Millisecond)
+		b.once(t)
+	})
+}
+
+// A handler that does not end has its context cancelled; what it has in hand goes to others.
+func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		never := make(chan struct{})
+		defer close(never)
+		q := r.queue(timeout.Config{Drain: 3 * time.Second})
+		cancelled := make(chan error, 1)
+		hang := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+			<-ctx.Done()
+			cancelled <- context.Cause(ctx)
+			<-never
+			return nil, ctx.Err()
+		}
+		if err := q.Handle(kind, hang, timeout.Options{Grace: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- q.Run(ctx) }()
+		synctest.Wait()
+		r.schedule(q, time.Now(), ids(3)...)
+		time.Sleep(time.Second)
+		began := time.Now()
+		cancel()
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "3 timers in hand") {
+			t.Errorf("Run = %v, want it to say what handlers have in hand", err)
+		}
+		if took := time.Since(began); took > 4*time.Second+100*time.Millisecond || <-cancelled == nil {
+			t.Errorf("the drain took %v, want 3 s and a last one", took)
+		}
+		r.start(timeout.Config{}, b.handle, timeout.Options{Grace: time.Hour})
+		time.Sleep(200 * time.Millisecond)
+		b.within(t, 3, 6*time.Second)
+	})
+}
+
+// Hints that were pushed last are in the index when Run returns.
+func TestDrainFlushesHints(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		q, stop := r.start(timeout.Config{}, newBook().handle, timeout.Options{})
+		time.Sleep(time.Second)
+		r.schedule(q, time.Now().Add(time.Hour), ids(5000)...)
+		stop()
+		s, err := r.mem.Stats(t.Context(), kind, timeout.Base)
+		if err != nil || s.Pending != 5000 {
+			t.Errorf("%+v in the index, %v, want 5000 pending", s, err)
+		}
+	})
+}

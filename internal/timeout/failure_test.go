@@ -1,0 +1,225 @@
+package timeout_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/timeout"
+	"example.com/shop/internal/timeout/memindex"
+)
+
+// A scheduler that dies between its commit and its push leaves a row alone.
+func TestCrashBeforePushIsNotLate(t *testing.T) {
+	for name, delay := range map[string]time.Duration{"tail": 5 * time.Second, "horizon": 15 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *rig) {
+				b := newBook()
+				q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+				time.Sleep(10500 * time.Millisecond) // a horizon is just over
+				if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "a", Due: time.Now().Add(delay)}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(delay + time.Second)
+				b.within(t, 1, time.Millisecond)
+				if n := r.count.repaired(timeout.Reason(name)); n != 1 {
+					t.Errorf("the %s repaired %d, want 1", name, n)
+				}
+			})
+		})
+	}
+}
+
+// With a delay shorter than any look of the reconciler, the sweep fires it.
+func TestCrashBeforePushOfAShortDelay(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		time.Sleep(time.Minute)
+		if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "a", Due: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		b.within(t, 1, 4*time.Second)
+	})
+}
+
+func TestSteadyStateRepairsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		time.Sleep(time.Second) // the first claim finds that nobody has told the index anything
+		for _, id := range ids(200) {
+			r.schedule(q, time.Now().Add(7*time.Second), id)
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		b.within(t, 200, time.Millisecond)
+		b.once(t)
+		r.stop()
+		for why, n := range r.count.repairs {
+			t.Errorf("repaired %d by %s in a healthy system", n, why)
+		}
+	})
+}
+
+func TestIndexAwayWhileTimersComeIn(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		time.Sleep(time.Minute)
+		r.link.set(func(l *link) { l.down = true })
+		for _, id := range ids(100) {
+			r.schedule(q, time.Now().Add(500*time.Millisecond), id)
+			time.Sleep(100 * time.Millisecond)
+		}
+		r.schedule(q, time.Now().Add(time.Minute), "after")
+		r.link.set(func(l *link) { l.down = false })
+		time.Sleep(2 * time.Minute)
+		b.within(t, 101, 4*time.Second)
+		b.once(t)
+		if late := b.late["after"]; late > time.Millisecond {
+			t.Errorf("%v late after the index was back", late)
+		}
+	})
+}
+
+func TestWipeIsRebuiltSoonestFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		time.Sleep(time.Minute)
+		const n = 5100 // more than a page
+		for i, id := range ids(n) {
+			r.schedule(q, time.Now().Add(time.Duration(i+1)*5*time.Minute/n), id)
+		}
+		for range 5 {
+			time.Sleep(30 * time.Second)
+			r.mem.Wipe()
+		}
+		time.Sleep(2 * time.Second)
+		s, err := r.mem.Stats(t.Context(), kind, timeout.Base)
+		if left := r.store.open(); err != nil || s.Pending+s.Leased < left {
+			t.Errorf("the index has %+v of %d timers, %v", s, left, err)
+		}
+		time.Sleep(5 * time.Minute)
+		b.within(t, n, 2*time.Second)
+		b.once(t)
+		if r.count.repaired(timeout.RepairRebuild) == 0 {
+			t.Error("nothing was rebuilt")
+		}
+	})
+}
+
+// A replica that takes over has lost the last writes, and does not know it.
+func TestLostWritesAreFoundBeforeTheyAreDue(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		time.Sleep(time.Minute)
+		r.link.set(func(l *link) { l.loses = true })
+		r.schedule(q, time.Now().Add(15*time.Minute), ids(2000)...)
+		time.Sleep(time.Second)
+		r.link.set(func(l *link) { l.loses = false })
+		time.Sleep(2 * time.Minute)
+		if n := r.count.repaired(timeout.RepairRebuild); n != 2000 {
+			t.Errorf("comparing the counts rebuilt %d, want 2000", n)
+		}
+		time.Sleep(14 * time.Minute)
+		b.within(t, 2000, time.Millisecond)
+		b.once(t)
+	})
+}
+
+// The index may have any idea of the time: the database's clock decides.
+func TestSkewOfTheIndex(t *testing.T) {
+	for _, skew := range []time.Duration{-time.Hour, -2 * time.Second, -50 * time.Millisecond, 50 * time.Millisecond, 2 * time.Second, time.Hour} {
+		t.Run(skew.String(), func(t *testing.T) {
+			skewed(t, skew)
+		})
+	}
+}
+
+func skewed(t *testing.T, skew time.Duration) {
+	t.Helper()
+	bubbleWith(t, func() memindex.Config {
+		return memindex.Config{Now: func() time.Time { return time.Now().Add(skew) }}
+	}, func(t *testing.T, r *rig) {
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		time.Sleep(time.Second)
+		r.schedule(q, time.Now().Add(10*time.Second), ids(50)...)
+		time.Sleep(20 * time.Second)
+		limit := time.Millisecond
+		if skew < 0 {
+			limit = min(-skew, 4*time.Second)
+		}
+		b.within(t, 50, limit+time.Millisecond)
+		b.once(t)
+		r.stop()
+		if r.count.claims > 50*5 {
+			t.Errorf("%d claims for 50 timers: the index is asked without end", r.count.claims)
+		}
+	})
+}
+
+// Messages only speed things up: without any, the poll learns of what is later than it.
+func TestLostMessagesCostNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		r.start(timeout.Config{}, b.handle, timeout.Options{})
+		scheduler := r.queue(timeout.Config{Canary: true}) // no hand-over within the process
+		r.run(scheduler)
+		time.Sleep(time.Minute)
+		for _, id := range ids(100) {
+			r.schedule(scheduler, time.Now().Add(101*time.Millisecond), id)
+			time.Sleep(time.Second)
+		}
+		b.within(t, 100, time.Millisecond)
+	})
+}
+
+// The hint of a timer that was cancelled finds no row, and is forgotten.
+func TestGhostHintIsForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		r.start(timeout.Config{}, b.handle, timeout.Options{})
+		hints := []timeout.Hint{{ID: "ghost", At: time.Now().Add(time.Second)}}
+		if _, err := r.mem.Schedule(t.Context(), kind, timeout.Base, false, hints); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		s, err := r.mem.Stats(t.Context(), kind, timeout.Base)
+		if err != nil || s.Pending != 0 || s.Leased != 0 || b.len() != 0 {
+			t.Errorf("%+v in the index, %d handled, %v", s, b.len(), err)
+		}
+	})
+}
+
+func TestAllConsumersDownAcrossTheDueTime(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		scheduler := r.queue(timeout.Config{Canary: true})
+		r.run(scheduler)
+		start := time.Now()
+		for i, id := range ids(1000) {
+			r.schedule(scheduler, start.Add(time.Duration(i)*time.Second), id)
+		}
+		time.Sleep(time.Hour)
+		var order []string
+		r.start(timeout.Config{}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+			for _, f := range batch {
+				order = append(order, f.ID)
+			}
+			return b.handle(ctx, batch)
+		}, timeout.Options{Concurrency: 1})
+		time.Sleep(time.Second)
+		b.within(t, 1000, time.Hour+time.Second)
+		b.once(t)
+		for i, id := range ids(1000) {
+			if order[i] != id {
+				t.Fatalf("timer %d of the backlog is %s, want the earliest first", i, order[i])
+			}
+		}
+	})
+}

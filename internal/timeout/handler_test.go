@@ -1,0 +1,247 @@
+package timeout_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+// each makes a handler of a function for one timer.
+func each(b *book, f func(timeout.Fired) timeout.Outcome) timeout.Handler {
+	return func(_ context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+		b.note(batch)
+		out := make([]timeout.Outcome, len(batch))
+		for i, fired := range batch {
+			out[i] = f(fired)
+		}
+		return out, nil
+	}
+}
+
+// poisoned is a handler that fails as a whole when a timer of the batch is poison.
+func poisoned(b *book, fail func() error) timeout.Handler {
+	return func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+		for _, f := range batch {
+			if strings.HasPrefix(f.ID, "poison") {
+				b.note(batch)
+				return nil, fail()
+			}
+		}
+		return b.handle(ctx, batch)
+	}
+}
+
+// One bad timer of a batch is found by halving, tried again alone, and dead in the
+// end; its neighbours are handled once, and at once.
+func TestPoisonHoldsNobodyUp(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("a bad row") },
+		"panic": func() error { panic("a bad row") },
+		"count": func() error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *rig) {
+				b := newBook()
+				q, _ := r.start(timeout.Config{}, poisoned(b, fail), timeout.Options{Attempts: 4})
+				all := append(ids(126), "poison-1", "poison-2")
+				r.schedule(q, time.Now().Add(time.Second), all...)
+				time.Sleep(time.Minute)
+				b.within(t, 126, time.Millisecond)
+				b.once(t)
+				for _, id := range []string{"poison-1", "poison-2"} {
+					row, err := q.Get(t.Context(), kind, id)
+					if err != nil || row.State != timeout.Buried || row.Attempt != 4 || row.LastError == "" {
+						t.Errorf("%s: %+v, %v, want it dead after 4 attempts", id, row, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestRedriveAndFireNowBringDeadOnesBack(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		var healed atomic.Bool
+		q, _ := r.start(timeout.Config{}, each(b, func(f timeout.Fired) timeout.Outcome {
+			if !healed.Load() {
+				return timeout.Dead(errors.New("hopeless"))
+			}
+			b.effect(f)
+			return timeout.Done()
+		}), timeout.Options{})
+		r.schedule(q, time.Now(), ids(2500)...)
+		time.Sleep(time.Minute)
+		stats, err := q.Stats(t.Context())
+		if err != nil || len(stats) != 1 || stats[0].Dead != 2500 || stats[0].Open != 0 {
+			t.Errorf("Stats = %+v, %v, want 2500 dead", stats, err)
+		}
+		healed.Store(true)
+		if err := q.FireNow(t.Context(), kind, "o-00001"); err != nil {
+			t.Errorf("FireNow = %v", err)
+		}
+		if n, err := q.Redrive(t.Context(), kind, "o-00002"); n != 1 || err != nil {
+			t.Errorf("Redrive one = %d, %v", n, err)
+		}
+		time.Sleep(time.Second)
+		if b.len() != 2 {
+			t.Errorf("%d came back, want 2", b.len())
+		}
+		if n, err := q.Redrive(t.Context(), kind); n != 2498 || err != nil {
+			t.Errorf("Redrive all = %d, %v", n, err)
+		}
+		time.Sleep(time.Second)
+		b.once(t)
+		r.drained()
+		if err := q.FireNow(t.Context(), kind, "o-00001"); !errors.Is(err, timeout.ErrNotFound) {
+			t.Errorf("FireNow of what is done = %v, want ErrNotFound", err)
+		}
+	})
+}
+
+func TestRetryBacksOffAndCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, each(b, func(f timeout.Fired) timeout.Outcome {
+			if f.Attempt < 5 {
+				return timeout.Retry(time.Duration(f.Attempt)*time.Second, fmt.Errorf("attempt %d", f.Attempt))
+			}
+			return timeout.Done()
+		}), timeout.Options{})
+		r.schedule(q, time.Now().Add(time.Second), "a")
+		time.Sleep(time.Minute)
+		calls := b.of("a")
+		if len(calls) != 5 {
+			t.Fatalf("%d calls, want 5", len(calls))
+		}
+		for i, c := range calls {
+			if c.attempt != i+1 {
+				t.Errorf("call %d is attempt %d", i+1, c.attempt)
+			}
+			if i > 0 {
+				want := time.Duration(i) * time.Second
+				if got := c.at.Sub(calls[i-1].at); got < want-time.Millisecond || got > want+5*time.Millisecond {
+					t.Errorf("attempt %d came after %v, want %v", i+1, got, want)
+				}
+			}
+		}
+		r.drained()
+	})
+}
+
+func TestNotDueBurnsNoAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		start := time.Now()
+		due := start.Add(time.Minute)
+		q, _ := r.start(timeout.Config{}, each(b, func(f timeout.Fired) timeout.Outcome {
+			if time.Now().Before(due) {
+				return timeout.NotDue(due)
+			}
+			b.effect(f)
+			return timeout.Done()
+		}), timeout.Options{})
+		r.schedule(q, start, "a")
+		time.Sleep(2 * time.Minute)
+		calls := b.of("a")
+		if len(calls) != 2 || calls[1].attempt != 1 || calls[1].at.Before(due) || calls[1].at.Sub(due) > 5*time.Millisecond {
+			t.Errorf("calls: %+v, want two first attempts, the last at %v", calls, due)
+		}
+	})
+}
+
+// While what the handler depends on is away, nothing is an attempt and nothing is hammered.
+func TestUnavailableIsNobodysFault(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		var away atomic.Bool
+		var calls atomic.Int32
+		q, _ := r.start(timeout.Config{}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+			calls.Add(1)
+			if away.Load() {
+				return nil, fmt.Errorf("the bank: %w", timeout.ErrUnavailable)
+			}
+			return b.handle(ctx, batch)
+		}, timeout.Options{Attempts: 2})
+		away.Store(true)
+		r.schedule(q, time.Now().Add(time.Second), ids(100)...)
+		time.Sleep(time.Minute)
+		if n := calls.Load(); n > 100 {
+			t.Errorf("%d calls in a minute, want a pause that grows", n)
+		}
+		away.Store(false)
+		time.Sleep(20 * time.Second)
+		b.within(t, 100, time.Minute+20*time.Second)
+		b.once(t)
+		for _, id := range ids(100) {
+			if c := b.of(id); c[0].attempt != 1 {
+				t.Errorf("%s fired with attempt %d", id, c[0].attempt)
+			}
+		}
+	})
+}
+
+func TestDatabaseAwayBurnsNoAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{Attempts: 2})
+		time.Sleep(time.Second)
+		r.schedule(q, time.Now().Add(time.Second), ids(100)...)
+		r.store.setDown(true)
+		time.Sleep(30 * time.Second)
+		r.store.setDown(false)
+		time.Sleep(10 * time.Second)
+		b.within(t, 100, 40*time.Second)
+		b.once(t)
+		r.drained()
+	})
+}
+
+// A timer for newer handlers waits for them, and no attempt counts meanwhile.
+func TestNewerTimersAreLeftToNewerHandlers(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		old, young := newBook(), newBook()
+		q, _ := r.start(timeout.Config{Version: 1}, old.handle, timeout.Options{Attempts: 2})
+		push, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "a", Due: time.Now(), MinVersion: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		push()
+		time.Sleep(time.Minute)
+		r.start(timeout.Config{Version: 2}, young.handle, timeout.Options{})
+		time.Sleep(20 * time.Second)
+		if c := young.of("a"); len(c) != 1 || c[0].attempt != 1 || old.len() != 0 {
+			t.Errorf("the new handler got %+v, the old one %d timers", c, old.len())
+		}
+	})
+}
+
+func TestPauseHoldsAndResumeReleases(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		r.start(timeout.Config{}, b.handle, timeout.Options{})
+		time.Sleep(time.Second)
+		if err := q.Pause(t.Context(), kind); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second) // the other instance reads it
+		r.schedule(q, time.Now().Add(time.Second), ids(10)...)
+		time.Sleep(time.Minute)
+		if b.len() != 0 {
+			t.Errorf("%d fired during the pause", b.len())
+		}
+		if err := q.Resume(t.Context(), kind); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		b.within(t, 10, time.Minute+2*time.Second)
+		b.once(t)
+	})
+}

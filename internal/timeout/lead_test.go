@@ -1,0 +1,172 @@
+package timeout_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/timeout"
+)
+
+// service is a lock service that can be cut off.
+type service struct {
+	dlock.Locker
+	down atomic.Bool
+}
+
+func (s *service) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	if s.down.Load() {
+		return nil, errors.Join(dlock.ErrUncertain, errCut)
+	}
+	return s.Locker.TryAcquire(ctx, key)
+}
+
+func newService() *service {
+	return &service{Locker: memlock.New(memlock.Config{TTL: 5 * time.Second})}
+}
+
+// One of many leads, and another one when it is gone.
+func TestOneLeads(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b, s := newBook(), newService()
+		var stops []func()
+		for range 4 {
+			_, stop := r.start(timeout.Config{Leader: s}, b.handle, timeout.Options{})
+			stops = append(stops, stop)
+		}
+		q := r.queue(timeout.Config{Canary: true})
+		for range 3 {
+			time.Sleep(30 * time.Second)
+			if r.count.leads() != 1 {
+				t.Errorf("%d lead, want 1", r.count.leads())
+			}
+			if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: ids(9)[len(stops)], Due: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			stops[0]()
+			stops = stops[1:]
+		}
+		time.Sleep(10 * time.Second)
+		b.within(t, 3, 5*time.Second)
+		b.once(t)
+		if r.count.most != 1 {
+			t.Errorf("%d led at once, want 1", r.count.most)
+		}
+	})
+}
+
+// Lock service and index may be the same server: with both away everybody leads, and
+// the database alone fires each timer once.
+func TestWithoutLockServiceAndIndexEverybodyLeads(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b, s := newBook(), newService()
+		var q *timeout.Queue
+		for range 3 {
+			q, _ = r.start(timeout.Config{Leader: s}, b.handle, timeout.Options{})
+		}
+		time.Sleep(10 * time.Second)
+		s.down.Store(true)
+		r.link.set(func(l *link) { l.down = true })
+		for _, id := range ids(200) {
+			r.schedule(q, time.Now(), id)
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		if r.count.leads() != 3 {
+			t.Errorf("%d lead, want all 3", r.count.leads())
+		}
+		s.down.Store(false)
+		r.link.set(func(l *link) { l.down = false })
+		time.Sleep(10 * time.Second)
+		if r.count.leads() != 1 {
+			t.Errorf("%d lead after the lock service is back, want 1", r.count.leads())
+		}
+		b.within(t, 200, 4*time.Second)
+		b.once(t)
+	})
+}
+
+// A leader that cannot reach its database lets others try.
+func TestLeaderWithoutDatabaseResigns(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b, s := newBook(), newService()
+		cut := &memStore{rows: r.store.rows, paused: r.store.paused, beats: r.store.beats}
+		mine := r.store
+		r.store = cut
+		r.start(timeout.Config{Leader: s}, b.handle, timeout.Options{})
+		time.Sleep(2 * time.Second)
+		r.store = mine
+		q, _ := r.start(timeout.Config{Leader: s}, b.handle, timeout.Options{})
+		time.Sleep(2 * time.Second)
+		cut.setDown(true)
+		time.Sleep(10 * time.Second)
+		if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "a", Due: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		b.within(t, 1, 5*time.Second)
+	})
+}
+
+// A canary schedules and cancels. It is lent nothing, sweeps nothing, and never leads.
+func TestCanaryClaimsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		b, canary := newBook(), newBook()
+		count := newCounter()
+		q, _ := r.start(timeout.Config{Canary: true, Observer: count}, canary.handle, timeout.Options{})
+		r.schedule(q, time.Now().Add(time.Second), ids(100)...)
+		time.Sleep(time.Minute)
+		if canary.len() != 0 || r.store.open() != 100 {
+			t.Fatalf("the canary handled %d timers, %d are open", canary.len(), r.store.open())
+		}
+		r.start(timeout.Config{}, b.handle, timeout.Options{})
+		r.schedule(q, time.Now().Add(time.Second), ids(200)[100:]...)
+		time.Sleep(time.Minute)
+		r.mem.Wipe()
+		if _, err := q.Rebuild(t.Context(), kind); !errors.Is(err, timeout.ErrInvalid) {
+			t.Errorf("Rebuild on a canary = %v, want ErrInvalid", err)
+		}
+		time.Sleep(time.Minute)
+		r.stop()
+		b.within(t, 200, 62*time.Second)
+		b.once(t)
+		if slices.Contains(r.link.log, "instance-1") || canary.len() != 0 || count.most != 0 || len(count.repairs) != 0 {
+			t.Errorf("the canary was lent timers, or handled %d, led %d times, repaired %v", canary.len(), count.most, count.repairs)
+		}
+	})
+}
+
+// A lane keeps its timers to itself, until nobody has consumed it for 30 seconds.
+func TestLaneWithoutConsumerIsAdopted(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		base, lane := newBook(), newBook()
+		r.start(timeout.Config{}, base.handle, timeout.Options{})
+		q, stop := r.start(timeout.Config{Lane: "canary-2"}, lane.handle, timeout.Options{})
+		time.Sleep(time.Minute)
+		r.schedule(q, time.Now().Add(time.Second), ids(10)...)
+		time.Sleep(5 * time.Second)
+		lane.within(t, 10, time.Millisecond)
+		r.schedule(q, time.Now().Add(2*time.Minute), ids(30)[10:20]...)
+		r.schedule(q, time.Now().Add(2*time.Second), ids(30)[20:]...)
+		stop()
+		time.Sleep(5 * time.Minute)
+		if lane.len() != 10 || base.len() != 20 {
+			t.Errorf("the lane fired %d, base %d, want 10 and 20", lane.len(), base.len())
+		}
+		for _, id := range ids(30)[10:20] {
+			if late := base.late[id]; late > time.Millisecond {
+				t.Errorf("%s was %v late, adopted long before", id, late)
+			}
+		}
+		base.within(t, 20, time.Minute)
+		base.once(t)
+		if r.count.repaired(timeout.RepairAdopt) != 20 {
+			t.Errorf("%d adopted, want 20", r.count.repaired(timeout.RepairAdopt))
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package timeout_test
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+var _ timeout.Store = (*memStore)(nil)
+
+func (s *memStore) Redrive(_ context.Context, kind string, ids []string, limit int) ([]timeout.Row, error) {
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	rows := s.sorted(func(r timeout.Row) bool {
+		return r.Kind == kind && r.State == timeout.Buried && (len(ids) == 0 || slices.Contains(ids, r.ID))
+	})
+	rows = rows[:min(limit, len(rows))]
+	for i := range rows {
+		rows[i].State, rows[i].Attempt = timeout.Open, 0
+		rows[i].Due, rows[i].Next = s.now(), s.now()
+		s.rows[name{kind, rows[i].ID}] = rows[i]
+	}
+	return rows, nil
+}
+
+func (s *memStore) SetPaused(_ context.Context, kind string, paused bool) error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	s.paused[kind] = paused
+	return nil
+}
+
+func (s *memStore) Paused(context.Context) ([]string, error) {
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var kinds []string
+	for kind, paused := range s.paused {
+		if paused {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
+}
+
+func (s *memStore) Beat(_ context.Context, lane, _ string) error {
+	if err := s.lock(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	s.beats[lane] = s.now()
+	return nil
+}
+
+func (s *memStore) Adopt(_ context.Context, silent time.Duration, limit int) (int, error) {
+	if err := s.lock(); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.sorted(func(r timeout.Row) bool {
+		last := s.beats[r.Lane]
+		if last.IsZero() {
+			last = r.CreatedAt // a lane that never had a consumer
+		}
+		return r.State == timeout.Open && r.Lane != timeout.Base && s.now().Sub(last) >= silent
+	}) {
+		if n == limit {
+			break
+		}
+		r.Lane = timeout.Base
+		s.rows[name{r.Kind, r.ID}] = r
+		n++
+	}
+	return n, nil
+}
+
+// open returns how many timers are neither worked off nor dead.
+func (s *memStore) open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sorted(func(r timeout.Row) bool { return r.State == timeout.Open }))
+}

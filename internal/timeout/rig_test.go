@@ -1,0 +1,214 @@
+package timeout_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/timeout"
+	"example.com/shop/internal/timeout/memindex"
+)
+
+const kind = "order.expire"
+
+var memConfig memindex.Config
+
+// link is an index that several instances share, as over a network: it can be cut,
+// and lose what it is told. It hides that the index is in the process.
+type link struct {
+	timeout.Index
+
+	mu    sync.Mutex
+	down  bool
+	loses bool         // hints, while it says that it took them
+	frail map[int]bool // instances whose claims cannot be extended
+	log   []string     // instances that were lent something
+}
+
+var errCut = errors.New("the test has cut the index off")
+
+// client is the link as one instance has it.
+type client struct {
+	*link
+	n         int
+	instances string
+}
+
+func (l *link) set(f func(*link)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(l)
+}
+
+func (l *link) err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		return errCut
+	}
+	return nil
+}
+
+func (c client) Schedule(ctx context.Context, kind, lane string, missing bool, hints []timeout.Hint) (int, error) {
+	if err := c.err(); err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	loses := c.loses
+	c.mu.Unlock()
+	if loses && !missing {
+		return len(hints), nil
+	}
+	return c.Index.Schedule(ctx, kind, lane, missing, hints)
+}
+
+func (c client) Claim(ctx context.Context, s timeout.Shard, limit int, lease time.Duration) (timeout.Claim, error) {
+	if err := c.err(); err != nil {
+		return timeout.Claim{}, err
+	}
+	got, err := c.Index.Claim(ctx, s, limit, lease)
+	if len(got.Timers) > 0 {
+		c.set(func(l *link) { l.log = append(l.log, c.instances) })
+	}
+	return got, err
+}
+
+func (c client) Ack(ctx context.Context, s timeout.Shard, claimed []timeout.Claimed) (int, error) {
+	if err := c.err(); err != nil {
+		return 0, err
+	}
+	return c.Index.Ack(ctx, s, claimed)
+}
+
+func (c client) Return(ctx context.Context, s timeout.Shard, claimed []timeout.Claimed, due []time.Time) (int, error) {
+	if err := c.err(); err != nil {
+		return 0, err
+	}
+	return c.Index.Return(ctx, s, claimed, due)
+}
+
+func (c client) Extend(ctx context.Context, s timeout.Shard, claimed []timeout.Claimed, lease time.Duration) (int, error) {
+	c.mu.Lock()
+	frail := c.frail[c.n]
+	c.mu.Unlock()
+	if err := c.err(); err != nil || frail {
+		return 0, errors.Join(err, errCut)
+	}
+	return c.Index.Extend(ctx, s, claimed, lease)
+}
+
+// rig is a database and an index that instances share, in a bubble of fake time.
+type rig struct {
+	t     *testing.T
+	store *memStore
+	mem   *memindex.Index
+	link  *link
+	count *counter
+	n     int
+	done  []func()
+}
+
+// bubble runs a case on fake time and stops the instances that it has started.
+func bubble(t *testing.T, f func(t *testing.T, r *rig)) {
+	t.Helper()
+	bubbleWith(t, func() memindex.Config { return memConfig }, f)
+}
+
+func bubbleWith(t *testing.T, cfg func() memindex.Config, f func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, cfg())
+		defer r.stop()
+		f(t, r)
+	})
+}
+
+func newRig(t *testing.T, cfg memindex.Config) *rig {
+	t.Helper()
+	x := memindex.New(cfg)
+	return &rig{
+		t: t, store: newMemStore(), mem: x, link: &link{Index: x, frail: map[int]bool{}},
+		count: newCounter(),
+	}
+}
+
+// queue returns an instance that does not run yet.
+func (r *rig) queue(cfg timeout.Config) *timeout.Queue {
+	r.t.Helper()
+	r.n++
+	cfg.Instance = fmt.Sprint("instance-", r.n)
+	if cfg.Observer == nil {
+		cfg.Observer = r.count
+	}
+	q, err := timeout.New(r.store, client{r.link, r.n, cfg.Instance}, cfg)
+	if err != nil {
+		r.t.Fatalf("New = %v", err)
+	}
+	return q
+}
+
+// run starts an instance, and returns what stops it.
+func (r *rig) run(q *timeout.Queue) (stop func()) {
+	ctx, cancel := context.WithCancel(r.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- q.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			r.t.Errorf("Run = %v", err)
+		}
+	})
+	r.done = append(r.done, stop)
+	return stop
+}
+
+// start runs an instance with a handler.
+func (r *rig) start(cfg timeout.Config, h timeout.Handler, o timeout.Options) (*timeout.Queue, func()) {
+	r.t.Helper()
+	q := r.queue(cfg)
+	if err := q.Handle(kind, h, o); err != nil {
+		r.t.Fatalf("Handle = %v", err)
+	}
+	return q, r.run(q)
+}
+
+func (r *rig) stop() {
+	for _, stop := range r.done {
+		stop()
+	}
+}
+
+// schedule schedules and pushes ids for one moment.
+func (r *rig) schedule(q *timeout.Queue, due time.Time, ids ...string) {
+	r.t.Helper()
+	var timers []timeout.Timer
+	for _, id := range ids {
+		timers = append(timers, timeout.Timer{Kind: kind, ID: id, Due: due})
+	}
+	push, err := q.Schedule(r.t.Context(), nil, timers...)
+	if err != nil {
+		r.t.Fatalf("Schedule = %v", err)
+	}
+	push()
+}
+
+// drained fails if a timer is left.
+func (r *rig) drained() {
+	r.t.Helper()
+	if n := r.store.open(); n != 0 {
+		r.t.Errorf("%d timers are left", n)
+	}
+}
+
+// ids returns n of them.
+func ids(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("o-%05d", i)
+	}
+	return out
+}
