@@ -1,0 +1,100 @@
+package sqltimers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/shop/internal/timeout"
+)
+
+// caseChunk is smaller than others: a statement compares each row with each CASE.
+const caseChunk = 100
+
+// Delay implements [timeout.Store].
+func (s *Store) Delay(ctx context.Context, kind string, later []timeout.Later) error {
+	return s.fail(ctx, fmt.Sprintf("delay %d timers of %s", len(later), kind), later, func(q *query, later []timeout.Later) {
+		byID(q, "next_at", later, func(l timeout.Later) any { return millis(l.At) })
+	}, kind)
+}
+
+// Bury implements [timeout.Store]. The moment of a dead timer stays that of its last attempt.
+func (s *Store) Bury(ctx context.Context, kind string, later []timeout.Later) error {
+	return s.fail(ctx, fmt.Sprintf("bury %d timers of %s", len(later), kind), later, func(q *query, _ []timeout.Later) {
+		q.add("state = ?", timeout.Buried)
+	}, kind)
+}
+
+// fail records failures of open timers that are due, and what set adds.
+func (s *Store) fail(
+	ctx context.Context, what string, later []timeout.Later, set func(*query, []timeout.Later), kind string,
+) error {
+	later = slices.Clone(later)
+	slices.SortStableFunc(later, func(a, b timeout.Later) int { return strings.Compare(a.ID, b.ID) })
+	var queries []*query
+	for chunk := range slices.Chunk(later, caseChunk) {
+		ids := make([]string, len(chunk))
+		for i, l := range chunk {
+			ids[i] = l.ID
+		}
+		q := new(query)
+		set(q, chunk)
+		byID(q.add(", "), "attempt", chunk, func(l timeout.Later) any { return l.Attempt })
+		byID(q.add(", "), "last_error", chunk, func(l timeout.Later) any { return cut(l.Error, errorSize) })
+		q = s.dialect.update(q, kind, ids)
+		queries = append(queries, q.add(" AND state = ? AND due_at <= "+s.dialect.now, timeout.Open))
+	}
+	_, err := s.run(ctx, what, nil, queries)
+	return err
+}
+
+// byID adds the assignment of a value per timer to a column.
+func byID(q *query, column string, later []timeout.Later, value func(timeout.Later) any) {
+	q.add(column + " = CASE id")
+	for _, l := range later {
+		q.add(" WHEN ? THEN ?", l.ID, value(l))
+	}
+	q.add(" END")
+}
+
+// Redrive implements [timeout.Store]. A limit of 0 means 100, and none exceeds 5,000.
+func (s *Store) Redrive(ctx context.Context, kind string, ids []string, limit int) (redriven []timeout.Row, err error) {
+	var queries []*query
+	for chunk := range slices.Chunk(keysOf(kind, ids), keyChunk) {
+		q := s.dialect.where(s.selectByKey(), chunk)
+		queries = append(queries, q.add(" AND state = ?"+s.dialect.lock, timeout.Buried))
+	}
+	if len(ids) == 0 {
+		q := s.selectFrom("timeouts_next").add(" WHERE state = ? AND kind = ?", timeout.Buried, kind)
+		queries = append(queries, q.add(" ORDER BY next_at, kind, id LIMIT ?"+s.dialect.lock, page(limit)))
+	}
+	err = s.write(ctx, "redrive timers of "+kind, nil, multiple, func(tx timeout.Tx) error {
+		redriven = nil
+		for _, q := range queries {
+			rows, err := s.reopen(ctx, tx, q)
+			if err != nil {
+				return err
+			}
+			redriven = append(redriven, rows...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return redriven, nil
+}
+
+// reopen opens the dead timers that q selects.
+func (s *Store) reopen(ctx context.Context, tx timeout.Tx, q *query) ([]timeout.Row, error) {
+	rows, now, err := q.timedRows(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		rows[i].Due, rows[i].Next, rows[i].Attempt, rows[i].State = now, now, 0, timeout.Open
+	}
+	_, err = execAll(ctx, tx, s.open(rows, now.UnixMilli()))
+	return rows, err
+}

@@ -1,0 +1,53 @@
+package sqltimers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+// forget is how long the last sign of an instance is kept.
+const forget = 24 * time.Hour
+
+// Beat implements [timeout.Store].
+func (s *Store) Beat(ctx context.Context, lane, instance string) error {
+	q := newQuery("INSERT INTO timeout_lanes (lane, instance, seen_at) VALUES (?, ?, "+s.dialect.now+")", lane, cut(instance, instanceSize))
+	q.add(s.dialect.upsert("lane, instance", "seen_at"))
+	_, err := s.run(ctx, fmt.Sprintf("beat for lane %s", lane), nil, []*query{q})
+	return err
+}
+
+// Adopt implements [timeout.Store]. A lane without any sign counts as silent. It also
+// forgets instances that have long been silent.
+func (s *Store) Adopt(ctx context.Context, silent time.Duration, limit int) (n int, err error) {
+	const what = "adopt silent lanes"
+	var orphans []timeout.Row
+	// A plain read: with locks it would wait for handlers, and a row that changes
+	// meanwhile fails the condition of the update.
+	err = s.read(ctx, what, func() (err error) {
+		orphans, err = s.orphans(silent, limit).rows(ctx, s.db)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	queries := s.updates(orphans, "lane = ?", timeout.Base)
+	for _, q := range queries {
+		q.add(" AND state = ? AND lane <> ?", timeout.Open, timeout.Base)
+	}
+	n, err = s.run(ctx, what, nil, queries)
+	if err != nil {
+		return 0, err
+	}
+	q := newQuery("DELETE FROM timeout_lanes WHERE seen_at < "+s.dialect.now+" - ?", max(silent, forget).Milliseconds())
+	_, err = s.run(ctx, what, nil, []*query{q})
+	return n, err
+}
+
+// orphans selects open timers of silent lanes.
+func (s *Store) orphans(silent time.Duration, limit int) *query {
+	return s.selectFrom("timeouts_lane").add(" WHERE state = ? AND (lane < ? OR lane > ?) AND lane NOT IN (SELECT lane FROM timeout_lanes WHERE seen_at >= "+
+		s.dialect.now+" - ?) LIMIT ?", timeout.Open, timeout.Base, timeout.Base, silent.Milliseconds(), page(limit))
+}

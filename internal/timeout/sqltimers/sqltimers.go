@@ -1,0 +1,70 @@
+package sqltimers
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+var _ timeout.Store = (*Store)(nil)
+
+// Store keeps timers in one database. It is safe for concurrent use, and any number
+// of stores may share the database. Its errors say what was attempted, and are
+// [timeout.ErrUnavailable] when the database does not answer, refuses to work, or is too busy.
+type Store struct {
+	db      *sql.DB
+	dialect dialect
+	writers chan struct{} // one token per own writer that may run at once; nil: no limit
+}
+
+// New returns a Store on db, which has the tables of [Schema]. The caller closes db.
+func New(db *sql.DB, d Dialect) (*Store, error) {
+	if db == nil {
+		return nil, errors.New("sqltimers: no database")
+	}
+	s := &Store{db: db}
+	switch d {
+	case SQLite:
+		s.dialect = sqlite()
+		s.writers = make(chan struct{}, 1)
+	case MySQL:
+		s.dialect = mysql()
+	default:
+		return nil, fmt.Errorf("sqltimers: unknown dialect %d", d)
+	}
+	return s, nil
+}
+
+// Now implements [timeout.Store].
+func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
+	err = s.read(ctx, "read the database's clock", func() error {
+		rows, err := s.db.QueryContext(ctx, "SELECT "+s.dialect.now)
+		now, err = collectOne(rows, err, scanTime)
+		return err
+	})
+	return now, err
+}
+
+// SetPaused implements [timeout.Store].
+func (s *Store) SetPaused(ctx context.Context, kind string, paused bool) error {
+	q := newQuery("INSERT INTO timeout_kinds (kind, paused) VALUES (?, ?)", kind, paused)
+	q.add(s.dialect.upsert("kind", "paused"))
+	return s.write(ctx, "pause or resume "+kind, nil, single, func(tx timeout.Tx) error {
+		_, err := q.exec(ctx, tx)
+		return err
+	})
+}
+
+// Paused implements [timeout.Store].
+func (s *Store) Paused(ctx context.Context) (kinds []string, err error) {
+	err = s.read(ctx, "read paused kinds", func() error {
+		rows, err := s.db.QueryContext(ctx, "SELECT kind FROM timeout_kinds WHERE paused = 1 ORDER BY kind")
+		kinds, err = collect(rows, err, scanString)
+		return err
+	})
+	return kinds, err
+}

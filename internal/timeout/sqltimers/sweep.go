@@ -1,0 +1,41 @@
+package sqltimers
+
+import (
+	"context"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+// Sweep implements [timeout.Store]. A limit of 0 means 100, and none exceeds 5,000.
+func (s *Store) Sweep(
+	ctx context.Context, kinds []string, lane string, version int, before, until time.Time, limit int,
+) (swept []timeout.Row, err error) {
+	if len(kinds) == 0 {
+		return nil, nil
+	}
+	next := millis(until)
+	err = s.write(ctx, "sweep overdue timers of lane "+lane, nil, multiple, func(tx timeout.Tx) (err error) {
+		swept, err = s.overdue(kinds, lane, version, millis(before), limit).rows(ctx, tx)
+		if err != nil {
+			return err
+		}
+		_, err = execAll(ctx, tx, s.updates(swept, "next_at = ?, attempt = attempt + 1", next))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range swept {
+		swept[i].Attempt++
+	}
+	return swept, nil
+}
+
+// overdue selects and locks the timers to sweep. It reads them in the order of the index,
+// so that it locks no more than it returns.
+func (s *Store) overdue(kinds []string, lane string, version int, before int64, limit int) *query {
+	q := s.selectFrom("timeouts_next").add(" WHERE state = ? AND next_at < ? AND lane = ? AND min_version <= ?",
+		timeout.Open, before, lane, version)
+	return q.in("kind", kinds).add(" ORDER BY next_at, kind, id LIMIT ?"+s.dialect.skipLocked, page(limit))
+}

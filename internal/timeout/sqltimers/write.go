@@ -1,0 +1,131 @@
+package sqltimers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+// Rows per statement: more would not be faster, and a statement holds its locks and
+// its place in the server's log.
+const (
+	insertChunk = 200
+	keyChunk    = 500
+)
+
+// Insert implements [timeout.Store].
+func (s *Store) Insert(ctx context.Context, tx timeout.Tx, lane, trace string, timers []timeout.Timer) error {
+	timers = slices.Clone(timers)
+	// In the order of the key, so that two transactions do not deadlock; stable, as the last one of a key counts.
+	slices.SortStableFunc(timers, func(a, b timeout.Timer) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.ID, b.ID))
+	})
+	queries := make([]*query, 0, 1)
+	for chunk := range slices.Chunk(timers, insertChunk) {
+		queries = append(queries, s.insert(lane, traceable(trace), chunk))
+	}
+	_, err := s.run(ctx, fmt.Sprintf("insert %d timers", len(timers)), tx, queries)
+	return err
+}
+
+func (s *Store) insert(lane, trace string, timers []timeout.Timer) *query {
+	q := newQuery("INSERT INTO timeouts (kind, id, lane, due_at, next_at, min_version, trace) VALUES ")
+	q.args = make([]any, 0, 7*len(timers))
+	for i, t := range timers {
+		if i > 0 {
+			q.add(", ")
+		}
+		due := millis(t.Due)
+		q.add("(?, ?, ?, ?, ?, ?, ?)", t.Kind, t.ID, lane, due, due, t.MinVersion, trace)
+	}
+	// What is not listed has a default in the schema, also for a row that exists.
+	return q.add(s.dialect.upsert("kind, id",
+		"lane", "due_at", "next_at", "attempt", "state", "min_version", "trace", "last_error", "created_at"))
+}
+
+// Delete implements [timeout.Store].
+func (s *Store) Delete(ctx context.Context, tx timeout.Tx, kind string, ids []string, due time.Time) (int, error) {
+	queries := make([]*query, 0, 1)
+	for chunk := range slices.Chunk(keysOf(kind, ids), keyChunk) {
+		q := s.dialect.delete(chunk)
+		if !due.IsZero() {
+			q.add(" AND due_at <= ?", millis(due))
+		}
+		queries = append(queries, q)
+	}
+	return s.run(ctx, fmt.Sprintf("delete %d timers of %s", len(ids), kind), tx, queries)
+}
+
+// run executes queries in tx, or atomically without one, and returns how many rows
+// they affected.
+func (s *Store) run(ctx context.Context, what string, tx timeout.Tx, queries []*query) (n int, err error) {
+	if len(queries) == 0 {
+		return 0, nil
+	}
+	err = s.write(ctx, what, tx, len(queries) > 1, func(tx timeout.Tx) (err error) {
+		n, err = execAll(ctx, tx, queries)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// updates returns the statements that give rows new values.
+func (s *Store) updates(rows []timeout.Row, assignments string, args ...any) []*query {
+	var queries []*query
+	ids := byKind(rows)
+	for _, kind := range slices.Sorted(maps.Keys(ids)) {
+		for chunk := range slices.Chunk(ids[kind], keyChunk) {
+			queries = append(queries, s.dialect.update(newQuery(assignments, args...), kind, chunk))
+		}
+	}
+	return queries
+}
+
+// execAll executes queries and returns how many rows they affected.
+func execAll(ctx context.Context, tx timeout.Tx, queries []*query) (n int, err error) {
+	for _, q := range queries {
+		affected, err := q.exec(ctx, tx)
+		if err != nil {
+			return 0, err
+		}
+		n += affected
+	}
+	return n, nil
+}
+
+// Move implements [timeout.Store]. A dead timer is open again.
+func (s *Store) Move(ctx context.Context, tx timeout.Tx, kind, id string, due time.Time) (r timeout.Row, err error) {
+	at := millis(due)
+	err = s.write(ctx, fmt.Sprintf("move timer %s of %s", id, kind), tx, multiple, func(tx timeout.Tx) error {
+		// The number of changed rows does not tell whether there is one: it may be due then already.
+		rows, err := s.dialect.where(s.selectByKey(), []key{{kind, id}}).add(s.dialect.lock).rows(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return timeout.ErrNotFound
+		}
+		r = rows[0]
+		r.Due, r.Next, r.Attempt, r.State = moment(at), moment(at), 0, timeout.Open
+		_, err = execAll(ctx, tx, s.open(rows, at))
+		return err
+	})
+	if err != nil {
+		return timeout.Row{}, err
+	}
+	return r, nil
+}
+
+// open returns the updates that make timers open, due at a moment.
+func (s *Store) open(rows []timeout.Row, at int64) []*query {
+	return s.updates(rows, "due_at = ?, next_at = ?, attempt = 0, state = ?", at, at, timeout.Open)
+}

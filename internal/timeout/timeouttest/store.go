@@ -1,0 +1,204 @@
+package timeouttest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"example.com/shop/internal/timeout"
+)
+
+// StoreHarness describes one [timeout.Store].
+type StoreHarness struct {
+	// New returns a store without timers that is for one case alone.
+	New func(t *testing.T) StoreClient
+
+	// RowLocks says that a transaction keeps others from the rows that it has
+	// changed, and from no others: Sweep has something to pass over.
+	RowLocks bool
+}
+
+// StoreClient is a store, and what begins transactions on its database.
+type StoreClient struct {
+	timeout.Store
+	Begin func(ctx context.Context) (Transaction, error)
+}
+
+// Transaction is a *sql.Tx, for instance.
+type Transaction interface {
+	timeout.Tx
+	Commit() error
+	Rollback() error
+}
+
+type storeCase struct {
+	name string
+	fn   func(ctx context.Context, t *testing.T, c StoreClient)
+}
+
+func storeCases() []storeCase {
+	return []storeCase{
+		{"NowIsWholeMilliseconds", nowIsWhole},
+		{"InsertedIsLoaded", insertedIsLoaded},
+		{"InsertRoundsUp", insertRoundsUp},
+		{"InsertAgainReopens", insertAgainReopens},
+		{"InsertMany", insertMany},
+		{"InsertTwiceInOneCall", insertTwice},
+		{"InsertOfNothing", insertNothing},
+		{"OddTraceFailsNothing", oddTrace},
+		{"RollbackLeavesNothing", rollbackLeavesNothing},
+		{"KindsAndCaseAreDistinct", kindsAreDistinct},
+		{"DeleteCounts", deleteCounts},
+		{"DeleteSparesLaterDue", deleteSpares},
+		{"MoveGivesAnotherDue", moveGives},
+		{"MoveToTheSameMoment", moveSame},
+		{"MoveOfNothingIsNotFound", moveNothing},
+		{"OverlappingWritersAllSucceed", overlappingWriters},
+		{"DelayRecordsFailures", delayRecords},
+		{"BuryEndsAttempts", buryEnds},
+		{"FailuresSpareMovedTimers", failuresSpareMoved},
+		{"FailuresSpareDeadTimers", failuresSpareDead},
+		{"LongErrorIsCut", longError},
+		{"RedriveByID", redriveByID},
+		{"RedriveAllOfAKind", redriveAll},
+		{"SweepEarliestFirst", sweepEarliest},
+		{"SweepTakesWhatItMay", sweepTakes},
+		{"SweepersClaimEachOnce", sweepersClaimOnce},
+		{"ListEachOnceInOrder", listEachOnce},
+		{"ListManyOfOneMoment", listOneMoment},
+		{"ListFilters", listFilters},
+		{"ListIsBounded", listIsBounded},
+		{"TailOfNewTimers", tailOfNew},
+		{"TailEachOnce", tailEachOnce},
+		{"CountByKindLaneAndState", countAll},
+		{"PauseIsKept", pauseIsKept},
+		{"AdoptSilentLanes", adoptSilent},
+		{"AdoptAtMostLimit", adoptLimit},
+		{"AdoptSparesDeadTimers", adoptSparesDead},
+		{"EndedContextFails", endedContext},
+	}
+}
+
+// RunStore checks every promise of [timeout.Store].
+func RunStore(t *testing.T, h StoreHarness) {
+	t.Helper()
+	cases := storeCases()
+	if h.RowLocks {
+		cases = append(cases, storeCase{"SweepPassesOverLockedRows", sweepPassesOver})
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			c.fn(ctx, t, h.New(t))
+		})
+	}
+}
+
+const kind = "order.expire"
+
+// now returns the time by the database's clock.
+func (c StoreClient) now(ctx context.Context, t *testing.T) time.Time {
+	t.Helper()
+	now, err := c.Now(ctx)
+	if err != nil {
+		t.Fatalf("now: %v", err)
+	}
+	return now
+}
+
+// past waits until the database's clock is later than a moment, and returns the time.
+func (c StoreClient) past(ctx context.Context, t *testing.T, moment time.Time) time.Time {
+	t.Helper()
+	for {
+		if now := c.now(ctx, t); now.After(moment) {
+			return now
+		}
+	}
+}
+
+// insert stores timers of the kind in the lane "base".
+func (c StoreClient) insert(ctx context.Context, t *testing.T, due time.Time, ids ...string) {
+	t.Helper()
+	timers := make([]timeout.Timer, len(ids))
+	for i, id := range ids {
+		timers[i] = timeout.Timer{Kind: kind, ID: id, Due: due}
+	}
+	c.insertIn(ctx, t, timeout.Base, timers...)
+}
+
+func (c StoreClient) insertIn(ctx context.Context, t *testing.T, lane string, timers ...timeout.Timer) {
+	t.Helper()
+	if err := c.Insert(ctx, nil, lane, "", timers); err != nil {
+		t.Fatalf("insert: %v", err)
+	}
+}
+
+// load returns timers of the kind by their identities.
+func (c StoreClient) load(ctx context.Context, t *testing.T, ids ...string) map[string]timeout.Row {
+	t.Helper()
+	rows, _, err := c.Load(ctx, kind, ids)
+	if err != nil {
+		t.Fatalf("load: %v", err)
+	}
+	byID := make(map[string]timeout.Row, len(rows))
+	for _, r := range rows {
+		byID[r.ID] = r
+	}
+	if len(byID) != len(rows) {
+		t.Fatalf("load returned a row twice: %v", rows)
+	}
+	return byID
+}
+
+// one returns a timer that has to be there.
+func (c StoreClient) one(ctx context.Context, t *testing.T, id string) timeout.Row {
+	t.Helper()
+	r, ok := c.load(ctx, t, id)[id]
+	if !ok {
+		t.Fatalf("timer %s is missing", id)
+	}
+	return r
+}
+
+// bury makes timers dead.
+func (c StoreClient) bury(ctx context.Context, t *testing.T, ids ...string) {
+	t.Helper()
+	later := make([]timeout.Later, len(ids))
+	for i, id := range ids {
+		later[i] = timeout.Later{ID: id, Attempt: 10, Error: "hopeless"}
+	}
+	if err := c.Bury(ctx, kind, later); err != nil {
+		t.Fatalf("bury: %v", err)
+	}
+}
+
+func idsOf(rows []timeout.Row) []string {
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	return ids
+}
+
+// numbered returns n identities in their order.
+func numbered(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("t%06d", i)
+	}
+	return ids
+}
+
+// same fails the test unless the values are equal; no slice equals an empty one.
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

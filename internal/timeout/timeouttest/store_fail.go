@@ -1,0 +1,149 @@
+package timeouttest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"example.com/shop/internal/timeout"
+)
+
+// delayRecords more failures than one statement takes, each with values of its own.
+func delayRecords(ctx context.Context, t *testing.T, c StoreClient) {
+	due := c.now(ctx, t).Add(-time.Minute)
+	ids := numbered(257)
+	c.insert(ctx, t, due, append(ids, "other")...)
+	want := c.load(ctx, t, append(ids, "other")...)
+	later := make([]timeout.Later, len(ids))
+	for i, id := range ids {
+		at := due.Add(time.Duration(i) * time.Second)
+		later[len(ids)-1-i] = timeout.Later{ID: id, At: at, Attempt: i, Error: "failure " + id}
+		r := want[id]
+		r.Next, r.Attempt, r.LastError = at, i, "failure "+id
+		want[id] = r
+	}
+	if err := c.Delay(ctx, kind, append(later, timeout.Later{ID: "missing", At: due})); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "rows", c.load(ctx, t, append(ids, "other", "missing")...), want)
+}
+
+func buryEnds(ctx context.Context, t *testing.T, c StoreClient) {
+	now := c.now(ctx, t)
+	c.insert(ctx, t, now.Add(-time.Minute), "a", "b")
+	want := c.load(ctx, t, "a", "b")
+	c.bury(ctx, t, "a")
+	r := want["a"]
+	r.State, r.Attempt, r.LastError = timeout.Buried, 10, "hopeless"
+	want["a"] = r
+	same(t, "rows", c.load(ctx, t, "a", "b"), want)
+	swept, err := c.Sweep(ctx, []string{kind}, timeout.Base, 0, now, now, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "swept", idsOf(swept), []string{"b"})
+}
+
+func failuresSpareMoved(ctx context.Context, t *testing.T, c StoreClient) {
+	now := c.now(ctx, t)
+	c.insert(ctx, t, now.Add(time.Hour), "a", "b")
+	want := c.load(ctx, t, "a", "b")
+	if err := c.Delay(ctx, kind, []timeout.Later{{ID: "a", At: now, Attempt: 2, Error: "no"}}); err != nil {
+		t.Fatal(err)
+	}
+	c.bury(ctx, t, "b")
+	same(t, "rows", c.load(ctx, t, "a", "b"), want)
+}
+
+func failuresSpareDead(ctx context.Context, t *testing.T, c StoreClient) {
+	now := c.now(ctx, t)
+	c.insert(ctx, t, now.Add(-time.Minute), "a")
+	c.bury(ctx, t, "a")
+	want := c.load(ctx, t, "a")
+	later := []timeout.Later{{ID: "a", At: now, Attempt: 1, Error: "late"}}
+	if err := c.Delay(ctx, kind, later); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Bury(ctx, kind, later); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "rows", c.load(ctx, t, "a"), want)
+}
+
+func longError(ctx context.Context, t *testing.T, c StoreClient) {
+	now := c.now(ctx, t)
+	texts := map[string]string{
+		"one byte":    strings.Repeat("x", 70_000),
+		"two bytes":   strings.Repeat("ü", 70_000),
+		"shifted":     "x" + strings.Repeat("ü", 70_000),
+		"three bytes": strings.Repeat("字", 70_000),
+		"four bytes":  "x" + strings.Repeat("😀", 70_000),
+		"broken":      "\xff\xfe broken \x80",
+	}
+	i := 0
+	for name, text := range texts {
+		i++
+		id := fmt.Sprintf("t%d", i)
+		c.insert(ctx, t, now.Add(-time.Minute), id)
+		if err := c.Delay(ctx, kind, []timeout.Later{{ID: id, At: now, Error: text}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := c.one(ctx, t, id).LastError
+		if !utf8.ValidString(got) || got == "" {
+			t.Errorf("%s: stored as %q", name, got)
+		}
+		if name != "broken" && (!strings.HasPrefix(text, got) || len(got) < 500) {
+			t.Errorf("%s: %d bytes are stored, and they begin %.20q", name, len(got), got)
+		}
+	}
+}
+
+func redriveByID(ctx context.Context, t *testing.T, c StoreClient) {
+	before := c.now(ctx, t)
+	c.insert(ctx, t, before.Add(-time.Minute), "a", "b", "open")
+	c.bury(ctx, t, "a", "b")
+	want := c.load(ctx, t, "a")["a"]
+	before = c.past(ctx, t, before)
+	got, err := c.Redrive(ctx, kind, []string{"a", "a", "open", "missing"}, 1)
+	if err != nil || len(got) != 1 {
+		t.Fatalf("redriven: %v, %v; want 1 timer", got, err)
+	}
+	if due := got[0].Due; due.Before(before) || due.After(c.now(ctx, t)) {
+		t.Errorf("due at %v, want a moment since %v", due, before)
+	}
+	want.Due, want.Next, want.State, want.Attempt = got[0].Due, got[0].Due, timeout.Open, 0
+	same(t, "redriven", got[0], want)
+	same(t, "stored", c.one(ctx, t, "a"), want)
+	if state := c.one(ctx, t, "b").State; state != timeout.Buried {
+		t.Errorf("b is %v, want dead", state)
+	}
+}
+
+func redriveAll(ctx context.Context, t *testing.T, c StoreClient) {
+	due := c.now(ctx, t).Add(-time.Minute)
+	ids := numbered(30)
+	c.insert(ctx, t, due, append(ids, "open")...)
+	c.bury(ctx, t, ids...)
+	c.insertIn(ctx, t, timeout.Base, timeout.Timer{Kind: "other", ID: "a", Due: due})
+	if err := c.Bury(ctx, "other", []timeout.Later{{ID: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, want := range []int{20, 10, 0} {
+		got, err := c.Redrive(ctx, kind, nil, 20)
+		if err != nil || len(got) != want {
+			t.Fatalf("redriven: %d, %v; want %d", len(got), err, want)
+		}
+		all = append(all, idsOf(got)...)
+	}
+	same(t, "redriven", all, ids)
+	dead, err := c.List(ctx, timeout.Filter{State: timeout.Buried})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "dead", idsOf(dead), []string{"a"})
+}

@@ -1,0 +1,95 @@
+package timeouttest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+func (c StoreClient) beat(ctx context.Context, t *testing.T, lane, instance string) {
+	t.Helper()
+	if err := c.Beat(ctx, lane, instance); err != nil {
+		t.Fatalf("beat: %v", err)
+	}
+}
+
+func (c StoreClient) adopt(ctx context.Context, t *testing.T, silent time.Duration, limit, want int) {
+	t.Helper()
+	if n, err := c.Adopt(ctx, silent, limit); n != want || err != nil {
+		t.Errorf("adopted %d, %v; want %d", n, err, want)
+	}
+}
+
+func (c StoreClient) lanes(ctx context.Context, t *testing.T) map[string]string {
+	t.Helper()
+	rows, err := c.List(ctx, timeout.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lanes := make(map[string]string)
+	for _, r := range rows {
+		lanes[r.ID] = r.Lane
+	}
+	return lanes
+}
+
+func adoptSilent(ctx context.Context, t *testing.T, c StoreClient) {
+	due := c.now(ctx, t).Add(time.Hour)
+	for id, lane := range map[string]string{"old": timeout.Base, "alive": "canary", "left": "gone", "never": "unknown"} {
+		c.insertIn(ctx, t, lane, timeout.Timer{Kind: kind, ID: id, Due: due})
+	}
+	want := c.load(ctx, t, "left")["left"]
+	want.Lane = timeout.Base
+	// An instance that comes and goes does not make the others of its lane silent.
+	c.beat(ctx, t, "gone", "one")
+	c.beat(ctx, t, "canary", "one")
+	c.beat(ctx, t, "canary", "two")
+	c.adopt(ctx, t, time.Hour, 100, 1)
+	same(t, "lanes", c.lanes(ctx, t), map[string]string{
+		"old": timeout.Base, "alive": "canary", "left": "gone", "never": timeout.Base,
+	})
+	const silent = 500 * time.Millisecond
+	first := c.now(ctx, t)
+	c.past(ctx, t, first.Add(2*silent))
+	before := c.now(ctx, t)
+	c.beat(ctx, t, "canary", "two")
+	if _, err := c.Adopt(ctx, silent, 100); err != nil {
+		t.Fatal(err)
+	}
+	// On a machine that stood still between the beat and here, the lane was silent.
+	if lane := c.one(ctx, t, "alive").Lane; lane != "canary" && c.now(ctx, t).Sub(before) < silent {
+		t.Errorf("the timer of a lane that is alive is in %s", lane)
+	}
+	same(t, "the adopted timer", c.one(ctx, t, "left"), want)
+}
+
+func adoptLimit(ctx context.Context, t *testing.T, c StoreClient) {
+	var timers []timeout.Timer
+	for _, id := range numbered(700) {
+		timers = append(timers, timeout.Timer{Kind: kind, ID: id}, timeout.Timer{Kind: "other", ID: id})
+	}
+	c.insertIn(ctx, t, "gone", timers...)
+	for _, want := range []int{1000, 400, 0} {
+		c.adopt(ctx, t, time.Minute, 1000, want)
+	}
+	counts, err := c.Count(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "counts", counts, map[timeout.Shard]map[timeout.State]int{
+		{Kind: kind, Lane: timeout.Base}:    {timeout.Open: 700},
+		{Kind: "other", Lane: timeout.Base}: {timeout.Open: 700},
+	})
+}
+
+func adoptSparesDead(ctx context.Context, t *testing.T, c StoreClient) {
+	c.insertIn(ctx, t, "gone", timeout.Timer{Kind: kind, ID: "dead", Due: c.now(ctx, t).Add(-time.Minute)})
+	c.bury(ctx, t, "dead")
+	c.adopt(ctx, t, time.Minute, 100, 0)
+	if _, err := c.Redrive(ctx, kind, []string{"dead"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	c.adopt(ctx, t, time.Minute, 100, 1)
+}

@@ -1,0 +1,190 @@
+package timeouttest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+// pages reads all of a filter by keyset, limit by limit.
+func (c StoreClient) pages(ctx context.Context, t *testing.T, f timeout.Filter) []timeout.Row {
+	t.Helper()
+	var all []timeout.Row
+	for {
+		rows, err := c.List(ctx, f)
+		if err != nil {
+			t.Fatalf("list: %v", err)
+		}
+		if len(rows) > f.Limit {
+			t.Fatalf("a page of %d rows, want at most %d", len(rows), f.Limit)
+		}
+		all = append(all, rows...)
+		if len(rows) < f.Limit {
+			return all
+		}
+		f.After = rows[len(rows)-1]
+	}
+}
+
+// byNext orders rows as List does.
+func byNext(a, b timeout.Row) int {
+	if c := a.Next.Compare(b.Next); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Kind, b.Kind); c != 0 {
+		return c
+	}
+	return strings.Compare(a.ID, b.ID)
+}
+
+// listEachOnce of 10,000 timers of several kinds, moments and states.
+func listEachOnce(ctx context.Context, t *testing.T, c StoreClient) {
+	start := c.now(ctx, t).Add(-time.Hour)
+	kinds := []string{"B", "a", "b.c", kind}
+	ids := numbered(10_000)
+	timers := make([]timeout.Timer, len(ids))
+	for i, id := range ids {
+		timers[i] = timeout.Timer{Kind: kinds[i%len(kinds)], ID: id, Due: start.Add(time.Duration(i*7919%600) * time.Second / 10)}
+	}
+	c.insertIn(ctx, t, timeout.Base, timers...)
+	c.bury(ctx, t, ids...)
+	for _, state := range []timeout.State{"", timeout.Open, timeout.Buried} {
+		all := c.pages(ctx, t, timeout.Filter{State: state, Limit: 777})
+		if !slices.IsSortedFunc(all, byNext) {
+			t.Errorf("state %q: not in the order of next, kind and id", state)
+		}
+		want := map[timeout.State]int{"": 10_000, timeout.Open: 7500, timeout.Buried: 2500}[state]
+		distinct := make(map[[2]string]bool)
+		for _, r := range all {
+			distinct[[2]string{r.Kind, r.ID}] = true
+			if dead := r.Kind == kind; dead != (r.State == timeout.Buried) {
+				t.Fatalf("%s timer %s is %s", r.Kind, r.ID, r.State)
+			}
+		}
+		if len(all) != want || len(distinct) != want {
+			t.Errorf("state %q: %d rows, %d distinct; want %d", state, len(all), len(distinct), want)
+		}
+	}
+}
+
+// listOneMoment pages through timers that only their keys tell apart.
+func listOneMoment(ctx context.Context, t *testing.T, c StoreClient) {
+	due := c.now(ctx, t).Add(time.Hour)
+	ids := numbered(1000)
+	c.insert(ctx, t, due, ids...)
+	c.insertIn(ctx, t, timeout.Base, timeout.Timer{Kind: "a", ID: "z", Due: due}, timeout.Timer{Kind: "z", ID: "a", Due: due})
+	got := idsOf(c.pages(ctx, t, timeout.Filter{State: timeout.Open, Limit: 99}))
+	same(t, "listed", got, slices.Concat([]string{"z"}, ids, []string{"a"}))
+}
+
+func listFilters(ctx context.Context, t *testing.T, c StoreClient) {
+	due := c.now(ctx, t).Add(-time.Minute)
+	c.insert(ctx, t, due, "early", "dead")
+	c.insert(ctx, t, due.Add(time.Second), "middle")
+	c.insert(ctx, t, due.Add(2*time.Second), "late")
+	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: "other", ID: "other", Due: due.Add(time.Second)})
+	c.bury(ctx, t, "dead")
+	for _, test := range []struct {
+		name   string
+		filter timeout.Filter
+		want   []string
+	}{
+		{"nothing is chosen", timeout.Filter{}, []string{"dead", "early", "middle", "other", "late"}},
+		{"kind", timeout.Filter{Kind: "other"}, []string{"other"}},
+		{"open", timeout.Filter{State: timeout.Open}, []string{"early", "middle", "other", "late"}},
+		{"dead", timeout.Filter{State: timeout.Buried}, []string{"dead"}},
+		{"until", timeout.Filter{Until: due.Add(1500 * time.Millisecond)}, []string{"dead", "early", "middle", "other"}},
+		{"limit", timeout.Filter{Limit: 2}, []string{"dead", "early"}},
+		{"all of them", timeout.Filter{
+			Kind: kind, State: timeout.Open, Until: due.Add(1500 * time.Millisecond), Limit: 2,
+			After: timeout.Row{Timer: timeout.Timer{Kind: kind, ID: "early"}, Next: due},
+		}, []string{"middle"}},
+	} {
+		rows, err := c.List(ctx, test.filter)
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		same(t, test.name, idsOf(rows), test.want)
+	}
+}
+
+func listIsBounded(ctx context.Context, t *testing.T, c StoreClient) {
+	c.insert(ctx, t, c.now(ctx, t).Add(-time.Minute), numbered(5001)...)
+	for limit, want := range map[int]int{0: 100, 5000: 5000, 1_000_000: 5000} {
+		rows, err := c.List(ctx, timeout.Filter{Limit: limit})
+		if err != nil || len(rows) != want {
+			t.Errorf("limit %d: %d rows, %v; want %d", limit, len(rows), err, want)
+		}
+	}
+}
+
+func tailOfNew(ctx context.Context, t *testing.T, c StoreClient) {
+	now := c.now(ctx, t)
+	c.insert(ctx, t, now.Add(-time.Minute), "old")
+	from := c.past(ctx, t, c.one(ctx, t, "old").CreatedAt)
+	c.insert(ctx, t, now.Add(-time.Minute), "in", "dead")
+	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: "other", ID: "also", Due: now.Add(time.Hour)})
+	c.bury(ctx, t, "dead")
+	to := c.past(ctx, t, c.now(ctx, t))
+	to = c.past(ctx, t, to)
+	c.insert(ctx, t, now, "new")
+	rows, err := c.Tail(ctx, from, to, timeout.Row{}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := idsOf(rows)
+	slices.Sort(got)
+	same(t, "tail", got, []string{"also", "in"})
+}
+
+func tailEachOnce(ctx context.Context, t *testing.T, c StoreClient) {
+	from := c.now(ctx, t)
+	ids := numbered(1000)
+	for chunk := range slices.Chunk(ids, 150) {
+		c.insert(ctx, t, from, chunk...)
+	}
+	to := c.past(ctx, t, c.now(ctx, t))
+	var all []timeout.Row
+	for {
+		var after timeout.Row
+		if len(all) > 0 {
+			after = all[len(all)-1]
+		}
+		rows, err := c.Tail(ctx, from, to, after, 99)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, rows...)
+		if len(rows) < 99 {
+			break
+		}
+	}
+	got := idsOf(all)
+	slices.Sort(got)
+	same(t, "tail", got, ids)
+	if !slices.IsSortedFunc(all, func(a, b timeout.Row) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
+		t.Error("not in the order of creation")
+	}
+}
+
+func countAll(ctx context.Context, t *testing.T, c StoreClient) {
+	if counts, err := c.Count(ctx); len(counts) != 0 || err != nil {
+		t.Errorf("count of nothing: %v, %v", counts, err)
+	}
+	c.insert(ctx, t, c.now(ctx, t).Add(-time.Minute), "a", "b", "c")
+	c.bury(ctx, t, "c")
+	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: kind, ID: "d"}, timeout.Timer{Kind: "other", ID: "d"})
+	got, err := c.Count(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "counts", got, map[timeout.Shard]map[timeout.State]int{
+		{Kind: kind, Lane: timeout.Base}: {timeout.Open: 2, timeout.Buried: 1},
+		{Kind: kind, Lane: "canary"}:     {timeout.Open: 1},
+		{Kind: "other", Lane: "canary"}:  {timeout.Open: 1},
+	})
+}

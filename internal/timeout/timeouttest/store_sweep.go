@@ -1,0 +1,131 @@
+package timeouttest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+func sweepEarliest(ctx context.Context, t *testing.T, c StoreClient) {
+	now := c.now(ctx, t)
+	c.insert(ctx, t, now.Add(-3*time.Second), "3b", "3a")
+	c.insert(ctx, t, now.Add(-5*time.Second), "1")
+	c.insert(ctx, t, now.Add(-4*time.Second), "2")
+	want := c.load(ctx, t, "1", "2", "3a")
+	until := now.Add(30 * time.Second)
+	swept, err := c.Sweep(ctx, []string{kind}, timeout.Base, 0, now, until, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "order", idsOf(swept), []string{"1", "2", "3a"})
+	for _, r := range swept {
+		w := want[r.ID]
+		w.Attempt = 1
+		same(t, "swept "+r.ID, r, w)
+		w.Next = until
+		same(t, "stored "+r.ID, c.one(ctx, t, r.ID), w)
+	}
+	swept, err = c.Sweep(ctx, []string{kind}, timeout.Base, 0, now, until, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the next sweep", idsOf(swept), []string{"3b"})
+}
+
+func sweepTakes(ctx context.Context, t *testing.T, c StoreClient) {
+	before := c.now(ctx, t)
+	due := before.Add(-time.Second)
+	c.insertIn(ctx, t, timeout.Base,
+		timeout.Timer{Kind: kind, ID: "mine", Due: due, MinVersion: 3},
+		timeout.Timer{Kind: kind, ID: "too new", Due: due, MinVersion: 4},
+		timeout.Timer{Kind: kind, ID: "edge", Due: before},
+		timeout.Timer{Kind: kind, ID: "dead", Due: due},
+		timeout.Timer{Kind: "second", ID: "mine", Due: due},
+		timeout.Timer{Kind: "unknown", ID: "a", Due: due})
+	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: kind, ID: "elsewhere", Due: due})
+	c.bury(ctx, t, "dead")
+	kinds := []string{"second", kind, "none"}
+	swept, err := c.Sweep(ctx, kinds, timeout.Base, 3, before, before, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "swept", idsOf(swept), []string{"mine", "mine"})
+	swept, err = c.Sweep(ctx, kinds, timeout.Base, 3, before.Add(time.Nanosecond), before.Add(time.Hour), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "swept when it is overdue", idsOf(swept), []string{"edge", "mine", "mine"})
+	if attempt := c.one(ctx, t, "mine").Attempt; attempt != 2 {
+		t.Errorf("attempt %d, want 2", attempt)
+	}
+	if swept, err := c.Sweep(ctx, nil, timeout.Base, 3, before, before, 100); len(swept) != 0 || err != nil {
+		t.Errorf("swept of no kind: %v, %v", swept, err)
+	}
+}
+
+func sweepersClaimOnce(ctx context.Context, t *testing.T, c StoreClient) {
+	now := c.now(ctx, t)
+	ids := numbered(2000)
+	c.insert(ctx, t, now.Add(-time.Minute), ids...)
+	var mu sync.Mutex
+	var all []string
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for {
+				swept, err := c.Sweep(ctx, []string{kind}, timeout.Base, 0, now, now.Add(time.Hour), 100)
+				if err != nil {
+					t.Errorf("sweep: %v", err)
+					return
+				}
+				mu.Lock()
+				all = append(all, idsOf(swept)...)
+				done := len(all) >= len(ids)
+				mu.Unlock()
+				// An empty sweep is not the end: others may hold what is left, and give it back.
+				if done || ctx.Err() != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(all)
+	same(t, "claimed", all, ids)
+}
+
+// sweepPassesOver rows that a handler is working on, and does not wait for it.
+func sweepPassesOver(ctx context.Context, t *testing.T, c StoreClient) {
+	now := c.now(ctx, t)
+	ids := numbered(20)
+	c.insert(ctx, t, now.Add(-time.Minute), ids...)
+	tx, err := c.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := c.Delete(ctx, tx, kind, ids[:5], time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Move(ctx, tx, kind, ids[7], now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	swept, err := c.Sweep(ctx, []string{kind}, timeout.Base, 0, now, now.Add(time.Minute), 10)
+	if err != nil {
+		t.Fatal(errors.Join(errors.New("sweep beside a transaction"), err))
+	}
+	same(t, "swept", idsOf(swept), slices.Concat(ids[5:7], ids[8:16]))
+	// What the sweep claimed and returned, it does not keep locked either.
+	if n, err := c.Delete(ctx, nil, kind, ids[8:], time.Time{}); n != 12 || err != nil {
+		t.Errorf("deleted %d, %v; want 12", n, err)
+	}
+}
