@@ -9,7 +9,7 @@ COMPOSE := docker compose -f deployments/docker-compose.yml
 
 .PHONY: help
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the service into .bin/shop.
@@ -59,6 +59,10 @@ loadtest: .bin/k6 ## Put load on three instances and audit the books.
 .PHONY: bench-locks
 bench-locks: ## Measure the locks on Redis beside those of other libraries; takes three minutes.
 	cd loadtest/peers && go run . -markdown ../../docs/benchmarks-locks.md $(ARGS)
+
+.PHONY: bench-timers
+bench-timers: ## Measure the timers beside asynq; takes less than four minutes.
+	cd loadtest/peers && go run ./timers -markdown ../../docs/benchmarks-timers.md $(ARGS)
 
 # k6 takes a minute to build; it is built again only when its version changes.
 .bin/k6: loadtest/go.mod loadtest/go.sum

@@ -10,7 +10,8 @@ import (
 // Workload is one thing to measure, and on what.
 type Workload[S any] struct {
 	Name   string
-	Weight int // of its share of the time
+	Weight int  // of its share of the time
+	Once   bool // in the first round only
 	Cases  []Case[S]
 }
 
@@ -33,6 +34,9 @@ func Measure[S any](ctx context.Context, plan []Workload[S], s Settings, progres
 	for round := range s.Rounds {
 		fmt.Fprintf(progress, "%s: round %d of %d\n", s.Program, round+1, s.Rounds)
 		for _, w := range plan {
+			if w.Once && round > 0 {
+				continue
+			}
 			for i := range w.Cases {
 				c := w.Cases[(i+round)%len(w.Cases)]
 				if !s.Only.MatchString(w.Name + "/" + c.Name) {

@@ -59,6 +59,8 @@ func Took(us float64) string {
 	switch {
 	case math.IsNaN(us):
 		return "-"
+	case us < 0:
+		return "-" + Took(-us)
 	case us < 1000:
 		return fmt.Sprintf("%.0f µs", us)
 	case us < 1e6:

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"example.com/shop/loadtest/peers/bench"
+)
+
+// targets compares what was found with what was aimed at.
+func (r *report) targets() *bench.Table {
+	t := &bench.Table{Title: "Targets", Header: []string{"", "reached", "target", ""}}
+	judge := func(workload, name, what, target string, show func(cell) string, reached func(cell) bool) {
+		if c := r.found.Cell(workload, name); len(c) > 0 {
+			t.Add(what, show(c), target, bench.Verdict(reached(c)))
+		}
+	}
+	judge(late, at(oursMemory, highRate), "20k schedule/s + 20k fire/s: p99 lateness above the floor", "<= 3 ms",
+		func(c cell) string { return bench.Took(c.Mid(over)) }, func(c cell) bool { return c.Mid(over) <= 3000 })
+	judge(late, at(oursMemory, highRate), "the same: earliest firing, relative to due", ">= 0",
+		func(c cell) string { return bench.Took(c.Least(least)) }, func(c cell) bool { return c.Least(least) >= 0 })
+	judge(acked, oursIndex, "schedule per second, each with its acknowledgement", ">= 100k",
+		func(c cell) string { return bench.Count(c.Mid(rate)) }, func(c cell) bool { return c.Mid(rate) >= 100_000 })
+	judge(drain, oursIndex+", batches of 128", "claim and acknowledge per second, batches of 128", ">= 150k",
+		func(c cell) string { return bench.Count(c.Mid(rate)) }, func(c cell) bool { return c.Mid(rate) >= 150_000 })
+	judge(pending, shortID, "bytes of Redis per pending timer, ids of 16 digits", "<= 150",
+		func(c cell) string { return whole(c.Mid(size)) }, func(c cell) bool { return c.Mid(size) <= 150 })
+	judge(rebuild, inMaria, "1M timers rebuilt from MariaDB", "< 5 s",
+		func(c cell) string { return bench.Took(c.Mid(took)) }, func(c cell) bool { return c.Mid(took) < 5e6 })
+	judge(expiry, throughQueue, "orders expired per second, end to end", ">= 20k",
+		func(c cell) string { return bench.Count(c.Mid(rate)) }, func(c cell) bool { return c.Mid(rate) >= 20_000 })
+	return t
+}

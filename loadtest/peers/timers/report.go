@@ -1,0 +1,149 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/template"
+
+	"example.com/shop/loadtest/peers/bench"
+)
+
+// page is the document that the tables are put into.
+//
+//go:embed report.md.tmpl
+var page string
+
+// report is everything that was found.
+type report struct {
+	where     bench.Machine
+	versions  map[string]string
+	loadAfter string
+	settings  bench.Settings
+	found     bench.Findings[sample]
+}
+
+// text writes the tables for a terminal.
+func (r *report) text(w io.Writer) error {
+	fmt.Fprintf(w, "%s, %s %s, Redis %s, MariaDB %s, %s\nload average %s before, %s after\n", r.where.CPU, r.where.System, r.where.Kernel,
+		r.versions["Redis"], r.versions["MariaDB"], strings.Join(r.where.Libraries, ", "), r.where.LoadBefore, r.loadAfter)
+	for _, t := range r.tables() {
+		if err := t.Text(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markdown writes the whole document.
+func (r *report) markdown(w io.Writer) error {
+	t, err := template.New("page").Parse(page)
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, map[string]any{
+		"Date": r.where.Date, "CPU": r.where.CPU, "System": r.where.System, "Kernel": r.where.Kernel,
+		"Redis": r.versions["Redis"], "MariaDB": r.versions["MariaDB"], "Libraries": strings.Join(r.where.Libraries, ", "),
+		"LoadBefore": r.where.LoadBefore, "LoadAfter": r.loadAfter, "Rounds": r.settings.Rounds,
+		"Cell": r.settings.Cell, "Soonest": soonest, "Latest": latest, "Callers": callers, "Batch": expireMany,
+		"Tables": r.tables(),
+	})
+}
+
+// tables are those that have anything in them.
+func (r *report) tables() []*bench.Table {
+	all := []*bench.Table{r.targets(), r.lateness(), r.index(), r.memory(), r.rows(), r.expiry()}
+	return slices.DeleteFunc(all, func(t *bench.Table) bool { return len(t.Rows) == 0 })
+}
+
+// measured returns the cases of a workload that were measured, in the order of the plan.
+func (r *report) measured(workload string) []string {
+	var names []string
+	for _, w := range plan(nil, r.settings.Quick) {
+		for _, c := range w.Cases {
+			if w.Name == workload && len(r.found.Cell(workload, c.Name)) > 0 {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	return names
+}
+
+func (r *report) lateness() *bench.Table {
+	t := &bench.Table{Title: "Lateness: from the moment at which a timer is due to its handler", Header: []string{
+		"", "scheduled per second", "fired in the best second", "min", "p50", "p99", "p99.9", "max", "floor p99", "p99 - floor",
+		"early", "last fired after the last was due", "CPU: Redis", "program",
+	}}
+	for _, workload := range []string{late, overload} {
+		for _, name := range r.measured(workload) {
+			c := r.found.Cell(workload, name)
+			t.Add(name, bench.Count(c.Mid(scheduled)), bench.Count(c.Mid(fired)),
+				bench.Took(c.Least(least)), bench.Took(c.Mid(p50)), bench.Took(c.Mid(p99)), bench.Took(c.Mid(p999)), bench.Took(c.Worst(longest)),
+				bench.Took(c.Mid(floor)), bench.Took(c.Mid(over)), percent(c.Worst(early)), bench.Took(c.Mid(behind)),
+				percent(c.Mid(redisCPU)), percent(c.Mid(own)))
+		}
+	}
+	return t
+}
+
+func (r *report) index() *bench.Table {
+	t := &bench.Table{Title: "The index alone", Header: []string{"", "per second", "lowest..highest", "p50", "p99", "CPU: Redis", "program"}}
+	for _, w := range []struct{ workload, what string }{
+		{acked, fmt.Sprintf("schedule, acknowledged one by one, %d goroutines: ", callers)},
+		{drain, "fire a backlog (claim, lease, acknowledge): "},
+	} {
+		for _, name := range r.measured(w.workload) {
+			c := r.found.Cell(w.workload, name)
+			row := []string{w.what + name, bench.Count(c.Mid(rate)), c.Span(rate), "", "", percent(c.Mid(redisCPU)), percent(c.Mid(own))}
+			if w.workload == acked {
+				row[3], row[4] = bench.Took(c.Mid(p50)), bench.Took(c.Mid(p99))
+			}
+			t.Add(row...)
+		}
+	}
+	return t
+}
+
+func (r *report) memory() *bench.Table {
+	t := &bench.Table{Title: "Many timers", Header: []string{"", "timers", "Redis, bytes per timer", "took", "per second"}}
+	for _, name := range r.measured(pending) {
+		c := r.found.Cell(pending, name)
+		t.Add("pending: "+name, whole(c.Mid(number)), fmt.Sprintf("%.0f", c.Mid(size)), "", bench.Count(c.Mid(rate)))
+	}
+	for _, name := range r.measured(rebuild) {
+		c := r.found.Cell(rebuild, name)
+		t.Add("rebuild the index from "+name, whole(c.Mid(number)), "", bench.Took(c.Mid(took)), bench.Count(c.Mid(rate)))
+		t.Add("insert their rows into "+name+", 1000 per transaction", whole(c.Mid(number)), "", "", bench.Count(c.Mid(scheduled)))
+	}
+	return t
+}
+
+func (r *report) rows() *bench.Table {
+	t := &bench.Table{Title: "Schedule with its row: timers per second", Header: []string{"", "per second", "lowest..highest", "CPU: Redis", "program"}}
+	for _, name := range r.measured(rowed) {
+		c := r.found.Cell(rowed, name)
+		t.Add(name, bench.Count(c.Mid(rate)), c.Span(rate), percent(c.Mid(redisCPU)), percent(c.Mid(own)))
+	}
+	return t
+}
+
+func (r *report) expiry() *bench.Table {
+	t := &bench.Table{
+		Title:  fmt.Sprintf("Orders that expire, on MariaDB, in batches of %d", expireMany),
+		Header: []string{"", "orders", "per second", "lowest..highest", "took", "first handler called after"},
+	}
+	for _, name := range r.measured(expiry) {
+		c, first := r.found.Cell(expiry, name), ""
+		if name == throughQueue {
+			first = bench.Took(c.Mid(least))
+		}
+		t.Add(name, whole(c.Mid(number)), bench.Count(c.Mid(rate)), c.Span(rate), bench.Took(c.Mid(took)), first)
+	}
+	return t
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
+
+func whole(n float64) string { return fmt.Sprintf("%.0f", n) }
