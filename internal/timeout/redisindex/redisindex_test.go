@@ -19,32 +19,33 @@ import (
 )
 
 // client returns a client of a server, as New requires it.
-func client(t testing.TB, url string) *redis.Client {
-	t.Helper()
+func client(tb testing.TB, url string) *redis.Client {
+	tb.Helper()
 	opts, err := redis.ParseURL(url)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	opts.MaxRetries, opts.ContextTimeoutEnabled, opts.DialerRetries = -1, true, 1
 	rdb := redis.NewClient(opts)
-	t.Cleanup(func() { rdb.Close() })
+	tb.Cleanup(func() { rdb.Close() })
 	return rdb
 }
 
-func index(t testing.TB, rdb redis.UniversalClient, cfg redisindex.Config) *redisindex.Index {
-	t.Helper()
+func index(tb testing.TB, rdb redis.UniversalClient, cfg redisindex.Config) *redisindex.Index {
+	tb.Helper()
 	x, err := redisindex.New(rdb, cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return x
 }
 
 // harness runs the suite with clients of a store.
-func harness(open func(t testing.TB) redis.UniversalClient) timeouttest.IndexHarness {
+func harness(open func(tb testing.TB) redis.UniversalClient) timeouttest.IndexHarness {
 	var trips sync.Map // counters by index
 	return timeouttest.IndexHarness{
 		Clients: func(t *testing.T, n int) (clients []timeout.Index) {
+			t.Helper()
 			for range n {
 				rdb, counter := open(t), &hook{}
 				rdb.AddHook(counter)
@@ -55,6 +56,7 @@ func harness(open func(t testing.TB) redis.UniversalClient) timeouttest.IndexHar
 			return clients
 		},
 		Wipe: func(t *testing.T, _ timeout.Index, kind, lane string) {
+			t.Helper()
 			rdb := open(t)
 			for n := range 200 { // more numbers than a shard gets
 				for _, key := range []string{"pending", "leased", "fence", "complete"} {
@@ -65,6 +67,7 @@ func harness(open func(t testing.TB) redis.UniversalClient) timeouttest.IndexHar
 			}
 		},
 		RoundTrips: func(t *testing.T, x timeout.Index) int {
+			t.Helper()
 			counter, _ := trips.Load(x)
 			c, ok := counter.(*hook)
 			if !ok {
@@ -78,14 +81,20 @@ func harness(open func(t testing.TB) redis.UniversalClient) timeouttest.IndexHar
 func TestIndexOnRedis(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Redis(t)
-	timeouttest.RunIndex(t, harness(func(t testing.TB) redis.UniversalClient { return client(t, url) }))
+	timeouttest.RunIndex(t, harness(func(tb testing.TB) redis.UniversalClient {
+		tb.Helper()
+		return client(tb, url)
+	}))
 }
 
 func TestIndexOnMiniredis(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	t.Run("suite", func(t *testing.T) { // the server outlives cases that run in parallel
-		timeouttest.RunIndex(t, harness(func(t testing.TB) redis.UniversalClient { return client(t, "redis://"+m.Addr()) }))
+		timeouttest.RunIndex(t, harness(func(tb testing.TB) redis.UniversalClient {
+			tb.Helper()
+			return client(tb, "redis://"+m.Addr())
+		}))
 	})
 }
 
@@ -93,7 +102,10 @@ func TestIndexOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
 	t.Run("suite", func(t *testing.T) {
-		timeouttest.RunIndex(t, harness(func(t testing.TB) redis.UniversalClient { return clusterClient(t, c) }))
+		timeouttest.RunIndex(t, harness(func(tb testing.TB) redis.UniversalClient {
+			tb.Helper()
+			return clusterClient(tb, c)
+		}))
 	})
 }
 
@@ -101,27 +113,30 @@ func TestIndexBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
 	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
 	t.Run("suite", func(t *testing.T) {
-		timeouttest.RunIndex(t, harness(func(t testing.TB) redis.UniversalClient { return sentinelClient(t, s) }))
+		timeouttest.RunIndex(t, harness(func(tb testing.TB) redis.UniversalClient {
+			tb.Helper()
+			return sentinelClient(tb, s)
+		}))
 	})
 }
 
-func clusterClient(t testing.TB, c *testbed.Cluster) *redis.ClusterClient {
-	t.Helper()
+func clusterClient(tb testing.TB, c *testbed.Cluster) *redis.ClusterClient {
+	tb.Helper()
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: c.Addrs(), MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1,
 		ClusterStateReloadInterval: time.Second,
 	})
-	t.Cleanup(func() { rdb.Close() })
+	tb.Cleanup(func() { rdb.Close() })
 	return rdb
 }
 
-func sentinelClient(t testing.TB, s *testbed.Sentinel) *redis.Client {
-	t.Helper()
+func sentinelClient(tb testing.TB, s *testbed.Sentinel) *redis.Client {
+	tb.Helper()
 	rdb := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: s.MasterName(), SentinelAddrs: s.SentinelAddrs(),
 		MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1,
 	})
-	t.Cleanup(func() { rdb.Close() })
+	tb.Cleanup(func() { rdb.Close() })
 	return rdb
 }
 

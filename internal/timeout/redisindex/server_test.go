@@ -28,10 +28,10 @@ func hint(t *testing.T, x *redisindex.Index, kind, id string, at time.Time) {
 }
 
 // claimAll claims from every shard once.
-func claimAll(t *testing.T, x *redisindex.Index, kind string, lease time.Duration) (all []timeout.Claimed) {
+func claimAll(t *testing.T, x *redisindex.Index, kind string) (all []timeout.Claimed) {
 	t.Helper()
 	for _, s := range x.Shards(kind, lane) {
-		c, err := x.Claim(t.Context(), s, 100, lease)
+		c, err := x.Claim(t.Context(), s, 100, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestDataInRedis(t *testing.T) {
 	s := timeout.Shard{Kind: kind, Lane: lane}
 	hint(t, x, kind, "later", time.UnixMilli(253402300799999)) // the last moment of the year 9999
 	hint(t, x, kind, "now", time.UnixMilli(1763640000123))
-	got := claimAll(t, x, kind, time.Minute)
+	got := claimAll(t, x, kind)
 	if len(got) != 1 {
 		t.Fatalf("lent %v, want one", got)
 	}
@@ -117,7 +117,7 @@ func TestFenceWhenTheClockIsBehind(t *testing.T) {
 		}
 		for want := uint64(9000000000000002); want < 9000000000000005; want++ {
 			hint(t, x, kind, "x", time.UnixMilli(1))
-			if got := claimAll(t, x, kind, time.Minute); len(got) != 1 || got[0].Token != want {
+			if got := claimAll(t, x, kind); len(got) != 1 || got[0].Token != want {
 				t.Errorf("%s: lent %+v, want token %d", name, got, want)
 			}
 		}
@@ -132,7 +132,7 @@ func TestScriptsAreSentAgain(t *testing.T) {
 	x := index(t, rdb, redisindex.Config{})
 	for range 3 {
 		hint(t, x, "kind", "x", time.UnixMilli(1))
-		if got := claimAll(t, x, "kind", time.Minute); len(got) != 1 {
+		if got := claimAll(t, x, "kind"); len(got) != 1 {
 			t.Errorf("lent %v, want one", got)
 		}
 		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
@@ -171,7 +171,7 @@ func TestSilentNetworkEndsWithTheContext(t *testing.T) {
 			t.Fatalf("Schedule = %v, and the network is back", err)
 		}
 	}
-	if got := claimAll(t, x, kind, time.Minute); len(got) != 2 {
+	if got := claimAll(t, x, kind); len(got) != 2 {
 		t.Errorf("lent %v, want both", got)
 	}
 }

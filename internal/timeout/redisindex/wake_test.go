@@ -191,7 +191,7 @@ func TestRefusedMessagesCostNothingElse(t *testing.T) {
 	defer rdb.Close()
 	x := index(t, rdb, redisindex.Config{})
 	hint(t, x, "kind", "x", time.UnixMilli(1))
-	if got := claimAll(t, x, "kind", time.Minute); len(got) != 1 {
+	if got := claimAll(t, x, "kind"); len(got) != 1 {
 		t.Errorf("lent %v, want one", got)
 	}
 }

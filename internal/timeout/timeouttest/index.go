@@ -92,7 +92,7 @@ const (
 type bench struct {
 	timeout.Index
 	t    *testing.T
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // It bounds the case, and all calls of it.
 	kind string
 }
 
