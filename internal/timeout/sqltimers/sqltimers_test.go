@@ -3,6 +3,7 @@ package sqltimers_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"net/url"
 	"path/filepath"
 	"testing"
@@ -25,6 +26,7 @@ func TestStore(t *testing.T) {
 	})
 	// Without it database/sql begins transactions that take the write lock late.
 	t.Run("sqlite deferred", func(t *testing.T) {
+		testbedtest.FullSize(t)
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			New: func(t *testing.T) timeouttest.StoreClient {
 				return client(t, openSQLite(t, pragmas), sqltimers.SQLite)
@@ -74,6 +76,14 @@ func openSQLiteFile(t testing.TB, file, query string) *sql.DB {
 // openMariaDB connects as the product does, unless change says otherwise.
 func openMariaDB(t testing.TB, address string, change func(*mysql.Config)) *sql.DB {
 	t.Helper()
+	db := sql.OpenDB(connectorTo(t, address, change))
+	db.SetMaxIdleConns(32)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func connectorTo(t testing.TB, address string, change func(*mysql.Config)) driver.Connector {
+	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -94,10 +104,7 @@ func openMariaDB(t testing.TB, address string, change func(*mysql.Config)) *sql.
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sql.OpenDB(connector)
-	db.SetMaxIdleConns(32)
-	t.Cleanup(func() { db.Close() })
-	return db
+	return connector
 }
 
 // client creates the tables, twice as any instance may, and returns a store.
