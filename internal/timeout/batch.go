@@ -141,7 +141,7 @@ func (b *batch) run(group []*item) {
 		b.settle(group, outcomes)
 	case errors.Is(err, ErrUnavailable):
 		b.giveBack(group, b.w.breaker.trip())
-	case b.w.work.Err() != nil: // the drain has cancelled it
+	case b.w.q.work.Err() != nil: // the drain has cancelled it
 		b.giveBack(group, 0)
 	case len(group) > 1:
 		b.run(group[:len(group)/2])
@@ -164,7 +164,7 @@ func (b *batch) invoke(group []*item) (outcomes []Outcome, err error) {
 		}
 		b.w.q.observer.Fired(b.w.kind, now.Sub(it.wanted(now)), fired[i])
 	}
-	ctx, cancel := context.WithTimeoutCause(b.w.work, b.w.holdMax(), errHangs)
+	ctx, cancel := context.WithTimeoutCause(b.w.q.work, b.w.holdMax(), errHangs)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {

@@ -12,7 +12,8 @@ import (
 // A consumer that dies with timers in hand answers for none of them. The sweep
 // takes them after its grace, long before their lease ends.
 func TestConsumerDiesOverItsBatch(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q := r.queue(timeout.Config{Canary: true})
 		r.run(q)
@@ -35,7 +36,8 @@ func TestConsumerDiesOverItsBatch(t *testing.T) {
 // Without the sweep the end of the lease brings them back, each alone: one of them
 // may be what killed the consumer.
 func TestWhatAConsumerDiedOverComesBackAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q := r.queue(timeout.Config{Canary: true})
 		r.run(q)
@@ -59,7 +61,8 @@ func TestWhatAConsumerDiedOverComesBackAlone(t *testing.T) {
 
 // What kills every consumer is dead after its last attempt, without being tried once more.
 func TestWhatKillsEveryConsumerIsBuried(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q := r.queue(timeout.Config{Canary: true})
 		r.run(q)
@@ -84,7 +87,8 @@ func TestWhatKillsEveryConsumerIsBuried(t *testing.T) {
 // A consumer that sleeps through its lease wakes up to a timer that somebody else has
 // worked off: its effect is refused by the row, its ack ends nothing.
 func TestStalledConsumerHasNoSecondEffect(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		var settled atomic.Int32
 		decide := func(f timeout.Fired) timeout.Outcome { // as a conditional UPDATE of an order
@@ -120,7 +124,8 @@ func TestStalledConsumerHasNoSecondEffect(t *testing.T) {
 // A slow handler keeps what it has in hand, from the index and from the sweep of its own process.
 func TestSlowHandlerKeepsItsTimers(t *testing.T) {
 	for _, away := range []bool{false, true} {
-		bubble(t, func(t *testing.T, r *rig) {
+		bubble(t, func(r *rig) {
+			t := r.t
 			b := newBook()
 			o := timeout.Options{Lease: time.Second}
 			h := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
@@ -140,7 +145,8 @@ func TestSlowHandlerKeepsItsTimers(t *testing.T) {
 
 // Claims are limited to free slots: what nobody can begin with stays in the index.
 func TestNoPileUpBehindASlowHandler(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		var now, most atomic.Int32
 		h := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
@@ -167,7 +173,8 @@ func TestNoPileUpBehindASlowHandler(t *testing.T) {
 
 // A burst is drained in full batches without waiting for a poll between them.
 func TestBurstOfOneMoment(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		r.schedule(q, time.Now().Add(time.Second), ids(20_000)...)

@@ -13,7 +13,8 @@ import (
 
 // The end of Run waits for handlers that run, and gives back at once what none has begun with.
 func TestDrainFinishesWhatRuns(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		first, second := newBook(), newBook()
 		slow := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 			first.note(batch)
@@ -45,7 +46,8 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 
 // A rolling restart costs no lease: what was in hand is fired elsewhere within milliseconds.
 func TestRollingRestart(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		h := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 			time.Sleep(3 * time.Millisecond)
@@ -78,7 +80,8 @@ func TestRollingRestart(t *testing.T) {
 
 // A handler that does not end has its context cancelled; what it has in hand goes to others.
 func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		never := make(chan struct{})
 		defer close(never)
@@ -115,7 +118,8 @@ func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
 
 // Hints that were pushed last are in the index when Run returns.
 func TestDrainFlushesHints(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		q, stop := r.start(timeout.Config{}, newBook().handle, timeout.Options{})
 		time.Sleep(time.Second)
 		r.schedule(q, time.Now().Add(time.Hour), ids(5000)...)

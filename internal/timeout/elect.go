@@ -24,10 +24,7 @@ var errResigned = errors.New("timeout: the leader cannot reach its database")
 // may be the same server, is away.
 func (w *worker) elect(ctx context.Context) {
 	if w.q.cfg.Leader == nil {
-		for ctx.Err() == nil {
-			w.lead(ctx)
-			pause(ctx, electEvery)
-		}
+		w.leadAnyway(ctx)
 		return
 	}
 	acting := &spell{w: w}
@@ -65,6 +62,16 @@ func (w *worker) leadUnder(ctx context.Context, lease *dlock.Lease) (resigned bo
 	return errors.Is(w.lead(held), errResigned)
 }
 
+// leadAnyway leads until ctx ends: there is nobody to resign in favour of.
+func (w *worker) leadAnyway(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := w.lead(ctx); errors.Is(err, errResigned) {
+			w.q.failed(ctx, w.kind, "lead", err)
+		}
+		pause(ctx, electEvery)
+	}
+}
+
 // spell is a leadership without a lease.
 type spell struct {
 	w    *worker
@@ -77,12 +84,7 @@ func (s *spell) begin(ctx context.Context) {
 		return
 	}
 	ctx, s.stop = context.WithCancel(ctx)
-	s.done.Go(func() {
-		for ctx.Err() == nil {
-			s.w.lead(ctx)
-			pause(ctx, electEvery)
-		}
-	})
+	s.done.Go(func() { s.w.leadAnyway(ctx) })
 }
 
 func (s *spell) end() {

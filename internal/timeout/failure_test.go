@@ -13,7 +13,8 @@ import (
 func TestCrashBeforePushIsNotLate(t *testing.T) {
 	for name, delay := range map[string]time.Duration{"tail": 5 * time.Second, "horizon": 15 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, r *rig) {
+			bubble(t, func(r *rig) {
+				t := r.t
 				b := newBook()
 				q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 				time.Sleep(10500 * time.Millisecond) // a horizon is just over
@@ -32,7 +33,8 @@ func TestCrashBeforePushIsNotLate(t *testing.T) {
 
 // With a delay shorter than any look of the reconciler, the sweep fires it.
 func TestCrashBeforePushOfAShortDelay(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		time.Sleep(time.Minute)
@@ -45,7 +47,8 @@ func TestCrashBeforePushOfAShortDelay(t *testing.T) {
 }
 
 func TestSteadyStateRepairsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		time.Sleep(time.Second) // the first claim finds that nobody has told the index anything
@@ -64,7 +67,8 @@ func TestSteadyStateRepairsNothing(t *testing.T) {
 }
 
 func TestIndexAwayWhileTimersComeIn(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		time.Sleep(time.Minute)
@@ -85,7 +89,8 @@ func TestIndexAwayWhileTimersComeIn(t *testing.T) {
 }
 
 func TestWipeIsRebuiltSoonestFirst(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		time.Sleep(time.Minute)
@@ -113,20 +118,21 @@ func TestWipeIsRebuiltSoonestFirst(t *testing.T) {
 
 // A replica that takes over has lost the last writes, and does not know it.
 func TestLostWritesAreFoundBeforeTheyAreDue(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		time.Sleep(time.Minute)
 		r.link.set(func(l *link) { l.loses = true })
-		r.schedule(q, time.Now().Add(15*time.Minute), ids(2000)...)
+		r.schedule(q, time.Now().Add(4*time.Minute), ids(1500)...)
 		time.Sleep(time.Second)
 		r.link.set(func(l *link) { l.loses = false })
 		time.Sleep(2 * time.Minute)
-		if n := r.count.repaired(timeout.RepairRebuild); n != 2000 {
-			t.Errorf("comparing the counts rebuilt %d, want 2000", n)
+		if n := r.count.repaired(timeout.RepairRebuild); n != 1500 {
+			t.Errorf("comparing the counts rebuilt %d, want 1500", n)
 		}
-		time.Sleep(14 * time.Minute)
-		b.within(t, 2000, time.Millisecond)
+		time.Sleep(3 * time.Minute)
+		b.within(t, 1500, time.Millisecond)
 		b.once(t)
 	})
 }
@@ -144,7 +150,8 @@ func skewed(t *testing.T, skew time.Duration) {
 	t.Helper()
 	bubbleWith(t, func() memindex.Config {
 		return memindex.Config{Now: func() time.Time { return time.Now().Add(skew) }}
-	}, func(t *testing.T, r *rig) {
+	}, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		time.Sleep(time.Second)
@@ -165,7 +172,8 @@ func skewed(t *testing.T, skew time.Duration) {
 
 // Messages only speed things up: without any, the poll learns of what is later than it.
 func TestLostMessagesCostNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		r.start(timeout.Config{}, b.handle, timeout.Options{})
 		scheduler := r.queue(timeout.Config{Canary: true}) // no hand-over within the process
@@ -181,7 +189,8 @@ func TestLostMessagesCostNothing(t *testing.T) {
 
 // The hint of a timer that was cancelled finds no row, and is forgotten.
 func TestGhostHintIsForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		r.start(timeout.Config{}, b.handle, timeout.Options{})
 		hints := []timeout.Hint{{ID: "ghost", At: time.Now().Add(time.Second)}}
@@ -197,7 +206,8 @@ func TestGhostHintIsForgotten(t *testing.T) {
 }
 
 func TestAllConsumersDownAcrossTheDueTime(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		scheduler := r.queue(timeout.Config{Canary: true})
 		r.run(scheduler)

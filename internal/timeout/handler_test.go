@@ -46,7 +46,8 @@ func TestPoisonHoldsNobodyUp(t *testing.T) {
 		"count": func() error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, r *rig) {
+			bubble(t, func(r *rig) {
+				t := r.t
 				b := newBook()
 				q, _ := r.start(timeout.Config{}, poisoned(b, fail), timeout.Options{Attempts: 4})
 				all := append(ids(126), "poison-1", "poison-2")
@@ -65,48 +66,9 @@ func TestPoisonHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestRedriveAndFireNowBringDeadOnesBack(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		b := newBook()
-		var healed atomic.Bool
-		q, _ := r.start(timeout.Config{}, each(b, func(f timeout.Fired) timeout.Outcome {
-			if !healed.Load() {
-				return timeout.Dead(errors.New("hopeless"))
-			}
-			b.effect(f)
-			return timeout.Done()
-		}), timeout.Options{})
-		r.schedule(q, time.Now(), ids(2500)...)
-		time.Sleep(time.Minute)
-		stats, err := q.Stats(t.Context())
-		if err != nil || len(stats) != 1 || stats[0].Dead != 2500 || stats[0].Open != 0 {
-			t.Errorf("Stats = %+v, %v, want 2500 dead", stats, err)
-		}
-		healed.Store(true)
-		if err := q.FireNow(t.Context(), kind, "o-00001"); err != nil {
-			t.Errorf("FireNow = %v", err)
-		}
-		if n, err := q.Redrive(t.Context(), kind, "o-00002"); n != 1 || err != nil {
-			t.Errorf("Redrive one = %d, %v", n, err)
-		}
-		time.Sleep(time.Second)
-		if b.len() != 2 {
-			t.Errorf("%d came back, want 2", b.len())
-		}
-		if n, err := q.Redrive(t.Context(), kind); n != 2498 || err != nil {
-			t.Errorf("Redrive all = %d, %v", n, err)
-		}
-		time.Sleep(time.Second)
-		b.once(t)
-		r.drained()
-		if err := q.FireNow(t.Context(), kind, "o-00001"); !errors.Is(err, timeout.ErrNotFound) {
-			t.Errorf("FireNow of what is done = %v, want ErrNotFound", err)
-		}
-	})
-}
-
 func TestRetryBacksOffAndCounts(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, each(b, func(f timeout.Fired) timeout.Outcome {
 			if f.Attempt < 5 {
@@ -136,7 +98,8 @@ func TestRetryBacksOffAndCounts(t *testing.T) {
 }
 
 func TestNotDueBurnsNoAttempt(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		start := time.Now()
 		due := start.Add(time.Minute)
@@ -158,7 +121,8 @@ func TestNotDueBurnsNoAttempt(t *testing.T) {
 
 // While what the handler depends on is away, nothing is an attempt and nothing is hammered.
 func TestUnavailableIsNobodysFault(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		var away atomic.Bool
 		var calls atomic.Int32
@@ -188,7 +152,8 @@ func TestUnavailableIsNobodysFault(t *testing.T) {
 }
 
 func TestDatabaseAwayBurnsNoAttempt(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{Attempts: 2})
 		time.Sleep(time.Second)
@@ -200,48 +165,5 @@ func TestDatabaseAwayBurnsNoAttempt(t *testing.T) {
 		b.within(t, 100, 40*time.Second)
 		b.once(t)
 		r.drained()
-	})
-}
-
-// A timer for newer handlers waits for them, and no attempt counts meanwhile.
-func TestNewerTimersAreLeftToNewerHandlers(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		old, young := newBook(), newBook()
-		q, _ := r.start(timeout.Config{Version: 1}, old.handle, timeout.Options{Attempts: 2})
-		push, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "a", Due: time.Now(), MinVersion: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		push()
-		time.Sleep(time.Minute)
-		r.start(timeout.Config{Version: 2}, young.handle, timeout.Options{})
-		time.Sleep(20 * time.Second)
-		if c := young.of("a"); len(c) != 1 || c[0].attempt != 1 || old.len() != 0 {
-			t.Errorf("the new handler got %+v, the old one %d timers", c, old.len())
-		}
-	})
-}
-
-func TestPauseHoldsAndResumeReleases(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		b := newBook()
-		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
-		r.start(timeout.Config{}, b.handle, timeout.Options{})
-		time.Sleep(time.Second)
-		if err := q.Pause(t.Context(), kind); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second) // the other instance reads it
-		r.schedule(q, time.Now().Add(time.Second), ids(10)...)
-		time.Sleep(time.Minute)
-		if b.len() != 0 {
-			t.Errorf("%d fired during the pause", b.len())
-		}
-		if err := q.Resume(t.Context(), kind); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		b.within(t, 10, time.Minute+2*time.Second)
-		b.once(t)
 	})
 }

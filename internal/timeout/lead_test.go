@@ -32,7 +32,8 @@ func newService() *service {
 
 // One of many leads, and another one when it is gone.
 func TestOneLeads(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b, s := newBook(), newService()
 		var stops []func()
 		for range 4 {
@@ -63,7 +64,8 @@ func TestOneLeads(t *testing.T) {
 // Lock service and index may be the same server: with both away everybody leads, and
 // the database alone fires each timer once.
 func TestWithoutLockServiceAndIndexEverybodyLeads(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b, s := newBook(), newService()
 		var q *timeout.Queue
 		for range 3 {
@@ -91,19 +93,44 @@ func TestWithoutLockServiceAndIndexEverybodyLeads(t *testing.T) {
 	})
 }
 
+// cutStore is the database as an instance has it that cannot reach it any more.
+type cutStore struct {
+	timeout.Store
+	down atomic.Bool
+}
+
+func (s *cutStore) Now(ctx context.Context) (time.Time, error) {
+	if s.down.Load() {
+		return time.Time{}, errCut
+	}
+	return s.Store.Now(ctx)
+}
+
+func (s *cutStore) Load(ctx context.Context, kind string, ids []string) ([]timeout.Row, time.Time, error) {
+	if s.down.Load() {
+		return nil, time.Time{}, errCut
+	}
+	return s.Store.Load(ctx, kind, ids)
+}
+
 // A leader that cannot reach its database lets others try.
 func TestLeaderWithoutDatabaseResigns(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b, s := newBook(), newService()
-		cut := &memStore{rows: r.store.rows, paused: r.store.paused, beats: r.store.beats}
-		mine := r.store
-		r.store = cut
-		r.start(timeout.Config{Leader: s}, b.handle, timeout.Options{})
+		cut := &cutStore{Store: r.store}
+		leader, err := timeout.New(cut, r.mem, timeout.Config{Leader: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := leader.Handle(kind, b.handle, timeout.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		r.run(leader)
 		time.Sleep(2 * time.Second)
-		r.store = mine
 		q, _ := r.start(timeout.Config{Leader: s}, b.handle, timeout.Options{})
 		time.Sleep(2 * time.Second)
-		cut.setDown(true)
+		cut.down.Store(true)
 		time.Sleep(10 * time.Second)
 		if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "a", Due: time.Now()}); err != nil {
 			t.Fatal(err)
@@ -115,7 +142,8 @@ func TestLeaderWithoutDatabaseResigns(t *testing.T) {
 
 // A canary schedules and cancels. It is lent nothing, sweeps nothing, and never leads.
 func TestCanaryClaimsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b, canary := newBook(), newBook()
 		count := newCounter()
 		q, _ := r.start(timeout.Config{Canary: true, Observer: count}, canary.handle, timeout.Options{})
@@ -143,7 +171,8 @@ func TestCanaryClaimsNothing(t *testing.T) {
 
 // A lane keeps its timers to itself, until nobody has consumed it for 30 seconds.
 func TestLaneWithoutConsumerIsAdopted(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		base, lane := newBook(), newBook()
 		r.start(timeout.Config{}, base.handle, timeout.Options{})
 		q, stop := r.start(timeout.Config{Lane: "canary-2"}, lane.handle, timeout.Options{})

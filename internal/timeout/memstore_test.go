@@ -184,7 +184,7 @@ func (s *memStore) List(_ context.Context, f timeout.Filter) ([]timeout.Row, err
 	defer s.mu.Unlock()
 	rows := s.sorted(func(r timeout.Row) bool {
 		return (f.Kind == "" || r.Kind == f.Kind) && (f.State == "" || r.State == f.State) &&
-			(f.Until.IsZero() || !r.Next.After(f.Until)) && (f.After.Next.IsZero() || order(r, f.After) > 0)
+			(f.Until.IsZero() || !r.Next.After(f.Until)) && (f.After.ID == "" || order(r, f.After) > 0)
 	})
 	return rows[:min(cmp.Or(f.Limit, 100), len(rows))], nil
 }

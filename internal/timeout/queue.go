@@ -16,6 +16,7 @@ type Queue struct {
 	cfg      Config
 	observer Observer
 	hints    *flusher
+	work     context.Context //nolint:containedctx // Of the handlers: it outlives that of Run by the drain.
 
 	mu      sync.Mutex
 	kinds   map[string]*worker
@@ -98,12 +99,12 @@ func (q *Queue) runIndex(ctx context.Context) {
 func (q *Queue) consume(ctx, behind context.Context) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
+	q.work = work
 	var claiming, keeping sync.WaitGroup
 	keep, done := context.WithCancel(behind)
 	defer keeping.Wait()
 	defer done()
 	for _, w := range q.kinds {
-		w.work = work
 		keeping.Go(func() { w.hands.run(keep) })
 		claiming.Go(func() { w.elect(ctx) })
 		for _, l := range w.loops {

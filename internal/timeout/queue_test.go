@@ -12,8 +12,9 @@ import (
 )
 
 func TestFiresOnTimeAndNeverEarly(t *testing.T) {
-	for _, delay := range []time.Duration{0, time.Millisecond, 17 * time.Millisecond, 99 * time.Millisecond, time.Second, time.Hour} {
-		bubble(t, func(t *testing.T, r *rig) {
+	for _, delay := range []time.Duration{0, time.Millisecond, 17 * time.Millisecond, 99 * time.Millisecond, time.Second, 5 * time.Minute} {
+		bubble(t, func(r *rig) {
+			t := r.t
 			b := newBook()
 			q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 			time.Sleep(time.Minute)
@@ -28,7 +29,8 @@ func TestFiresOnTimeAndNeverEarly(t *testing.T) {
 
 // A due time with a fraction of a millisecond is rounded up, so that it is not early.
 func TestDueIsRoundedUp(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		due := time.Now().Add(time.Second + time.Nanosecond)
@@ -45,7 +47,8 @@ func TestDueIsRoundedUp(t *testing.T) {
 }
 
 func TestCancelledDoesNotFire(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		r.schedule(q, time.Now().Add(time.Minute), "a", "b", "c")
@@ -65,7 +68,8 @@ func TestCancelledDoesNotFire(t *testing.T) {
 }
 
 func TestRescheduledFiresAtItsNewTimeOnly(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		start := time.Now()
@@ -152,7 +156,8 @@ func TestHandleRefuses(t *testing.T) {
 // A push never waits, whatever the index does: what does not fit is dropped,
 // counted, and found by the reconciler.
 func TestPushNeverBlocks(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		b := newBook()
 		q := r.queue(timeout.Config{Hints: 10})
 		if err := q.Handle(kind, b.handle, timeout.Options{}); err != nil {
@@ -171,7 +176,8 @@ func TestPushNeverBlocks(t *testing.T) {
 }
 
 func TestRunOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		q, _ := r.start(timeout.Config{}, newBook().handle, timeout.Options{})
 		synctest.Wait()
 		if err := q.Run(t.Context()); !errors.Is(err, timeout.ErrInvalid) {
@@ -185,7 +191,8 @@ func TestRunOnce(t *testing.T) {
 
 // A kind without a handler here is never claimed here.
 func TestUnknownKindIsLeftToOthers(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		other, b := newBook(), newBook()
 		q := r.queue(timeout.Config{})
 		if err := q.Handle("other", other.handle, timeout.Options{}); err != nil {
@@ -207,7 +214,8 @@ func TestUnknownKindIsLeftToOthers(t *testing.T) {
 
 // The context of a handler has the values of that of Run, and ends after it.
 func TestHandlerGetsWhatWasScheduled(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		got := make(chan timeout.Fired, 1)
 		q, _ := r.start(timeout.Config{Trace: func(context.Context) string { return "00-trace" }},
 			func(_ context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {

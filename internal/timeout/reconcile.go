@@ -99,7 +99,7 @@ func (r *reconciler) lookAhead(ctx context.Context) error {
 		return err
 	}
 	f := Filter{Kind: r.w.kind, State: Open, Until: now.Add(horizonAhead), Limit: pageMax}
-	first := Row{Next: now}
+	first := Row{Timer: Timer{Kind: r.w.kind, ID: " "}, Next: now} // before all of that moment
 	return r.pages(ctx, RepairHorizon, func(after Row) ([]Row, error) {
 		if f.After = after; after.ID == "" {
 			f.After = first

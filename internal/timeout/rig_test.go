@@ -113,17 +113,17 @@ type rig struct {
 }
 
 // bubble runs a case on fake time and stops the instances that it has started.
-func bubble(t *testing.T, f func(t *testing.T, r *rig)) {
+func bubble(t *testing.T, f func(r *rig)) {
 	t.Helper()
 	bubbleWith(t, func() memindex.Config { return memConfig }, f)
 }
 
-func bubbleWith(t *testing.T, cfg func() memindex.Config, f func(t *testing.T, r *rig)) {
+func bubbleWith(t *testing.T, cfg func() memindex.Config, f func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, cfg())
 		defer r.stop()
-		f(t, r)
+		f(r)
 	})
 }
 

@@ -26,8 +26,8 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 	var again []later
 	now := b.dbNow()
 	why := map[*item]error{}
-	for i, it := range group {
-		o := outcomes[i]
+	for i, o := range outcomes {
+		it := group[i]
 		switch o.verdict {
 		case done:
 			finished = append(finished, it)

@@ -9,9 +9,9 @@ import (
 type Filter struct {
 	Kind  string
 	State State
-	After Row // the last row of the page before: its Next, Kind and ID
-	Until time.Time
-	Limit int // 0 means 100, at most 5,000
+	After Row       // the last row of the page before: its Next, Kind and ID; none without ID
+	Until time.Time // the last Next that is chosen
+	Limit int       // 0 means 100, at most 5,000
 }
 
 // Later is a timer that is to be tried again.

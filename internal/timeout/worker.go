@@ -26,8 +26,7 @@ type worker struct {
 	away     outage
 	wiped    wipe
 	paused   atomic.Bool
-	handling sync.WaitGroup  // batches in work
-	work     context.Context //nolint:containedctx // Of the handlers: it outlives that of Run by the drain.
+	handling sync.WaitGroup // batches in work
 }
 
 func newWorker(q *Queue, kind string, h Handler, o Options) *worker {

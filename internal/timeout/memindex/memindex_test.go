@@ -19,6 +19,7 @@ func harness() timeouttest.IndexHarness {
 			return out
 		},
 		Wipe: func(t *testing.T, x timeout.Index, _, _ string) {
+			t.Helper()
 			m, ok := x.(*memindex.Index)
 			if !ok {
 				t.Fatalf("the index is a %T", x)

@@ -151,7 +151,7 @@ func (q queue) Swap(i, j int) {
 
 // Push implements [heap.Interface].
 func (q *queue) Push(x any) {
-	e, _ := x.(*entry) //nolint:errcheck // Only this file pushes.
+	e, _ := x.(*entry) // only this file pushes
 	e.place = len(*q)
 	*q = append(*q, e)
 }

@@ -1,0 +1,109 @@
+// Package timeout is a delay queue: it calls a handler when a moment has come, at
+// least once, never before it, and normally within milliseconds after it.
+//
+// # Model
+//
+// A timer is a row in the database, kind and id and due time, written by
+// [Queue.Schedule] in the transaction that makes it necessary. So there is a timer if
+// and only if that transaction has committed, and no second system has to agree.
+//
+// Rows are slow to watch. So an [Index] has a hint of each, an id with a moment, and
+// lends to one consumer at a time what is due. The index is a copy: it may lose hints,
+// keep those of timers that are gone, lend one twice, or have a wrong clock. It
+// costs lateness or a call in vain, and the [Store] repairs it.
+//
+// A timer is a hint, too. It says that a handler should look, and the handler's own
+// rows say whether there is anything to do. A handler decides and acts in one
+// transaction, by a conditional UPDATE, which makes its effect happen once however
+// often it is called. [Queue.Cancel] in that same transaction, and [Committed], end the timer with it.
+//
+//	Schedule -> row (commit) -> push -> flusher -> Index.Schedule
+//	                                                    |
+//	loop: Index.Claim -> Store.Load -> Handler -> Store.Delete -> Index.Ack
+//	                                                    |
+//	leader: tail, horizon, rebuild -> Index.Schedule;  sweep: Store.Sweep -> Handler
+//
+// # Guarantees
+//
+// Each is the name of a test.
+//
+//   - A timer fires on time while everything works, and never early by the clock of the
+//     database (FiresOnTimeAndNeverEarly, DueIsRoundedUp, SkewOfTheIndex).
+//   - A committed timer is not lost, whoever dies: before the push
+//     (CrashBeforePushIsNotLate), with the timer in hand (ConsumerDiesOverItsBatch),
+//     all of them (AllConsumersDownAcrossTheDueTime); nor by what an index forgets
+//     (WipeIsRebuiltSoonestFirst, LostWritesAreFoundBeforeTheyAreDue) or cannot
+//     answer (IndexAwayWhileTimersComeIn, WithoutLockServiceAndIndexEverybodyLeads).
+//   - In random histories of all of these together, the six invariants of the design hold (Invariants).
+//   - A consumer that lost its lease can end nobody else's claim (StalledConsumerHasNoSecondEffect),
+//     and one that is only slow keeps it (SlowHandlerKeepsItsTimers).
+//   - What fails holds nobody up (PoisonHoldsNobodyUp), is tried a bounded number of
+//     times, also if it kills the process (WhatAConsumerDiedOverComesBackAlone,
+//     WhatKillsEveryConsumerIsBuried), and is kept as dead until somebody decides
+//     (RedriveAndFireNowBringDeadOnesBack).
+//   - What is nobody's fault is no attempt (UnavailableIsNobodysFault,
+//     DatabaseAwayBurnsNoAttempt, NotDueBurnsNoAttempt, NewerTimersAreLeftToNewerHandlers).
+//   - A push does not block (PushNeverBlocks), and a process claims no more than it has
+//     free hands for (NoPileUpBehindASlowHandler).
+//   - The end of a process costs no lease (DrainFinishesWhatRuns, RollingRestart).
+//   - A canary is lent nothing and leads nobody (CanaryClaimsNothing); a lane without
+//     consumers is not forgotten (LaneWithoutConsumerIsAdopted).
+//   - In a healthy system nothing is repaired (SteadyStateRepairsNothing), so a
+//     repair is worth an alert.
+//
+// # Not promised
+//
+// That a handler is called once: a lost answer, a stalled process or a sweep may call
+// it again, also at the same time in two processes. That timers fire in the order of
+// their due times, except roughly. That a handler which takes longer than
+// Options.Grace is not joined by another process's sweep. That [Fired].Fence orders
+// everything: the sweep has none to give, and says 0. That a handler outside the database,
+// which sends a message say, has its effect once: it must make the effect repeatable.
+// That what the database has lost comes back.
+//
+// # Time
+//
+// Three clocks, none of which is compared with another for a decision. The database's says
+// whether a timer may act: every claim loads its rows and the time in one statement, and
+// what is not due goes back to its moment. The index's says what to lend. The
+// process's own, monotonic, says how long to wait: until the moment that the last answer of
+// the index announced, translated by the answers themselves, and at most Config.Poll.
+// Messages and hints within the process shorten a wait, and nothing depends on them
+// (LostMessagesCostNothing). An index whose clock is ahead lends too early, once per timer;
+// one that is behind makes timers late by as much, and at most as late as the sweep.
+//
+// # Failures and what they cost
+//
+//	a scheduler dies before its push     nothing, if due in more than about 2 s; else the sweep
+//	the index is away                    the sweep: about 3 s, then about 1 s; pushes are dropped
+//	the index is wiped                   the rebuilding, soonest first: seconds for a million
+//	the index lost its last writes       nothing: the horizon looks 30 s ahead
+//	a consumer dies over its batch       the sweep, about 3 s; without a leader its lease
+//	a consumer stalls                    the same; what it does later is refused by the rows
+//	the database is away                 until it is back, plus a pause of at most 5 s
+//	the lock service is away             nothing: everybody leads
+//	a leader stalls                      the TTL of its lease, on top of what the sweep costs
+//	a message is lost                    nothing for delays above the poll, else at most the poll
+//	a handler fails                      halving, then a backoff for the one timer
+//
+// The sweep is every second, and takes what is later than Options.Grace. It needs
+// the database alone, and calls the same handler by the same path.
+//
+// # Who reconciles
+//
+// For each kind and lane, one instance that handles it leads, elected by
+// Config.Leader under the key timeout:LANE:KIND. To be elected saves work and
+// decides nothing: two leaders do the same things twice, and sweeps claim their rows in the
+// database. A leader whose database does not answer resigns (LeaderWithoutDatabaseResigns).
+// An index that is [Local] has hints of its own process alone: there each process fires what it
+// scheduled, and after a restart, or the death of another, the leader's rebuilding and sweep do.
+//
+// # Goroutines
+//
+// [Queue.Run] starts all, and waits for all before it returns: the flusher of hints and the
+// index; the watch over pauses and lanes; for each kind one that elects and, while it
+// leads, two that sweep and reconcile, and one that prolongs what is in hand; for each shard
+// one that claims and one that acknowledges; and one for each batch in work, at most
+// Options.Concurrency per kind. Only a handler that ignores its context for a second after
+// Config.Drain is left behind, and Run says so.
+package timeout
