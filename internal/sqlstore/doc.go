@@ -18,6 +18,14 @@
 // settling one is repeated, which its conditional UPDATE makes safe. A restock
 // leaves nothing to recognise it by and fails with [order.ErrOutcomeUnknown].
 //
+// # Expiry
+//
+// An order's timer is stored and deleted in the order's own transactions, by
+// whatever [Store.WithTimers] was given; without it orders still read as expired
+// in time. Expiring is a transaction per batch: the orders' rows are locked in
+// the order of their ids, which is what settling one does too, and the stock
+// rows last, in the order of their SKUs.
+//
 // # Time
 //
 // created_at and expires_at are microseconds since 1970 by the database's

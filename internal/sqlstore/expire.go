@@ -3,19 +3,19 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
 )
 
-// maxSKUs is how many SKUs one statement gives units back to. SQLite allows
-// 32,766 parameters.
-const maxSKUs = 500
+// maxRows is how many rows one statement changes. SQLite allows 32,766 parameters.
+const maxRows = 500
 
 // Expire implements [order.Store]. Whatever it does for an order is decided by
 // the order's row, which it holds locked from the first statement on.
@@ -64,48 +64,56 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 			due = append(due, o.ID)
 		}
 	}
-	// The stock rows come last, as everybody who buys the SKU waits for them.
+	var lines []lineRow
 	if len(due) > 0 {
-		if err := e.expire(tx, due, rows[0].Now); err != nil {
+		if lines, err = e.expire(tx, due, rows[0].Now); err != nil {
 			return err
 		}
 	}
-	if e.push, err = e.unschedule(tx, final...); err != nil || len(due) == 0 {
+	if e.push, err = e.unschedule(tx, final...); err != nil {
 		return err
 	}
-	return e.giveBack(tx, due)
-}
-
-// expire ends the orders, which the transaction has found due at now, and
-// records their units in the ledger.
-func (e *expiration) expire(tx *gorm.DB, due []string, now int64) error {
-	r := tx.Exec("UPDATE orders SET status = ? WHERE id IN ? AND status = ? AND expires_at <= ?",
-		string(order.Expired), due, string(order.Pending), now)
-	if r.Error != nil {
-		return r.Error
-	}
-	if r.RowsAffected != int64(len(due)) {
-		return fmt.Errorf("sqlstore: %d of %d orders were due, though their rows are locked", r.RowsAffected, len(due))
-	}
-	onHand, reserved := stock.Release.Delta(1)
-	return tx.Exec(`INSERT INTO ledger (sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at)
-		SELECT sku, order_id, ?, quantity, quantity * ?, quantity * ?, 0, ?, ? FROM order_lines WHERE order_id IN ?`,
-		string(stock.Release), onHand, reserved, e.instance, now, due).Error
-}
-
-// giveBack adds the units of the orders up and releases them, in SKU order.
-func (e *expiration) giveBack(tx *gorm.DB, due []string) error {
-	var sums []lineRow
-	sum := "SELECT sku, SUM(quantity) AS quantity FROM order_lines WHERE order_id IN ? GROUP BY sku ORDER BY sku"
-	if err := tx.Raw(sum, due).Scan(&sums).Error; err != nil {
-		return err
-	}
-	for some := range slices.Chunk(sums, maxSKUs) {
+	// The stock rows come last, as everybody who buys the SKU waits for them.
+	for some := range slices.Chunk(bySKU(lines), maxRows) {
 		if err := release(tx, some); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// expire ends the orders, which the transaction has found due at now, records
+// their units in the ledger and returns their lines.
+func (e *expiration) expire(tx *gorm.DB, due []string, now int64) (lines []lineRow, err error) {
+	r := tx.Exec("UPDATE orders SET status = ? WHERE id IN ? AND status = ? AND expires_at <= ?",
+		string(order.Expired), due, string(order.Pending), now)
+	if r.Error != nil {
+		return nil, r.Error
+	}
+	if r.RowsAffected != int64(len(due)) {
+		return nil, fmt.Errorf("sqlstore: %d of %d orders were due, though their rows are locked", r.RowsAffected, len(due))
+	}
+	if err := tx.Raw("SELECT * FROM order_lines"+e.dialect.byKey+" WHERE order_id IN ?", due).Scan(&lines).Error; err != nil {
+		return nil, err
+	}
+	ledger := make([]ledgerRow, len(lines))
+	for i, l := range lines {
+		ledger[i] = e.entry(stock.Release, l.SKU, l.OrderID, l.Quantity, now, dlock.Fence{})
+	}
+	return lines, tx.CreateInBatches(&ledger, maxRows).Error
+}
+
+// bySKU adds up the units of lines and returns one line per SKU, sorted.
+func bySKU(lines []lineRow) []lineRow {
+	units := make(map[string]int64)
+	for _, l := range lines {
+		units[l.SKU] += l.Quantity
+	}
+	sums := make([]lineRow, 0, len(units))
+	for _, sku := range slices.Sorted(maps.Keys(units)) {
+		sums = append(sums, lineRow{SKU: sku, Quantity: units[sku]})
+	}
+	return sums
 }
 
 // release gives units of several SKUs back in one statement, relative to
@@ -127,40 +135,4 @@ func release(tx *gorm.DB, sums []lineRow) error {
 		return fmt.Errorf("%w: %d of %q", stock.ErrNotFound, int64(len(sums))-r.RowsAffected, skus)
 	}
 	return nil
-}
-
-// Extend implements [order.Store].
-func (s *Store) Extend(ctx context.Context, id string, by, life time.Duration) (o order.Order, changed bool, err error) {
-	var (
-		target time.Time // what a run has set, and perhaps committed
-		push   func()
-	)
-	err = s.repeating(ctx, func(tx *gorm.DB) (err error) {
-		changed, push = false, func() {}
-		if o, err = s.readOrder(tx, id, s.dialect.forUpdate); err != nil || o.Status != order.Pending {
-			return err
-		}
-		if !target.IsZero() && !o.ExpiresAt.Before(target) {
-			changed = true // by a run whose reply was lost
-			return nil
-		}
-		extended := o
-		extended.ExpiresAt = o.ExpiresAt.Add(by)
-		if extended.ExpiresAt.Sub(o.CreatedAt) > life {
-			return nil
-		}
-		if err := tx.Exec("UPDATE orders SET expires_at = ? WHERE id = ?", extended.ExpiresAt.UnixMicro(), id).Error; err != nil {
-			return err
-		}
-		if push, err = s.schedule(tx, extended); err != nil {
-			return err
-		}
-		o, changed, target = extended, true, extended.ExpiresAt
-		return nil
-	})
-	if err != nil {
-		return order.Order{}, false, err
-	}
-	push()
-	return o, changed, nil
 }

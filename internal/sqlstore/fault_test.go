@@ -21,12 +21,12 @@ import (
 )
 
 // proxied returns a store that reaches its database through a proxy.
-func proxied(t *testing.T, connections int) (*sqlstore.Store, *testbed.Proxy) {
+func proxied(t *testing.T) (*sqlstore.Store, *testbed.Proxy) {
 	t.Helper()
 	db := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
 	p := testbedtest.StartProxy(t, db.Addr())
 	s, err := sqlstore.Open(t.Context(), sqlstore.Config{
-		URL: strings.Replace(db.URL(), db.Addr(), p.Addr(), 1), Instance: "one", Connections: connections,
+		URL: strings.Replace(db.URL(), db.Addr(), p.Addr(), 1), Instance: "one", Connections: 4,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func proxied(t *testing.T, connections int) (*sqlstore.Store, *testbed.Proxy) {
 // answered once; a restock, which cannot be recognised, says that it does not
 // know.
 func TestLostReplyToCommit(t *testing.T) {
-	s, proxy := proxied(t, 4)
+	s, proxy := proxied(t)
 	ctx := t.Context()
 	create(t, s, "a", "conditional", 10)
 
@@ -70,7 +70,7 @@ func TestLostReplyToCommit(t *testing.T) {
 // The same for the last units: the repetition finds them gone, because the lost
 // attempt has taken them, and must not say that they are sold out.
 func TestLostReplyToTheCommitOfTheLastUnits(t *testing.T) {
-	s, proxy := proxied(t, 4)
+	s, proxy := proxied(t)
 	ctx := t.Context()
 	for i, w := range []stock.Write{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced} {
 		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
@@ -241,7 +241,7 @@ func TestTransientFailuresAreRepeated(t *testing.T) {
 // A database that is gone, or silent, is an error within the deadline and
 // leaves nothing behind.
 func TestDatabaseAway(t *testing.T) {
-	s, proxy := proxied(t, 4)
+	s, proxy := proxied(t)
 	create(t, s, "a", "conditional", 10)
 	place := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

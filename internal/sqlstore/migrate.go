@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"example.com/shop/internal/timeout/sqltimers"
 )
 
 //go:embed migrations/*.sql
@@ -53,30 +56,55 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 	if err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(version), 0) FROM schema_migrations").Scan(&current); err != nil {
 		return err
 	}
-	files, err := fs.Glob(migrations, "migrations/*."+s.dialect.name+".sql")
+	steps, err := s.dialect.steps()
 	if err != nil {
 		return err
 	}
-	for _, file := range files { // Glob returns them sorted
-		if err := step(ctx, conn, file, current); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+	for _, st := range steps {
+		if st.version <= current {
+			continue
+		}
+		if err := st.apply(ctx, conn); err != nil {
+			return fmt.Errorf("%s: %w", st.name, err)
 		}
 	}
 	return nil
 }
 
-// step applies one file unless the schema has it already.
-func step(ctx context.Context, conn *sql.Conn, file string, current int) error {
-	prefix, _, _ := strings.Cut(strings.TrimPrefix(file, "migrations/"), "_")
-	version, err := strconv.Atoi(prefix)
-	if err != nil || version <= current {
-		return err
-	}
-	text, err := migrations.ReadFile(file)
+// step is one change of the schema.
+type step struct {
+	version    int
+	name       string
+	statements []string
+}
+
+// steps returns all changes in their order: those of the application, and that
+// of the timers, whose tables are their own package's business.
+func (d dialect) steps() ([]step, error) {
+	files, err := fs.Glob(migrations, "migrations/*."+d.name+".sql")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for statement := range strings.SplitSeq(string(text), ";\n") {
+	steps := []step{{version: 2, name: "timers", statements: sqltimers.Schema(d.timers)}}
+	for _, file := range files {
+		prefix, _, _ := strings.Cut(strings.TrimPrefix(file, "migrations/"), "_")
+		version, err := strconv.Atoi(prefix)
+		if err != nil {
+			return nil, err
+		}
+		text, err := migrations.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step{version: version, name: file, statements: strings.Split(string(text), ";\n")})
+	}
+	slices.SortFunc(steps, func(a, b step) int { return a.version - b.version })
+	return steps, nil
+}
+
+// apply runs the statements and records that they were run.
+func (st step) apply(ctx context.Context, conn *sql.Conn) error {
+	for _, statement := range st.statements {
 		if strings.TrimSpace(statement) == "" {
 			continue
 		}
@@ -84,7 +112,7 @@ func step(ctx context.Context, conn *sql.Conn, file string, current int) error {
 			return err
 		}
 	}
-	_, err = conn.ExecContext(ctx, "INSERT INTO schema_migrations (version) VALUES (?)", version)
+	_, err := conn.ExecContext(ctx, "INSERT INTO schema_migrations (version) VALUES (?)", st.version)
 	return err
 }
 

@@ -14,6 +14,8 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
+
+	"example.com/shop/internal/timeout/sqltimers"
 )
 
 // parseMySQL returns how to connect to the server that rawURL names, and its
@@ -74,6 +76,8 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 		connections: 32,
 		now:         "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)",
 		forUpdate:   " FOR UPDATE",
+		byKey:       " FORCE INDEX (PRIMARY)",
+		timers:      sqltimers.MySQL,
 	}, "", address, nil
 }
 

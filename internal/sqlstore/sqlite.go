@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/glebarez/sqlite"
+
+	"example.com/shop/internal/timeout/sqltimers"
 )
 
 // inURI writes the name of a file so that nothing in it is taken for syntax.
@@ -25,6 +27,7 @@ func sqliteDialect(file string) (d dialect, dsn, address string, err error) {
 		open:        sqlite.Open,
 		connections: 8,
 		writers:     1,
+		timers:      sqltimers.SQLite,
 		now:         "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
 	}, "file:" + inURI.Replace(file) + "?" + q.Encode(), "sqlite:" + file, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout/sqltimers"
 )
 
 var (
@@ -61,6 +62,8 @@ type dialect struct {
 	writers     int    // transactions at once per process; 0: no limit
 	now         string // expression: microseconds since 1970 by the database's clock
 	forUpdate   string // suffix of a SELECT that locks its rows
+	byKey       string // suffix of a table that is read by its primary key, however few rows it has
+	timers      sqltimers.Dialect
 }
 
 // Open connects to the database that c.URL names. It fails, naming the address,

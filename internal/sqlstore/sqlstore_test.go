@@ -38,7 +38,7 @@ func variants(t *testing.T, f func(t *testing.T, url string)) {
 }
 
 // open returns a store of one instance, migrated.
-func open(t *testing.T, url, instance string, plugins ...gorm.Plugin) *sqlstore.Store {
+func open(t testing.TB, url, instance string, plugins ...gorm.Plugin) *sqlstore.Store {
 	t.Helper()
 	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url, Instance: instance, Plugins: plugins})
 	if err != nil {
@@ -56,7 +56,7 @@ func open(t *testing.T, url, instance string, plugins ...gorm.Plugin) *sqlstore.
 }
 
 // create puts units of a new SKU on sale.
-func create(t *testing.T, s *sqlstore.Store, sku, strategy string, units int64) {
+func create(t testing.TB, s *sqlstore.Store, sku, strategy string, units int64) {
 	t.Helper()
 	if _, created, err := s.CreateSKU(t.Context(), stock.Level{SKU: sku, Strategy: strategy, OnHand: units}); err != nil || !created {
 		t.Fatalf("create %s: created %v, %v", sku, created, err)

@@ -7,6 +7,7 @@ import (
 
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/timeout"
+	"example.com/shop/internal/timeout/sqltimers"
 )
 
 // Scheduler keeps the timers of orders in the transactions that the orders
@@ -18,6 +19,12 @@ type Scheduler interface {
 
 	// Cancel deletes timers.
 	Cancel(ctx context.Context, tx timeout.Tx, kind string, ids ...string) (push func(), err error)
+}
+
+// Timers returns the timers that are stored in the same database, on the same
+// connections.
+func (s *Store) Timers() (*sqltimers.Store, error) {
+	return sqltimers.New(s.pool, s.dialect.timers)
 }
 
 // WithTimers returns a store on the same connections that keeps a timer with

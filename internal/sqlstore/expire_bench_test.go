@@ -1,0 +1,72 @@
+package sqlstore_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// BenchmarkExpire expires orders in batches of 200, with their timers and on
+// MariaDB, from as many sides as a queue handles batches at once.
+func BenchmarkExpire(b *testing.B) {
+	for _, skus := range []int{1, 20} {
+		for _, sides := range []int{1, 4} {
+			b.Run(fmt.Sprintf("skus=%d/sides=%d", skus, sides), func(b *testing.B) {
+				s, _ := timed(b, open(b, testbedtest.Database(b), "one"))
+				expireBatches(b, s, skus, sides)
+			})
+		}
+	}
+}
+
+func expireBatches(b *testing.B, s *sqlstore.Store, skus, sides int) {
+	const size, batches = 200, 50
+	for sku := range skus {
+		create(b, s, fmt.Sprint("sku-", sku), "conditional", 1_000_000_000)
+	}
+	for b.Loop() {
+		b.StopTimer()
+		work := make(chan []string, batches)
+		for range batches {
+			var ids []string
+			for sku := range skus {
+				ids = append(ids, placeMany(b, s, fmt.Sprint("sku-", sku), size/skus)...)
+			}
+			work <- ids
+		}
+		close(work)
+		b.StartTimer()
+		var group sync.WaitGroup
+		for range sides {
+			group.Go(func() {
+				for ids := range work {
+					if _, err := s.Expire(b.Context(), ids); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+	}
+	b.ReportMetric(float64(b.N*batches*size)/b.Elapsed().Seconds(), "orders/s")
+}
+
+// placeMany stores orders of one unit that have expired, and returns their ids.
+func placeMany(b *testing.B, s *sqlstore.Store, sku string, n int) []string {
+	b.Helper()
+	requests, ids := make([]*order.Request, n), make([]string, n)
+	for i := range requests {
+		requests[i] = request(1, sku)
+		requests[i].TTL, ids[i] = 0, requests[i].Order.ID
+	}
+	if err := s.Commit(b.Context(), claim(sku, stock.RowLock, dlock.Fence{}), requests); err != nil {
+		b.Fatal(err)
+	}
+	return ids
+}

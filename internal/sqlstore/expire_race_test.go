@@ -1,0 +1,131 @@
+package sqlstore_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// Of a payment, a cancellation and two expiries that meet at the moment when the
+// order expires, exactly one settles it.
+func TestPayAndExpireAtOneInstant(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		s := open(t, url, "one")
+		orders := testbedtest.Size(500, 10_000)
+		create(t, s, "a", "conditional", int64(orders))
+		const together = 20
+		fates := make(map[order.Status]int64)
+		for range orders / together {
+			batch := make([]*order.Request, together)
+			for i := range batch {
+				batch[i] = request(1, "a")
+				batch[i].TTL = 40 * time.Millisecond
+			}
+			if err := s.Commit(t.Context(), claim("a", stock.Conditional, dlock.Fence{}), batch); err != nil {
+				t.Fatal(err)
+			}
+			meet(t, s, batch)
+			for _, r := range batch {
+				o, err := s.Order(t.Context(), r.Order.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fates[o.Status]++
+			}
+		}
+		t.Logf("%v", fates)
+		if fates[order.Pending] > 0 {
+			t.Errorf("%d orders are still open", fates[order.Pending])
+		}
+		balanced(t, s, "a", 0, fates[order.Confirmed])
+		if l, err := s.Level(t.Context(), "a"); err != nil || l.Reserved != 0 {
+			t.Errorf("%d units are reserved for nobody, %v", l.Reserved, err)
+		}
+	})
+}
+
+// meet pays some of the orders and cancels the others, from just before to just
+// after the moment when they expire, and expires all of them from two sides until
+// they are final. The database's clock decides who is late.
+func meet(t *testing.T, s *sqlstore.Store, batch []*order.Request) {
+	t.Helper()
+	ctx := t.Context()
+	var group sync.WaitGroup
+	ids := make([]string, len(batch))
+	for i, r := range batch {
+		ids[i] = r.Order.ID
+		to, payment := order.Confirmed, "p"
+		if i%4 == 1 {
+			to, payment = order.Cancelled, ""
+		}
+		around := time.Duration(i-len(batch)/2) * time.Millisecond
+		group.Go(func() {
+			<-time.After(time.Until(r.Order.ExpiresAt) + around)
+			if _, _, err := s.Settle(ctx, r.Order.ID, to, payment); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range 2 {
+		group.Go(func() {
+			<-time.After(time.Until(batch[0].Order.ExpiresAt) - 5*time.Millisecond)
+			for open := true; open; {
+				found, err := s.Expire(ctx, ids)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				open = false
+				for _, e := range found {
+					open = open || e.Status == order.Pending
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// Baskets that expire, orders that are placed and orders that are cancelled take
+// the same rows, and none is left waiting for another.
+func TestExpireBesideASale(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		s := open(t, url, "one")
+		skus := []string{"a", "b", "c", "d"}
+		for _, sku := range skus {
+			create(t, s, sku, "conditional", 100_000)
+		}
+		rounds := testbedtest.Size(5, 200)
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() {
+				for range rounds {
+					var ids []string
+					for n := range 8 {
+						ids = append(ids, place(t, s, 0, skus[n%3:]...).ID)
+					}
+					expire(t, s, ids...)
+				}
+			})
+			group.Go(func() {
+				for range 4 * rounds {
+					o := place(t, s, time.Hour, skus...)
+					if _, _, err := s.Settle(t.Context(), o.ID, order.Cancelled, ""); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		for _, sku := range skus {
+			balanced(t, s, sku, 0, 0)
+		}
+	})
+}
