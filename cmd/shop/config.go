@@ -89,6 +89,7 @@ type serveConfig struct {
 	database    string
 	redis       string
 	orderTTL    time.Duration
+	canary      bool
 	exitOnStdin bool
 	logLevel    slog.Level
 }
@@ -101,6 +102,7 @@ func parseServe(p process, args []string) (serveConfig, error) {
 	f.StringVar(&c.database, "database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
 	f.StringVar(&c.redis, "redis", "", "redis://HOST:6379/0 for the strategies that take leases; without it they are refused")
 	f.DurationVar(&c.orderTTL, "order-ttl", 15*time.Minute, "how long an order waits for payment")
+	f.BoolVar(&c.canary, "canary", false, "schedule the expiry of orders and leave it to other instances, so that a version on trial expires nothing")
 	f.BoolVar(&c.exitOnStdin, "exit-on-stdin-eof", false, "stop when standard input ends, so that the instance does not outlive the process that holds it")
 	f.TextVar(&c.logLevel, "log-level", slog.LevelInfo, "`LEVEL` from which to log: debug, info, warn or error; debug has a line per request")
 	if err := f.parse(args); err != nil {

@@ -12,18 +12,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"example.com/shop/internal/demo"
-	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/otellock"
-	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/telemetry"
+	"example.com/shop/internal/timeout"
 )
 
 const (
@@ -40,6 +36,10 @@ const (
 	// leaseTTL is how long a SKU is blocked by an instance that died while it
 	// held the lease: well within the time of a request that waits for it.
 	leaseTTL = 5 * time.Second
+
+	// expireBatch is how many orders expire in one transaction. Larger ones save
+	// little more, and keep the stock rows from buyers for longer.
+	expireBatch = 200
 )
 
 // serve runs one instance until ctx ends, and then drains it.
@@ -76,10 +76,18 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	timers, err := openTimers(c, store, locks, tel, &closers)
+	if err != nil {
+		return err
+	}
+	store = store.WithTimers(timers)
 
 	// Domain.
 	strategies := stock.NewStrategies(locks.locker)
 	orders := order.NewService(store, strategies, order.Config{TTL: c.orderTTL, Tracer: tel.TracerProvider, Observer: observer})
+	if err := timers.Handle(order.ExpireTimer, orders.Expire, timeout.Options{Batch: expireBatch}); err != nil {
+		return err
+	}
 	stocks := stock.NewService(store, strategies)
 	err = telemetry.WatchOversold(tel.MeterProvider, func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") },
 		telemetry.OversoldConfig{})
@@ -105,9 +113,18 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		return fmt.Errorf("serve HTTP: %w", err)
 	}
 	log.InfoContext(ctx, "serving", slog.String("address", listener.Addr().String()),
-		slog.String("database", store.Address()), slog.Bool("redis", c.redis != ""))
+		slog.String("database", store.Address()), slog.Bool("redis", c.redis != ""), slog.Bool("canary", c.canary))
 	fmt.Fprintf(p.stdout, "shop %s %shttp://%s\n", c.instance, demo.Listening, listener.Addr())
-	return serveHTTP(ctx, httpapi.NewServer(handler, log), listener, drain, log)
+
+	// The timers go on until the last request has been answered.
+	g, serving := errgroup.WithContext(ctx)
+	firing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	g.Go(func() error { return timers.Run(firing) })
+	g.Go(func() error {
+		defer stop()
+		return serveHTTP(serving, httpapi.NewServer(handler, log), listener, drain, log)
+	})
+	return g.Wait()
 }
 
 // serveHTTP serves until ctx ends. Then it lets balancers notice, lets requests
@@ -147,81 +164,6 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, 
 	})
 	return g.Wait()
 }
-
-// openStore opens the database and brings its schema up to date.
-func openStore(ctx context.Context, c serveConfig, tel *telemetry.Telemetry) (*sqlstore.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	store, err := sqlstore.Open(ctx, sqlstore.Config{
-		URL: c.database, Instance: c.instance, Tracer: tel.TracerProvider,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := store.Migrate(ctx); err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return store, nil
-}
-
-// locks is what an instance has of Redis; without --redis it has nothing.
-type locks struct {
-	rdb    redis.UniversalClient
-	locker dlock.Locker
-}
-
-// ping asks Redis whether it is there.
-func (l locks) ping(ctx context.Context) error {
-	if l.rdb == nil {
-		return nil
-	}
-	return l.rdb.Ping(ctx).Err()
-}
-
-// openRedis connects the lock service. It refuses a Redis that may evict a lock
-// to make room.
-func openRedis(ctx context.Context, c serveConfig, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (locks, error) {
-	if c.redis == "" {
-		return locks{}, nil
-	}
-	redis.SetLogger(silent{})
-	rdb, err := redislock.NewClient(c.redis)
-	if err != nil {
-		return locks{}, usageError{fmt.Errorf("--redis: %w", err)}
-	}
-	closers.push(func(context.Context) error { return rdb.Close() })
-	if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
-		return locks{}, err
-	}
-	l := locks{rdb: rdb}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := l.ping(ctx); err != nil {
-		return locks{}, fmt.Errorf("open redis %s: %w", redacted(c.redis), err)
-	}
-	if policy := rdb.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]; policy != "" && policy != "noeviction" {
-		return locks{}, fmt.Errorf("open redis %s: maxmemory-policy is %s and may evict locks; set it to noeviction", redacted(c.redis), policy)
-	}
-	locker, err := redislock.New(rdb, redislock.Config{TTL: leaseTTL})
-	if err != nil {
-		return locks{}, err
-	}
-	closers.push(func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		if err := locker.Close(ctx); err != nil { // Redis is away: the TTL gives back what it may have granted
-			log.WarnContext(ctx, "locks are left to their TTL", slog.String("error", err.Error()))
-		}
-		return nil
-	})
-	l.locker, err = otellock.New(locker, otellock.Config{Backend: "redis", TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider})
-	return l, err
-}
-
-// silent keeps go-redis from printing what its errors say as well.
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
 
 // closers are what an instance has opened, in that order.
 type closers []func(context.Context) error

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"database/sql"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// placed is what a test reads of an order.
+type placed struct {
+	ID, Status string
+	CreatedAt  time.Time `json:"created_at"`
+	ExpiresAt  time.Time `json:"expires_at"`
+}
+
+// eventually places an order of one unit of the SKU a as soon as there is one.
+func (r *running) eventually(t *testing.T) (o placed) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; {
+		status, answer := r.send(t, "POST", "/api/v1/orders", oneUnit)
+		if status == http.StatusCreated {
+			decode(t, answer, &o)
+			return o
+		}
+		if !strings.Contains(answer, "out-of-stock") || time.Now().After(end) {
+			t.Fatalf("status %d: %s", status, answer)
+		}
+		<-time.After(2 * time.Millisecond) // leaves the instance some time for its timers
+	}
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// stores runs f with the flags of an instance that has no Redis, and of one that
+// has everything.
+func stores(t *testing.T, f func(t *testing.T, database string, flags ...string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		database := sqliteURL(t)
+		f(t, database, "--database", database)
+	})
+	t.Run("mariadb_redis", func(t *testing.T) {
+		t.Parallel()
+		database := testbedtest.Database(t)
+		f(t, database, "--database", database, "--redis", testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
+	})
+}
+
+// An unpaid order expires at its time and not before, its unit is sold again,
+// and it cannot be paid any more.
+func TestUnpaidOrdersGiveTheirUnitsBack(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, database string, flags ...string) {
+		t.Helper()
+		r := start(t, append(flags, "--order-ttl", "1s")...)
+		r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
+		first := r.eventually(t)
+		for range 2 {
+			next := r.eventually(t)
+			if early := first.ExpiresAt.Sub(next.CreatedAt); early > 0 {
+				t.Errorf("the unit of an order was sold again %v before the order expired", early)
+			}
+			t.Logf("sold again after %v", next.CreatedAt.Sub(first.ExpiresAt))
+			var late struct{ State string }
+			decode(t, r.want(t, http.StatusConflict, "POST", "/api/v1/orders/"+first.ID+"/pay", `{"payment_id":"p1"}`), &late)
+			if late.State != "EXPIRED" {
+				t.Errorf("a late payment finds the order %s", late.State)
+			}
+			first = next
+		}
+		r.want(t, http.StatusOK, "POST", "/api/v1/orders/"+first.ID+"/extend", `{"by_seconds":3}`)
+		r.want(t, http.StatusOK, "POST", "/api/v1/orders/"+first.ID+"/pay", `{"payment_id":"p1"}`)
+		if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 {
+			t.Errorf("shop audit: exit code %d: %s%s", code, out, stderr)
+		}
+	})
+}
+
+// What expires while no instance runs is caught up on by the next one.
+func TestOrdersExpireAcrossARestart(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, _ string, flags ...string) {
+		t.Helper()
+		flags = append(flags, "--order-ttl", "1s")
+		r := start(t, flags...)
+		r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
+		first := r.eventually(t)
+		r.stop()
+		<-r.exited // which takes longer than the order has
+		again := start(t, flags...)
+		if next := again.eventually(t); next.CreatedAt.Before(first.ExpiresAt) {
+			t.Errorf("sold again at %v, before %v", next.CreatedAt, first.ExpiresAt)
+		}
+	})
+}
+
+// A canary places orders, and leaves their expiry to others.
+func TestACanaryExpiresNothing(t *testing.T) {
+	t.Parallel()
+	database := sqliteURL(t)
+	canary := start(t, "--database", database, "--order-ttl", "1s", "--instance", "on-trial", "--canary")
+	start(t, "--database", database, "--instance", "base")
+	const orders = 5
+	canary.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"conditional"}`)
+	for range 2 * orders {
+		canary.eventually(t)
+	}
+	db, err := sql.Open("sqlite", strings.TrimPrefix(database, "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var all, byBase int
+	query := "SELECT COUNT(*), SUM(instance = 'base') FROM ledger WHERE movement = 'RELEASE'"
+	if err := db.QueryRowContext(t.Context(), query).Scan(&all, &byBase); err != nil || all < orders || byBase != all {
+		t.Errorf("%d of %d orders were expired by the other instance, %v", byBase, all, err)
+	}
+}
