@@ -12,6 +12,7 @@ import (
 type CondLoad struct {
 	Keys     []string
 	Signals  int           // how many clients signal
+	Quiet    time.Duration // how long those who signal pause now and then
 	Patience time.Duration // the longest time for one call
 	Seed     uint64
 }
@@ -69,7 +70,11 @@ func (w *condWork) signal(ctx context.Context, c *HistoryClient, random *mathran
 			}
 			_ = lease.Release(attempt)
 		})
-		pause(ctx, time.Duration(random.Int64N(int64(6*time.Millisecond)))) // some shall sleep
+		rest := time.Duration(random.Int64N(int64(6 * time.Millisecond))) // some shall sleep
+		if random.IntN(32) == 0 {
+			rest = w.Quiet
+		}
+		pause(ctx, rest)
 	}
 }
 

@@ -41,7 +41,7 @@ func conditions() contender {
 			return h.Cond(l, condition(t, l, "a"))
 		},
 		run: func(ctx context.Context, l dlocktest.Load, clients ...*dlocktest.HistoryClient) {
-			load := dlocktest.CondLoad{Keys: l.Keys, Signals: 2, Patience: l.Patience, Seed: l.Seed}
+			load := dlocktest.CondLoad{Keys: l.Keys, Signals: 2, Quiet: ttl / 3, Patience: l.Patience, Seed: l.Seed}
 			load.Run(ctx, clients...)
 		},
 	}

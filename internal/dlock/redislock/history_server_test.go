@@ -56,6 +56,10 @@ func TestHistoryOfALossThatAllKnowOf(t *testing.T) {
 func (tr *trial) losses(t *testing.T, clients []*dlocktest.HistoryClient, lose func(join func(dlocktest.Load, ...*dlocktest.HistoryClient))) {
 	t.Helper()
 	tr.least = 10
+	between := ttl / 3
+	if tr.permits > 1 { // nothing is granted for a TTL once somebody knows
+		between = 2 * ttl
+	}
 	tr.during(t, clients[:5], func() {
 		ctx, stop := context.WithCancel(t.Context())
 		var holders sync.WaitGroup
@@ -68,10 +72,10 @@ func (tr *trial) losses(t *testing.T, clients []*dlocktest.HistoryClient, lose f
 		long.Hold = ttl
 		join(long, clients[5:]...)
 		for range testbedtest.Size(4, 30) {
-			sleep(t, tr.between(ttl/10, ttl/3))
+			sleep(t, tr.between(ttl/10, between))
 			lose(join)
 		}
-		sleep(t, ttl/3)
+		sleep(t, between)
 	})
 }
 
