@@ -3,6 +3,7 @@ package redisindex
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"example.com/shop/internal/timeout"
@@ -40,13 +41,12 @@ type call struct {
 }
 
 func (x *Index) lane(s timeout.Shard, missing bool) *lane {
-	k := x.keysOf(s)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	key := laneKey{s, missing}
 	l := x.lanes[key]
 	if l == nil {
-		l = &lane{index: x, shard: s, keys: k, missing: missing}
+		l = &lane{index: x, shard: s, keys: x.newKeys(s), missing: missing}
 		x.lanes[key] = l
 	}
 	return l
@@ -80,6 +80,7 @@ func (c *call) wait() (int, error) {
 // flush sends scripts until there are no more calls.
 func (l *lane) flush(ctx context.Context) {
 	for {
+		runtime.Gosched() // callers that are ready now come along, and nobody waits for others
 		batch := l.take()
 		if len(batch) == 0 {
 			return

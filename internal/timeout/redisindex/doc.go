@@ -17,7 +17,7 @@
 // whose complete has another one reports that it was wiped, and is rebuilt.
 //
 // There is no payload, no expiry, and nothing but these keys, all of which can be
-// deleted at any time. A pending timer with an id of 36 characters costs about 125 bytes.
+// deleted at any time. A pending timer with an id of 36 characters costs about 140 bytes.
 //
 // # Claims
 //

@@ -80,8 +80,14 @@ func spread(s timeout.Shard, parts int) timeout.Shard {
 	return s
 }
 
-// shardOf returns the shard that has an id.
-func shardOf(id string, shards int) int { return int(crc16(id)) % shards }
+// shardOf returns the shard that has an id, by its FNV-1a hash.
+func shardOf(id string, shards int) int {
+	hash := uint32(2166136261)
+	for i := range len(id) {
+		hash = (hash ^ uint32(id[i])) * 16777619
+	}
+	return int((hash ^ hash>>16) % uint32(shards))
+}
 
 // slotOf is the slot of a hash tag, as a Redis Cluster counts.
 func slotOf(tag string) int { return int(crc16(tag)) % slots }
