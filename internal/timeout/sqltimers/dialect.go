@@ -14,6 +14,7 @@ const (
 // dialect is what differs between the engines.
 type dialect struct {
 	now        string // expression: milliseconds since 1970, rounded down
+	rows       int    // in one INSERT
 	lock       string // suffix of a SELECT that locks its rows
 	skipLocked string // the same, passing over rows that are locked
 	joins      bool   // whether a DELETE finds rows by a join with their keys
@@ -29,6 +30,7 @@ type dialect struct {
 func sqlite() dialect {
 	return dialect{
 		now:       "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)", // has milliseconds, and no more
+		rows:      50,                                                                  // a driver that takes long over many arguments, and no round trips to save
 		byKey:     " INDEXED BY sqlite_autoindex_timeouts_1",                           // not that of the state
 		keys:      "VALUES ",
 		useIndex:  " INDEXED BY ",
@@ -41,6 +43,7 @@ func sqlite() dialect {
 func mysql() dialect {
 	return dialect{
 		now:        "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000", // whatever the session's time zone
+		rows:       200,
 		lock:       " FOR UPDATE",
 		skipLocked: " FOR UPDATE SKIP LOCKED",
 		joins:      true,

@@ -109,8 +109,8 @@ func (s *Store) tail(from, to time.Time, after timeout.Row, limit int) *query {
 func (s *Store) Count(ctx context.Context) (counts map[timeout.Shard]map[timeout.State]int, err error) {
 	err = s.read(ctx, "count timers", func() error {
 		counts = make(map[timeout.Shard]map[timeout.State]int)
-		rows, err := s.db.QueryContext(ctx, "SELECT kind, lane, state, COUNT(*)"+s.dialect.from("timeouts_next")+
-			" GROUP BY kind, lane, state")
+		rows, err := newQuery("SELECT kind, lane, state, COUNT(*)"+s.dialect.from("timeouts_next")+
+			" GROUP BY kind, lane, state").query(ctx, s.db)
 		_, err = collect(rows, err, func(rows *sql.Rows) (none struct{}, err error) {
 			var shard timeout.Shard
 			var state timeout.State

@@ -52,6 +52,11 @@ func (q *query) exec(ctx context.Context, tx timeout.Tx) (affected int, err erro
 	return int(n), err
 }
 
+// query runs a query whose rows the caller collects.
+func (q *query) query(ctx context.Context, tx timeout.Tx) (*sql.Rows, error) {
+	return tx.QueryContext(ctx, q.text.String(), q.args...)
+}
+
 // rows runs what selectFrom or selectByKey began.
 func (q *query) rows(ctx context.Context, tx timeout.Tx) ([]timeout.Row, error) {
 	rows, _, err := q.timedRows(ctx, tx)
@@ -60,7 +65,7 @@ func (q *query) rows(ctx context.Context, tx timeout.Tx) ([]timeout.Row, error) 
 
 // timedRows is rows, and the time, which is zero if there are none.
 func (q *query) timedRows(ctx context.Context, tx timeout.Tx) (all []timeout.Row, now time.Time, err error) {
-	rows, err := tx.QueryContext(ctx, q.text.String(), q.args...)
+	rows, err := q.query(ctx, tx)
 	all, err = collect(rows, err, func(rows *sql.Rows) (r timeout.Row, err error) {
 		r, now, err = scanRow(rows)
 		return r, err

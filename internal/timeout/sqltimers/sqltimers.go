@@ -42,7 +42,7 @@ func New(db *sql.DB, d Dialect) (*Store, error) {
 // Now implements [timeout.Store].
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.read(ctx, "read the database's clock", func() error {
-		rows, err := s.db.QueryContext(ctx, "SELECT "+s.dialect.now)
+		rows, err := newQuery("SELECT "+s.dialect.now).query(ctx, s.db)
 		now, err = collectOne(rows, err, scanTime)
 		return err
 	})

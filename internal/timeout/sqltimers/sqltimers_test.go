@@ -19,6 +19,7 @@ import (
 func TestStore(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
+			Many: testbedtest.Size(1000, 10_000), // in pure Go it is slow under the race detector
 			New: func(t *testing.T) timeouttest.StoreClient {
 				return client(t, openSQLite(t, "_txlock=immediate&"+pragmas), sqltimers.SQLite)
 			},
@@ -28,6 +29,7 @@ func TestStore(t *testing.T) {
 	t.Run("sqlite deferred", func(t *testing.T) {
 		testbedtest.FullSize(t)
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
+			Many: testbedtest.Size(1000, 10_000), // in pure Go it is slow under the race detector
 			New: func(t *testing.T) timeouttest.StoreClient {
 				return client(t, openSQLite(t, pragmas), sqltimers.SQLite)
 			},

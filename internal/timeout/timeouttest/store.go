@@ -1,12 +1,13 @@
 package timeouttest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"example.com/shop/internal/timeout"
@@ -20,12 +21,17 @@ type StoreHarness struct {
 	// RowLocks says that a transaction keeps others from the rows that it has
 	// changed, and from no others: Sweep has something to pass over.
 	RowLocks bool
+
+	// Many is how many timers the cases have that need many; 0 means 10,000.
+	Many int
 }
 
 // StoreClient is a store, and what begins transactions on its database.
 type StoreClient struct {
 	timeout.Store
 	Begin func(ctx context.Context) (Transaction, error)
+
+	many int
 }
 
 // Transaction is a *sql.Tx, for instance.
@@ -93,9 +99,11 @@ func RunStore(t *testing.T, h StoreHarness) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			c.fn(ctx, t, h.New(t))
+			client := h.New(t)
+			client.many = cmp.Or(h.Many, 10_000)
+			c.fn(ctx, t, client)
 		})
 	}
 }
@@ -198,7 +206,7 @@ func numbered(n int) []string {
 // same fails the test unless the values are equal; no slice equals an empty one.
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

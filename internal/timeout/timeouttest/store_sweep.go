@@ -70,7 +70,7 @@ func sweepTakes(ctx context.Context, t *testing.T, c StoreClient) {
 
 func sweepersClaimOnce(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
-	ids := numbered(2000)
+	ids := numbered(c.many / 5)
 	c.insert(ctx, t, now.Add(-time.Minute), ids...)
 	var mu sync.Mutex
 	var all []string
