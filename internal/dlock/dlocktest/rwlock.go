@@ -77,6 +77,8 @@ func rwCases() []rwCase {
 		{"DeadWaiterDoesNotBlockTheReadersForever", deadWaiter},
 		{"BlackHoleIsReportedBeforeTheNextGrant", rwBlackHole},
 		{"ReplyLostAcquireLeavesNothing", rwReplyLostAcquire},
+		{"InspectTells", rwInspectTells},
+		{"ForceReleaseIsTold", rwForceRelease},
 		{"MutualExclusion", rwMutualExclusion},
 		{"WaitersLeaveNothing", rwWaitersLeaveNothing},
 	}

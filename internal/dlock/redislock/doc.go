@@ -4,6 +4,13 @@
 // and pushes it to the process of the new holder. Config.Spin is the textbook lock
 // instead: SET with a TTL, compare-and-delete, and polling with jitter.
 //
+// Beside the [Locker], each with its data and promises in its own documentation:
+//
+//	[Semaphore]  permits with leases and weights, first come, first served; resized under load
+//	[Tokens]     the same contract by tokens in lists and BLMOVE; ReleaseAll for a restarted process
+//	[RW]         readers share, a writer excludes, phase-fair
+//	[Cond]       holders of a key wait until another one signals
+//
 // # Data
 //
 //	shop:lock:{KEY}         string  OWNER:TOKEN          TTL of the lock; 3 s for a pushed grant

@@ -39,7 +39,8 @@ type RWConfig struct {
 // # Data
 //
 //	shop:rw:{KEY}                   hash        fence and owner: of the last writer; writer and until: who
-//	                                            writes, for how long; wrote: 1 after a writer; ticket  24 h
+//	                                            writes, for how long; since: from when; wrote: 1 after a
+//	                                            writer; ticket; forced: last token that was forced out  24 h
 //	shop:rw:{KEY}:readers           sorted set  id of each reader, by the end of its grant
 //	shop:rw:{KEY}:writers-waiting   sorted set  ids by ticket
 //	shop:rw:{KEY}:readers-waiting   sorted set  ids by ticket: those of the next phase
@@ -58,6 +59,8 @@ type RWConfig struct {
 //	rwlock_admit.lua     let more readers of a large phase in                           likewise
 //	rwlock_renew.lua     new TTLs for the grants of one key (id and fence)              O(log n) per grant
 //	rwlock_abandon.lua   take back whatever an id has                                   as release
+//	rwlock_inspect.lua   who holds it, and how many wait                                O(log n)
+//	rwlock_force.lua     end every grant, move the fence on, begin the next phase       O(readers), then as release
 //
 // To let a phase in takes as long as it has readers. A script lets 64 in, and the
 // client that releases calls again until all are; if it dies, those who wait go on
@@ -83,7 +86,11 @@ type RW struct {
 	sides    dlock.RWSides
 }
 
-var _ dlock.RWLocker = (*RW)(nil)
+var (
+	_ dlock.RWLocker      = (*RW)(nil)
+	_ dlock.Inspector     = (*RW)(nil)
+	_ dlock.ForceReleaser = (*RW)(nil)
+)
 
 // rwPatience is how long the scripts believe in a waiter that does not ask again.
 // All clients share it, whatever their TTL is.

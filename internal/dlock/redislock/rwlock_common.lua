@@ -37,6 +37,14 @@ local function no_reader() return redis.call('ZCOUNT', readers, '(' .. digits(no
 
 local function reads(id) return (tonumber(redis.call('ZSCORE', readers, id) or 0) or 0) > now end
 
+-- What to answer to a grant that the store no longer has: -2 if it was forced out, -1
+-- if another owner writes, else 0.
+local function gone(id, token)
+  if tonumber(token) <= tonumber(redis.call('HGET', state, 'forced') or 0) then return -2 end
+  local holder = writer()
+  return holder and holder ~= id and -1 or 0
+end
+
 -- Takes id out of where it waits.
 local function drop(id)
   redis.call('ZREM', writing, id)
@@ -54,7 +62,7 @@ end
 -- Each grant returns what its owner has to know: the token and the owner of the fence.
 local function grant_write(id, ms)
   local token = grown('fence')
-  redis.call('HSET', state, 'owner', id, 'writer', id, 'until', digits(now + ms), 'wrote', '1')
+  redis.call('HSET', state, 'owner', id, 'writer', id, 'since', digits(micros), 'until', digits(now + ms), 'wrote', '1')
   keep(state, math.max(86400000, 2 * ttl))
   drop(id)
   return {token, id}

@@ -1,9 +1,8 @@
 -- Ends one grant, and no other, and begins the next phase if that was the last of it.
 -- ARGV[6] owner  ARGV[7] w or r  ARGV[8] token
--- Returns {1, 0 if the store no longer has it, or -1 if another owner writes;
--- 1 if rwlock_admit.lua has more to do, else 0}.
+-- Returns {1, or what gone says; 1 if rwlock_admit.lua has more to do, else 0}.
 local id, holder = ARGV[6], writer()
-local verdict = holder and holder ~= id and -1 or 0
+local verdict = gone(id, ARGV[8])
 if redis.call('HGET', state, 'fence') == ARGV[8] then
   if ARGV[7] == 'w' and holder == id then
     redis.call('HDEL', state, 'writer', 'until')

@@ -1,19 +1,17 @@
 -- Gives grants of one key a new TTL. Never inserts: what is gone stays gone.
 -- ARGV[6..] owner, w or r, and token of each
--- Returns for each 1, or 0 if the store no longer has it, or -1 if another owner writes.
+-- Returns for each 1, or what gone says.
 local verdicts = {}
 local token = redis.call('HGET', state, 'fence')
 local holder = writer()
 for i = 6, #ARGV, 3 do
-  local id, verdict = ARGV[i], 0
+  local id, verdict = ARGV[i], 1
   if ARGV[i + 2] == token and ARGV[i + 1] == 'w' and holder == id then
     redis.call('HSET', state, 'until', digits(now + ttl))
-    verdict = 1
   elseif ARGV[i + 2] == token and ARGV[i + 1] == 'r' and reads(id) then
     redis.call('ZADD', readers, 'XX', digits(now + ttl), id)
-    verdict = 1
-  elseif holder then
-    verdict = -1
+  else
+    verdict = gone(id, ARGV[i + 2])
   end
   verdicts[#verdicts + 1] = verdict
 end

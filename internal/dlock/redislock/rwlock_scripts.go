@@ -20,6 +20,12 @@ var rwAdmitLua string
 //go:embed rwlock_abandon.lua
 var rwAbandonLua string
 
+//go:embed rwlock_inspect.lua
+var rwInspectLua string
+
+//go:embed rwlock_force.lua
+var rwForceLua string
+
 // The scripts are constants that cannot be declared so.
 var (
 	rwAcquireScript = newScript(rwCommonLua, rwAcquireLua)
@@ -27,4 +33,6 @@ var (
 	rwReleaseScript = newScript(rwCommonLua, rwReleaseLua)
 	rwAdmitScript   = newScript(rwCommonLua, rwAdmitLua)
 	rwAbandonScript = newScript(rwCommonLua, rwAbandonLua)
+	rwInspectScript = newScript(rwCommonLua, rwInspectLua)
+	rwForceScript   = newScript(rwCommonLua, rwForceLua)
 )

@@ -1,0 +1,73 @@
+package dlocktest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// rwOptional returns the client behind l as a T, or skips the case.
+func rwOptional[T any](t *testing.T, l dlock.RWLocker) T {
+	t.Helper()
+	if own, ok := l.(trackedRW); ok {
+		l = own.RWLocker
+	}
+	power, ok := l.(T)
+	if !ok {
+		t.Skipf("%T is no %T", l, (*T)(nil))
+	}
+	return power
+}
+
+func rwInspectTells(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	in := rwOptional[dlock.Inspector](t, h.New(t))
+	state, err := in.Inspect(ctx, key)
+	wantErr(t, err, nil)
+	if state != (dlock.State{Key: key}) {
+		t.Errorf("a free key: %+v", state)
+	}
+	eachSide(key, func(key string, write bool) {
+		lease := rwTake(ctx, t, h, key, write)
+		w := h.wait(ctx, t, key, "the next writer", true, 1)
+		state, err := in.Inspect(ctx, key)
+		wantErr(t, err, nil)
+		if !state.Held || state.Fence != lease.Fence() || state.TTL <= 0 || state.TTL > h.TTL || state.Waiters != 1 {
+			t.Errorf("held with %v, and one waits: %+v", lease.Fence(), state)
+		}
+		if age := time.Since(state.Since); write && (age < -h.TTL || age > 2*h.TTL) { // by the clock of the store
+			t.Errorf("held for %v", age)
+		}
+		release(ctx, t, lease)
+		release(ctx, t, h.in(t, w)[0])
+	})
+}
+
+// rwForceRelease frees key over the head of a writer, and of two readers.
+func rwForceRelease(ctx context.Context, t *testing.T, h RWHarness, key string) {
+	force := rwOptional[dlock.ForceReleaser](t, h.New(t))
+	wantErr(t, force.ForceRelease(ctx, key), nil) // nobody holds it
+	eachSide(key, func(key string, write bool) {
+		forced := []*dlock.Lease{rwTake(ctx, t, h, key, write)}
+		if !write {
+			forced = append(forced, rwTake(ctx, t, h, key, false))
+		}
+		wantErr(t, force.ForceRelease(ctx, key), nil)
+		next := rwTake(ctx, t, h, key, false) // the fence is another one to readers too
+		for _, lease := range forced {
+			if next.Fence().Token <= lease.Fence().Token {
+				t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
+			}
+			waitDone(t, lease, h.TTL) // by its next renewal
+			lost, ok := errors.AsType[*dlock.LostError](lease.Err())
+			if !ok || lost.Reason != dlock.Forced {
+				t.Errorf("Err = %v, want the reason %q", lease.Err(), dlock.Forced)
+			}
+			wantErr(t, lease.Release(ctx), dlock.ErrLost)
+		}
+		wantErr(t, next.Err(), nil)
+		release(ctx, t, next)
+	})
+}

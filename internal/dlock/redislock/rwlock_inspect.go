@@ -1,0 +1,54 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Inspect implements [dlock.Inspector]. Of readers it tells the fence that they
+// share and how long the last of them is kept, and not since when: they come and
+// go. Waiters counts those that have died and have not been passed over yet, too.
+func (l *RW) Inspect(ctx context.Context, key string) (dlock.State, error) {
+	if err := checkKey(key); err != nil {
+		return dlock.State{}, err
+	}
+	reply, _, err := l.start(ctx, l.calls, rwInspectScript, key).wait()
+	if err != nil {
+		return dlock.State{}, fmt.Errorf("redislock: inspect %q: %w", key, inTime(ctx, err))
+	}
+	fields, _ := reply.([]any)
+	if len(fields) != 6 {
+		return dlock.State{}, fmt.Errorf("redislock: inspect %q: reply %v", key, reply)
+	}
+	waiters, _ := fields[2].(int64)
+	state := dlock.State{Key: key, Waiters: int(waiters)}
+	if fields[0] != int64(1) {
+		return state, nil
+	}
+	left, _ := fields[1].(int64)
+	text := texts(fields[3:])
+	state.Held, state.TTL = true, time.Duration(left)*time.Millisecond
+	state.Fence, _ = rwFence(text[0], text[1])
+	if since, err := strconv.ParseInt(text[2], 10, 64); err == nil {
+		state.Since = time.UnixMicro(since)
+	}
+	return state, nil
+}
+
+// ForceRelease implements [dlock.ForceReleaser]: it takes key from its writer, or
+// from all of its readers. They hear of it at their next renewal.
+func (l *RW) ForceRelease(ctx context.Context, key string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	more, err := numbers(l.start(ctx, l.calls, rwForceScript, key, l.hub.newID()), 1)
+	if err != nil {
+		return fmt.Errorf("redislock: force release %q: %w", key, inTime(ctx, err))
+	}
+	l.admit(ctx, key, more[0])
+	return nil
+}
