@@ -72,10 +72,10 @@ func lateness(ctx context.Context, on *servers, s subject, perSecond int, d time
 	p99 := floor()
 	r.wait(ctx)
 	result = r.summary(p99)
-	result.offered, result.scheduled = float64(perSecond), float64(len(r.late))/scheduled.Seconds()
+	result.offered, result.scheduled = float64(perSecond), float64(len(r.seen))/scheduled.Seconds()
 	result.redis, result.own = share(before, after, loaded)
 	if s.ours && (result.early > 0 || result.lost > 0) {
-		return sample{}, fmt.Errorf("%.0f timers of %d were early, %.0f did not fire", result.early, len(r.late), result.lost)
+		return sample{}, fmt.Errorf("%.0f timers of %d were early, %.0f did not fire", result.early, len(r.seen), result.lost)
 	}
 	return result, nil
 }
@@ -83,7 +83,7 @@ func lateness(ctx context.Context, on *servers, s subject, perSecond int, d time
 // schedule hands out the timers at a steady rate; whoever is to schedule them takes
 // as many as there are, up to its chunk. It returns when all are scheduled.
 func (r *record) schedule(ctx context.Context, q *queue, s subject, perSecond int) error {
-	waiting := make(chan alarm, len(r.late))
+	waiting := make(chan alarm, len(r.seen))
 	errs := make(chan error, s.writers)
 	var writers sync.WaitGroup
 	for range s.writers {
@@ -96,8 +96,8 @@ func (r *record) schedule(ctx context.Context, q *queue, s subject, perSecond in
 	start := time.Now()
 	every := time.NewTicker(tick)
 	defer every.Stop()
-	for n := 0; n < len(r.late) && ctx.Err() == nil; <-every.C {
-		for until := min(len(r.late), int(float64(perSecond)*time.Since(start).Seconds())); n < until; n++ {
+	for n := 0; n < len(r.seen) && ctx.Err() == nil; <-every.C {
+		for until := min(len(r.seen), int(float64(perSecond)*time.Since(start).Seconds())); n < until; n++ {
 			delay := soonest + rand.N(latest-soonest)
 			waiting <- alarm{n, time.Now().Add(delay).Truncate(time.Millisecond)}
 		}

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"example.com/shop/loadtest/peers/bench"
@@ -11,30 +11,35 @@ import (
 
 // record is when the timers of a run fired.
 type record struct {
-	late  []time.Duration // of each timer; meaningful if it was seen
-	at    []time.Time     // when each fired
-	due   []time.Time
-	seen  []atomic.Bool
-	twice atomic.Int64
-	fired atomic.Int64
-	all   chan struct{} // closed when all have fired
+	all chan struct{} // closed when all have fired
+
+	mu    sync.Mutex
+	seen  []bool
+	fired []firing
+	twice int
+	over  bool // what fires now does not count
 }
 
+// firing is one timer that has fired.
+type firing struct{ due, at time.Time }
+
 func newRecord(n int) *record {
-	return &record{
-		late: make([]time.Duration, n), at: make([]time.Time, n), due: make([]time.Time, n),
-		seen: make([]atomic.Bool, n), all: make(chan struct{}),
-	}
+	return &record{all: make(chan struct{}), seen: make([]bool, n), fired: make([]firing, 0, n)}
 }
 
 // fire is called by handlers.
 func (r *record) fire(a alarm, now time.Time) {
-	if r.seen[a.n].Swap(true) {
-		r.twice.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.over:
+		return
+	case r.seen[a.n]:
+		r.twice++
 		return
 	}
-	r.late[a.n], r.at[a.n], r.due[a.n] = now.Sub(a.due), now, a.due
-	if int(r.fired.Add(1)) == len(r.late) {
+	r.seen[a.n] = true
+	if r.fired = append(r.fired, firing{a.due, now}); len(r.fired) == len(r.seen) {
 		close(r.all)
 	}
 }
@@ -49,40 +54,39 @@ func (r *record) wait(ctx context.Context) {
 	}
 }
 
-// summary is called when nothing fires any more, or what does shall not count.
+// summary ends the record.
 func (r *record) summary(floor float64) sample {
-	var late []time.Duration
-	var at, due []time.Time
-	s := sample{n: float64(len(r.late)), twice: float64(r.twice.Load()), floor: floor}
-	done := int(r.fired.Load()) == len(r.late)
-	for i := range r.late {
-		switch {
-		case !done && !r.seen[i].Load():
-			s.lost++
-			continue
-		case r.late[i] < 0:
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	n := len(r.seen)
+	s := sample{n: float64(n), lost: float64(n - len(r.fired)), twice: float64(r.twice), floor: floor}
+	late, last := make([]time.Duration, len(r.fired)), time.Time{}
+	for i, f := range r.fired {
+		if late[i] = f.at.Sub(f.due); late[i] < 0 {
 			s.early++
 		}
-		late, at, due = append(late, r.late[i]), append(at, r.at[i]), append(due, r.due[i])
+		if f.due.After(last) {
+			last = f.due
+		}
 	}
 	slices.Sort(late)
 	s.min, s.p50, s.p99 = bench.Percentile(late, 0), bench.Percentile(late, 50), bench.Percentile(late, 99)
 	s.p999, s.max = bench.Percentile(late, 99.9), bench.Percentile(late, 100)
 	s.over = s.p99 - floor
-	slices.SortFunc(at, time.Time.Compare)
-	slices.SortFunc(due, time.Time.Compare)
-	if len(at) > 0 {
-		s.behind = float64(at[len(at)-1].Sub(due[len(due)-1]).Microseconds())
+	slices.SortFunc(r.fired, func(a, b firing) int { return a.at.Compare(b.at) })
+	if len(r.fired) > 0 {
+		s.behind = float64(r.fired[len(r.fired)-1].at.Sub(last).Microseconds())
 	}
-	s.fired = float64(best(at))
+	s.fired = float64(best(r.fired))
 	return s
 }
 
-// best returns how many of sorted moments fall into the second with the most.
-func best(at []time.Time) int {
+// best returns how many firings, in the order of time, fall into the second with the most.
+func best(fired []firing) int {
 	most, from := 0, 0
-	for i, t := range at {
-		for t.Sub(at[from]) >= time.Second {
+	for i, f := range fired {
+		for f.at.Sub(fired[from].at) >= time.Second {
 			from++
 		}
 		most = max(most, i-from+1)

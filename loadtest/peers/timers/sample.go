@@ -20,7 +20,6 @@ type sample struct {
 type cell = bench.Cell[sample]
 
 func rate(s sample) float64      { return s.rate }
-func offered(s sample) float64   { return s.offered }
 func scheduled(s sample) float64 { return s.scheduled }
 func fired(s sample) float64     { return s.fired }
 func least(s sample) float64     { return s.min }
@@ -31,8 +30,6 @@ func longest(s sample) float64   { return s.max }
 func floor(s sample) float64     { return s.floor }
 func over(s sample) float64      { return s.over }
 func early(s sample) float64     { return s.early / s.n }
-func lost(s sample) float64      { return s.lost }
-func twice(s sample) float64     { return s.twice }
 func behind(s sample) float64    { return s.behind }
 func redisCPU(s sample) float64  { return s.redis }
 func own(s sample) float64       { return s.own }
