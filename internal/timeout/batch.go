@@ -87,7 +87,7 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 	if len(early) > 0 {
 		b.w.q.observer.Returned(b.w.kind, len(early))
 	}
-	b.giveBackAt(early, func(it *item) time.Time { return it.row.Next.Add(it.skew(b.now, b.loaded)) })
+	b.again(early, func(it *item) time.Time { return it.row.Next.Add(it.skew(b.now, b.loaded)) })
 	b.giveBack(newer, newerPause)
 	return ready, len(ready) > 0
 }

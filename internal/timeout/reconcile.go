@@ -10,7 +10,7 @@ const (
 	tailEvery    = time.Second
 	tailBack     = 30 * time.Second // how far the first look at new timers goes back
 	tailOverlap  = 2 * time.Second  // how long a transaction may take from its insert to its commit
-	tailYoungest = time.Second      // what is younger is about to be pushed
+	tailYoungest = time.Second      // what is younger is about to be pushed, and no repair
 	horizonEvery = 10 * time.Second
 	horizonAhead = 30 * time.Second
 	driftEvery   = time.Minute
@@ -105,7 +105,7 @@ func (r *reconciler) lookAhead(ctx context.Context) error {
 			f.After = first
 		}
 		return r.w.q.store.List(ctx, f)
-	}, func(Row) bool { return true })
+	}, func(row Row) bool { return row.CreatedAt.Before(now.Add(-tailYoungest)) })
 }
 
 // pages puts hints for the rows of all pages that are of this kind and lane, and wanted.

@@ -25,7 +25,7 @@ type link struct {
 	mu    sync.Mutex
 	down  bool
 	loses bool         // hints, while it says that it took them
-	frail map[int]bool // instances whose claims cannot be extended
+	frail map[int]bool // instances that stall: they cannot claim, and not extend what they have
 	log   []string     // instances that were lent something
 }
 
@@ -53,6 +53,15 @@ func (l *link) err() error {
 	return nil
 }
 
+func (c client) stalls() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.down || c.frail[c.n] {
+		return errCut
+	}
+	return nil
+}
+
 func (c client) Schedule(ctx context.Context, kind, lane string, missing bool, hints []timeout.Hint) (int, error) {
 	if err := c.err(); err != nil {
 		return 0, err
@@ -67,7 +76,7 @@ func (c client) Schedule(ctx context.Context, kind, lane string, missing bool, h
 }
 
 func (c client) Claim(ctx context.Context, s timeout.Shard, limit int, lease time.Duration) (timeout.Claim, error) {
-	if err := c.err(); err != nil {
+	if err := c.stalls(); err != nil {
 		return timeout.Claim{}, err
 	}
 	got, err := c.Index.Claim(ctx, s, limit, lease)
@@ -92,11 +101,8 @@ func (c client) Return(ctx context.Context, s timeout.Shard, claimed []timeout.C
 }
 
 func (c client) Extend(ctx context.Context, s timeout.Shard, claimed []timeout.Claimed, lease time.Duration) (int, error) {
-	c.mu.Lock()
-	frail := c.frail[c.n]
-	c.mu.Unlock()
-	if err := c.err(); err != nil || frail {
-		return 0, errors.Join(err, errCut)
+	if err := c.stalls(); err != nil {
+		return 0, err
 	}
 	return c.Index.Extend(ctx, s, claimed, lease)
 }

@@ -146,7 +146,7 @@ func (b *batch) delay(items []later) {
 	}
 	b.w.settled(VerdictRetry, failed)
 	b.w.settled(VerdictNotDue, len(items)-failed)
-	b.giveBackAt(only, func(it *item) time.Time { return at[it] })
+	b.again(only, func(it *item) time.Time { return at[it] })
 }
 
 // unsettled gives back what the database did not take: the handler gets it once more.
@@ -199,8 +199,18 @@ func (b *batch) giveBack(items []*item, pause time.Duration) {
 	})
 }
 
-// giveBackAt has the index lend items again at their moments. A swept one has no
-// claim to give back, and gets a hint.
+// again has items come back at moments that are worth being precise about.
+func (b *batch) again(items []*item, at func(*item) time.Time) {
+	b.giveBackAt(items, at)
+	for _, it := range items {
+		if !it.swept() {
+			it.loop.hear(ceil(at(it)))
+		}
+	}
+}
+
+// giveBackAt has the index lend items again at their moments, to whoever asks first.
+// A swept one has no claim to give back, and gets a hint.
 func (b *batch) giveBackAt(items []*item, at func(*item) time.Time) {
 	claims, moments := map[*loop][]Claimed{}, map[*loop][]time.Time{}
 	var hints []hint
@@ -218,7 +228,7 @@ func (b *batch) giveBackAt(items []*item, at func(*item) time.Time) {
 	}
 }
 
-// giveBack is done within a second, or the leases end by themselves.
+// giveBack tries once: otherwise the leases end by themselves.
 func (w *worker) giveBack(ctx context.Context, l *loop, claims []Claimed, at []time.Time) {
 	call, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -226,11 +236,4 @@ func (w *worker) giveBack(ctx context.Context, l *loop, claims []Claimed, at []t
 		w.q.observer.Failed(w.kind, "return", err)
 		return
 	}
-	first := at[0]
-	for _, t := range at[1:] {
-		if t.Before(first) {
-			first = t
-		}
-	}
-	l.hear(first)
 }
