@@ -55,7 +55,7 @@ func rwForceRelease(ctx context.Context, t *testing.T, h RWHarness, key string) 
 			forced = append(forced, rwTake(ctx, t, h, key, false))
 		}
 		wantErr(t, force.ForceRelease(ctx, key), nil)
-		next := rwTake(ctx, t, h, key, false) // the fence is another one to readers too
+		next := tryAcquire(ctx, t, side(h.New(t), !write), key) // the fence is another one to readers too
 		for _, lease := range forced {
 			if next.Fence().Token <= lease.Fence().Token {
 				t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())

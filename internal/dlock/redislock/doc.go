@@ -6,10 +6,10 @@
 //
 // Beside the [Locker], each with its data and promises in its own documentation:
 //
-//	[Semaphore]  permits with leases and weights, first come, first served; resized under load
-//	[Tokens]     the same contract by tokens in lists and BLMOVE; ReleaseAll for a restarted process
-//	[RW]         readers share, a writer excludes, phase-fair
-//	[Cond]       holders of a key wait until another one signals
+//   - [Semaphore]: permits with leases and weights, first come, first served, resized under load
+//   - [Tokens]: the same contract with tokens in lists, and ReleaseAll for a restarted process
+//   - [RW]: readers share and a writer excludes, phase-fair
+//   - [Cond]: holders of a key wait until another one signals
 //
 // # Data
 //
