@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -30,28 +31,28 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 	if err != nil {
 		return Report{}, err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
+	defer func() { err = closing(err, st) }()
 	p := &printer{Config: c}
 	p.start(st)
 
+	f := &fleet{}
 	urls := []string{c.Target}
 	if c.Target == "" {
 		start, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
-		f, err := startFleet(start, c.Executable, st.dir, c.Instances, []string{"--database", st.database, "--redis", st.redis})
-		if err != nil {
+		if f, err = startFleet(start, c.Executable, st.dir, 1, c.Instances, st.args()); err != nil {
 			return Report{}, err
 		}
-		defer func() { err = errors.Join(err, f.Close()) }()
+		defer func() { err = closing(err, f) }()
 		urls = f.urls()
 	}
 	books, err := openBooks(ctx, st.database)
 	if err != nil {
 		return Report{}, err
 	}
-	defer func() { err = errors.Join(err, books.Close()) }()
+	defer func() { err = closing(err, books) }()
 
-	d := &demo{Config: c, shop: newShop(urls), books: books, printer: p, run: strings.ToLower(rand.Text()[:8])}
+	d := &demo{Config: c, shop: newShop(urls), stores: st, books: books, printer: p, run: strings.ToLower(rand.Text()[:8])}
 	defer d.shop.client.CloseIdleConnections()
 	if c.Target != "" {
 		if d.Instances, err = d.shop.count(ctx); err != nil {
@@ -66,7 +67,10 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 		}
 		r.Arms = append(r.Arms, arm)
 	}
-	r.Verdict = verdict(r.Arms, r.Instances)
+	if r.Expiry, err = d.unpaid(ctx, f); err != nil {
+		return r, err
+	}
+	r.Verdict = verdict(r)
 	if err := p.report(r); err != nil {
 		return r, err
 	}
@@ -87,11 +91,35 @@ func openBooks(ctx context.Context, url string) (*sqlstore.Store, error) {
 type demo struct {
 	Config
 	shop    *shop
+	stores  *stores
 	books   *sqlstore.Store
 	printer *printer
 	run     string // tells this run's SKUs from those of earlier ones
 	lastSKU string
 }
+
+// unpaid lets orders expire, if the instances are the demo's own. Those of the
+// sales, f, make way for others, unless somebody wants to keep them.
+func (d *demo) unpaid(ctx context.Context, f *fleet) (*Expiry, error) {
+	if d.Target != "" {
+		d.printer.noExpiry()
+		return nil, nil //nolint:nilnil // nothing is what there is to report
+	}
+	if !d.Keep {
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	}
+	e, err := d.expiry(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("expiry: %w", err)
+	}
+	d.printer.expiry(e)
+	return &e, nil
+}
+
+// closing closes c and adds what goes wrong to err.
+func closing(err error, c io.Closer) error { return errors.Join(err, c.Close()) }
 
 // arm holds the sale by one strategy. A control gets more than one chance to
 // oversell.

@@ -33,11 +33,12 @@ type instance struct {
 	log  string
 }
 
-// startFleet starts n instances of the executable and returns when all serve.
-func startFleet(ctx context.Context, executable, dir string, n int, args []string) (*fleet, error) {
+// startFleet starts n instances of the executable, numbered from first, and
+// returns when all serve.
+func startFleet(ctx context.Context, executable, dir string, first, n int, args []string) (*fleet, error) {
 	f := &fleet{}
 	for i := range n {
-		in, err := startInstance(ctx, executable, dir, fmt.Sprintf("shop-%d", i+1), args)
+		in, err := startInstance(ctx, executable, dir, fmt.Sprintf("shop-%d", first+i), args)
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
@@ -110,7 +111,7 @@ func (f *fleet) urls() []string {
 	return urls
 }
 
-// Close stops all instances and waits for them.
+// Close stops all instances and waits for them. It may be called again.
 func (f *fleet) Close() error {
 	for _, in := range f.instances {
 		in.cmd.Process.Kill() //nolint:errcheck // it may be gone already
@@ -120,6 +121,14 @@ func (f *fleet) Close() error {
 		errs = append(errs, in.stop())
 	}
 	return errors.Join(errs...)
+}
+
+// kill ends the instance at once, as a crash would, and waits until it is gone.
+func (in *instance) kill() error {
+	if err := in.cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("kill %s: %w", in.name, err)
+	}
+	return in.stop()
 }
 
 // stop closes the pipe that keeps the instance alive and waits until it is

@@ -73,7 +73,7 @@ func TestVerdict(t *testing.T) {
 			strategy, v, _ := strings.Cut(f, "=")
 			arms = append(arms, Arm{Strategy: strategy, Verdict: v})
 		}
-		if got := verdict(arms, c.instances); got != c.want {
+		if got := verdict(Report{Arms: arms, Instances: c.instances}); got != c.want {
 			t.Errorf("%s on %d: %s, want %s", c.arms, c.instances, got, c.want)
 		}
 	}

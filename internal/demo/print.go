@@ -85,8 +85,11 @@ func (p *printer) report(r Report) error {
 	switch r.Verdict {
 	case Proved:
 		p.printf("PROVED: the controls oversold under this load, and every other strategy was exact under the same load.\n")
+		if r.Expiry != nil {
+			p.printf("        Orders that nobody paid gave their units back once, at their time, though an instance was killed.\n")
+		}
 	case Failed:
-		p.printf("FAILED: a strategy that must be exact was not.\n")
+		p.printf("FAILED: %s.\n", failure(r))
 	default:
 		p.printf("INCONCLUSIVE: no control oversold under this load, so the exact arms prove nothing. Try --attempts %d.\n", 4*p.Attempts)
 	}

@@ -16,6 +16,7 @@ import (
 // sale is what the buyers of one arm saw.
 type sale struct {
 	accepted, rejected, errors int
+	paid                       int // of the accepted
 	elapsed                    time.Duration
 	latencies                  []time.Duration // of all attempts, ascending
 	instances                  map[string]bool
@@ -26,6 +27,7 @@ type sale struct {
 type shop struct {
 	urls   []string
 	client *http.Client
+	pays   bool // customers pay what they get
 }
 
 func newShop(urls []string) *shop {
@@ -137,10 +139,33 @@ func (s *shop) attempt(ctx context.Context, p *sale, sku string, n int) {
 		p.fail(err.Error())
 	case status == http.StatusCreated:
 		p.accepted++
+		if s.pays {
+			s.payment(ctx, p, answer, n)
+		}
 	case status == http.StatusConflict:
 		p.rejected++
 	default:
 		p.fail(fmt.Sprintf("status %d: %s", status, bytes.TrimSpace(answer)))
+	}
+}
+
+// payment is the same customer who pays, at another instance. Whether the order
+// still stands is for the service to say.
+func (s *shop) payment(ctx context.Context, p *sale, order []byte, n int) {
+	var o struct{ ID string }
+	if err := json.Unmarshal(order, &o); err != nil {
+		p.fail(err.Error())
+		return
+	}
+	body := map[string]any{"payment_id": fmt.Sprintf("payment-%d", n+1)}
+	status, _, answer, err := s.send(ctx, http.MethodPost, s.urls[(n+1)%len(s.urls)]+"/api/v1/orders/"+o.ID+"/pay", body)
+	switch {
+	case err != nil:
+		p.fail(err.Error())
+	case status == http.StatusOK:
+		p.paid++
+	case status != http.StatusConflict:
+		p.fail(fmt.Sprintf("pay: status %d: %s", status, bytes.TrimSpace(answer)))
 	}
 }
 
@@ -158,6 +183,7 @@ func merge(parts []sale, elapsed time.Duration) sale {
 		all.accepted += p.accepted
 		all.rejected += p.rejected
 		all.errors += p.errors
+		all.paid += p.paid
 		all.latencies = append(all.latencies, p.latencies...)
 		for name := range p.instances {
 			all.instances[name] = true

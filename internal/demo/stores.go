@@ -40,6 +40,9 @@ func openStores(c Config) (s *stores, err error) {
 	return s, nil
 }
 
+// args are what an instance is told about the stores.
+func (s *stores) args() []string { return []string{"--database", s.database, "--redis", s.redis} }
+
 // embedRedis starts a Redis in this process. Its keys age only when it is told
 // that time has passed, so it is told all the time.
 func (s *stores) embedRedis() error {

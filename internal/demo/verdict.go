@@ -48,6 +48,9 @@ type Report struct {
 	Stores    Stores `json:"stores"`
 	Verdict   string `json:"verdict"`
 	Arms      []Arm  `json:"arms"`
+
+	// Expiry is nil where the instances are not the demo's own.
+	Expiry *Expiry `json:"expiry,omitempty"`
 }
 
 // Stores says what kind of stores a run used.
@@ -103,20 +106,23 @@ func judge(strategy string, units, attempts, instances int, s sale, a stock.Audi
 	return arm
 }
 
-// verdict judges a run. Strategies other than the controls must be exact; the
-// controls must oversell, or the load was too weak to prove anything. local is
-// no control on a single instance.
-func verdict(arms []Arm, instances int) string {
+// verdict judges a run. Strategies other than the controls must be exact, and
+// unpaid orders must expire; the controls must oversell, or the load was too
+// weak to prove anything. local is no control on a single instance.
+func verdict(r Report) string {
+	if r.Expiry != nil && !r.Expiry.ok() {
+		return Failed
+	}
 	controlled := false
 	weak := false
-	for _, a := range arms {
+	for _, a := range r.Arms {
 		if !slices.Contains(controls, a.Strategy) {
 			if a.Verdict != Exact {
 				return Failed
 			}
 			continue
 		}
-		if a.Strategy == "local" && instances < 2 {
+		if a.Strategy == "local" && r.Instances < 2 {
 			continue
 		}
 		controlled = true

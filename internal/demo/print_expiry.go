@@ -1,0 +1,59 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The columns stand where those of the arms do.
+const (
+	expiryHeader = "\n%-15s %-9s %9s %9s %9s %10s %8s %9s %8s %8s %5s  %s\n"
+	expiryRow    = "%-15s %-9s %9d %9d %9d %10d %8d %9d %8.1f %8.1f %5d  %s\n"
+)
+
+func (p *printer) expiry(e Expiry) {
+	p.printf(expiryHeader, "unpaid orders", "expected", "orders", "fired", "early", "lost", "double", "resold", "p50 ms", "p99 ms", "seen", "verdict")
+	p.printf("%s\n", strings.Repeat("-", 126))
+	verdict := Exact + ", as expected"
+	if !e.ok() {
+		verdict = Broken + ", NOT as expected"
+	}
+	p.printf(expiryRow, "--order-ttl "+unpaidTTL.String(), Exact, e.Orders, e.Fired, e.Early, e.Lost, e.Double,
+		e.second.accepted, e.P50, e.P99, len(e.second.instances), verdict)
+	p.printf("  `- %s\n", e.story())
+	p.printf("  `- p50, p99 = lateness: from the moment an order expires until its unit is given back, by the database's clock\n")
+	if e.err != "" {
+		p.printf("  `- an answer that is neither yes nor no: %s\n", e.err)
+	}
+	if len(e.broken) > 0 {
+		p.printf("  `- %s\n", strings.Join(slices.Compact(e.broken), "; "))
+	}
+}
+
+// story says in one line what happened.
+func (e Expiry) story() string {
+	when := fmt.Sprintf("%.1f s before the first order expired", e.ahead.Seconds())
+	if e.ahead <= 0 {
+		when = "while orders expired"
+	}
+	return fmt.Sprintf("%s was killed (kill -9) %s; the others gave the units back, which %d other customers bought and %d paid for",
+		e.victim, when, e.second.accepted, e.second.paid)
+}
+
+// noExpiry says why no orders were left to expire.
+func (p *printer) noExpiry() {
+	p.printf("\nNo orders were left to expire: the instances at %s are not the demo's to kill, and their orders last for minutes.\n", p.Target)
+}
+
+// failure says what a failed run has failed in.
+func failure(r Report) string {
+	var what []string
+	if slices.ContainsFunc(r.Arms, func(a Arm) bool { return !slices.Contains(controls, a.Strategy) && a.Verdict != Exact }) {
+		what = append(what, "a strategy that must be exact was not")
+	}
+	if r.Expiry != nil && !r.Expiry.ok() {
+		what = append(what, "orders that nobody paid did not all give their units back, once, at their time, to be sold again")
+	}
+	return strings.Join(what, "; ")
+}
