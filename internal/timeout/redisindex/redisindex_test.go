@@ -55,6 +55,14 @@ func harness(open func(tb testing.TB) redis.UniversalClient) timeouttest.IndexHa
 			}
 			return clients
 		},
+		Now: func(t *testing.T, _ timeout.Index) time.Time {
+			t.Helper()
+			now, err := open(t).Time(t.Context()).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return now
+		},
 		Wipe: func(t *testing.T, _ timeout.Index, kind, lane string) {
 			t.Helper()
 			rdb := open(t)

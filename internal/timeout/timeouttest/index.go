@@ -17,6 +17,10 @@ type IndexHarness struct {
 	// it, or the same one n times if the index is in the process.
 	Clients func(t *testing.T, n int) []timeout.Index
 
+	// Now returns the time by the clock of the index, which it asks without the index.
+	// Nil: it is that of the process.
+	Now func(t *testing.T, x timeout.Index) time.Time
+
 	// Wipe makes the index forget all it knows of a kind and lane. Nil: it cannot forget.
 	Wipe func(t *testing.T, x timeout.Index, kind, lane string)
 

@@ -105,7 +105,7 @@ func manyAtOnce(t *testing.T, h IndexHarness) {
 func (b bench) wiped() (all []bool) {
 	b.t.Helper()
 	for _, s := range b.Shards(b.kind, lane) {
-		c, err := b.Claim(b.ctx, s, 10, long)
+		c, err := b.Claim(b.ctx, s, 100, long)
 		if err != nil {
 			b.t.Fatalf("Claim = %v", err)
 		}
