@@ -33,6 +33,10 @@
 //
 // # Trust
 //
+// [NewAdmin] is another handler, for a listener on a loopback address: what is below
+// /api/v1/timers, and profiles. It knows nobody by name, and refuses what browsers
+// send on behalf of other sites.
+//
 // No proxy is trusted: the address of a client is that of its connection,
 // whatever X-Forwarded-For says.
 package httpapi

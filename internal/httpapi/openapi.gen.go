@@ -44,7 +44,9 @@ func (e OrderStatus) Valid() bool {
 const (
 	TypeBodyTooLarge         ProblemType = "https://shop.example/problems/body-too-large"
 	TypeBusy                 ProblemType = "https://shop.example/problems/busy"
+	TypeCanary               ProblemType = "https://shop.example/problems/canary"
 	TypeDraining             ProblemType = "https://shop.example/problems/draining"
+	TypeForbidden            ProblemType = "https://shop.example/problems/forbidden"
 	TypeInternal             ProblemType = "https://shop.example/problems/internal"
 	TypeInvalidRequest       ProblemType = "https://shop.example/problems/invalid-request"
 	TypeMalformedRequest     ProblemType = "https://shop.example/problems/malformed-request"
@@ -68,7 +70,11 @@ func (e ProblemType) Valid() bool {
 		return true
 	case TypeBusy:
 		return true
+	case TypeCanary:
+		return true
 	case TypeDraining:
+		return true
+	case TypeForbidden:
 		return true
 	case TypeInternal:
 		return true
@@ -97,6 +103,24 @@ func (e ProblemType) Valid() bool {
 	case TypeUnknownStrategy:
 		return true
 	case TypeUnsupportedMediaType:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TimerState.
+const (
+	TimerDead TimerState = "DEAD"
+	TimerOpen TimerState = "OPEN"
+)
+
+// Valid indicates whether the value is a known member of the TimerState enum.
+func (e TimerState) Valid() bool {
+	switch e {
+	case TimerDead:
+		return true
+	case TimerOpen:
 		return true
 	default:
 		return false
@@ -184,6 +208,19 @@ type Item struct {
 	//
 	// Example: 1
 	Quantity Quantity `json:"quantity"`
+}
+
+// KindState Whether the timers of a kind are handled.
+//
+// Example: {"kind":"order.expire","paused":true}
+type KindState struct {
+	// Kind 1 to 32 letters, digits, dots, dashes and underscores.
+	//
+	// Example: order.expire
+	Kind TimerKind `json:"kind"`
+
+	// Paused They are not.
+	Paused bool `json:"paused"`
 }
 
 // NewOrder An order to be placed.
@@ -357,6 +394,83 @@ type Shortage struct {
 	Available int64 `json:"available"`
 }
 
+// Timer A stored timer.
+type Timer struct {
+	// Kind 1 to 32 letters, digits, dots, dashes and underscores.
+	//
+	// Example: order.expire
+	Kind TimerKind `json:"kind"`
+
+	// ID 1 to 64 printable ASCII characters without spaces.
+	//
+	// Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
+	ID TimerID `json:"id"`
+
+	// State Whether a timer is tried again, or waits for somebody to decide.
+	State TimerState `json:"state"`
+
+	// Lane Which instances handle it.
+	Lane string `json:"lane"`
+
+	// Due When it is to fire.
+	Due time.Time `json:"due"`
+
+	// Next When it is tried next; later than due after a failure.
+	Next time.Time `json:"next"`
+
+	// Attempt The attempts that have failed.
+	Attempt int `json:"attempt"`
+
+	// LastError Why the last attempt failed; absent if none did.
+	LastError string `json:"last_error,omitempty"`
+
+	// Traceparent The trace in which it was scheduled; absent if there was none.
+	Traceparent string `json:"traceparent,omitempty"`
+
+	// MinVersion The least version of a handler that takes it; absent if any does.
+	MinVersion int `json:"min_version,omitempty"`
+
+	// CreatedAt When it was scheduled.
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// TimerID 1 to 64 printable ASCII characters without spaces.
+//
+// Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
+type TimerID = string
+
+// TimerKind 1 to 32 letters, digits, dots, dashes and underscores.
+//
+// Example: order.expire
+type TimerKind = string
+
+// TimerPage A page of timers.
+//
+// Example: {"timers":[]}
+type TimerPage struct {
+	// Timers Timers in the order of next, kind and id.
+	Timers []Timer `json:"timers"`
+
+	// Next The `after` of the next page; absent on the last page.
+	Next *string `json:"next,omitempty"`
+}
+
+// TimerState Whether a timer is tried again, or waits for somebody to decide.
+type TimerState string
+
+// TimersChanged What an operation on timers did.
+//
+// Example: {"kind":"order.expire","timers":1}
+type TimersChanged struct {
+	// Kind 1 to 32 letters, digits, dots, dashes and underscores.
+	//
+	// Example: order.expire
+	Kind TimerKind `json:"kind"`
+
+	// Timers How many timers it concerned.
+	Timers int `json:"timers"`
+}
+
 // Violation One place of the request that breaks a rule.
 type Violation struct {
 	// Pointer Where; a JSON pointer into the body.
@@ -370,6 +484,11 @@ type Violation struct {
 	Detail string `json:"detail"`
 }
 
+// PathKind 1 to 32 letters, digits, dots, dashes and underscores.
+//
+// Example: order.expire
+type PathKind = TimerKind
+
 // PathOrder A UUID in lower case.
 //
 // Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
@@ -380,10 +499,20 @@ type PathOrder = OrderID
 // Example: ticket
 type PathSKU = SKUName
 
+// PathTimer 1 to 64 printable ASCII characters without spaces.
+//
+// Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
+type PathTimer = TimerID
+
 // Conflict Why a request was not carried out (RFC 9457).
 //
 // Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
 type Conflict = Problem
+
+// Forbidden Why a request was not carried out (RFC 9457).
+//
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+type Forbidden = Problem
 
 // Internal Why a request was not carried out (RFC 9457).
 //
@@ -433,6 +562,27 @@ type ListSKUsParams struct {
 
 	// Limit The largest number of SKUs on the page.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListTimersParams defines parameters for ListTimers.
+type ListTimersParams struct {
+	// Kind Only timers of this kind.
+	Kind *TimerKind `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// State Only timers in this state.
+	State *TimerState `form:"state,omitempty" json:"state,omitempty"`
+
+	// After The page begins behind this place; the `next` of the page before.
+	After *string `form:"after,omitempty" json:"after,omitempty"`
+
+	// Limit The largest number of timers on the page.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// RedriveTimersParams defines parameters for RedriveTimers.
+type RedriveTimersParams struct {
+	// ID Only this timer.
+	ID *TimerID `form:"id,omitempty" json:"id,omitempty"`
 }
 
 // PlaceOrderJSONRequestBody defines body for PlaceOrder for application/json ContentType.
@@ -485,6 +635,27 @@ type ServerInterface interface {
 	// RestockSKU Add units
 	// (POST /api/v1/skus/{sku}/restock)
 	RestockSKU(c *gin.Context, sku PathSKU)
+	// ListTimers List timers
+	// (GET /api/v1/timers)
+	ListTimers(c *gin.Context, params ListTimersParams)
+	// PauseTimers Pause a kind
+	// (POST /api/v1/timers/{kind}/pause)
+	PauseTimers(c *gin.Context, kind PathKind)
+	// RebuildTimers Rebuild the index
+	// (POST /api/v1/timers/{kind}/rebuild)
+	RebuildTimers(c *gin.Context, kind PathKind)
+	// RedriveTimers Try dead timers again
+	// (POST /api/v1/timers/{kind}/redrive)
+	RedriveTimers(c *gin.Context, kind PathKind, params RedriveTimersParams)
+	// ResumeTimers End a pause
+	// (POST /api/v1/timers/{kind}/resume)
+	ResumeTimers(c *gin.Context, kind PathKind)
+	// GetTimer Read a timer
+	// (GET /api/v1/timers/{kind}/{id})
+	GetTimer(c *gin.Context, kind PathKind, id PathTimer)
+	// FireTimer Make a timer due now
+	// (POST /api/v1/timers/{kind}/{id}/fire)
+	FireTimer(c *gin.Context, kind PathKind, id PathTimer)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -759,6 +930,236 @@ func (siw *ServerInterfaceWrapper) RestockSKU(c *gin.Context) {
 	siw.Handler.RestockSKU(c, sku)
 }
 
+// ListTimers operation middleware
+func (siw *ServerInterfaceWrapper) ListTimers(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTimersParams
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", c.Request.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", c.Request.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter state: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "after" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "after", c.Request.URL.Query(), &params.After, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter after: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListTimers(c, params)
+}
+
+// PauseTimers operation middleware
+func (siw *ServerInterfaceWrapper) PauseTimers(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "kind" -------------
+	var kind PathKind
+
+	err = runtime.BindStyledParameterWithOptions("simple", "kind", c.Param("kind"), &kind, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PauseTimers(c, kind)
+}
+
+// RebuildTimers operation middleware
+func (siw *ServerInterfaceWrapper) RebuildTimers(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "kind" -------------
+	var kind PathKind
+
+	err = runtime.BindStyledParameterWithOptions("simple", "kind", c.Param("kind"), &kind, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.RebuildTimers(c, kind)
+}
+
+// RedriveTimers operation middleware
+func (siw *ServerInterfaceWrapper) RedriveTimers(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "kind" -------------
+	var kind PathKind
+
+	err = runtime.BindStyledParameterWithOptions("simple", "kind", c.Param("kind"), &kind, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RedriveTimersParams
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", c.Request.URL.Query(), &params.ID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.RedriveTimers(c, kind, params)
+}
+
+// ResumeTimers operation middleware
+func (siw *ServerInterfaceWrapper) ResumeTimers(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "kind" -------------
+	var kind PathKind
+
+	err = runtime.BindStyledParameterWithOptions("simple", "kind", c.Param("kind"), &kind, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ResumeTimers(c, kind)
+}
+
+// GetTimer operation middleware
+func (siw *ServerInterfaceWrapper) GetTimer(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "kind" -------------
+	var kind PathKind
+
+	err = runtime.BindStyledParameterWithOptions("simple", "kind", c.Param("kind"), &kind, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id PathTimer
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetTimer(c, kind, id)
+}
+
+// FireTimer operation middleware
+func (siw *ServerInterfaceWrapper) FireTimer(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "kind" -------------
+	var kind PathKind
+
+	err = runtime.BindStyledParameterWithOptions("simple", "kind", c.Param("kind"), &kind, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id PathTimer
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.FireTimer(c, kind, id)
+}
+
 // GinServerOptions provides options for the Gin server.
 type GinServerOptions struct {
 	BaseURL      string
@@ -796,10 +1197,19 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/api/v1/orders/:id/cancel", wrapper.CancelOrder)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/extend", wrapper.ExtendOrder)
 	router.GET(options.BaseURL+"/api/v1/audit", wrapper.AuditBooks)
+	router.GET(options.BaseURL+"/api/v1/timers", wrapper.ListTimers)
+	router.GET(options.BaseURL+"/api/v1/timers/:kind/:id", wrapper.GetTimer)
+	router.POST(options.BaseURL+"/api/v1/timers/:kind/:id/fire", wrapper.FireTimer)
+	router.POST(options.BaseURL+"/api/v1/timers/:kind/redrive", wrapper.RedriveTimers)
+	router.POST(options.BaseURL+"/api/v1/timers/:kind/rebuild", wrapper.RebuildTimers)
+	router.POST(options.BaseURL+"/api/v1/timers/:kind/pause", wrapper.PauseTimers)
+	router.POST(options.BaseURL+"/api/v1/timers/:kind/resume", wrapper.ResumeTimers)
 	router.GET(options.BaseURL+"/api/v1/openapi.yaml", wrapper.GetSpecification)
 }
 
 type ConflictApplicationProblemPlusJSONResponse Problem
+
+type ForbiddenApplicationProblemPlusJSONResponse Problem
 
 type InternalApplicationProblemPlusJSONResponse Problem
 
@@ -2033,6 +2443,714 @@ func (response RestockSKU503ApplicationProblemPlusJSONResponse) VisitRestockSKUR
 	return err
 }
 
+type ListTimersRequestObject struct {
+	Params ListTimersParams
+}
+
+type ListTimersResponseObject interface {
+	VisitListTimersResponse(w http.ResponseWriter) error
+}
+
+type ListTimers200JSONResponse TimerPage
+
+func (response ListTimers200JSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTimers400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response ListTimers400ApplicationProblemPlusJSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTimers403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response ListTimers403ApplicationProblemPlusJSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTimers500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response ListTimers500ApplicationProblemPlusJSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTimers503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response ListTimers503ApplicationProblemPlusJSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PauseTimersRequestObject struct {
+	Kind PathKind `json:"kind"`
+}
+
+type PauseTimersResponseObject interface {
+	VisitPauseTimersResponse(w http.ResponseWriter) error
+}
+
+type PauseTimers200JSONResponse KindState
+
+func (response PauseTimers200JSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PauseTimers400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response PauseTimers400ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PauseTimers403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response PauseTimers403ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PauseTimers404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response PauseTimers404ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PauseTimers500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response PauseTimers500ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PauseTimers503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response PauseTimers503ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RebuildTimersRequestObject struct {
+	Kind PathKind `json:"kind"`
+}
+
+type RebuildTimersResponseObject interface {
+	VisitRebuildTimersResponse(w http.ResponseWriter) error
+}
+
+type RebuildTimers200JSONResponse TimersChanged
+
+func (response RebuildTimers200JSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RebuildTimers400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response RebuildTimers400ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RebuildTimers403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response RebuildTimers403ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RebuildTimers404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response RebuildTimers404ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RebuildTimers409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response RebuildTimers409ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RebuildTimers500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response RebuildTimers500ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RebuildTimers503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response RebuildTimers503ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedriveTimersRequestObject struct {
+	Kind   PathKind `json:"kind"`
+	Params RedriveTimersParams
+}
+
+type RedriveTimersResponseObject interface {
+	VisitRedriveTimersResponse(w http.ResponseWriter) error
+}
+
+type RedriveTimers200JSONResponse TimersChanged
+
+func (response RedriveTimers200JSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedriveTimers400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response RedriveTimers400ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedriveTimers403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response RedriveTimers403ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedriveTimers404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response RedriveTimers404ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedriveTimers500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response RedriveTimers500ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedriveTimers503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response RedriveTimers503ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResumeTimersRequestObject struct {
+	Kind PathKind `json:"kind"`
+}
+
+type ResumeTimersResponseObject interface {
+	VisitResumeTimersResponse(w http.ResponseWriter) error
+}
+
+type ResumeTimers200JSONResponse KindState
+
+func (response ResumeTimers200JSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResumeTimers400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response ResumeTimers400ApplicationProblemPlusJSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResumeTimers403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response ResumeTimers403ApplicationProblemPlusJSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResumeTimers500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response ResumeTimers500ApplicationProblemPlusJSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResumeTimers503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response ResumeTimers503ApplicationProblemPlusJSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTimerRequestObject struct {
+	Kind PathKind  `json:"kind"`
+	ID   PathTimer `json:"id"`
+}
+
+type GetTimerResponseObject interface {
+	VisitGetTimerResponse(w http.ResponseWriter) error
+}
+
+type GetTimer200JSONResponse Timer
+
+func (response GetTimer200JSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTimer400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response GetTimer400ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTimer403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response GetTimer403ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTimer404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response GetTimer404ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTimer500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response GetTimer500ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTimer503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response GetTimer503ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FireTimerRequestObject struct {
+	Kind PathKind  `json:"kind"`
+	ID   PathTimer `json:"id"`
+}
+
+type FireTimerResponseObject interface {
+	VisitFireTimerResponse(w http.ResponseWriter) error
+}
+
+type FireTimer200JSONResponse TimersChanged
+
+func (response FireTimer200JSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FireTimer400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response FireTimer400ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FireTimer403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response FireTimer403ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FireTimer404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response FireTimer404ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FireTimer500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response FireTimer500ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FireTimer503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response FireTimer503ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// AuditBooks Audit the books
@@ -2068,6 +3186,27 @@ type StrictServerInterface interface {
 	// RestockSKU Add units
 	// (POST /api/v1/skus/{sku}/restock)
 	RestockSKU(ctx context.Context, request RestockSKURequestObject) (RestockSKUResponseObject, error)
+	// ListTimers List timers
+	// (GET /api/v1/timers)
+	ListTimers(ctx context.Context, request ListTimersRequestObject) (ListTimersResponseObject, error)
+	// PauseTimers Pause a kind
+	// (POST /api/v1/timers/{kind}/pause)
+	PauseTimers(ctx context.Context, request PauseTimersRequestObject) (PauseTimersResponseObject, error)
+	// RebuildTimers Rebuild the index
+	// (POST /api/v1/timers/{kind}/rebuild)
+	RebuildTimers(ctx context.Context, request RebuildTimersRequestObject) (RebuildTimersResponseObject, error)
+	// RedriveTimers Try dead timers again
+	// (POST /api/v1/timers/{kind}/redrive)
+	RedriveTimers(ctx context.Context, request RedriveTimersRequestObject) (RedriveTimersResponseObject, error)
+	// ResumeTimers End a pause
+	// (POST /api/v1/timers/{kind}/resume)
+	ResumeTimers(ctx context.Context, request ResumeTimersRequestObject) (ResumeTimersResponseObject, error)
+	// GetTimer Read a timer
+	// (GET /api/v1/timers/{kind}/{id})
+	GetTimer(ctx context.Context, request GetTimerRequestObject) (GetTimerResponseObject, error)
+	// FireTimer Make a timer due now
+	// (POST /api/v1/timers/{kind}/{id}/fire)
+	FireTimer(ctx context.Context, request FireTimerRequestObject) (FireTimerResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx *gin.Context, request any) (any, error)
@@ -2492,6 +3631,191 @@ func (sh *strictHandler) RestockSKU(ctx *gin.Context, sku PathSKU) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(RestockSKUResponseObject); ok {
 		if err := validResponse.VisitRestockSKUResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListTimers operation middleware
+func (sh *strictHandler) ListTimers(ctx *gin.Context, params ListTimersParams) {
+	var request ListTimersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTimers(ctx, request.(ListTimersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTimers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListTimersResponseObject); ok {
+		if err := validResponse.VisitListTimersResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PauseTimers operation middleware
+func (sh *strictHandler) PauseTimers(ctx *gin.Context, kind PathKind) {
+	var request PauseTimersRequestObject
+
+	request.Kind = kind
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PauseTimers(ctx, request.(PauseTimersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PauseTimers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PauseTimersResponseObject); ok {
+		if err := validResponse.VisitPauseTimersResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RebuildTimers operation middleware
+func (sh *strictHandler) RebuildTimers(ctx *gin.Context, kind PathKind) {
+	var request RebuildTimersRequestObject
+
+	request.Kind = kind
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RebuildTimers(ctx, request.(RebuildTimersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RebuildTimers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(RebuildTimersResponseObject); ok {
+		if err := validResponse.VisitRebuildTimersResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RedriveTimers operation middleware
+func (sh *strictHandler) RedriveTimers(ctx *gin.Context, kind PathKind, params RedriveTimersParams) {
+	var request RedriveTimersRequestObject
+
+	request.Kind = kind
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RedriveTimers(ctx, request.(RedriveTimersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RedriveTimers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(RedriveTimersResponseObject); ok {
+		if err := validResponse.VisitRedriveTimersResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ResumeTimers operation middleware
+func (sh *strictHandler) ResumeTimers(ctx *gin.Context, kind PathKind) {
+	var request ResumeTimersRequestObject
+
+	request.Kind = kind
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ResumeTimers(ctx, request.(ResumeTimersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ResumeTimers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ResumeTimersResponseObject); ok {
+		if err := validResponse.VisitResumeTimersResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetTimer operation middleware
+func (sh *strictHandler) GetTimer(ctx *gin.Context, kind PathKind, id PathTimer) {
+	var request GetTimerRequestObject
+
+	request.Kind = kind
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetTimer(ctx, request.(GetTimerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetTimer")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetTimerResponseObject); ok {
+		if err := validResponse.VisitGetTimerResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// FireTimer operation middleware
+func (sh *strictHandler) FireTimer(ctx *gin.Context, kind PathKind, id PathTimer) {
+	var request FireTimerRequestObject
+
+	request.Kind = kind
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.FireTimer(ctx, request.(FireTimerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FireTimer")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(FireTimerResponseObject); ok {
+		if err := validResponse.VisitFireTimerResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

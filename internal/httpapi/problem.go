@@ -12,6 +12,7 @@ import (
 
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
 )
 
 // kinds gives every type of problem its status and title.
@@ -35,6 +36,8 @@ var kinds = map[ProblemType]struct {
 	TypeStoreUnavailable:     {http.StatusServiceUnavailable, "Store unavailable"},
 	TypeOutcomeUnknown:       {http.StatusServiceUnavailable, "Outcome unknown"},
 	TypeDraining:             {http.StatusServiceUnavailable, "Draining"},
+	TypeForbidden:            {http.StatusForbidden, "Forbidden"},
+	TypeCanary:               {http.StatusConflict, "Canary"},
 	TypeInternal:             {http.StatusInternalServerError, "Internal error"},
 }
 
@@ -55,6 +58,7 @@ var outcomes = []struct {
 	{err: order.ErrOutcomeUnknown, kind: TypeOutcomeUnknown, detail: "The store did not confirm the request, which may have been carried out."},
 	{err: order.ErrNotFound, kind: TypeNotFound, detail: "There is no such order."},
 	{err: stock.ErrNotFound, kind: TypeNotFound, detail: "There is no such SKU."},
+	{err: timeout.ErrNotFound, kind: TypeNotFound, detail: "There is no such timer: it was cancelled, or has been worked off."},
 	{err: order.ErrUnknownSKU, kind: TypeUnknownSKU, detail: "An item names a SKU that does not exist", own: true},
 	{err: order.ErrInvalid, kind: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
 	{err: stock.ErrInvalid, kind: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
@@ -62,6 +66,7 @@ var outcomes = []struct {
 	{err: stock.ErrStrategyUnavailable, kind: TypeStrategyUnavailable, detail: "The strategy needs a store that this instance was started without."},
 	{err: stock.ErrExists, kind: TypeSKUExists, detail: "The SKU exists with another strategy or another number of units. Its strategy never changes, its stock only by restocking."},
 	{err: stock.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer. Nothing happened."},
+	{err: timeout.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer."},
 	{err: stock.ErrBusy, kind: TypeBusy, detail: busyDetail},
 	{err: context.DeadlineExceeded, kind: TypeBusy, detail: busyDetail},
 	{err: context.Canceled, kind: TypeBusy, detail: busyDetail}, // the client is gone and will not read it

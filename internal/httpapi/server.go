@@ -18,10 +18,13 @@ import (
 
 //go:generate go tool -modfile=../../tools/go.mod oapi-codegen -config oapi-codegen.yaml openapi.yaml
 
-// Config configures a handler. Orders and Stock are required.
+// Config configures a handler. Orders and Stock are required by [New].
 type Config struct {
 	Orders Orders
 	Stock  Stock
+
+	// Timers is what NewAdmin serves, and required there.
+	Timers Timers
 
 	// Instance names this process in every answer.
 	Instance string
@@ -48,8 +51,8 @@ type Config struct {
 	MeterProvider  metric.MeterProvider
 	Propagator     propagation.TextMapPropagator
 
-	// RequestTimeout bounds every request; default 10 seconds. It is less than
-	// the WriteTimeout of [NewServer], so that the answer still gets through.
+	// RequestTimeout bounds every request; default 10 seconds, for an admin 60.
+	// It is less than the WriteTimeout of the server, so that the answer still gets through.
 	RequestTimeout time.Duration
 }
 
@@ -75,10 +78,25 @@ func (c Config) withDefaults() Config {
 // api implements the generated [StrictServerInterface].
 type api struct{ Config }
 
-// New returns a handler for the whole service. It fails only when the embedded
-// specification is broken.
+// New returns a handler for the whole service, except for what [NewAdmin] serves.
+// It fails only when the embedded specification is broken.
 func New(c Config) (http.Handler, error) {
 	a := &api{Config: c.withDefaults()}
+	engine, err := a.engine(func(r rule) bool { return r.tag != timersTag })
+	if err != nil {
+		return nil, err
+	}
+	engine.GET("/livez", a.live)
+	engine.GET("/readyz", a.ready)
+	if a.Metrics != nil {
+		engine.GET("/metrics", gin.WrapH(a.Metrics))
+	}
+	return a.stamp(engine), nil
+}
+
+// engine returns a router with those operations of the specification that serves
+// says, behind the given middleware.
+func (a *api) engine(serves func(rule) bool, guards ...gin.HandlerFunc) (*gin.Engine, error) {
 	rules, err := loadRules()
 	if err != nil {
 		return nil, err
@@ -91,27 +109,23 @@ func New(c Config) (http.Handler, error) {
 	engine.HandleMethodNotAllowed = true
 	engine.RedirectTrailingSlash = false
 	engine.Use(a.telemetry(), a.logRequest, a.recoverPanic, a.limitTime)
+	engine.Use(guards...)
 	engine.NoRoute(func(c *gin.Context) { a.refuse(c, refuse(TypeNotFound, "There is nothing at this path.")) })
 	engine.NoMethod(func(c *gin.Context) { a.refuse(c, refuse(TypeMethodNotAllowed, "The path does not have this method.")) })
-
-	engine.GET("/livez", a.live)
-	engine.GET("/readyz", a.ready)
-	if a.Metrics != nil {
-		engine.GET("/metrics", gin.WrapH(a.Metrics))
-	}
 	checked := engine.Group("/", func(c *gin.Context) {
 		if err := rules.check(c); err != nil {
 			a.refuse(c, err)
 		}
 	})
-	RegisterHandlersWithOptions(checked, NewStrictHandlerWithOptions(a, nil, StrictGinServerOptions{
+	served := some{IRouter: checked, has: func(route string) bool { return serves(rules[route]) }}
+	RegisterHandlersWithOptions(served, NewStrictHandlerWithOptions(a, nil, StrictGinServerOptions{
 		RequestErrorHandlerFunc:  a.refuse,
 		HandlerErrorFunc:         a.refuse,
 		ResponseErrorHandlerFunc: a.refuse,
 	}), GinServerOptions{
 		ErrorHandler: func(c *gin.Context, err error, _ int) { a.refuse(c, err) },
 	})
-	return a.stamp(engine), nil
+	return engine, nil
 }
 
 // telemetry returns the middleware that measures requests.

@@ -30,6 +30,7 @@ type rules map[string]rule
 
 // rule is what the specification asks of the requests for one operation.
 type rule struct {
+	tag    string // what the operation belongs to
 	params openapi3.Parameters
 	body   *openapi3.Schema // nil: the operation takes no body
 }
@@ -44,7 +45,7 @@ func loadRules() (rules, error) {
 	all := make(rules)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			r := rule{params: slices.Concat(op.Parameters, item.Parameters)}
+			r := rule{tag: strings.Join(op.Tags, " "), params: slices.Concat(op.Parameters, item.Parameters)}
 			if op.RequestBody != nil {
 				r.body = op.RequestBody.Value.Content["application/json"].Schema.Value
 			}

@@ -17,6 +17,7 @@ import (
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
 )
 
 // TestSpecification holds the specification against its own standard, examples
@@ -53,11 +54,10 @@ func TestSpecification(t *testing.T) {
 // TestRoutesAreTheSpecification compares the router with the specification, in
 // both directions.
 func TestRoutesAreTheSpecification(t *testing.T) {
-	s := newHandler(t, httpapi.Config{Orders: failing(stock.ErrBusy), Stock: failing(stock.ErrBusy)})
-	var specified []string
-	for path, item := range s.spec.Paths.Map() {
+	var described []string
+	for path, item := range specified(t, func(string) bool { return true }).Paths.Map() {
 		for method, op := range item.Operations() {
-			specified = append(specified, method+" "+path)
+			described = append(described, method+" "+path)
 			if op.Summary == "" || op.Description == "" {
 				t.Errorf("%s %s is not described", method, path)
 			}
@@ -71,24 +71,33 @@ func TestRoutesAreTheSpecification(t *testing.T) {
 	for _, m := range regexp.MustCompile(`router\.([A-Z]+)\(options\.BaseURL\+"(.*?)"`).FindAllSubmatch(source, -1) {
 		generated = append(generated, string(m[1])+" "+regexp.MustCompile(`:(\w+)`).ReplaceAllString(string(m[2]), "{$1}"))
 	}
-	slices.Sort(specified)
+	slices.Sort(described)
 	slices.Sort(generated)
-	if diff := cmp.Diff(specified, generated); diff != "" {
+	if diff := cmp.Diff(described, generated); diff != "" {
 		t.Errorf("specification and generated routes differ; run go generate:\n%s", diff)
 	}
 
+	checkRoutes(t, newHandler(t, httpapi.Config{Orders: failing(stock.ErrBusy), Stock: failing(stock.ErrBusy)}))
+	checkRoutes(t, newAdmin(t, brokenTimers{err: timeout.ErrUnavailable}))
+}
+
+// checkRoutes asks s for everything that its specification has, by every method.
+func checkRoutes(t *testing.T, s *shop) {
+	t.Helper()
 	methods := []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions}
-	for path, item := range s.spec.Paths.Map() {
+	for path := range s.spec.Paths.Map() {
 		for _, method := range methods {
-			r := httptest.NewRequest(method, strings.NewReplacer("{sku}", "s1", "{id}", someOrder).Replace(path), nil)
+			r := httptest.NewRequest(method, strings.NewReplacer("{sku}", "s1", "{id}", someOrder, "{kind}", "k").Replace(path), nil)
 			status, header, _ := s.do(r)
-			if want := item.GetOperation(method) != nil; (status != http.StatusMethodNotAllowed) != want || status == http.StatusNotFound {
+			if want := s.route(r) != nil; (status != http.StatusMethodNotAllowed) != want || status == http.StatusNotFound {
 				t.Errorf("%s %s: %d", method, path, status)
 			}
 			if status == http.StatusMethodNotAllowed {
 				var allowed []string
-				for m := range item.Operations() {
-					allowed = append(allowed, m)
+				for _, r.Method = range methods {
+					if s.route(r) != nil {
+						allowed = append(allowed, r.Method)
+					}
 				}
 				got := strings.Split(header.Get("Allow"), ", ")
 				slices.Sort(allowed)

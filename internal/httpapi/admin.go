@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"cmp"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+const (
+	// timersTag marks the operations of the specification that only an admin may use.
+	timersTag = "timers"
+
+	// adminTimeout is enough for a million timers to be rebuilt, and for a profile.
+	adminTimeout = time.Minute
+)
+
+// NewAdmin returns a handler for those who look after the service: the timers, and
+// profiles below /debug/pprof. It asks nobody who they are, so it belongs on a
+// loopback address. There a browser is the one stranger that can reach it, and
+// requests that a page of another site makes are refused.
+func NewAdmin(c Config) (http.Handler, error) {
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, adminTimeout)
+	a := &api{Config: c.withDefaults()}
+	engine, err := a.engine(func(r rule) bool { return r.tag == timersTag }, a.refuseOtherSites)
+	if err != nil {
+		return nil, err
+	}
+	engine.UseEscapedPath = true // the id of a timer may contain a slash
+	engine.GET("/debug/pprof/*profile", profile)
+	return a.stamp(engine), nil
+}
+
+// NewAdminServer is NewServer for the handler of [NewAdmin], which takes its time.
+func NewAdminServer(h http.Handler, l *slog.Logger) *http.Server {
+	s := NewServer(h, l)
+	s.WriteTimeout = adminTimeout + 5*time.Second
+	return s
+}
+
+// refuseOtherSites refuses what a browser sends on behalf of another site, and what
+// it sends because the name of that site points to this address by now.
+func (a *api) refuseOtherSites(c *gin.Context) {
+	host, _, err := net.SplitHostPort(c.Request.Host)
+	if err != nil {
+		host = c.Request.Host
+	}
+	if host != "localhost" && !net.ParseIP(host).IsLoopback() {
+		a.refuse(c, refuse(TypeForbidden, "Ask for localhost or a loopback address, not for another host."))
+		return
+	}
+	if err := http.NewCrossOriginProtection().Check(c.Request); err != nil {
+		a.refuse(c, refuse(TypeForbidden, "The request comes from a page of another site."))
+	}
+}
+
+func profile(c *gin.Context) {
+	switch c.Param("profile") {
+	case "/cmdline":
+		pprof.Cmdline(c.Writer, c.Request)
+	case "/profile":
+		pprof.Profile(c.Writer, c.Request)
+	case "/symbol":
+		pprof.Symbol(c.Writer, c.Request)
+	case "/trace":
+		pprof.Trace(c.Writer, c.Request)
+	default:
+		pprof.Index(c.Writer, c.Request)
+	}
+}
+
+// some is a router that ignores the routes it is not to have.
+type some struct {
+	gin.IRouter
+	has func(route string) bool // method and path
+}
+
+// GET implements [gin.IRouter], and so do the others.
+func (s some) GET(path string, handlers ...gin.HandlerFunc) gin.IRoutes {
+	return s.handle(http.MethodGet, path, handlers)
+}
+
+// PUT implements [gin.IRouter].
+func (s some) PUT(path string, handlers ...gin.HandlerFunc) gin.IRoutes {
+	return s.handle(http.MethodPut, path, handlers)
+}
+
+// POST implements [gin.IRouter].
+func (s some) POST(path string, handlers ...gin.HandlerFunc) gin.IRoutes {
+	return s.handle(http.MethodPost, path, handlers)
+}
+
+func (s some) handle(method, path string, handlers []gin.HandlerFunc) gin.IRoutes {
+	if s.has(method + " " + path) {
+		s.IRouter.Handle(method, path, handlers...)
+	}
+	return s
+}

@@ -1,0 +1,185 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/timeout"
+)
+
+// timersPage is the default number of timers on one page.
+const timersPage = 100
+
+// Timers is what the handler of [NewAdmin] asks of timers; [*timeout.Queue] provides it.
+type Timers interface {
+	List(ctx context.Context, f timeout.Filter) ([]timeout.Row, error)
+	Get(ctx context.Context, kind, id string) (timeout.Row, error)
+	FireNow(ctx context.Context, kind, id string) error
+	Redrive(ctx context.Context, kind string, ids ...string) (int, error)
+	Rebuild(ctx context.Context, kind string) (int, error)
+	Pause(ctx context.Context, kind string) error
+	Resume(ctx context.Context, kind string) error
+	Stats(ctx context.Context) ([]timeout.Stats, error)
+}
+
+var _ Timers = (*timeout.Queue)(nil)
+
+// ListTimers implements [StrictServerInterface].
+func (a *api) ListTimers(ctx context.Context, r ListTimersRequestObject) (ListTimersResponseObject, error) {
+	f, limit := timeout.Filter{}, timersPage
+	if p := r.Params.Kind; p != nil {
+		f.Kind = *p
+	}
+	if p := r.Params.State; p != nil {
+		f.State = timeout.State(*p)
+	}
+	if p := r.Params.Limit; p != nil {
+		limit = *p
+	}
+	if p := r.Params.After; p != nil {
+		var err error
+		if f.After, err = placeOf(*p); err != nil {
+			return nil, refuse(TypeMalformedRequest, "The query parameter after is not the next of a page.")
+		}
+	}
+	f.Limit = limit + 1 // one more tells whether there is a next page
+	rows, err := a.Timers.List(requestContext(ctx), f)
+	if err != nil {
+		return nil, err
+	}
+	page := TimerPage{Timers: make([]Timer, 0, len(rows))}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next := place(rows[limit-1])
+		page.Next = &next
+	}
+	for _, row := range rows {
+		page.Timers = append(page.Timers, timerBody(row))
+	}
+	return ListTimers200JSONResponse(page), nil
+}
+
+// place names the place of a row in a list, and placeOf reads it. No kind and no id
+// has a space.
+func place(r timeout.Row) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s %s", r.Next.UnixMilli(), r.Kind, r.ID))
+}
+
+func placeOf(s string) (r timeout.Row, err error) {
+	text, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		return r, err
+	}
+	var ms int64
+	if _, err := fmt.Sscanf(string(text), "%d %s %s", &ms, &r.Kind, &r.ID); err != nil {
+		return r, err
+	}
+	r.Next = time.UnixMilli(ms)
+	if place(r) != s {
+		return r, errors.New("not a place")
+	}
+	return r, nil
+}
+
+// GetTimer implements [StrictServerInterface].
+func (a *api) GetTimer(ctx context.Context, r GetTimerRequestObject) (GetTimerResponseObject, error) {
+	row, err := a.Timers.Get(requestContext(ctx), r.Kind, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	return GetTimer200JSONResponse(timerBody(row)), nil
+}
+
+// FireTimer implements [StrictServerInterface].
+func (a *api) FireTimer(ctx context.Context, r FireTimerRequestObject) (FireTimerResponseObject, error) {
+	if err := a.Timers.FireNow(requestContext(ctx), r.Kind, r.ID); err != nil {
+		return nil, err
+	}
+	return FireTimer200JSONResponse{Kind: r.Kind, Timers: 1}, nil
+}
+
+// RedriveTimers implements [StrictServerInterface].
+func (a *api) RedriveTimers(ctx context.Context, r RedriveTimersRequestObject) (RedriveTimersResponseObject, error) {
+	ctx = requestContext(ctx)
+	var ids []string
+	if r.Params.ID == nil {
+		if err := a.known(ctx, r.Kind); err != nil {
+			return nil, err
+		}
+	} else {
+		if _, err := a.Timers.Get(ctx, r.Kind, *r.Params.ID); err != nil {
+			return nil, err
+		}
+		ids = append(ids, *r.Params.ID)
+	}
+	n, err := a.Timers.Redrive(ctx, r.Kind, ids...)
+	if err != nil {
+		return nil, err
+	}
+	return RedriveTimers200JSONResponse{Kind: r.Kind, Timers: n}, nil
+}
+
+// RebuildTimers implements [StrictServerInterface].
+func (a *api) RebuildTimers(ctx context.Context, r RebuildTimersRequestObject) (RebuildTimersResponseObject, error) {
+	ctx = requestContext(ctx)
+	if err := a.known(ctx, r.Kind); err != nil {
+		return nil, err
+	}
+	n, err := a.Timers.Rebuild(ctx, r.Kind)
+	if errors.Is(err, timeout.ErrInvalid) { // the kind is valid
+		return nil, refuse(TypeCanary, "This instance is a canary and does not rebuild. Ask another one.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return RebuildTimers200JSONResponse{Kind: r.Kind, Timers: n}, nil
+}
+
+// PauseTimers implements [StrictServerInterface].
+func (a *api) PauseTimers(ctx context.Context, r PauseTimersRequestObject) (PauseTimersResponseObject, error) {
+	ctx = requestContext(ctx)
+	if err := a.known(ctx, r.Kind); err != nil {
+		return nil, err
+	}
+	if err := a.Timers.Pause(ctx, r.Kind); err != nil {
+		return nil, err
+	}
+	return PauseTimers200JSONResponse{Kind: r.Kind, Paused: true}, nil
+}
+
+// ResumeTimers implements [StrictServerInterface].
+func (a *api) ResumeTimers(ctx context.Context, r ResumeTimersRequestObject) (ResumeTimersResponseObject, error) {
+	if err := a.Timers.Resume(requestContext(ctx), r.Kind); err != nil {
+		return nil, err
+	}
+	return ResumeTimers200JSONResponse{Kind: r.Kind}, nil
+}
+
+// known refuses a kind that has neither a handler here nor a timer anywhere: whoever
+// mistypes the name of what is to be paused should hear of it.
+func (a *api) known(ctx context.Context, kind string) error {
+	rows, err := a.Timers.List(ctx, timeout.Filter{Kind: kind, Limit: 1})
+	if err != nil || len(rows) > 0 {
+		return err
+	}
+	all, err := a.Timers.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Kind == kind {
+			return nil
+		}
+	}
+	return refuse(TypeNotFound, "No timer has this kind, and this instance handles none of it.")
+}
+
+func timerBody(r timeout.Row) Timer {
+	return Timer{
+		Kind: r.Kind, ID: r.ID, State: TimerState(r.State), Lane: r.Lane, Due: r.Due.UTC(), Next: r.Next.UTC(), Attempt: r.Attempt,
+		LastError: r.LastError, Traceparent: r.Trace, MinVersion: r.MinVersion, CreatedAt: r.CreatedAt.UTC(),
+	}
+}
