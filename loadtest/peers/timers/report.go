@@ -76,7 +76,7 @@ func (r *report) lateness() *bench.Table {
 		"", "scheduled per second", "fired in the best second", "min", "p50", "p99", "p99.9", "max", "floor p99", "p99 - floor",
 		"early", "last fired after the last was due", "CPU: Redis", "program",
 	}}
-	for _, workload := range []string{late, overload} {
+	for _, workload := range []string{late, slow} {
 		for _, name := range r.measured(workload) {
 			c := r.found.Cell(workload, name)
 			t.Add(name, bench.Count(c.Mid(scheduled)), bench.Count(c.Mid(fired)),
