@@ -3,8 +3,10 @@ package redisindex_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,46 +44,49 @@ func index(tb testing.TB, rdb redis.UniversalClient, cfg redisindex.Config) *red
 
 // harness runs the suite with clients of a store.
 func harness(open func(tb testing.TB) redis.UniversalClient) timeouttest.IndexHarness {
-	var trips sync.Map // counters by index
+	var clients sync.Map // by index
+	of := func(t *testing.T, x timeout.Index) *counted {
+		t.Helper()
+		v, _ := clients.Load(x)
+		c, ok := v.(*counted)
+		if !ok {
+			t.Fatal("a client of another harness")
+		}
+		return c
+	}
 	return timeouttest.IndexHarness{
-		Clients: func(t *testing.T, n int) (clients []timeout.Index) {
+		Clients: func(t *testing.T, n int) (all []timeout.Index) {
 			t.Helper()
 			for range n {
-				rdb, counter := open(t), &hook{}
-				rdb.AddHook(counter)
-				x := index(t, rdb, redisindex.Config{})
-				trips.Store(x, counter)
-				clients = append(clients, x)
+				c := &counted{UniversalClient: open(t)}
+				c.AddHook(c)
+				x := index(t, c.UniversalClient, redisindex.Config{})
+				clients.Store(x, c)
+				all = append(all, x)
 			}
-			return clients
+			return all
 		},
-		Now: func(t *testing.T, _ timeout.Index) time.Time {
+		Now: func(t *testing.T, x timeout.Index) time.Time {
 			t.Helper()
-			now, err := open(t).Time(t.Context()).Result()
+			now, err := of(t, x).Time(t.Context()).Result()
 			if err != nil {
 				t.Fatal(err)
 			}
 			return now
 		},
-		Wipe: func(t *testing.T, _ timeout.Index, kind, lane string) {
+		Wipe: func(t *testing.T, x timeout.Index, kind, lane string) {
 			t.Helper()
-			rdb := open(t)
-			for n := range 200 { // more numbers than a shard gets
-				for _, key := range []string{"pending", "leased", "fence", "complete"} {
-					if err := rdb.Del(t.Context(), keyOf(timeout.Shard{Kind: kind, Lane: lane, N: n}, key)).Err(); err != nil {
-						t.Fatal(err)
-					}
+			for _, s := range x.Shards(kind, lane) {
+				err := of(t, x).Del(t.Context(),
+					keyOf(s, "pending"), keyOf(s, "leased"), keyOf(s, "fence"), keyOf(s, "complete")).Err()
+				if err != nil {
+					t.Fatal(err)
 				}
 			}
 		},
 		RoundTrips: func(t *testing.T, x timeout.Index) int {
 			t.Helper()
-			counter, _ := trips.Load(x)
-			c, ok := counter.(*hook)
-			if !ok {
-				t.Fatal("a client of another harness")
-			}
-			return c.count()
+			return int(of(t, x).trips.Load())
 		},
 	}
 }
@@ -148,42 +153,34 @@ func sentinelClient(tb testing.TB, s *testbed.Sentinel) *redis.Client {
 	return rdb
 }
 
-// hook counts commands and pipelines with scripts.
-type hook struct {
-	mu sync.Mutex
-	n  int
+// counted is a client that counts its round trips with scripts.
+type counted struct {
+	redis.UniversalClient
+	trips atomic.Int64
 }
 
-func (h *hook) count() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.n
-}
-
-func (h *hook) add(cmds ...redis.Cmder) {
-	for _, c := range cmds {
-		if strings.HasPrefix(c.Name(), "eval") {
-			h.mu.Lock()
-			h.n++
-			h.mu.Unlock()
-			return
-		}
+func (c *counted) add(cmds ...redis.Cmder) {
+	if slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }) {
+		c.trips.Add(1)
 	}
 }
 
-func (*hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+// DialHook implements [redis.Hook].
+func (*counted) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, c redis.Cmder) error {
-		h.add(c)
-		return next(ctx, c)
+// ProcessHook implements [redis.Hook].
+func (c *counted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.add(cmd)
+		return next(ctx, cmd)
 	}
 }
 
-func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, c []redis.Cmder) error {
-		h.add(c...)
-		return next(ctx, c)
+// ProcessPipelineHook implements [redis.Hook].
+func (c *counted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.add(cmds...)
+		return next(ctx, cmds)
 	}
 }
 

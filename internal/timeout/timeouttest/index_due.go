@@ -21,17 +21,23 @@ func neverEarly(t *testing.T, h IndexHarness) {
 	}
 	got := map[string]int64{}
 	for end := time.Now().Add(patient); len(got) < len(ids) && time.Now().Before(end); time.Sleep(pause) {
-		claims, now := b.claim(100, long), time.Now()
-		if h.Now != nil {
-			now = h.Now(t, b.Index) // later than the claim, by the same clock
-		}
-		for _, c := range claims {
-			got[c.ID] = c.Due.UnixMilli()
-			if c.Attempt != 1 {
-				t.Errorf("%s: attempt %d, want 1", c.ID, c.Attempt)
+		for _, s := range b.Shards(b.kind, lane) {
+			c, err := b.Claim(b.ctx, s, 100, long)
+			if err != nil {
+				t.Fatalf("Claim = %v", err)
 			}
-			if now.Before(c.Due) {
-				t.Errorf("%s is lent %v early", c.ID, c.Due.Sub(now))
+			now := time.Now()
+			if h.Now != nil {
+				now = h.Now(t, b.Index) // after the claim, by the same clock
+			}
+			for _, timer := range c.Timers {
+				got[timer.ID] = timer.Due.UnixMilli()
+				if timer.Attempt != 1 {
+					t.Errorf("%s: attempt %d, want 1", timer.ID, timer.Attempt)
+				}
+				if c.Now.Before(timer.Due) || now.Before(timer.Due) {
+					t.Errorf("%s, due at %v, is lent at %v, and says it is %v", timer.ID, timer.Due, now, c.Now)
+				}
 			}
 		}
 	}
