@@ -83,6 +83,8 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 			ready = append(ready, it)
 		}
 	}
+	due, early := b.w.hands.yield(early, now)
+	ready = append(ready, due...)
 	b.ack(gone)
 	if len(early) > 0 {
 		b.w.q.observer.Returned(b.w.kind, len(early))

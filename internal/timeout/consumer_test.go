@@ -150,6 +150,22 @@ func TestSlowHandlerKeepsItsTimers(t *testing.T) {
 	}
 }
 
+// The sweep of a process leaves alone what the process has in hand itself.
+func TestSlowHandlerIsNotJoinedByItsOwnSweep(t *testing.T) {
+	bubble(t, func(r *rig) {
+		t := r.t
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+			time.Sleep(7 * time.Second)
+			return b.handle(ctx, batch)
+		}, timeout.Options{})
+		r.schedule(q, time.Now(), ids(5)...)
+		time.Sleep(time.Minute)
+		b.within(t, 5, 8*time.Second)
+		b.once(t)
+	})
+}
+
 // Claims are limited to free slots: what nobody can begin with stays in the index.
 func TestNoPileUpBehindASlowHandler(t *testing.T) {
 	bubble(t, func(r *rig) {

@@ -49,11 +49,23 @@ func TestPoisonHoldsNobodyUp(t *testing.T) {
 			bubble(t, func(r *rig) {
 				t := r.t
 				b := newBook()
-				q, _ := r.start(timeout.Config{}, poisoned(b, fail), timeout.Options{Attempts: 4})
+				h := poisoned(b, fail)
+				q, _ := r.start(timeout.Config{}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+					for _, f := range batch {
+						if (f.Attempt > 1) != (batch[0].Attempt > 1) {
+							t.Error("what has failed before shares a batch with what has not")
+						}
+					}
+					return h(ctx, batch)
+				}, timeout.Options{Attempts: 4})
 				all := append(ids(126), "poison-1", "poison-2")
 				r.schedule(q, time.Now().Add(time.Second), all...)
+				for i := range 2000 {
+					r.schedule(q, time.Now().Add(time.Second), fmt.Sprint("fresh-", i))
+					time.Sleep(time.Millisecond)
+				}
 				time.Sleep(time.Minute)
-				b.within(t, 126, time.Millisecond)
+				b.within(t, 2126, time.Millisecond)
 				b.once(t)
 				for _, id := range []string{"poison-1", "poison-2"} {
 					row, err := q.Get(t.Context(), kind, id)

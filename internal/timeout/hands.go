@@ -24,6 +24,7 @@ type item struct {
 	attempt int // this one
 	burned  int // attempts that the row counts if this one does not
 	since   time.Time
+	passed  *Row // of a lent one: the row as the sweep has found it meanwhile, and left to this one
 }
 
 func (it *item) swept() bool { return it.loop == nil }
@@ -53,7 +54,8 @@ type hands struct {
 	items map[string]*item
 }
 
-// add takes items in hand, and returns those that are in hand already.
+// add takes items in hand, and returns those that are in hand already: who has them
+// decides on them, also on those that the sweep has claimed in the database since.
 func (h *hands) add(items []*item) (taken, twice []*item) {
 	now := time.Now()
 	taken = items[:0:0]
@@ -62,6 +64,9 @@ func (h *hands) add(items []*item) (taken, twice []*item) {
 	for _, it := range items {
 		it.since = now
 		if held, ok := h.items[it.id]; ok && now.Sub(held.since) < h.w.holdMax() {
+			if it.swept() {
+				held.passed = &it.row
+			}
 			twice = append(twice, it)
 			continue
 		}
@@ -69,6 +74,28 @@ func (h *hands) add(items []*item) (taken, twice []*item) {
 		taken = append(taken, it)
 	}
 	return taken, twice
+}
+
+// yield is asked about items whose rows say that they are to wait. Those which the sweep of
+// this process has made wait, and then left to whoever has them in hand, are due
+// all the same: they get the row as it was. Those to wait are out of hand then, so that
+// a sweep that has claimed them and comes only now keeps them.
+func (h *hands) yield(items []*item, now time.Time) (due, wait []*item) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, it := range items {
+		if it.passed != nil && !it.row.Due.After(now) {
+			it.row, it.burned = *it.passed, it.passed.Attempt-1
+			it.attempt = it.burned + it.claim.Attempt
+			due = append(due, it)
+			continue
+		}
+		if h.items[it.id] == it {
+			delete(h.items, it.id)
+		}
+		wait = append(wait, it)
+	}
+	return due, wait
 }
 
 func (h *hands) remove(items []*item) {

@@ -177,8 +177,9 @@ func TestLaneWithoutConsumerIsAdopted(t *testing.T) {
 		r.start(timeout.Config{}, base.handle, timeout.Options{})
 		q, stop := r.start(timeout.Config{Lane: "canary-2"}, lane.handle, timeout.Options{})
 		time.Sleep(time.Minute)
-		r.schedule(q, time.Now().Add(time.Second), ids(10)...)
-		time.Sleep(5 * time.Second)
+		r.schedule(q, time.Now().Add(time.Second), ids(10)[5:]...)
+		r.schedule(q, time.Now().Add(time.Minute), ids(5)...) // its consumers say that they live
+		time.Sleep(61 * time.Second)
 		lane.within(t, 10, time.Millisecond)
 		r.schedule(q, time.Now().Add(2*time.Minute), ids(30)[10:20]...)
 		r.schedule(q, time.Now().Add(2*time.Second), ids(30)[20:]...)

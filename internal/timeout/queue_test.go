@@ -3,7 +3,6 @@ package timeout_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,8 +22,56 @@ func TestFiresOnTimeAndNeverEarly(t *testing.T) {
 			b.within(t, 300, time.Millisecond)
 			b.once(t)
 			r.drained()
+			r.stop()
+			for _, late := range r.count.fired {
+				if late < 0 || late > 2*time.Millisecond {
+					t.Errorf("a lateness of %v was reported", late)
+				}
+			}
 		})
 	}
+}
+
+// What a process has scheduled itself it knows of without any message.
+func TestOwnTimersNeedNoMessage(t *testing.T) {
+	bubble(t, func(r *rig) {
+		t := r.t
+		b := newBook()
+		r.link.mute = true
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		for _, id := range ids(100) {
+			time.Sleep(time.Second)
+			r.schedule(q, time.Now().Add(10*time.Millisecond), id)
+		}
+		time.Sleep(time.Second)
+		b.within(t, 100, time.Millisecond)
+	})
+}
+
+// Done ends what was due. A timer that was given a later time meanwhile remains.
+func TestMovedWhileHandledFiresAgain(t *testing.T) {
+	bubble(t, func(r *rig) {
+		t := r.t
+		b := newBook()
+		var q *timeout.Queue
+		q, _ = r.start(timeout.Config{}, each(b, func(f timeout.Fired) timeout.Outcome {
+			if len(b.of("a")) == 1 {
+				push, err := q.Reschedule(t.Context(), nil, kind, f.ID, time.Now().Add(time.Minute))
+				if err != nil {
+					t.Error(err)
+				}
+				push()
+			}
+			return timeout.Done()
+		}), timeout.Options{})
+		r.schedule(q, time.Now(), "a")
+		time.Sleep(2 * time.Minute)
+		c := b.of("a")
+		if len(c) != 2 || c[1].at.Sub(c[0].at) > time.Minute+2*time.Millisecond || c[1].attempt != 1 {
+			t.Errorf("calls: %+v, want a second one after a minute", c)
+		}
+		r.drained()
+	})
 }
 
 // A due time with a fraction of a millisecond is rounded up, so that it is not early.
@@ -93,64 +140,6 @@ func TestRescheduledFiresAtItsNewTimeOnly(t *testing.T) {
 			t.Errorf("what was moved without a push fired after %v, want 3m", at)
 		}
 	})
-}
-
-func TestInvalidChangesNothing(t *testing.T) {
-	now := time.Now()
-	cases := map[string]timeout.Timer{
-		"no kind":        {ID: "a", Due: now},
-		"long kind":      {Kind: strings.Repeat("k", 33), ID: "a", Due: now},
-		"odd kind":       {Kind: "order expire", ID: "a", Due: now},
-		"brace in kind":  {Kind: "order{1}", ID: "a", Due: now},
-		"no id":          {Kind: kind, Due: now},
-		"long id":        {Kind: kind, ID: strings.Repeat("i", 65), Due: now},
-		"space in id":    {Kind: kind, ID: "a b", Due: now},
-		"no ASCII":       {Kind: kind, ID: "ä", Due: now},
-		"control":        {Kind: kind, ID: "a\x00", Due: now},
-		"no due":         {Kind: kind, ID: "a"},
-		"before 1970":    {Kind: kind, ID: "a", Due: time.Date(1969, 12, 31, 23, 59, 59, 0, time.UTC)},
-		"in 11 years":    {Kind: kind, ID: "a", Due: now.AddDate(11, 0, 0)},
-		"negative least": {Kind: kind, ID: "a", Due: now, MinVersion: -1},
-	}
-	for name, timer := range cases {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, memConfig)
-			q := r.queue(timeout.Config{})
-			_, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "good", Due: now}, timer)
-			if !errors.Is(err, timeout.ErrInvalid) || !strings.Contains(err.Error(), "give ") {
-				t.Errorf("Schedule = %v, want ErrInvalid with advice", err)
-			}
-			if n := r.store.open(); n != 0 {
-				t.Errorf("%d timers are stored", n)
-			}
-		})
-	}
-}
-
-func TestHandleRefuses(t *testing.T) {
-	r := newRig(t, memConfig)
-	q := r.queue(timeout.Config{})
-	h := newBook().handle
-	for name, err := range map[string]error{
-		"kind":     q.Handle("", h, timeout.Options{}),
-		"handler":  q.Handle(kind, nil, timeout.Options{}),
-		"batch":    q.Handle(kind, h, timeout.Options{Batch: 1001}),
-		"lease":    q.Handle(kind, h, timeout.Options{Lease: time.Millisecond}),
-		"negative": q.Handle(kind, h, timeout.Options{Attempts: -1}),
-	} {
-		if !errors.Is(err, timeout.ErrInvalid) {
-			t.Errorf("%s: Handle = %v, want ErrInvalid", name, err)
-		}
-	}
-	if err := q.Handle(kind, h, timeout.Options{}); err != nil {
-		t.Errorf("Handle = %v", err)
-	}
-	if err := q.Handle(kind, h, timeout.Options{}); !errors.Is(err, timeout.ErrInvalid) {
-		t.Errorf("a second Handle = %v, want ErrInvalid", err)
-	}
-	if _, err := timeout.New(r.store, r.mem, timeout.Config{Lane: "{}"}); !errors.Is(err, timeout.ErrInvalid) {
-		t.Errorf("New = %v, want ErrInvalid", err)
-	}
 }
 
 // A push never waits, whatever the index does: what does not fit is dropped,

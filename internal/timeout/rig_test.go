@@ -26,6 +26,7 @@ type link struct {
 	down  bool
 	loses bool         // hints, while it says that it took them
 	frail map[int]bool // instances that stall: they cannot claim, and not extend what they have
+	mute  bool         // it sends no messages
 	log   []string     // instances that were lent something
 }
 
@@ -84,6 +85,13 @@ func (c client) Claim(ctx context.Context, s timeout.Shard, limit int, lease tim
 		c.set(func(l *link) { l.log = append(l.log, c.instances) })
 	}
 	return got, err
+}
+
+func (c client) Wake(s timeout.Shard) <-chan time.Time {
+	if c.mute {
+		return nil
+	}
+	return c.Index.Wake(s)
 }
 
 func (c client) Ack(ctx context.Context, s timeout.Shard, claimed []timeout.Claimed) (int, error) {

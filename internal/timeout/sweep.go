@@ -83,7 +83,7 @@ func (w *worker) sweep(ctx context.Context) (int, error) {
 func (w *worker) startSwept(ctx context.Context, items []*item, now, got time.Time) {
 	w.handling.Go(func() {
 		defer w.free()
-		taken, _ := w.hands.add(items) // who has the others in hand decides on them
+		taken, _ := w.hands.add(items)
 		defer w.hands.remove(taken)
 		if len(taken) > 0 {
 			w.q.observer.Repaired(w.kind, RepairSweep, len(taken))

@@ -1,0 +1,65 @@
+package timeout_test
+
+import (
+	"testing"
+	"time"
+
+	"example.com/shop/internal/timeout"
+	"example.com/shop/internal/timeout/memindex"
+)
+
+// The hint of a timer that was cancelled finds no row, that of a dead one finds it
+// dead, and both are forgotten.
+func TestGhostHintIsForgotten(t *testing.T) {
+	bubble(t, func(r *rig) {
+		t := r.t
+		b := newBook()
+		r.start(timeout.Config{}, b.handle, timeout.Options{})
+		r.store.rows[name{kind, "dead"}] = timeout.Row{
+			Timer: timeout.Timer{Kind: kind, ID: "dead"}, Lane: timeout.Base, State: timeout.Buried,
+		}
+		at := time.Now().Add(time.Second)
+		hints := []timeout.Hint{{ID: "ghost", At: at}, {ID: "dead", At: at}}
+		if _, err := r.mem.Schedule(t.Context(), kind, timeout.Base, false, hints); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		s, err := r.mem.Stats(t.Context(), kind, timeout.Base)
+		if err != nil || s.Pending != 0 || s.Leased != 0 || b.len() != 0 {
+			t.Errorf("%+v in the index, %d handled, %v", s, b.len(), err)
+		}
+	})
+}
+
+// The index may have any idea of the time: the database's clock decides.
+func TestSkewOfTheIndex(t *testing.T) {
+	for _, skew := range []time.Duration{-time.Hour, -2 * time.Second, -50 * time.Millisecond, 50 * time.Millisecond, 2 * time.Second, time.Hour} {
+		t.Run(skew.String(), func(t *testing.T) {
+			skewed(t, skew)
+		})
+	}
+}
+
+func skewed(t *testing.T, skew time.Duration) {
+	t.Helper()
+	bubbleWith(t, func() memindex.Config {
+		return memindex.Config{Now: func() time.Time { return time.Now().Add(skew) }}
+	}, func(r *rig) {
+		t := r.t
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		time.Sleep(time.Second)
+		r.schedule(q, time.Now().Add(10*time.Second), ids(50)...)
+		time.Sleep(20 * time.Second)
+		limit := time.Millisecond
+		if skew < 0 {
+			limit = min(-skew, 4*time.Second)
+		}
+		b.within(t, 50, limit+time.Millisecond)
+		b.once(t)
+		r.stop()
+		if r.count.claims > 50*5 {
+			t.Errorf("%d claims for 50 timers: the index is asked without end", r.count.claims)
+		}
+	})
+}
