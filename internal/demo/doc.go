@@ -12,4 +12,12 @@
 // naive and local are the controls. If they do not oversell, the load was too
 // weak to show anything, and the exact arms beside them prove nothing: such a
 // run is inconclusive, not passed.
+//
+// Then time limits are shown. Instances that give orders a few seconds take one for
+// each unit of a new SKU, nobody pays, and one of the instances is killed. The
+// others have to give every unit back, once and not before its order has expired,
+// and sell it again to somebody who pays. When an order has expired and when its
+// unit came back is read from the books, so both are times of the database's clock.
+// How late that is depends on the machine and decides nothing, as long as it is
+// within half a minute.
 package demo

@@ -27,7 +27,9 @@ type sale struct {
 type shop struct {
 	urls   []string
 	client *http.Client
-	pays   bool // customers pay what they get
+
+	insists bool // customers ask again when the service is too busy
+	pays    bool // customers pay what they get
 }
 
 func newShop(urls []string) *shop {
@@ -60,6 +62,22 @@ func (s *shop) send(ctx context.Context, method, url string, body any) (status i
 	defer resp.Body.Close()
 	answer, err = io.ReadAll(resp.Body)
 	return resp.StatusCode, resp.Header.Get("X-Instance-Id"), answer, err
+}
+
+// ask posts what a customer wants. One who insists does so until there is an
+// answer: a service that is too busy has done nothing.
+func (s *shop) ask(ctx context.Context, url string, body any) (status int, instance string, answer []byte, err error) {
+	for {
+		status, instance, answer, err = s.send(ctx, http.MethodPost, url, body)
+		if err != nil || status != http.StatusServiceUnavailable || !s.insists {
+			return status, instance, answer, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return status, instance, answer, err
+		}
+	}
 }
 
 // stock puts units of a new SKU on sale.
@@ -129,7 +147,7 @@ func (s *shop) attempt(ctx context.Context, p *sale, sku string, n int) {
 		"items":       []map[string]any{{"sku": sku, "quantity": 1}},
 	}
 	start := time.Now()
-	status, instance, answer, err := s.send(ctx, http.MethodPost, s.urls[n%len(s.urls)]+"/api/v1/orders", body)
+	status, instance, answer, err := s.ask(ctx, s.urls[n%len(s.urls)]+"/api/v1/orders", body)
 	p.latencies = append(p.latencies, time.Since(start))
 	if instance != "" {
 		p.instances[instance] = true
@@ -158,7 +176,7 @@ func (s *shop) payment(ctx context.Context, p *sale, order []byte, n int) {
 		return
 	}
 	body := map[string]any{"payment_id": fmt.Sprintf("payment-%d", n+1)}
-	status, _, answer, err := s.send(ctx, http.MethodPost, s.urls[(n+1)%len(s.urls)]+"/api/v1/orders/"+o.ID+"/pay", body)
+	status, _, answer, err := s.ask(ctx, s.urls[(n+1)%len(s.urls)]+"/api/v1/orders/"+o.ID+"/pay", body)
 	switch {
 	case err != nil:
 		p.fail(err.Error())
