@@ -35,6 +35,9 @@ func (q *Queue) Stats(ctx context.Context) ([]Stats, error) {
 	if err != nil {
 		return nil, fmt.Errorf("timeout: stats: %w", err)
 	}
+	if counts == nil {
+		counts = map[Shard]map[State]int{}
+	}
 	q.mu.Lock()
 	for kind := range q.kinds {
 		if s := (Shard{Kind: kind, Lane: q.cfg.Lane}); counts[s] == nil {
