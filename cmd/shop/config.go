@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,6 +58,43 @@ func variable(name string) string {
 // parse reads the environment and then args, which win. Anything wrong is a
 // usageError that names the flag or the variable.
 func (f *flags) parse(args []string) error {
+	_, err := f.parseWith(args, 0, 0)
+	return err
+}
+
+// parseWith does the same for a command that takes between least and most
+// arguments beside its flags, in any order, and returns them. What follows -- is no flag.
+func (f *flags) parseWith(args []string, least, most int) (rest []string, err error) {
+	if err := f.environment(); err != nil {
+		return nil, err
+	}
+	var plain []string
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, plain = args[:i], args[i+1:]
+	}
+	for {
+		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+			f.help()
+			return nil, errHelp
+		} else if err != nil {
+			return nil, usageError{fmt.Errorf("%s: %w", f.Name(), err)}
+		}
+		if f.NArg() == 0 {
+			break
+		}
+		rest, args = append(rest, f.Arg(0)), f.Args()[1:]
+	}
+	switch rest = append(rest, plain...); {
+	case len(rest) > most:
+		return nil, usageError{fmt.Errorf("%s: unexpected argument %q", f.Name(), rest[most])}
+	case len(rest) < least:
+		return nil, usageError{fmt.Errorf("%s: want %d arguments, not %d", f.Name(), least, len(rest))}
+	}
+	return rest, nil
+}
+
+// environment reads the variables.
+func (f *flags) environment() error {
 	var bad []error
 	f.VisitAll(func(fl *flag.Flag) {
 		if v := f.p.getenv(variable(fl.Name)); v != "" {
@@ -68,23 +106,13 @@ func (f *flags) parse(args []string) error {
 	if len(bad) > 0 {
 		return usageError{errors.Join(bad...)}
 	}
-	err := f.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		f.help()
-		return errHelp
-	}
-	if err == nil && f.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
-	}
-	if err != nil {
-		return usageError{fmt.Errorf("%s: %w", f.Name(), err)}
-	}
 	return nil
 }
 
 // serveConfig is what one instance is told.
 type serveConfig struct {
 	listen      string
+	adminListen string
 	instance    string
 	database    string
 	redis       string
@@ -98,6 +126,7 @@ func parseServe(p process, args []string) (serveConfig, error) {
 	var c serveConfig
 	f := newFlags(p, "serve", "run one instance of the order service")
 	f.StringVar(&c.listen, "listen", defaultListen, "`HOST:PORT` to serve HTTP on; port 0 takes a free one")
+	f.StringVar(&c.adminListen, "admin-listen", "", "loopback `HOST:PORT` to serve timers and profiles on, for shop timers, which looks for "+defaultAdmin+"; port 0 takes a free one (default none)")
 	f.StringVar(&c.instance, "instance", "", "`NAME` of this instance in X-Instance-Id and in the ledger (default HOSTNAME-PID)")
 	f.StringVar(&c.database, "database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
 	f.StringVar(&c.redis, "redis", "", "redis://HOST:6379/0 for the strategies that take leases; without it they are refused")
@@ -116,7 +145,7 @@ func parseServe(p process, args []string) (serveConfig, error) {
 
 func (c serveConfig) validate() error {
 	var bad []error
-	bad = append(bad, validListen(c.listen))
+	bad = append(bad, validListen(c.listen), validAdmin(c.adminListen))
 	if len(c.instance) > 64 || strings.ContainsFunc(c.instance, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }) {
 		bad = append(bad, fmt.Errorf("--instance %q: want 1 to 64 printable ASCII characters without spaces", c.instance))
 	}
@@ -130,13 +159,15 @@ func (c serveConfig) validate() error {
 	return nil
 }
 
-func validListen(address string) error {
+func validListen(address string) error { return validAddress("listen", address) }
+
+func validAddress(name, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		return fmt.Errorf("--listen %q: want HOST:PORT", address)
+		return fmt.Errorf("--%s %q: want HOST:PORT", name, address)
 	}
 	return nil
 }

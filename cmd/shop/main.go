@@ -3,6 +3,7 @@
 //	shop serve        one instance of the order service
 //	shop demo         a flash sale, with and without a lock, and its audit
 //	shop audit        compare columns, ledger and orders in the database
+//	shop timers       look after the timers of a running instance
 //	shop migrate      bring the schema up to date
 //	shop healthcheck  ask a running instance whether it is ready
 //
@@ -43,6 +44,7 @@ var commands = []struct {
 	{"serve", "run one instance of the order service", serve},
 	{"demo", "watch a flash sale oversell, and then not", demonstrate},
 	{"audit", "compare columns, ledger and orders in the database", audit},
+	{"timers", "look after the timers of a running instance", timers},
 	{"migrate", "bring the schema up to date", migrate},
 	{"healthcheck", "ask a running instance whether it is ready", healthcheck},
 }

@@ -97,14 +97,19 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 
 	// HTTP.
 	drain := new(httpapi.Drain)
-	handler, err := httpapi.New(httpapi.Config{
-		Orders: orders, Stock: stocks, Instance: c.instance, Drain: drain, Logger: log,
+	api := httpapi.Config{
+		Orders: orders, Stock: stocks, Timers: timers, Instance: c.instance, Drain: drain, Logger: log,
 		// Not Redis: without it some strategies are refused, and an instance that
 		// called itself unready would take the others away as well.
 		Ready:          store.Ping,
 		Metrics:        tel.Metrics,
 		TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider, Propagator: tel.Propagator,
-	})
+	}
+	handler, err := httpapi.New(api)
+	if err != nil {
+		return err
+	}
+	admin, err := openAdmin(ctx, c, api, &closers, log)
 	if err != nil {
 		return err
 	}
@@ -113,13 +118,15 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		return fmt.Errorf("serve HTTP: %w", err)
 	}
 	log.InfoContext(ctx, "serving", slog.String("address", listener.Addr().String()),
-		slog.String("database", store.Address()), slog.Bool("redis", c.redis != ""), slog.Bool("canary", c.canary))
+		slog.String("database", store.Address()), slog.Bool("redis", c.redis != ""), slog.Bool("canary", c.canary),
+		slog.String("admin", admin.address()))
 	fmt.Fprintf(p.stdout, "shop %s %shttp://%s\n", c.instance, demo.Listening, listener.Addr())
 
-	// The timers go on until the last request has been answered.
+	// The timers and their admin go on until the last request has been answered.
 	g, serving := errgroup.WithContext(ctx)
 	firing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error { return timers.Run(firing) })
+	g.Go(func() error { return admin.run(firing) })
 	g.Go(func() error {
 		defer stop()
 		return serveHTTP(serving, httpapi.NewServer(handler, log), listener, drain, log)

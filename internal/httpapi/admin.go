@@ -96,7 +96,7 @@ func (s some) POST(path string, handlers ...gin.HandlerFunc) gin.IRoutes {
 
 func (s some) handle(method, path string, handlers []gin.HandlerFunc) gin.IRoutes {
 	if s.has(method + " " + path) {
-		s.IRouter.Handle(method, path, handlers...)
+		s.Handle(method, path, handlers...)
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -26,6 +27,7 @@ func (b brokenTimers) Get(context.Context, string, string) (timeout.Row, error) 
 	return timeout.Row{}, b.err
 }
 func (b brokenTimers) FireNow(context.Context, string, string) error { return b.err }
+func (b brokenTimers) Rebuild(context.Context, string) (int, error)  { return 0, b.err }
 func (b brokenTimers) Resume(context.Context, string) error          { return b.err }
 
 func TestBadRequestsForTimers(t *testing.T) {
@@ -116,9 +118,7 @@ func TestOtherSitesAreRefused(t *testing.T) {
 			r = httptest.NewRequest(c.method, timers, http.NoBody)
 		}
 		r.Host = c.host
-		for k, v := range c.header {
-			r.Header[k] = v
-		}
+		maps.Copy(r.Header, c.header)
 		if status, _, _ := s.send(t, r); status != c.want {
 			t.Errorf("%s to %s with %v: %d, want %d", c.method, c.host, c.header, status, c.want)
 		}

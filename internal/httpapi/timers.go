@@ -125,12 +125,12 @@ func (a *api) RedriveTimers(ctx context.Context, r RedriveTimersRequestObject) (
 // RebuildTimers implements [StrictServerInterface].
 func (a *api) RebuildTimers(ctx context.Context, r RebuildTimersRequestObject) (RebuildTimersResponseObject, error) {
 	ctx = requestContext(ctx)
-	if err := a.known(ctx, r.Kind); err != nil {
-		return nil, err
-	}
 	n, err := a.Timers.Rebuild(ctx, r.Kind)
 	if errors.Is(err, timeout.ErrInvalid) { // the kind is valid
 		return nil, refuse(TypeCanary, "This instance is a canary and does not rebuild. Ask another one.")
+	}
+	if err == nil && n == 0 {
+		err = a.known(ctx, r.Kind)
 	}
 	if err != nil {
 		return nil, err

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bufio"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// admin returns where the instance listens for those who look after it.
+func (r *running) admin(t *testing.T) string {
+	t.Helper()
+	for lines := bufio.NewScanner(strings.NewReader(r.stderr.String())); lines.Scan(); {
+		var line struct{ Msg, Admin string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Msg == "serving" && line.Admin != "" {
+			return "http://" + line.Admin
+		}
+	}
+	t.Fatalf("no admin in the log: %s", r.stderr.String())
+	return ""
+}
+
+// shopProcess runs a command in a process of its own.
+func shopProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err strings.Builder
+	c := exec.CommandContext(t.Context(), os.Args[0], args...)
+	c.Stdout, c.Stderr = &out, &err
+	failed := c.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](failed); ok {
+		return exit.ExitCode(), out.String(), err.String()
+	}
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	return 0, out.String(), err.String()
+}
+
+// shows fails the test unless the command ends well and prints all of want.
+func shows(t *testing.T, args []string, want ...string) string {
+	t.Helper()
+	code, out, stderr := shopProcess(t, args...)
+	if code != 0 {
+		t.Fatalf("%q: exit code %d: %s", args, code, stderr)
+	}
+	for _, w := range want {
+		if !strings.Contains(out, w) {
+			t.Errorf("%q prints no %q:\n%s", args, w, out)
+		}
+	}
+	return out
+}
+
+// refuses fails the test unless the command fails with one line that has want.
+func refuses(t *testing.T, want string, args ...string) {
+	t.Helper()
+	got, out, stderr := shopProcess(t, args...)
+	if got != 1 || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("%q: exit code %d, want 1 and %q: %s%s", args, got, want, out, stderr)
+	}
+}
+
+// What is buried is found, redriven, and fires: by command, and by another instance
+// than the one that is asked.
+func TestTimersByCommand(t *testing.T) {
+	t.Parallel()
+	database := sqliteURL(t)
+	r := start(t, "--database", database, "--order-ttl", "1s", "--admin-listen", "127.0.0.1:0")
+	asked := start(t, "--database", database, "--canary", "--admin-listen", "localhost:0").admin(t)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":9,"strategy":"conditional"}`)
+	db, err := sql.Open("sqlite", strings.TrimPrefix(database, "sqlite:")+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	shows(t, []string{"timers", "pause", "order.expire", "--admin", r.admin(t)}, "is paused")
+	first, second := r.place(t), r.place(t)
+	bury := "UPDATE timeouts SET state = 'DEAD', attempt = 10, last_error = ? WHERE id IN (?, ?)"
+	if _, err := db.ExecContext(t.Context(), bury, "the stock\trow\n\x1b[31mis gone", first, second); err != nil {
+		t.Fatal(err)
+	}
+	command := func(args ...string) []string {
+		return append([]string{"timers", args[0], "--admin", asked}, args[1:]...)
+	}
+	list := shows(t, command("list", "--kind", "order.expire", "--state", "dead"),
+		"KIND", "LAST ERROR", "order.expire  "+first, second, "DEAD", "10", "base", "the stock row  [31mis gone\n")
+	if strings.Count(list, "\n") != 3 {
+		t.Errorf("a heading and two timers, got\n%s", list)
+	}
+	shows(t, command("get", "order.expire", first), first, "DEAD")
+	var one struct{ ID, State, Due string }
+	decode(t, shows(t, command("get", "order.expire", "--json", first)), &one)
+	if due, err := time.Parse(time.RFC3339, one.Due); err != nil || one.ID != first || one.State != "DEAD" || due.IsZero() {
+		t.Errorf("%v, %v", one, err)
+	}
+
+	shows(t, command("redrive", "order.expire", first), "1 dead timers")
+	shows(t, command("redrive", "order.expire"), "1 dead timers")
+	shows(t, append(command("redrive", "order.expire"), "--json"), `"timers": 0`)
+	if out := shows(t, command("list"), first, second); strings.Contains(out, "DEAD") {
+		t.Errorf("redriven timers are dead:\n%s", out)
+	}
+	shows(t, command("fire", "order.expire", second), second+" is due now")
+	shows(t, command("resume", "order.expire"), "is not paused")
+	for end := time.Now().Add(30 * time.Second); ; { // both fire, once they are due
+		_, answer := r.send(t, "GET", "/api/v1/skus/a", "")
+		if out := shows(t, command("list", "--json")); strings.Contains(answer, `"reserved":0,`) && strings.Contains(out, `"timers": []`) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("still reserved: %s", answer)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	refuses(t, "no such timer", command("get", "order.expire", first)...)
+	refuses(t, "no such timer", command("fire", "order.expire", first)...)
+	refuses(t, "No timer has this kind", command("pause", "order.expir")...)
+	refuses(t, "malformed kind", command("pause", "a b")...)
+	refuses(t, "canary", command("rebuild", "order.expire")...)
+	shows(t, []string{"timers", "rebuild", "order.expire", "--admin", r.admin(t)}, "were not in the index")
+}
+
+// More timers than a page has are all shown, and it is said when some are not.
+func TestTimersListGoesOn(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--database", sqliteURL(t), "--admin-listen", "[::1]:0")
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":99,"strategy":"conditional"}`)
+	for range 3 {
+		r.place(t)
+	}
+	code, out, stderr := shopProcess(t, "timers", "list", "--limit", "2", "--admin", r.admin(t))
+	if code != 0 || strings.Count(out, "order.expire") != 2 || !strings.Contains(stderr, "There are more than these 2") {
+		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
+	}
+	code, out, stderr = shopProcess(t, "timers", "list", "--limit", "1001", "--admin", r.admin(t))
+	if code != 0 || strings.Count(out, "order.expire") != 3 || stderr != "" {
+		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
+	}
+	refuses(t, "is not the --admin-listen of an instance", "timers", "list", "--admin", r.url)
+}
+
+func TestTimersBadCommandLines(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"", "which command"},
+		{"drop", "no command"},
+		{"list more", "unexpected argument"},
+		{"list --limit 0", "--limit"},
+		{"list --limit many", "limit"},
+		{"list --limit 1000001", "--limit"},
+		{"list --state done", "--state"},
+		{"list --admin 127.0.0.1:8081", "--admin"},
+		{"list --admin http://", "--admin"},
+		{"list --admin http://127.0.0.1:1/api", "--admin"},
+		{"list --admin http://a:b@127.0.0.1:1", "--admin"},
+		{"get order.expire", "want 2 arguments"},
+		{"get order.expire a b", "unexpected argument"},
+		{"get --state open order.expire a", "-state"},
+		{"pause", "want 1 arguments"},
+		{"redrive", "want 1 arguments"},
+		{"get order.expire -- -x --json", "unexpected argument"},
+	} {
+		code, out, stderr := call(t, noEnv, append([]string{"timers"}, strings.Fields(c.args)...)...)
+		if code != 2 || out != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: exit code %d, want %q: %s%s", c.args, code, c.want, out, stderr)
+		}
+	}
+	for _, args := range []string{"help", "--help", "list --help", "get --help"} {
+		if code, out, stderr := call(t, noEnv, append([]string{"timers"}, strings.Fields(args)...)...); code != 0 || !strings.Contains(out, "shop timers") {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+}
+
+// Who answers may be nobody, or somebody else.
+func TestTimersOfNobody(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := l.Addr().String()
+	l.Close()
+	env := func(k string) string { return map[string]string{"SHOP_ADMIN": "http://" + free}[k] }
+	code, _, stderr := call(t, env, "timers", "list")
+	if code != 1 || !strings.Contains(stderr, "shop serve --admin-listen "+free) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	for _, answer := range []string{"{}", "<html>", `{"timers":[]}`} {
+		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
+		defer other.Close()
+		if code, out, stderr := call(t, noEnv, "timers", "list", "--admin", other.URL); code != 1 || out != "" || !strings.Contains(stderr, "is not the --admin-listen") {
+			t.Errorf("%s: exit code %d: %s%s", answer, code, out, stderr)
+		}
+	}
+}
+
+// Nobody but this machine may ask, and a port that is taken is named.
+func TestAdminListen(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"0.0.0.0:8081", ":8081", "[::]:8081", "10.0.0.1:8081", "example.com:8081", "8081", "127.0.0.1:http", "127.0.0.1"} {
+		code, out, stderr := call(t, noEnv, "serve", "--admin-listen", address)
+		if code != 2 || out != "" || !strings.Contains(stderr, "--admin-listen") || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d: %s", address, code, stderr)
+		}
+	}
+	r := start(t, "--database", sqliteURL(t), "--admin-listen", "127.0.0.1:0")
+	taken := strings.TrimPrefix(r.admin(t), "http://")
+	code, _, stderr := call(t, noEnv, "serve", "--database", sqliteURL(t), "--listen", "127.0.0.1:0", "--admin-listen", taken)
+	if code != 1 || !strings.Contains(stderr, taken) || !strings.Contains(stderr, "--admin-listen") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	r.want(t, http.StatusNotFound, "GET", "/api/v1/timers", "")
+	r.stop()
+	select {
+	case <-r.exited:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the instance does not stop")
+	}
+	if code, _, stderr := call(t, noEnv, "timers", "list", "--admin", "http://"+taken); code != 1 || !strings.Contains(stderr, "nothing listens") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
