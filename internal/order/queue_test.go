@@ -83,7 +83,7 @@ func TestQueueExpiresWhatIsNotPaid(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			seen := new(lateness)
 			svc, store, q := expiring(t, url, order.Config{TTL: time.Second}, seen)
-			orders := testbedtest.Size(200, 10_000)
+			orders := testbedtest.Size(200, 2_000)
 			if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: "a", Strategy: "conditional", OnHand: int64(orders)}); err != nil {
 				t.Fatal(err)
 			}
