@@ -15,9 +15,11 @@ func TestGhostHintIsForgotten(t *testing.T) {
 		t := r.t
 		b := newBook()
 		r.start(timeout.Config{}, b.handle, timeout.Options{})
+		r.store.mu.Lock()
 		r.store.rows[name{kind, "dead"}] = timeout.Row{
 			Timer: timeout.Timer{Kind: kind, ID: "dead"}, Lane: timeout.Base, State: timeout.Buried,
 		}
+		r.store.mu.Unlock()
 		at := time.Now().Add(time.Second)
 		hints := []timeout.Hint{{ID: "ghost", At: at}, {ID: "dead", At: at}}
 		if _, err := r.mem.Schedule(t.Context(), kind, timeout.Base, false, hints); err != nil {
