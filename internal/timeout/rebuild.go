@@ -5,17 +5,51 @@ import (
 	"fmt"
 )
 
+// page is a part of the open timers, or why there are no more.
+type page struct {
+	rows []Row
+	err  error
+}
+
+// pages reads the open timers of a kind, the soonest first, a page ahead of whoever
+// takes them. The channel is closed after the last one, or when ctx ends.
+func (q *Queue) pages(ctx context.Context, kind string) <-chan page {
+	pages := make(chan page)
+	go func() {
+		defer close(pages)
+		for f := (Filter{Kind: kind, State: Open, Limit: pageMax}); ; {
+			rows, err := q.store.List(ctx, f)
+			select {
+			case pages <- page{rows, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil || len(rows) < pageMax {
+				return
+			}
+			f.After = rows[len(rows)-1]
+		}
+	}()
+	return pages
+}
+
 // rebuild tells the index of all open timers of a kind in this lane, page by page,
 // the soonest first, and that it has been told everything.
 func (q *Queue) rebuild(ctx context.Context, kind string) (int, error) {
-	n := 0
-	for f := (Filter{Kind: kind, State: Open, Limit: pageMax}); ; {
-		rows, err := q.store.List(ctx, f)
-		if err != nil {
-			return n, err
+	reading, cancel := context.WithCancel(ctx)
+	pages := q.pages(reading, kind)
+	defer func() {
+		cancel()
+		for range pages { // until the reader has returned
 		}
-		hints := make([]Hint, 0, len(rows))
-		for _, r := range rows {
+	}()
+	n := 0
+	for p := range pages {
+		if p.err != nil {
+			return n, p.err
+		}
+		hints := make([]Hint, 0, len(p.rows))
+		for _, r := range p.rows {
 			if r.Lane == q.cfg.Lane {
 				hints = append(hints, Hint{ID: r.ID, At: r.Next})
 			}
@@ -25,10 +59,9 @@ func (q *Queue) rebuild(ctx context.Context, kind string) (int, error) {
 		if err != nil {
 			return n, err
 		}
-		if len(rows) < pageMax {
-			break
-		}
-		f.After = rows[len(rows)-1]
+	}
+	if ctx.Err() != nil { // the pages may have ended before the last one
+		return n, context.Cause(ctx)
 	}
 	if err := q.index.Complete(ctx, kind, q.cfg.Lane); err != nil {
 		return n, fmt.Errorf("timeout: complete the index: %w", err)
