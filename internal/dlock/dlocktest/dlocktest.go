@@ -194,12 +194,13 @@ func optional[T any](t *testing.T, l dlock.Locker) T {
 	return power
 }
 
-// acquire waits for key for ten TTLs at most.
+// acquire waits for key for ten TTLs at most. A request may take too long, once or
+// twice: the machine is busy.
 func acquire(ctx context.Context, t *testing.T, h Harness, l dlock.Locker, key string) *dlock.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 10*h.TTL)
 	defer cancel()
-	lease, err := l.Acquire(ctx, key)
+	lease, err := patiently(t, func() (*dlock.Lease, error) { return l.Acquire(ctx, key) })
 	if err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}

@@ -96,8 +96,9 @@ func handOffWithoutPolling(ctx context.Context, t *testing.T, h Harness, key str
 		took = append(took, handOff(ctx, t, h, a, b, key))
 	}
 	slices.Sort(took)
-	if median := took[len(took)/2]; median > h.Recheck/10 {
-		t.Errorf("a hand-off takes %v, while a waiter looks by itself every %v", median, h.Recheck)
+	// A waiter looks again after three tenths of the pause at the earliest.
+	if d := took[len(took)/3]; d > h.Recheck/4 {
+		t.Errorf("a hand-off takes %v, while a waiter looks by itself every %v", d, h.Recheck)
 	}
 }
 
@@ -208,13 +209,16 @@ func privateKeysNeverStall(ctx context.Context, t *testing.T, h Harness, key str
 	}
 	const goroutines, limit = 32, 2 * time.Second
 	l, link := h.Behind(t)
+	undisturbed := h.New(t)
 	over, end := context.WithTimeout(ctx, 2*h.TTL)
 	defer end()
 	var (
 		wg      sync.WaitGroup
+		slow    time.Duration
 		last    [goroutines]atomic.Int64
 		longest [goroutines]time.Duration
 	)
+	wg.Go(func() { slow = slowness(over, undisturbed, key) })
 	start := time.Now()
 	for i := range goroutines {
 		own := fmt.Sprint(key, "-", i)
@@ -238,7 +242,7 @@ func privateKeysNeverStall(ctx context.Context, t *testing.T, h Harness, key str
 		pause(over, 25*time.Millisecond+rand.N(75*time.Millisecond))
 	}
 	wg.Wait()
-	if worst := slices.Max(longest[:]); worst > limit {
-		t.Errorf("a goroutine made no progress for %v, want %v at most", worst, limit)
+	if worst := slices.Max(longest[:]); worst > limit+10*slow {
+		t.Errorf("a goroutine made no progress for %v, want %v at most; without stalls it took %v", worst, limit, slow)
 	}
 }

@@ -112,8 +112,8 @@ func TestCondHandOver(t *testing.T) {
 	}
 	slices.Sort(pushed)
 	t.Logf("woken within %v", pushed)
-	if pushed[4] > 200*time.Millisecond {
-		t.Errorf("half of the signals took more than %v, as if no grant had been pushed", pushed[4])
+	if pushed[3] > 400*time.Millisecond { // looks of its own come after 800
+		t.Errorf("most signals took more than %v, as if no grant had been pushed", pushed[3])
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var killer sync.WaitGroup
@@ -123,7 +123,7 @@ func TestCondHandOver(t *testing.T) {
 		}
 	})
 	for range 3 {
-		if d := once(); d > 3*time.Second {
+		if d := once(); d > 10*time.Second { // the TTL is 30
 			t.Errorf("without pushes a signal took %v", d)
 		}
 	}
@@ -146,7 +146,7 @@ func TestCondOnAServerThatForgets(t *testing.T) {
 	if err := errors.Join(wait()...); err != nil {
 		t.Error(err)
 	}
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("they went on after %v", d)
 	}
 }
