@@ -53,7 +53,7 @@ demo: ## Watch a flash sale oversell without a lock and end exact with one.
 	go run ./cmd/shop demo $(ARGS)
 
 .PHONY: loadtest
-loadtest: .bin/k6 ## Put load on three instances and audit the books.
+loadtest: .bin/k6 ## Put load on three instances, let orders expire, and audit the books.
 	./loadtest/run.sh $(ARGS)
 
 .PHONY: bench-locks

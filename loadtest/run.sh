@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
 # Runs the flash sale of oversell.js against three instances of this checkout, which share
-# one database and one Redis, and stops everything it has started.
+# one database and one Redis, and then leaves the orders of expiry.js unpaid at three others,
+# of which it kills one. It stops everything it has started.
 #
 #   loadtest/run.sh [K6 ARGUMENTS]
 #
 # SHOP_DATABASE and SHOP_REDIS name stores that run already; without them it is SQLite in a
 # temporary folder and a redis-server from PATH. INSTANCES is how many instances (3).
-# STRATEGIES, STOCK, ATTEMPTS and BUYERS are those of oversell.js.
+# STRATEGIES, STOCK, ATTEMPTS and BUYERS are those of oversell.js. ORDER_TTL is how long
+# unpaid orders last (3s), UNPAID how many there are (100).
 #
-# Exit code: that of k6, 0 proved, 99 failed, 110 inconclusive; 2 if something is missing,
+# Exit code: that of k6, the worse of the two: 0 proved, 99 failed, 110 inconclusive; 2 if something is missing,
 # 1 if a store or an instance did not come up.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 instances=${INSTANCES:-3}
+ttl=${ORDER_TTL:-3s}
 redis=
 shops=()
 dir=$(mktemp -d)
@@ -105,23 +108,65 @@ if [[ -z ${SHOP_REDIS:-} ]]; then
 fi
 export SHOP_DATABASE=${SHOP_DATABASE:-sqlite:$dir/shop.db}
 
-.bin/shop migrate >"$dir/migrate.log" 2>&1
-urls=()
-for ((i = 1; i <= instances; i++)); do
-  port=$(free_port)
-  .bin/shop serve --listen "127.0.0.1:$port" --instance "shop-$i" >"$dir/shop-$i.log" 2>&1 &
-  shops+=($!)
-  urls+=("http://127.0.0.1:$port")
-  await $! "shop-$i on port $port" get "http://127.0.0.1:$port/readyz"
-done
+# serve FIRST LAST FLAGS...: start instances, and name them in shops and urls.
+serve() {
+  local first=$1 last=$2 i port
+  shift 2
+  shops=()
+  urls=()
+  for ((i = first; i <= last; i++)); do
+    port=$(free_port)
+    .bin/shop serve --listen "127.0.0.1:$port" --instance "shop-$i" "$@" >"$dir/shop-$i.log" 2>&1 &
+    shops+=($!)
+    urls+=("http://127.0.0.1:$port")
+    await $! "shop-$i on port $port" get "http://127.0.0.1:$port/readyz"
+  done
+}
 
+comma() { local IFS=,; echo "$*"; }
+
+# run SCRIPT K6 ARGUMENTS...
+run() {
+  local script=$1
+  shift
+  OUT=out K6_NO_USAGE_REPORT=true timeout --foreground 300 .bin/k6 run --quiet --no-color "$@" "loadtest/$script"
+}
+
+warnings() { grep -h -m 1 -E '"level":"(WARN|ERROR)"' "$dir"/shop-*.log >&2 || true; }
+
+.bin/shop migrate >"$dir/migrate.log" 2>&1
+rm -f out/k6-summary.json out/loadtest.html out/k6-expiry.json
+
+serve 1 "$instances"
 say "selling through $instances instances: ${urls[*]}"
-rm -f out/k6-summary.json out/loadtest.html
-code=0
-BASE_URLS=$(IFS=,; echo "${urls[*]}") OUT=out K6_NO_USAGE_REPORT=true \
-  timeout --foreground 300 .bin/k6 run --quiet --no-color "$@" loadtest/oversell.js || code=$?
-if ((code == 99)); then grep -h -m 1 -E '"level":"(WARN|ERROR)"' "$dir"/shop-*.log >&2 || true; fi
+sold=0
+BASE_URLS=$(comma "${urls[@]}") run oversell.js "$@" || sold=$?
+((sold != 99)) || warnings
 # A run that k6 marked as inconclusive may have crossed a threshold too: that weighs more.
-if ((code == 110)) && grep -q '"verdict": "failed"' out/k6-summary.json; then code=99; fi
+if ((sold == 110)) && grep -q '"verdict": "failed"' out/k6-summary.json; then sold=99; fi
 [[ -s out/loadtest.html ]] && say "report: out/loadtest.html"
-exit "$code"
+((sold == 0 || sold == 99 || sold == 110)) || exit "$sold"
+stop "${shops[@]}"
+
+# killing: pass on what k6 says, and kill an instance when all orders are placed.
+killing() {
+  local line
+  while IFS= read -r line; do
+    if [[ $line =~ [0-9]+' orders placed' ]]; then
+      kill -9 "${shops[0]}"
+      say "${BASH_REMATCH[0]}; kill -9 of the first instance"
+    else
+      printf '%s\n' "$line" >&2
+    fi
+  done
+}
+
+((instances > 1)) || instances=2 # somebody has to be left
+serve $((instances + 1)) $((2 * instances)) --order-ttl "$ttl"
+disown "${shops[0]}" # whose death is no news
+say "leaving orders unpaid for $ttl at $instances instances: ${urls[*]}"
+expired=0
+BASE_URLS=$(comma "${urls[@]}") SURVIVORS=$(comma "${urls[@]:1}") run expiry.js "$@" 2> >(killing) || expired=$?
+((expired != 99)) || warnings
+((expired == 0 || sold == 99)) && exit "$sold"
+exit "$expired"

@@ -27,7 +27,7 @@ func (p *printer) expiry(e Expiry) {
 		p.printf("  `- an answer that is neither yes nor no: %s\n", e.err)
 	}
 	if len(e.broken) > 0 {
-		p.printf("  `- %s\n", strings.Join(slices.Compact(e.broken), "; "))
+		p.printf("  `- %s\n", strings.Join(slices.Compact(slices.Sorted(slices.Values(e.broken))), "; "))
 	}
 }
 
@@ -37,8 +37,8 @@ func (e Expiry) story() string {
 	if e.ahead <= 0 {
 		when = "while orders expired"
 	}
-	return fmt.Sprintf("%s was killed (kill -9) %s; the others gave the units back, which %d other customers bought and %d paid for",
-		e.victim, when, e.second.accepted, e.second.paid)
+	return fmt.Sprintf("%s was killed (kill -9) %s; the others gave back %d units, and sold %d to customers of whom %d paid",
+		e.victim, when, e.Fired, e.second.accepted, e.second.paid)
 }
 
 // noExpiry says why no orders were left to expire.

@@ -17,6 +17,12 @@ function list(name, fallback) {
 // One address for a balancer, or one per instance, which the buyers then take in turn.
 export const urls = list('BASE_URLS', __ENV.BASE_URL || 'http://127.0.0.1:8080').map((u) => u.replace(/\/+$/, ''));
 
+// Those of them that are still there once the unpaid orders are placed.
+export const survivors = list('SURVIVORS', urls.join(',')).map((u) => u.replace(/\/+$/, ''));
+
+// Orders of expiry.js.
+export const unpaid = whole('UNPAID', 100);
+
 export const stock = whole('STOCK', 100);
 export const attempts = whole('ATTEMPTS', 800);
 export const buyers = whole('BUYERS', 32);

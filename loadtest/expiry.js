@@ -1,0 +1,112 @@
+// Orders that nobody pays: each takes the only unit of a SKU of its own, and every instance
+// gives them a few seconds. When an order has expired its unit must be back, once and not
+// before, and is sold to somebody else who pays.
+//
+// What is early and what is late is told by times that the service has answered with, all of
+// the database's clock. The clock here only says when to look.
+//
+// k6 exits with 0 if every order expired at its time and the books agree, and with 99 if not.
+import exec from 'k6/execution';
+import http from 'k6/http';
+import { sleep } from 'k6';
+import { Counter, Trend } from 'k6/metrics';
+import * as env from './lib/env.js';
+import { audits, createSKUs, insist, level, order, pay, placeOrder, placeOrders } from './lib/api.js';
+import { line, text, summarize } from './lib/expiry.js';
+
+// Looking is load, too. One look is before an order expires, the next is when it should
+// have, and each pause after that is longer.
+const lookAhead = 0.3; // seconds
+const shortest = 0.02; // seconds between two looks
+const patience = 30; // seconds after which an order counts as lost
+const longest = 60; // seconds that an order may be given
+
+// A busy instance has done nothing, and the customers here ask again.
+http.setResponseCallback(http.expectedStatuses({ min: 200, max: 299 }, 409, 503));
+
+const counters = Object.fromEntries(
+  ['expired', 'early', 'lost', 'paid_late', 'resold', 'balanced', 'unbalanced'].map((name) => [name, new Counter(`expiry_${name}`)]),
+);
+const lateness = new Trend('expiry_lateness', true);
+
+export const options = {
+  batch: env.buyers,
+  batchPerHost: env.buyers,
+  scenarios: {
+    wait: { executor: 'per-vu-iterations', exec: 'wait', vus: env.unpaid, iterations: 1, maxDuration: `${longest + 2 * patience}s` },
+  },
+  thresholds: {
+    http_req_failed: ['rate==0'],
+    expiry_expired: [`count==${env.unpaid}`],
+    expiry_resold: [`count==${env.unpaid}`],
+    expiry_balanced: [`count==${env.unpaid}`],
+    expiry_early: ['count==0'],
+    expiry_lost: ['count==0'],
+    expiry_paid_late: ['count==0'],
+    expiry_unbalanced: ['count==0'],
+  },
+  summaryTrendStats: ['min', 'med', 'p(99)', 'max'],
+};
+
+export function setup() {
+  Object.values(counters).forEach((c) => c.add(0)); // a threshold on a metric without samples holds
+  const run = `k6-${Date.now().toString(36)}${Math.random().toString(36).slice(2, 6)}-expiry`;
+  const skus = Array.from({ length: env.unpaid }, (_, i) => `${run}-${i}`);
+  createSKUs(env.urls, skus, 1, 'conditional');
+  const orders = placeOrders(env.urls, skus).map((o) => ({
+    id: o.id, sku: o.items[0].sku, expires: Date.parse(o.expires_at), seconds: (Date.parse(o.expires_at) - Date.parse(o.created_at)) / 1000,
+  }));
+  const most = Math.max(...orders.map((o) => o.seconds));
+  if (most > longest) throw new Error(`orders last ${most} s: start the instances with --order-ttl of a few seconds`);
+  console.info(`${orders.length} orders placed`); // run.sh waits for this, and kills an instance
+  return { run, orders, placed: Date.now() };
+}
+
+export function wait({ orders, placed }) {
+  const nth = exec.vu.idInTest - 1;
+  const { id, sku, expires, seconds } = orders[nth % orders.length];
+  const url = (turn) => env.survivors[(nth + turn) % env.survivors.length];
+  const left = () => (placed - Date.now()) / 1000 + seconds; // or a little more
+  sleep(Math.max(0, left() - lookAhead));
+  const end = Date.now() + (seconds + patience) * 1000;
+  let pause = shortest;
+  while (insist(() => level(url(0), sku)).json().available < 1) {
+    if (Date.now() > end) {
+      counters.lost.add(1);
+      return;
+    }
+    if (left() > shortest) {
+      sleep(left());
+    } else {
+      sleep(pause);
+      pause = Math.min(1, 1.5 * pause);
+    }
+  }
+  const status = insist(() => order(url(1), id)).json().status;
+  if (status === 'EXPIRED') counters.expired.add(1);
+  else counters.early.add(1);
+  if (insist(() => pay(url(0), id, `late-${nth}`)).status !== 409) counters.paid_late.add(1);
+
+  const next = insist(() => placeOrder(url(1), `next-${nth}`, sku));
+  if (next.status !== 201) return;
+  const late = Date.parse(next.json().created_at) - expires;
+  lateness.add(late);
+  if (late < 0) counters.early.add(1);
+  const paid = insist(() => pay(url(0), next.json().id, `payment-${nth}`));
+  // One who pays too late is a customer like the first: the unit was sold again all the same.
+  if (paid.status === 200 || paid.status === 409) counters.resold.add(1);
+}
+
+export function teardown({ orders }) {
+  for (const books of audits(env.survivors, orders.map((o) => o.sku))) {
+    if (books.ok && books.stocked === 1 && books.accepted <= 1) counters.balanced.add(1);
+    else counters.unbalanced.add(1);
+  }
+}
+
+export function handleSummary(data) {
+  const summary = summarize(data, env);
+  const files = { stdout: text(summary) };
+  if (env.out !== '') files[`${env.out}/k6-expiry.json`] = `${JSON.stringify({ ...summary, line: line(summary), metrics: data.metrics }, null, 2)}\n`;
+  return files;
+}
