@@ -14,6 +14,7 @@ type sample struct {
 	n                          float64 // timers there were
 	bytes                      float64 // of Redis, per timer
 	took                       float64
+	swept                      float64 // timers that the sweep handled
 }
 
 // cell is the samples of one workload on one subject.
@@ -35,4 +36,5 @@ func redisCPU(s sample) float64  { return s.redis }
 func own(s sample) float64       { return s.own }
 func number(s sample) float64    { return s.n }
 func size(s sample) float64      { return s.bytes }
+func swept(s sample) float64     { return s.swept }
 func took(s sample) float64      { return s.took }
