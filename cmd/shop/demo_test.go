@@ -75,7 +75,10 @@ func TestDemoOnEmbeddedStores(t *testing.T) {
 func stockSize() string { return strconv.Itoa(testbedtest.Size(40, 400)) }
 
 // ownRedis returns a Redis that wakes nobody for the timers of another test.
-func ownRedis(t *testing.T) string { return testbedtest.StartRedis(t, testbed.RedisConfig{}).URL() }
+func ownRedis(t *testing.T) string {
+	t.Helper()
+	return testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()
+}
 
 func TestDemoOnRealStores(t *testing.T) {
 	t.Parallel()
@@ -146,7 +149,7 @@ func TestDemoFindsOrdersThatDoNotExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := filepath.Join(t.TempDir(), "canary")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec '"+executable+"' \"$@\" --canary\n"), 0o700); err != nil { //nolint:gosec // to be run
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec '"+executable+"' \"$@\" --canary\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	r, err := demo.Run(t.Context(), demo.Config{Executable: script, Strategies: []string{"naive", "conditional"}, Stock: 20, JSON: true, Out: io.Discard})
