@@ -76,7 +76,7 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	timers, err := openTimers(c, store, locks, tel, &closers)
+	timers, err := openTimers(ctx, c, store, locks, tel, &closers, log)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	// Domain.
 	strategies := stock.NewStrategies(locks.locker)
 	orders := order.NewService(store, strategies, order.Config{TTL: c.orderTTL, Tracer: tel.TracerProvider, Observer: observer})
-	if err := timers.Handle(order.ExpireTimer, orders.Expire, timeout.Options{Batch: expireBatch}); err != nil {
+	if err := timers.Handle(order.ExpireTimer, tel.TraceTimers(order.ExpireTimer, orders.Expire), timeout.Options{Batch: expireBatch}); err != nil {
 		return err
 	}
 	stocks := stock.NewService(store, strategies)

@@ -203,7 +203,8 @@ func TestDrainLosesNothing(t *testing.T) {
 }
 
 // One POST is one trace, from the request to the lock and the statements, and
-// reaches an OTLP receiver when one is configured.
+// reaches an OTLP receiver when one is configured. The expiry of the order has a trace
+// of its own, which links to it.
 func TestOnePostIsOneTrace(t *testing.T) {
 	var (
 		mu       sync.Mutex
@@ -225,8 +226,8 @@ func TestOnePostIsOneTrace(t *testing.T) {
 	defer receiver.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.URL)
 
-	r := start(t, "--database", sqliteURL(t), "--redis", testbedtest.Redis(t))
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":3,"strategy":"redis"}`)
+	r := start(t, "--database", sqliteURL(t), "--redis", testbedtest.Redis(t), "--order-ttl", "1s")
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"redis"}`)
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/api/v1/orders", strings.NewReader(oneUnit))
 	if err != nil {
@@ -239,6 +240,7 @@ func TestOnePostIsOneTrace(t *testing.T) {
 		t.Fatal(resp, err)
 	}
 	resp.Body.Close()
+	r.eventually(t)
 	r.stop() // flushes the spans
 	select {
 	case <-r.exited:
@@ -252,6 +254,11 @@ func TestOnePostIsOneTrace(t *testing.T) {
 		for _, rs := range m.ResourceSpans {
 			for _, ss := range rs.ScopeSpans {
 				for _, s := range ss.Spans {
+					for _, l := range s.Links {
+						if hex.EncodeToString(l.TraceId) == trace {
+							seen["link from "+s.Name]++
+						}
+					}
 					if hex.EncodeToString(s.TraceId) == trace {
 						seen[s.Name]++
 					}
@@ -259,7 +266,7 @@ func TestOnePostIsOneTrace(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"POST /api/v1/orders", "order.place", "stock.reserve", "lock.acquire", "lock.hold"} {
+	for _, name := range []string{"POST /api/v1/orders", "order.place", "stock.reserve", "lock.acquire", "lock.hold", "link from timers order.expire"} {
 		if seen[name] != 1 {
 			t.Errorf("%d spans %q in the trace, want 1; it has %v", seen[name], name, seen)
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.opentelemetry.io/otel/propagation"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/otellock"
@@ -102,7 +101,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 // openTimers returns the queue that ends the wait for payments: its timers are
 // in the database, and Redis, if there is one, wakes whoever is to fire them.
 // Without Redis each instance wakes itself.
-func openTimers(c serveConfig, store *sqlstore.Store, l locks, tel *telemetry.Telemetry, closers *closers) (*timeout.Queue, error) {
+func openTimers(ctx context.Context, c serveConfig, store *sqlstore.Store, l locks, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (*timeout.Queue, error) {
 	timers, err := store.Timers()
 	if err != nil {
 		return nil, err
@@ -118,15 +117,20 @@ func openTimers(c serveConfig, store *sqlstore.Store, l locks, tel *telemetry.Te
 			return nil, err
 		}
 	}
-	return timeout.New(timers, index, timeout.Config{
+	observer, err := telemetry.NewTimers(ctx, tel.MeterProvider, telemetry.TimersConfig{Canary: c.canary, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	queue, err := timeout.New(timers, index, timeout.Config{
 		Instance: c.instance,
 		Canary:   c.canary,
 		Leader:   l.locker,
 		Drain:    timersDrain,
-		Trace: func(ctx context.Context) string {
-			carrier := propagation.MapCarrier{}
-			tel.Propagator.Inject(ctx, carrier)
-			return carrier.Get("traceparent")
-		},
+		Observer: observer,
+		Trace:    tel.Traceparent,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return queue, telemetry.WatchTimers(tel.MeterProvider, queue.Stats, telemetry.WatchTimersConfig{Canary: c.canary})
 }

@@ -74,7 +74,8 @@ func TestTimersByCommand(t *testing.T) {
 	t.Parallel()
 	database := sqliteURL(t)
 	r := start(t, "--database", database, "--order-ttl", "1s", "--admin-listen", "127.0.0.1:0")
-	asked := start(t, "--database", database, "--canary", "--admin-listen", "localhost:0").admin(t)
+	canary := start(t, "--database", database, "--canary", "--admin-listen", "localhost:0")
+	asked := canary.admin(t)
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":9,"strategy":"conditional"}`)
 	db, err := sql.Open("sqlite", strings.TrimPrefix(database, "sqlite:")+"?_pragma=busy_timeout(10000)")
 	if err != nil {
@@ -102,6 +103,7 @@ func TestTimersByCommand(t *testing.T) {
 		t.Errorf("%v, %v", one, err)
 	}
 
+	metrics(t, canary, `shop_timeout_dead{kind="order.expire",lane="base",role="canary"} 2`, `shop_timeout_paused{kind="order.expire",role="canary"} 1`)
 	shows(t, command("redrive", "order.expire", first), "1 dead timers")
 	shows(t, command("redrive", "order.expire"), "1 dead timers")
 	shows(t, append(command("redrive", "order.expire"), "--json"), `"timers": 0`)
@@ -120,12 +122,32 @@ func TestTimersByCommand(t *testing.T) {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
+	metrics(t, r, `shop_timeout_lateness_seconds_count{kind="order.expire",role="base"} `,
+		`shop_timeout_outcomes_total{kind="order.expire",outcome="committed",role="base"} `)
 	refuses(t, "no such timer", command("get", "order.expire", first)...)
 	refuses(t, "no such timer", command("fire", "order.expire", first)...)
 	refuses(t, "No timer has this kind", command("pause", "order.expir")...)
 	refuses(t, "malformed kind", command("pause", "a b")...)
 	refuses(t, "canary", command("rebuild", "order.expire")...)
 	shows(t, []string{"timers", "rebuild", "order.expire", "--admin", r.admin(t)}, "were not in the index")
+}
+
+// metrics fails the test unless the instance shows lines that begin with all of want.
+func metrics(t *testing.T, r *running, want ...string) {
+	t.Helper()
+	page := r.want(t, http.StatusOK, "GET", "/metrics", "")
+	for _, w := range want {
+		if !strings.Contains(page, "\n"+w) {
+			t.Errorf("/metrics has no %s", w)
+		}
+	}
+	if t.Failed() {
+		for line := range strings.Lines(page) {
+			if strings.HasPrefix(line, "shop_timeout_") && !strings.Contains(line, "_bucket") {
+				t.Log(strings.TrimSpace(line))
+			}
+		}
+	}
 }
 
 // More timers than a page has are all shown, and it is said when some are not.

@@ -27,6 +27,29 @@
 // audit per interval, one at a time and bounded in time. While the latest audit
 // failed the gauge is absent: the number is then unknown, which is not 0.
 //
+// Those of timers have the labels kind, of which there are few, and role, which is base or canary:
+//
+//	shop_timeout_lateness_seconds            from due to the handler
+//	shop_timeout_due_lag_seconds             how overdue the most overdue timer is
+//	shop_timeout_open, _dead{lane}           rows: to be fired; to be redriven or cancelled by somebody
+//	shop_timeout_pending, _leased{lane}      what the index has
+//	shop_timeout_paused                      1 while the kind is
+//	shop_timeout_leading                     1 on the instance that reconciles the kind
+//	shop_timeout_scheduled_total             rows written
+//	shop_timeout_claims_total{result}        questions to the index, answered with timers or empty
+//	shop_timeout_claimed_total, _reclaims_total  timers lent; of those, lent again
+//	shop_timeout_wakeups_total{by}           why the index was asked: timer, poll, message, own, backlog
+//	shop_timeout_outcomes_total{outcome}     done, committed, retry, not_due, dead
+//	shop_timeout_handler_duration_seconds{result}  of a batch
+//	shop_timeout_acks_total, _stale_acks_total, _returned_total  ends of claims
+//	shop_timeout_repairs_total{reason}       tail, horizon, sweep, rebuild, adopt: 0 while all is well
+//	shop_timeout_hints_dropped_total         repaired later
+//	shop_timeout_failures_total{during}      operations in the background that failed
+//	shop_timeout_index_clock_offset_seconds  of the index against this instance
+//
+// The gauges come from counting rows, at most once in ten seconds, and are absent while that fails.
+// [Telemetry.TraceTimers] gives each batch of timers a span that links to where they were scheduled.
+//
 // # Logs
 //
 // [NewLogger] writes JSON, one object per line, with the trace_id and span_id

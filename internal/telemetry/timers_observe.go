@@ -1,0 +1,138 @@
+package telemetry
+
+import (
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"example.com/shop/internal/timeout"
+)
+
+// Scheduled implements [timeout.Observer], and so do the others.
+func (t *Timers) Scheduled(kind string, n int) {
+	k := t.of(kind)
+	k.scheduled.Add(k.ctx, int64(n), k.plain)
+}
+
+// HintsDropped implements [timeout.Observer].
+func (t *Timers) HintsDropped(kind string, n int) {
+	k := t.of(kind)
+	k.dropped.Add(k.ctx, int64(n), k.plain)
+}
+
+// Woken implements [timeout.Observer].
+func (t *Timers) Woken(kind string, by timeout.Waker) {
+	k := t.of(kind)
+	if l := k.wakers[by]; l != nil {
+		k.woken.Add(k.ctx, 1, l)
+	}
+}
+
+// Claimed implements [timeout.Observer].
+func (t *Timers) Claimed(kind string, n, reclaimed int) {
+	k := t.of(kind)
+	if n == 0 {
+		k.claims.Add(k.ctx, 1, k.empty)
+		return
+	}
+	k.claims.Add(k.ctx, 1, k.some)
+	k.claimed.Add(k.ctx, int64(n), k.plain)
+	k.reclaimed.Add(k.ctx, int64(reclaimed), k.plain)
+}
+
+// Fired implements [timeout.Observer].
+func (t *Timers) Fired(kind string, lateness time.Duration, _ timeout.Fired) {
+	k := t.of(kind)
+	k.late.Record(k.ctx, lateness.Seconds(), k.plain)
+}
+
+// Handled implements [timeout.Observer].
+func (t *Timers) Handled(kind string, n int, took time.Duration, err error) {
+	k := t.of(kind)
+	if err == nil {
+		k.handling.Record(k.ctx, took.Seconds(), k.ok)
+		return
+	}
+	k.handling.Record(k.ctx, took.Seconds(), k.bad)
+	if t.worthALine("handled", kind, "") {
+		t.log.LogAttrs(t.ctx, slog.LevelWarn, "batch of timers not handled", slog.String("kind", kind), slog.Int("timers", n), slog.Any("error", err))
+	}
+}
+
+// Settled implements [timeout.Observer].
+func (t *Timers) Settled(kind string, v timeout.Verdict, n int) {
+	k := t.of(kind)
+	if l := k.verdicts[v]; l != nil {
+		k.settled.Add(k.ctx, int64(n), l)
+	}
+	if v == timeout.VerdictDead {
+		t.log.LogAttrs(t.ctx, slog.LevelError, "timers are dead, and wait to be redriven", slog.String("kind", kind), slog.Int("timers", n))
+	}
+}
+
+// Acked implements [timeout.Observer].
+func (t *Timers) Acked(kind string, n, stale int) {
+	k := t.of(kind)
+	k.acked.Add(k.ctx, int64(n), k.plain)
+	k.stale.Add(k.ctx, int64(stale), k.plain)
+}
+
+// Returned implements [timeout.Observer].
+func (t *Timers) Returned(kind string, n int) {
+	k := t.of(kind)
+	k.returned.Add(k.ctx, int64(n), k.plain)
+}
+
+// Repaired implements [timeout.Observer].
+func (t *Timers) Repaired(kind string, why timeout.Reason, n int) {
+	k := t.of(kind)
+	if l := k.reasons[why]; l != nil {
+		k.repaired.Add(k.ctx, int64(n), l)
+	}
+	if t.worthALine("repaired", kind, string(why)) {
+		t.log.LogAttrs(t.ctx, slog.LevelWarn, "timers repaired", slog.String("kind", kind), slog.String("reason", string(why)), slog.Int("timers", n))
+	}
+}
+
+// Offset implements [timeout.Observer].
+func (t *Timers) Offset(kind string, offset time.Duration) {
+	k := t.of(kind)
+	k.offset.Record(k.ctx, offset.Seconds(), k.plain)
+}
+
+// Leading implements [timeout.Observer].
+func (t *Timers) Leading(kind string, leads bool) {
+	k := t.of(kind)
+	var n int64
+	if leads {
+		n = 1
+	}
+	k.leading.Record(k.ctx, n, k.plain)
+	t.log.LogAttrs(t.ctx, slog.LevelInfo, "reconciling timers", slog.String("kind", kind), slog.Bool("leads", leads))
+}
+
+// Failed implements [timeout.Observer].
+func (t *Timers) Failed(kind, during string, err error) {
+	labels := []attribute.KeyValue{attribute.String("during", during), t.role}
+	if kind != "" { // it concerns all
+		labels = append(labels, attribute.String("kind", kind))
+	}
+	t.failed.Add(t.ctx, 1, metric.WithAttributes(labels...))
+	if t.worthALine("failed", kind, during) {
+		t.log.LogAttrs(t.ctx, slog.LevelWarn, "operation on timers failed, and is repeated",
+			slog.String("kind", kind), slog.String("during", during), slog.Any("error", err))
+	}
+}
+
+// worthALine says whether what may go on for hours, at every poll, is to be logged this time.
+func (t *Timers) worthALine(what, kind, during string) bool {
+	key := [3]string{what, kind, during}
+	now := time.Now()
+	if last, ok := t.logged.Load(key); ok && now.Sub(last.(time.Time)) < logEvery { //nolint:errcheck,forcetypeassert // Only times are stored.
+		return false
+	}
+	t.logged.Store(key, now)
+	return true
+}

@@ -1,0 +1,103 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"example.com/shop/internal/timeout"
+)
+
+// TimerStats counts stored timers; [timeout.Queue.Stats] does.
+type TimerStats func(ctx context.Context) ([]timeout.Stats, error)
+
+// WatchTimersConfig configures [WatchTimers].
+type WatchTimersConfig struct {
+	Canary   bool          // the label role is canary, or else base
+	Interval time.Duration // least time from one count to the next; default 10 s
+	Timeout  time.Duration // of one count; default 2 s
+}
+
+// WatchTimers makes gauges show what stats counts. It is asked when metrics are collected and
+// the latest result is older than the interval, and never twice at once. While the latest one
+// failed, the gauges are absent, as is what the index did not tell.
+func WatchTimers(mp metric.MeterProvider, stats TimerStats, c WatchTimersConfig) error {
+	m := mp.Meter(scope)
+	var errs []error
+	gauge := func(name, what string) metric.Int64ObservableGauge {
+		g, err := m.Int64ObservableGauge("shop_timeout_"+name, metric.WithDescription(what))
+		errs = append(errs, err)
+		return g
+	}
+	open := gauge("open", "Stored timers that have not fired, or wait for another attempt.")
+	dead := gauge("dead", "Stored timers that wait for somebody to redrive or cancel them.")
+	pending := gauge("pending", "Hints in the index.")
+	leased := gauge("leased", "Timers that the index has lent to consumers.")
+	paused := gauge("paused", "1 if the kind is paused, or else 0.")
+	lag, err := m.Float64ObservableGauge("shop_timeout_due_lag_seconds", metric.WithUnit("s"),
+		metric.WithDescription("For how long the most overdue timer of the kind has been due; 0 if none is."))
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return fmt.Errorf("telemetry: timer gauges: %w", err)
+	}
+	w := &timerStock{stats: stats, interval: cmp.Or(c.Interval, 10*time.Second), timeout: cmp.Or(c.Timeout, 2*time.Second)}
+	_, err = m.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
+		for _, s := range w.latest(ctx) {
+			kind := metric.WithAttributes(attribute.String("kind", s.Kind), role(c.Canary))
+			lane := metric.WithAttributes(attribute.String("kind", s.Kind), attribute.String("lane", s.Lane), role(c.Canary))
+			to.ObserveInt64(open, int64(s.Open), lane)
+			to.ObserveInt64(dead, int64(s.Dead), lane)
+			if !s.Unindexed {
+				to.ObserveInt64(pending, int64(s.Pending), lane)
+				to.ObserveInt64(leased, int64(s.Leased), lane)
+			}
+			to.ObserveInt64(paused, number(s.Paused), kind)
+			to.ObserveFloat64(lag, s.Overdue.Seconds(), kind) // the same for all lanes
+		}
+		return nil // an error would keep every other metric from being exported
+	}, open, dead, pending, leased, paused, lag)
+	if err != nil {
+		return fmt.Errorf("telemetry: timer gauges: %w", err)
+	}
+	return nil
+}
+
+func number(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// timerStock remembers the latest count.
+type timerStock struct {
+	stats    TimerStats
+	interval time.Duration
+	timeout  time.Duration
+
+	mu   sync.Mutex // held during a count: whoever collects meanwhile waits for its result
+	next time.Time  // when the latest count is too old
+	last []timeout.Stats
+}
+
+// latest returns the latest count, or nil when it failed.
+func (w *timerStock) latest(ctx context.Context) []timeout.Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Now().Before(w.next) {
+		return w.last
+	}
+	call, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	all, err := w.stats(call)
+	if err != nil {
+		all = nil
+	}
+	w.last, w.next = all[:min(len(all), kindsMax)], time.Now().Add(w.interval)
+	return w.last
+}

@@ -1,0 +1,138 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/telemetry"
+	"example.com/shop/internal/timeout"
+	"example.com/shop/internal/timeout/memindex"
+)
+
+// The whole way of timers through a queue, in metrics, and in a span that links to those
+// who scheduled them.
+func TestTimersOfAQueue(t *testing.T) {
+	spans := keep{tracetest.NewInMemoryExporter()}
+	tel := setup(t, telemetry.Config{Spans: spans})
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "shop.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	rows, err := store.Timers()
+	if err := errors.Join(err, store.Migrate(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	q, err := timeout.New(rows, memindex.New(memindex.Config{}), timeout.Config{
+		Trace: tel.Traceparent, Observer: newTimers(t, tel, telemetry.TimersConfig{}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := telemetry.WatchTimers(tel.MeterProvider, q.Stats, telemetry.WatchTimersConfig{Interval: time.Nanosecond}); err != nil {
+		t.Fatal(err)
+	}
+	inHandler := make(chan trace.SpanContext, 10)
+	err = q.Handle("k", tel.TraceTimers("k", func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+		outcomes := make([]timeout.Outcome, len(batch))
+		for i, f := range batch {
+			if outcomes[i] = timeout.Done(); f.ID == "poison" {
+				outcomes[i] = timeout.Dead(errors.New("poison"))
+			}
+		}
+		inHandler <- trace.SpanContextFromContext(ctx)
+		return outcomes, nil
+	}), timeout.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, span := tel.TracerProvider.Tracer("test").Start(t.Context(), "order")
+	if _, err := q.Schedule(ctx, nil, timeout.Timer{Kind: "k", ID: "a"}, timeout.Timer{Kind: "k", ID: "poison"}); err == nil {
+		t.Fatal("the zero time is a due time")
+	}
+	push, err := q.Schedule(ctx, nil, timeout.Timer{Kind: "k", ID: "a", Due: time.Now()}, timeout.Timer{Kind: "k", ID: "poison", Due: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	push()
+	span.End()
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- q.Run(running) }()
+	consumer := <-inHandler
+	for end := time.Now().Add(30 * time.Second); scrape(t, tel)[`shop_timeout_dead{kind="k",lane="base",role="base"}`] != "1"; {
+		if time.Now().After(end) {
+			t.Fatal("no dead timer within 30 s")
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	got := scrape(t, tel)
+	expect(t, got, map[string]string{
+		`shop_timeout_lateness_seconds_count{kind="k",role="base"}`:            "2",
+		`shop_timeout_lateness_seconds_bucket{kind="k",role="base",le="3600"}`: "2",
+		`shop_timeout_scheduled_total{kind="k",role="base"}`:                   "2",
+		`shop_timeout_outcomes_total{kind="k",outcome="done",role="base"}`:     "1",
+		`shop_timeout_outcomes_total{kind="k",outcome="dead",role="base"}`:     "1",
+		`shop_timeout_open{kind="k",lane="base",role="base"}`:                  "0",
+	})
+	checkLink(t, spans.GetSpans(), consumer, span.SpanContext())
+}
+
+func checkLink(t *testing.T, spans tracetest.SpanStubs, consumer, origin trace.SpanContext) {
+	t.Helper()
+	for _, s := range spans {
+		if s.SpanContext.SpanID() != consumer.SpanID() {
+			continue
+		}
+		if s.Name != "timers k" || s.SpanKind != trace.SpanKindConsumer || s.Parent.IsValid() || s.SpanContext.TraceID() == origin.TraceID() {
+			t.Errorf("%s is a %v in trace %v with the parent %v", s.Name, s.SpanKind, s.SpanContext.TraceID(), s.Parent.SpanID())
+		}
+		if len(s.Links) != 1 || s.Links[0].SpanContext.TraceID() != origin.TraceID() || s.Links[0].SpanContext.SpanID() != origin.SpanID() {
+			t.Errorf("links: %v, want one to %v", s.Links, origin)
+		}
+		return
+	}
+	t.Error("the handler ran in no span")
+}
+
+// A batch links to each trace once, to no more than are kept, and to none that is malformed.
+func TestLinksOfABatch(t *testing.T) {
+	spans := keep{tracetest.NewInMemoryExporter()}
+	tel := setup(t, telemetry.Config{Spans: spans})
+	var batch []timeout.Fired
+	add := func(traceparent string) { batch = append(batch, timeout.Fired{Trace: traceparent}) }
+	add("")
+	add("nonsense")
+	add("00-00000000000000000000000000000000-0000000000000000-01")
+	for i := range 200 {
+		id := strings.Repeat("a", i%16) + strings.Repeat("b", 16-i%16)
+		add("00-0af7651916cd43dd8448eb211c80319c-" + id + "-01")
+	}
+	want := errors.New("the whole batch failed")
+	h := tel.TraceTimers("k", func(context.Context, []timeout.Fired) ([]timeout.Outcome, error) { return nil, want })
+	if _, err := h(t.Context(), batch); !errors.Is(err, want) {
+		t.Error(err)
+	}
+	for i := range 200 {
+		const digits = "0123456789abcdef"
+		add("00-0af7651916cd43dd8448eb211c80319c-c" + string(digits[i/16]) + string(digits[i%16]) + "0000000000000-01")
+	}
+	if _, err := h(t.Context(), batch); !errors.Is(err, want) {
+		t.Error(err)
+	}
+	got := spans.GetSpans()
+	if len(got) != 2 || len(got[0].Links) != 16 || len(got[1].Links) != 128 || got[1].DroppedLinks != 0 || len(got[0].Events) != 1 {
+		t.Errorf("%d spans: %+v", len(got), got)
+	}
+}
