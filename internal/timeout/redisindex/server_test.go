@@ -1,7 +1,9 @@
 package redisindex_test
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -141,20 +143,41 @@ func TestScriptsAreSentAgain(t *testing.T) {
 	}
 }
 
-// A caller that leaves gets the end of its context, whatever the network does,
-// and others go on when it is back.
-func TestSilentNetworkEndsWithTheContext(t *testing.T) {
+// scheduled schedules one id that is due until that succeeds.
+func scheduled(t *testing.T, x *redisindex.Index, kind, id string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; {
+		_, err := x.Schedule(t.Context(), kind, lane, false, []timeout.Hint{{ID: id, At: time.UnixMilli(1)}})
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("Schedule = %v", err)
+		}
+	}
+}
+
+// Whatever the network does, a script that callers share ends after Config.Timeout,
+// and those that come later go on when the network is back.
+func TestSilentNetworkEndsSharedScripts(t *testing.T) {
 	t.Parallel()
 	proxy := testbedtest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(testbedtest.Redis(t), "redis://"), "/0"))
-	x := index(t, client(t, "redis://"+proxy.Addr()), redisindex.Config{Timeout: 200 * time.Millisecond})
+	rdb := redis.NewClient(&redis.Options{
+		Addr: proxy.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: -1, WriteTimeout: -1,
+	})
+	defer rdb.Close()
+	x := index(t, rdb, redisindex.Config{Timeout: 300 * time.Millisecond})
 	kind := rand.Text()
-	hint(t, x, kind, "first", time.UnixMilli(1))
+	scheduled(t, x, kind, "first")
 	proxy.BlackHole()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			if _, err := x.Schedule(t.Context(), kind, lane, false, []timeout.Hint{{ID: "x", At: time.UnixMilli(1)}}); err == nil {
-				t.Error("Schedule succeeds without a network")
+			_, err := x.Schedule(ctx, kind, lane, false, []timeout.Hint{{ID: "x", At: time.UnixMilli(1)}})
+			if err == nil || ctx.Err() != nil {
+				t.Errorf("Schedule = %v without a network, want the end of the script", err)
 			}
 		})
 	}
@@ -162,16 +185,27 @@ func TestSilentNetworkEndsWithTheContext(t *testing.T) {
 	if err := proxy.Pass(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); ; {
-		_, err := x.Schedule(t.Context(), kind, lane, false, []timeout.Hint{{ID: "x", At: time.UnixMilli(1)}})
-		if err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("Schedule = %v, and the network is back", err)
-		}
-	}
-	if got := claimAll(t, x, kind); len(got) != 2 {
+	scheduled(t, x, kind, "x")
+	direct := index(t, client(t, testbedtest.Redis(t)), redisindex.Config{})
+	if got := claimAll(t, direct, kind); len(got) != 2 {
 		t.Errorf("lent %v, want both", got)
+	}
+}
+
+// A caller whose context ends waits no longer, whatever the network does.
+func TestSilentNetworkEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	proxy := testbedtest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(testbedtest.Redis(t), "redis://"), "/0"))
+	x := index(t, client(t, "redis://"+proxy.Addr()), redisindex.Config{Timeout: time.Hour})
+	kind := rand.Text()
+	scheduled(t, x, kind, "first")
+	proxy.BlackHole()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := x.Schedule(ctx, kind, lane, false, []timeout.Hint{{ID: "x", At: time.UnixMilli(1)}}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Schedule = %v, want the end of its context", err)
+	}
+	if _, err := x.Claim(ctx, x.Shards(kind, lane)[0], 1, time.Minute); err == nil {
+		t.Error("Claim succeeds without a network")
 	}
 }

@@ -2,6 +2,7 @@ package redisindex_test
 
 import (
 	"context"
+	"crypto/rand"
 	"net"
 	"sync"
 	"testing"
@@ -139,27 +140,31 @@ func (dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 	return next
 }
 
-// The process that schedules hears of its own head without any message.
+// told returns the moment that somebody is told of.
+func told(t *testing.T, wake <-chan time.Time) time.Time {
+	t.Helper()
+	select {
+	case at := <-wake:
+		return at
+	case <-time.After(30 * time.Second):
+		t.Fatal("not told")
+		return time.Time{}
+	}
+}
+
+// The process that schedules, or gives back, hears of its own head without any message.
 func TestOwnHeadNeedsNoMessage(t *testing.T) {
 	t.Parallel()
-	x := index(t, client(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()), redisindex.Config{Shards: 1})
-	s, at := x.Shards("kind", lane)[0], time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	x, kind := index(t, client(t, testbedtest.Redis(t)), redisindex.Config{Shards: 1}), rand.Text()
+	s, at := x.Shards(kind, lane)[0], farAway()
 	wake := x.Wake(s)
-	hint(t, x, "kind", "x", at)
-	hint(t, x, "kind", "y", at.Add(time.Hour)) // is not the head
-	select {
-	case got := <-wake:
-		if !got.Equal(at) {
-			t.Errorf("told of %v, want %v", got, at)
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("not told")
+	hint(t, x, kind, "x", at)
+	hint(t, x, kind, "y", at.Add(time.Hour)) // is not the head
+	if got := told(t, wake); !got.Equal(at) {
+		t.Errorf("told of %v, want %v", got, at)
 	}
-	if _, err := x.Claim(t.Context(), s, 1, time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	hint(t, x, "kind", "x", time.UnixMilli(1))
-	<-wake
+	hint(t, x, kind, "x", time.UnixMilli(1))
+	told(t, wake)
 	c, err := x.Claim(t.Context(), s, 1, time.Minute)
 	if err != nil || len(c.Timers) != 1 {
 		t.Fatalf("Claim = %+v, %v", c, err)
@@ -167,13 +172,25 @@ func TestOwnHeadNeedsNoMessage(t *testing.T) {
 	if _, err := x.Return(t.Context(), s, c.Timers, []time.Time{time.UnixMilli(2)}); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case got := <-wake:
-		if got.UnixMilli() != 2 {
-			t.Errorf("told of %v after Return", got)
+	if got := told(t, wake); got.UnixMilli() != 2 {
+		t.Errorf("told of %v after Return", got)
+	}
+}
+
+// Of two moments that nobody has taken yet the earlier one is kept.
+func TestWakeKeepsTheEarlierMoment(t *testing.T) {
+	t.Parallel()
+	x, kind := index(t, client(t, testbedtest.Redis(t)), redisindex.Config{Shards: 1}), rand.Text()
+	wake, at := x.Wake(x.Shards(kind, lane)[0]), farAway()
+	for _, d := range []time.Duration{0, time.Hour, 2 * time.Hour} {
+		hint(t, x, kind, "x", at.Add(d)) // the only one, so that it is the head
+		if err := x.Remove(t.Context(), kind, lane, []string{"x"}); err != nil {
+			t.Fatal(err)
 		}
-	case <-time.After(30 * time.Second):
-		t.Error("not told of what was given back")
+	}
+	// The third call was sent once the second moment had been delivered.
+	if got := told(t, wake); !got.Equal(at) {
+		t.Errorf("told of %v, want %v", got, at)
 	}
 }
 
