@@ -1,0 +1,95 @@
+package faults_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/timeout"
+)
+
+// Consumers die with what they have in hand, one after the other, and others come.
+func TestConsumersKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	teller, _ := w.start(nodeConfig{Name: "teller", Canary: true})
+	var alive []*process
+	born := 0
+	bear := func() *process {
+		born++
+		return w.fork(nodeConfig{Name: fmt.Sprint("consumer-", born), Options: timeout.Options{Batch: 20, Lease: 2 * time.Second}})
+	}
+	for range 3 {
+		alive = append(alive, bear())
+	}
+	every := time.Duration(testbedtest.Size(700, 2000)) * time.Millisecond
+	placed, killed := w.during(teller, testbedtest.Size(800, 30_000), every, func() {
+		victim := rand.N(len(alive))
+		alive[victim].end()
+		alive[victim] = bear()
+	})
+	w.settled(placed)
+	t.Logf("%d consumers killed", killed)
+	for _, p := range alive {
+		t.Log(p.stop())
+	}
+}
+
+// A consumer stops for longer than its lease with a batch in hand. Others take the batch
+// over; when it goes on, it changes nothing, and its answers find nothing.
+func TestConsumerStopsBeyondItsLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	teller, _ := w.start(nodeConfig{Name: "teller", Canary: true})
+	options := timeout.Options{Lease: time.Second}
+	stalls := w.fork(nodeConfig{Name: "stalls", Hold: time.Second, Options: options})
+	placed := w.load(teller, 40)
+	stalls.await("holding")
+	if err := testbed.Suspend(stalls.Process); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := w.start(nodeConfig{Name: "other", Options: options})
+	w.wait("another one has taken everything over", func() bool {
+		return w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'") == 0
+	})
+	w.wait("no lease is left", func() bool {
+		stats, err := other.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(stats) == 1 && !stats[0].Unindexed && stats[0].Leased == 0 && stats[0].Pending == 0
+	})
+	if err := testbed.Continue(stalls.Process); err != nil {
+		t.Fatal(err)
+	}
+	counted := stalls.stop()
+	w.settled(placed)
+	t.Logf("it had claimed %d, and %d of its acks were stale; the other one %v", counted["claimed"], counted["stale"], other.seen.all())
+	if counted["stale"] == 0 {
+		t.Error("no ack was stale: it did not stop with timers in hand")
+	}
+}
+
+// Nobody is there when timers become due.
+func TestAllProcessesDownAcrossTheDueTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	teller, stop := w.start(nodeConfig{Name: "teller", Canary: true})
+	consumers := []*process{w.fork(nodeConfig{Name: "one"}), w.fork(nodeConfig{Name: "two"})}
+	placed := w.load(teller, testbedtest.Size(300, 10_000))
+	for _, p := range consumers {
+		p.end()
+	}
+	stop()
+	down := w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'")
+	w.wait("everything is due", func() bool { return w.number("SELECT MAX(due) < "+dbTime+" FROM orders") == 1 })
+	next := w.fork(nodeConfig{Name: "next"})
+	w.settled(placed)
+	t.Logf("%d of %d became due while nobody was there: %v", down, placed, next.stop())
+	if down == 0 {
+		t.Error("everything had expired before all were down")
+	}
+}

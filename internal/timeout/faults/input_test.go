@@ -1,0 +1,154 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/timeout"
+)
+
+// poisoned is expire, for a world in which some timers cannot be handled.
+func poisoned(n *node) timeout.Handler {
+	return func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+		for _, f := range batch {
+			switch {
+			case strings.HasPrefix(f.ID, "panics"):
+				panic("a bad row")
+			case strings.HasPrefix(f.ID, "fails"):
+				return nil, errors.New("a bad row")
+			case strings.HasPrefix(f.ID, "counts"):
+				return nil, nil // no outcome for anybody
+			}
+		}
+		return n.expire(ctx, batch)
+	}
+}
+
+// Timers that no attempt can handle are among orders that expire. They are found, tried a
+// bounded number of times, and kept as dead; the orders expire as if they were not there.
+func TestPoisonAmongOrders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	options := timeout.Options{Attempts: 3, Backoff: 50 * time.Millisecond}
+	a, _ := w.start(nodeConfig{Name: "a", Options: options, handler: poisoned})
+	w.start(nodeConfig{Name: "b", Options: options, handler: poisoned})
+	var poison []timeout.Timer
+	for i := range testbedtest.Size(10, 100) {
+		for _, what := range []string{"panics", "fails", "counts"} {
+			poison = append(poison, timeout.Timer{Kind: kind, ID: fmt.Sprint(what, "-", i), Due: time.Now().Add(least + rand.N(spread))})
+		}
+	}
+	push, err := a.Schedule(t.Context(), nil, poison...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	push()
+	placed := w.load(a, testbedtest.Size(300, 10_000))
+	w.settled(placed)
+	dead, err := a.List(t.Context(), timeout.Filter{Kind: kind, State: timeout.Buried, Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range dead {
+		if row.Attempt != options.Attempts || row.LastError == "" {
+			t.Errorf("%s is dead after %d attempts, %q", row.ID, row.Attempt, row.LastError)
+		}
+	}
+	t.Logf("%d of %d poison timers are dead: %v", len(dead), len(poison), a.seen.all())
+	if len(dead) != len(poison) {
+		t.Errorf("%d timers are dead, want %d", len(dead), len(poison))
+	}
+}
+
+// A kind that nobody here knows is left for those who do.
+func TestUnknownKindIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, _ := w.start(nodeConfig{Name: "a"})
+	const other, n = "mail.remind", 20
+	for i := range n {
+		push, err := a.Schedule(t.Context(), nil, timeout.Timer{Kind: other, ID: fmt.Sprint("m-", i), Due: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		push()
+	}
+	placed := w.load(a, 50) // meanwhile orders expire, and sweeps come by
+	w.wait("the orders have expired", func() bool { return w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'") == 0 })
+	if left := w.number("SELECT COUNT(*) FROM timeouts WHERE kind = ? AND state = 'OPEN' AND attempt = 0", other); left != n {
+		t.Errorf("%d of %d timers of an unknown kind are untouched", left, n)
+	}
+	var fired atomic.Int32
+	b, err := newNode(nodeConfig{Name: "b", Database: w.database, Redis: w.address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.Handle(other, func(_ context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+		out := make([]timeout.Outcome, len(batch))
+		for i := range out {
+			fired.Add(1)
+			out[i] = timeout.Done()
+		}
+		return out, nil
+	}, timeout.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(b)
+	w.settled(placed)
+	if fired.Load() != n {
+		t.Errorf("%d timers fired where the kind is known, want %d", fired.Load(), n)
+	}
+}
+
+// What was due long ago fires at once, and what cannot be meant is refused, with the
+// transaction that asked for it.
+func TestPastAndAbsurdMoments(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, _ := w.start(nodeConfig{Name: "a"})
+	absurd := []time.Time{time.Unix(0, -1), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), {}}
+	for i, due := range absurd {
+		if err := a.place(t.Context(), 0, due, fmt.Sprint("absurd-", i)); !errors.Is(err, timeout.ErrInvalid) {
+			t.Errorf("due %v: %v, want ErrInvalid", due, err)
+		}
+	}
+	began := time.Now()
+	for i := range 10 {
+		if err := a.place(t.Context(), 0, began.Add(-time.Duration(i)*1000*time.Hour), fmt.Sprint("past-", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.settled(10)
+	t.Logf("10 orders of the past are gone after %v: %v", time.Since(began).Round(time.Millisecond), a.seen.all())
+	if swept := a.seen.get("repaired by sweep"); swept > 0 {
+		t.Errorf("%d had to be swept", swept)
+	}
+}
+
+// A canary places orders whose timers others claim, sweep and expire, whatever becomes of Redis.
+func TestCanaryNeverClaims(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	canary, _ := w.start(nodeConfig{Name: "canary", Canary: true})
+	w.start(nodeConfig{Name: "base"})
+	placed, _ := w.during(canary, testbedtest.Size(300, 5_000), 500*time.Millisecond, func() {
+		if err := canary.rdb.FlushAll(t.Context()).Err(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.settled(placed)
+	by := w.number("SELECT COUNT(*) FROM effects WHERE node <> 'base'")
+	seen := canary.seen.all()
+	t.Logf("the canary placed %d, and saw %v", placed, seen)
+	if by != 0 || len(seen) != 0 {
+		t.Errorf("%d orders were expired by the canary, which did %v", by, seen)
+	}
+}

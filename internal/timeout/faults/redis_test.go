@@ -1,0 +1,113 @@
+package faults_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// Redis forgets everything, again and again, while orders come in and expire.
+func TestFlushAllUnderLoad(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, _ := w.start(nodeConfig{Name: "a"})
+	b, _ := w.start(nodeConfig{Name: "b"})
+	placed, times := w.during(a, testbedtest.Size(800, 30_000), 400*time.Millisecond, func() {
+		if err := b.rdb.FlushAll(t.Context()).Err(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.settled(placed)
+	t.Logf("flushed %d times: %v %v", times, a.seen.all(), b.seen.all())
+	if a.seen.get("repaired by rebuild")+b.seen.get("repaired by rebuild") == 0 {
+		t.Error("nobody has rebuilt the index")
+	}
+}
+
+// Redis is away for a while. Orders are placed as ever, and expire from the database alone.
+func TestRedisDownWhileOrdersComeIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, _ := w.start(nodeConfig{Name: "a"})
+	b, _ := w.start(nodeConfig{Name: "b"})
+	outage := time.Duration(testbedtest.Size(3, 10)) * time.Second
+	if err := w.redis.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	down := time.Now()
+	var took time.Duration
+	back := make(chan error, 1)
+	time.AfterFunc(outage, func() {
+		err := w.redis.Restart(context.WithoutCancel(t.Context()))
+		took = time.Since(down)
+		back <- err
+	})
+	loaded := w.load(a, testbedtest.Size(500, 4000))
+	if err := <-back; err != nil {
+		t.Fatal(err)
+	}
+	w.settled(loaded)
+	t.Logf("Redis was away for %v: %v %v", took.Round(time.Millisecond), a.seen.all(), b.seen.all())
+	if a.seen.get("repaired by sweep")+b.seen.get("repaired by sweep") == 0 {
+		t.Error("nothing was swept: Redis was not missed")
+	}
+}
+
+// Without messages nothing is lost. Consumers poll, and know what they have been told.
+func TestPubSubConnectionsKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	teller, _ := w.start(nodeConfig{Name: "teller", Canary: true})
+	a, _ := w.start(nodeConfig{Name: "a"})
+	b, _ := w.start(nodeConfig{Name: "b"})
+	killed := 0
+	placed, _ := w.during(teller, testbedtest.Size(500, 20_000), 20*time.Millisecond, func() {
+		n, err := teller.rdb.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result()
+		if err != nil {
+			t.Error(err)
+		}
+		killed += int(n)
+	})
+	w.settled(placed)
+	t.Logf("%d connections killed: %v %v", killed, a.seen.all(), b.seen.all())
+	if killed == 0 {
+		t.Error("no connection was killed")
+	}
+}
+
+// The master dies, and a replica takes over that may lack its last writes.
+func TestFailoverToAReplica(t *testing.T) {
+	t.Parallel()
+	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	address := "redis+sentinel://"
+	for i, addr := range group.SentinelAddrs() {
+		if i > 0 {
+			address += ","
+		}
+		address += addr
+	}
+	w := newWorldAt(t, address+"/"+group.MasterName())
+	a, _ := w.start(nodeConfig{Name: "a"})
+	b, _ := w.start(nodeConfig{Name: "b"})
+	loaded := make(chan int, 1)
+	orders := testbedtest.Size(800, 15_000)
+	go func() { loaded <- w.load(a, orders) }()
+	w.wait("some orders have expired", func() bool { return w.number("SELECT COUNT(*) FROM effects") > 50 })
+	master, err := group.Master(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	if err := master.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := group.WaitForFailover(t.Context(), master); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(killed)
+	w.settled(<-loaded)
+	t.Logf("the replica took over after %v: %v %v", took.Round(time.Millisecond), a.seen.all(), b.seen.all())
+}

@@ -1,0 +1,61 @@
+package faults_test
+
+import (
+	"maps"
+	"sync"
+
+	"example.com/shop/internal/timeout"
+)
+
+// tally counts what an instance observes.
+type tally struct {
+	timeout.Nobody
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func newTally() *tally { return &tally{n: map[string]int{}} }
+
+func (t *tally) add(what string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n > 0 {
+		t.n[what] += n
+	}
+}
+
+func (t *tally) get(what string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n[what]
+}
+
+func (t *tally) all() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.n)
+}
+
+func (t *tally) HintsDropped(_ string, n int) { t.add("dropped", n) }
+
+func (t *tally) Claimed(_ string, n, reclaimed int) {
+	t.add("claimed", n)
+	t.add("reclaimed", reclaimed)
+}
+
+func (t *tally) Acked(_ string, n, stale int) {
+	t.add("acked", n)
+	t.add("stale", stale)
+}
+
+func (t *tally) Returned(_ string, n int) { t.add("returned", n) }
+
+func (t *tally) Repaired(_ string, why timeout.Reason, n int) { t.add("repaired by "+string(why), n) }
+
+func (t *tally) Failed(_, during string, _ error) { t.add("failed: "+during, 1) }
+
+func (t *tally) Leading(_ string, leads bool) {
+	if leads {
+		t.add("led", 1)
+	}
+}
