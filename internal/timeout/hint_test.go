@@ -33,6 +33,44 @@ func TestGhostHintIsForgotten(t *testing.T) {
 	})
 }
 
+// An index that only its own process can see is told nothing that nobody there would claim.
+func TestHintsThatNobodyHearsAreNotPushed(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg     timeout.Config
+		kind    string
+		pending int
+	}{
+		"consumer":     {timeout.Config{}, kind, 10},
+		"canary":       {timeout.Config{Canary: true}, kind, 0},
+		"unknown kind": {timeout.Config{}, "mail.remind", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				t := r.t
+				q, err := timeout.New(r.store, r.mem, c.cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := q.Handle(kind, newBook().handle, timeout.Options{}); err != nil {
+					t.Fatal(err)
+				}
+				r.run(q)
+				for _, id := range ids(10) {
+					push, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: c.kind, ID: id, Due: time.Now().Add(time.Hour)})
+					if err != nil {
+						t.Fatal(err)
+					}
+					push()
+				}
+				time.Sleep(time.Minute)
+				if s, err := r.mem.Stats(t.Context(), c.kind, timeout.Base); err != nil || s.Pending != c.pending {
+					t.Errorf("%d hints are pending, %v; want %d", s.Pending, err, c.pending)
+				}
+			})
+		})
+	}
+}
+
 // The index may have any idea of the time: the database's clock decides.
 func TestSkewOfTheIndex(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, -2 * time.Second, -50 * time.Millisecond, 50 * time.Millisecond, 2 * time.Second, time.Hour} {

@@ -27,14 +27,15 @@ type flusher struct {
 	observer Observer
 	limit    int
 	wake     chan struct{}                       // buffered: somebody has pushed
+	heard    func(key shardKey) bool             // somebody may claim the hints of key; asked while the queue runs
 	pushed   func(key shardKey, first time.Time) // the index has hints of key, the earliest at first
 
 	mu      sync.Mutex
 	waiting []hint
 }
 
-func newFlusher(index Index, o Observer, limit int, pushed func(shardKey, time.Time)) *flusher {
-	return &flusher{index: index, observer: o, limit: limit, pushed: pushed, wake: make(chan struct{}, 1)}
+func newFlusher(index Index, o Observer, limit int, heard func(shardKey) bool, pushed func(shardKey, time.Time)) *flusher {
+	return &flusher{index: index, observer: o, limit: limit, heard: heard, pushed: pushed, wake: make(chan struct{}, 1)}
 }
 
 // push never blocks.
@@ -123,6 +124,9 @@ func (f *flusher) send(ctx context.Context, chunk []hint) bool {
 	}
 	all := true
 	for key, hints := range put {
+		if !f.heard(key) {
+			continue
+		}
 		all = f.put(ctx, key, hints) && all
 	}
 	for key, ids := range remove {

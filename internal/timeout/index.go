@@ -93,8 +93,9 @@ type Index interface {
 }
 
 // Local is implemented by an index that only its own process can see. Then each
-// instance fires what it has scheduled itself, the leader does not hint what
-// others have scheduled, and its sweep takes what they left behind.
+// instance fires what it has scheduled itself, and hints nothing that it does not
+// handle. The leader does not hint what others have scheduled, and its sweep takes what
+// they left behind.
 type Local interface {
 	Local() bool
 }

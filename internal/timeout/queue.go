@@ -34,7 +34,7 @@ func New(store Store, index Index, cfg Config) (*Queue, error) {
 	}
 	q := &Queue{store: store, index: index, cfg: cfg.withDefaults(), kinds: map[string]*worker{}}
 	q.observer = q.cfg.Observer
-	q.hints = newFlusher(index, q.observer, q.cfg.Hints, q.pushed)
+	q.hints = newFlusher(index, q.observer, q.cfg.Hints, q.heard, q.pushed)
 	return q, nil
 }
 
@@ -163,6 +163,23 @@ func lentOnly(items []*item) []*item {
 		}
 	}
 	return lent
+}
+
+// local says whether only this process can see the index.
+func (q *Queue) local() bool {
+	l, ok := q.index.(Local)
+	return ok && l.Local()
+}
+
+// heard says whether somebody may claim what the index is told of. If only this process can see
+// it, and has no consumer, as on a canary, the hints would stay there for good.
+func (q *Queue) heard(key shardKey) bool {
+	if !q.local() {
+		return true
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.kinds[key.kind] != nil && key.lane == q.cfg.Lane
 }
 
 // pushed wakes the consumers of this process for what it has scheduled itself.

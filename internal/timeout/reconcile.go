@@ -19,9 +19,7 @@ const (
 
 // reconcile puts the hints that should be there and are not, until ctx ends.
 func (w *worker) reconcile(ctx context.Context) {
-	r := &reconciler{w: w}
-	local, ok := w.q.index.(Local)
-	r.local = ok && local.Local()
+	r := &reconciler{w: w, local: w.q.local()}
 	every := time.NewTicker(tailEvery)
 	defer every.Stop()
 	for {
