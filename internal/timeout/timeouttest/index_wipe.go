@@ -1,0 +1,94 @@
+package timeouttest
+
+import (
+	"slices"
+	"testing"
+
+	"example.com/shop/internal/timeout"
+)
+
+// wiped asks every shard.
+func (b bench) wiped() (all []bool) {
+	b.t.Helper()
+	for _, s := range b.Shards(b.kind, lane) {
+		c, err := b.Claim(b.ctx, s, 100, long)
+		if err != nil {
+			b.t.Fatalf("Claim = %v", err)
+		}
+		all = append(all, c.Wiped)
+	}
+	return slices.Compact(all)
+}
+
+func (b bench) complete() {
+	b.t.Helper()
+	if err := b.Complete(b.ctx, b.kind, lane); err != nil {
+		b.t.Fatalf("Complete = %v", err)
+	}
+}
+
+func neverToldIsWiped(t *testing.T, h IndexHarness) {
+	b := newBench(t, h)
+	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
+		t.Errorf("wiped: %v for an index that was told nothing", got)
+	}
+	b.put(b.now(), series(20)...)
+	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
+		t.Errorf("wiped: %v for an index that was not told all", got)
+	}
+}
+
+func completeEndsWiped(t *testing.T, h IndexHarness) {
+	clients := benches(t, h, 2)
+	clients[0].complete()
+	for _, b := range clients {
+		if got := b.wiped(); !slices.Equal(got, []bool{false}) {
+			t.Errorf("wiped: %v for an index that is complete", got)
+		}
+	}
+}
+
+func wipeIsNoticed(t *testing.T, h IndexHarness) {
+	if h.Wipe == nil {
+		t.Skip("the index cannot forget")
+	}
+	b := newBench(t, h)
+	b.complete()
+	b.put(b.now(), series(20)...)
+	h.Wipe(t, b.Index, b.kind, lane)
+	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
+		t.Errorf("wiped: %v for an index that was wiped", got)
+	}
+	b.holds(0, 0)
+	b.put(b.now(), series(20)...)
+	b.complete()
+	if got := b.wiped(); !slices.Equal(got, []bool{false}) {
+		t.Errorf("wiped: %v for an index that is complete again", got)
+	}
+	b.holds(0, 20)
+}
+
+func fencesGrow(t *testing.T, h IndexHarness) {
+	b := newBench(t, h)
+	last := map[timeout.Shard]uint64{}
+	for range 5 {
+		b.put(b.now(), series(50)...)
+		claims := b.await(50, long)
+		top := map[timeout.Shard]uint64{}
+		for _, c := range claims {
+			if c.Token <= last[c.shard] {
+				t.Errorf("token %d after %d", c.Token, last[c.shard])
+			}
+			top[c.shard] = max(top[c.shard], c.Token)
+		}
+		last = top
+		if h.Wipe != nil {
+			h.Wipe(t, b.Index, b.kind, lane)
+			if n := b.ack(claims); n != 0 {
+				t.Errorf("Ack after a wipe = %d, want 0", n)
+			}
+		} else {
+			b.ack(claims)
+		}
+	}
+}
