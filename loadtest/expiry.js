@@ -14,10 +14,11 @@ import * as env from './lib/env.js';
 import { audits, createSKUs, insist, level, order, pay, placeOrder, placeOrders } from './lib/api.js';
 import { line, text, summarize } from './lib/expiry.js';
 
-// Looking is load, too. One look is before an order expires, the next is when it should
-// have, and each pause after that is longer.
-const lookAhead = 0.3; // seconds
-const shortest = 0.02; // seconds between two looks
+// Looking is load, too. There are a few looks in the second before an order expires, one when
+// it should have, and each pause after that is longer.
+const lookAhead = 1; // seconds
+const lookEvery = 0.25; // seconds, ahead
+const shortest = 0.02; // seconds, afterwards
 const patience = 30; // seconds after which an order counts as lost
 const longest = 60; // seconds that an order may be given
 
@@ -58,15 +59,18 @@ export function setup() {
   }));
   const most = Math.max(...orders.map((o) => o.seconds));
   if (most > longest) throw new Error(`orders last ${most} s: start the instances with --order-ttl of a few seconds`);
+  const last = Math.max(...orders.map((o) => o.expires));
+  for (const o of orders) o.ahead = (last - o.expires) / 1000;
   console.info(`${orders.length} orders placed`); // run.sh waits for this, and kills an instance
   return { run, orders, placed: Date.now() };
 }
 
 export function wait({ orders, placed }) {
   const nth = exec.vu.idInTest - 1;
-  const { id, sku, expires, seconds } = orders[nth % orders.length];
+  const { id, sku, expires, seconds, ahead } = orders[nth % orders.length];
   const url = (turn) => env.survivors[(nth + turn) % env.survivors.length];
-  const left = () => (placed - Date.now()) / 1000 + seconds; // or a little more
+  // The last order is as old as placed says, and this one expires so much ahead of it.
+  const left = () => (placed - Date.now()) / 1000 + seconds - ahead;
   sleep(Math.max(0, left() - lookAhead));
   const end = Date.now() + (seconds + patience) * 1000;
   let pause = shortest;
@@ -76,7 +80,7 @@ export function wait({ orders, placed }) {
       return;
     }
     if (left() > shortest) {
-      sleep(left());
+      sleep(Math.min(lookEvery, left()));
     } else {
       sleep(pause);
       pause = Math.min(1, 1.5 * pause);
