@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/shop/internal/httpapi"
 )
 
 // admin returns where the instance listens for those who look after it.
@@ -47,7 +48,7 @@ func shopProcess(t *testing.T, args ...string) (code int, stdout, stderr string)
 // shows fails the test unless the command ends well and prints all of want.
 func shows(t *testing.T, args []string, want ...string) string {
 	t.Helper()
-	code, out, stderr := shopProcess(t, args...)
+	code, out, stderr := call(t, noEnv, args...)
 	if code != 0 {
 		t.Fatalf("%q: exit code %d: %s", args, code, stderr)
 	}
@@ -62,7 +63,7 @@ func shows(t *testing.T, args []string, want ...string) string {
 // refuses fails the test unless the command fails with one line that has want.
 func refuses(t *testing.T, want string, args ...string) {
 	t.Helper()
-	got, out, stderr := shopProcess(t, args...)
+	got, out, stderr := call(t, noEnv, args...)
 	if got != 1 || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("%q: exit code %d, want 1 and %q: %s%s", args, got, want, out, stderr)
 	}
@@ -150,8 +151,8 @@ func metrics(t *testing.T, r *running, want ...string) {
 	}
 }
 
-// More timers than a page has are all shown, and it is said when some are not.
-func TestTimersListGoesOn(t *testing.T) {
+// It is said when there are more timers than are shown.
+func TestTimersListIsLimited(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--database", sqliteURL(t), "--admin-listen", "[::1]:0")
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":99,"strategy":"conditional"}`)
@@ -162,92 +163,29 @@ func TestTimersListGoesOn(t *testing.T) {
 	if code != 0 || strings.Count(out, "order.expire") != 2 || !strings.Contains(stderr, "There are more than these 2") {
 		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
 	}
-	code, out, stderr = shopProcess(t, "timers", "list", "--limit", "1001", "--admin", r.admin(t))
+	code, out, stderr = call(t, noEnv, "timers", "list", "--limit", "1001", "--admin", r.admin(t))
 	if code != 0 || strings.Count(out, "order.expire") != 3 || stderr != "" {
 		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
 	}
 	refuses(t, "is not the --admin-listen of an instance", "timers", "list", "--admin", r.url)
 }
 
-func TestTimersBadCommandLines(t *testing.T) {
+// More timers than a page has are all shown.
+func TestTimersListReadsAllPages(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ args, want string }{
-		{"", "which command"},
-		{"drop", "no command"},
-		{"list more", "unexpected argument"},
-		{"list --limit 0", "--limit"},
-		{"list --limit many", "limit"},
-		{"list --limit 1000001", "--limit"},
-		{"list --state done", "--state"},
-		{"list --admin 127.0.0.1:8081", "--admin"},
-		{"list --admin http://", "--admin"},
-		{"list --admin http://127.0.0.1:1/api", "--admin"},
-		{"list --admin http://a:b@127.0.0.1:1", "--admin"},
-		{"get order.expire", "want 2 arguments"},
-		{"get order.expire a b", "unexpected argument"},
-		{"get --state open order.expire a", "-state"},
-		{"pause", "want 1 arguments"},
-		{"redrive", "want 1 arguments"},
-		{"get order.expire -- -x --json", "unexpected argument"},
-	} {
-		code, out, stderr := call(t, noEnv, append([]string{"timers"}, strings.Fields(c.args)...)...)
-		if code != 2 || out != "" || !strings.Contains(stderr, c.want) {
-			t.Errorf("%q: exit code %d, want %q: %s%s", c.args, code, c.want, out, stderr)
+	pages := map[string]string{"": "next-1", "next-1": "next-2", "next-2": ""}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Instance-Id", "i1")
+		after := r.URL.Query().Get("after")
+		page := httpapi.TimerPage{Timers: []httpapi.Timer{{Kind: "k", ID: "behind-" + after}}}
+		if next := pages[after]; next != "" {
+			page.Next = &next
 		}
-	}
-	for _, args := range []string{"help", "--help", "list --help", "get --help"} {
-		if code, out, stderr := call(t, noEnv, append([]string{"timers"}, strings.Fields(args)...)...); code != 0 || !strings.Contains(out, "shop timers") {
-			t.Errorf("%q: exit code %d: %s", args, code, stderr)
-		}
-	}
-}
-
-// Who answers may be nobody, or somebody else.
-func TestTimersOfNobody(t *testing.T) {
-	t.Parallel()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := l.Addr().String()
-	l.Close()
-	env := func(k string) string { return map[string]string{"SHOP_ADMIN": "http://" + free}[k] }
-	code, _, stderr := call(t, env, "timers", "list")
-	if code != 1 || !strings.Contains(stderr, "shop serve --admin-listen "+free) {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
-	for _, answer := range []string{"{}", "<html>", `{"timers":[]}`} {
-		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
-		defer other.Close()
-		if code, out, stderr := call(t, noEnv, "timers", "list", "--admin", other.URL); code != 1 || out != "" || !strings.Contains(stderr, "is not the --admin-listen") {
-			t.Errorf("%s: exit code %d: %s%s", answer, code, out, stderr)
-		}
-	}
-}
-
-// Nobody but this machine may ask, and a port that is taken is named.
-func TestAdminListen(t *testing.T) {
-	t.Parallel()
-	for _, address := range []string{"0.0.0.0:8081", ":8081", "[::]:8081", "10.0.0.1:8081", "example.com:8081", "8081", "127.0.0.1:http", "127.0.0.1"} {
-		code, out, stderr := call(t, noEnv, "serve", "--admin-listen", address)
-		if code != 2 || out != "" || !strings.Contains(stderr, "--admin-listen") || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%s: exit code %d: %s", address, code, stderr)
-		}
-	}
-	r := start(t, "--database", sqliteURL(t), "--admin-listen", "127.0.0.1:0")
-	taken := strings.TrimPrefix(r.admin(t), "http://")
-	code, _, stderr := call(t, noEnv, "serve", "--database", sqliteURL(t), "--listen", "127.0.0.1:0", "--admin-listen", taken)
-	if code != 1 || !strings.Contains(stderr, taken) || !strings.Contains(stderr, "--admin-listen") {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
-	r.want(t, http.StatusNotFound, "GET", "/api/v1/timers", "")
-	r.stop()
-	select {
-	case <-r.exited:
-	case <-time.After(30 * time.Second):
-		t.Fatal("the instance does not stop")
-	}
-	if code, _, stderr := call(t, noEnv, "timers", "list", "--admin", "http://"+taken); code != 1 || !strings.Contains(stderr, "nothing listens") {
-		t.Errorf("exit code %d: %s", code, stderr)
+		_ = json.NewEncoder(w).Encode(page)
+	}))
+	defer server.Close()
+	out := shows(t, []string{"timers", "list", "--admin", server.URL}, "behind-  ", "behind-next-1", "behind-next-2")
+	if strings.Count(out, "\n") != 4 {
+		t.Errorf("a heading and three timers, got\n%s", out)
 	}
 }
