@@ -88,6 +88,8 @@ func adoptSparesDead(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insertIn(ctx, t, "gone", timeout.Timer{Kind: kind, ID: "dead", Due: c.now(ctx, t).Add(-time.Minute)})
 	c.bury(ctx, t, "dead")
 	c.adopt(ctx, t, time.Minute, 100, 0)
+	c.insertIn(ctx, t, "gone", timeout.Timer{Kind: kind, ID: "open"})
+	c.adopt(ctx, t, time.Minute, 1, 1) // nor do they stand in the way
 	if _, err := c.Redrive(ctx, kind, []string{"dead"}, 1); err != nil {
 		t.Fatal(err)
 	}
