@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// balancer sends orders to those instances that are in turn.
+type balancer struct {
+	next atomic.Int64
+
+	mu   sync.RWMutex
+	urls []string
+}
+
+func (b *balancer) url() string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.urls[int(b.next.Add(1))%len(b.urls)]
+}
+
+func (b *balancer) set(urls ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.urls = urls
+}
+
+// Three instances are replaced one after the other while orders come in and expire. Customers
+// and orders notice nothing.
+func TestRollingRestartUnderLoad(t *testing.T) {
+	t.Parallel()
+	database := testbedtest.Database(t)
+	store := books(t, database)
+	if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: "a", Strategy: "conditional", OnHand: 1_000_000}); err != nil {
+		t.Fatal(err)
+	}
+	redis := ownRedis(t)
+	started := 0
+	next := func() *running {
+		started++
+		return start(t, "--instance", fmt.Sprint("shop-", started), "--database", database, "--redis", redis, "--order-ttl", "1s")
+	}
+	nodes := []*running{next(), next(), next()}
+	b := new(balancer)
+	b.set(nodes[0].url, nodes[1].url, nodes[2].url)
+
+	var group sync.WaitGroup
+	var rolling atomic.Bool
+	rolling.Store(true)
+	var orders atomic.Int64
+	for range 2 {
+		group.Go(func() {
+			for rolling.Load() {
+				status, answer, err := buy(t.Context(), b.url(), "a")
+				if err != nil || status != http.StatusCreated {
+					t.Errorf("status %d, %v: %s", status, err, answer)
+					return
+				}
+				orders.Add(1)
+				<-time.After(10 * time.Millisecond)
+			}
+		})
+	}
+	for range testbedtest.Size(1, 10) {
+		for i, old := range nodes {
+			b.set(nodes[(i+1)%3].url, nodes[(i+2)%3].url)
+			old.stop()
+			<-old.exited
+			nodes[i] = next()
+			b.set(nodes[0].url, nodes[1].url, nodes[2].url)
+		}
+	}
+	rolling.Store(false)
+	group.Wait()
+	expired(t, store, "a", int(orders.Load()))
+	balanced(t, store, "a")
+	t.Logf("%d instances were replaced", started-3)
+}
