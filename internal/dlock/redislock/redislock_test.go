@@ -35,9 +35,9 @@ func TestSpin(t *testing.T) {
 }
 
 // TestMiniredis is for the demo, whose Redis is embedded: a second target beside
-// the real one, never instead of it.
+// the real one, never instead of it. It interprets the scripts in this process, so
+// that it runs beside no other test.
 func TestMiniredis(t *testing.T) {
-	t.Parallel()
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
 	suite(t, "redis://"+m.Addr(), redislock.Config{}, 100) // it takes a millisecond to run a script
