@@ -28,14 +28,14 @@ func numbered(n int) []string {
 }
 
 // insert stores timers that are a millisecond apart, the first due at a moment.
-func insert(t testing.TB, s timeout.Store, due time.Time, apart time.Duration, ids []string) {
-	t.Helper()
+func insert(tb testing.TB, s timeout.Store, due time.Time, apart time.Duration, ids []string) {
+	tb.Helper()
 	timers := make([]timeout.Timer, len(ids))
 	for i, id := range ids {
 		timers[i] = timeout.Timer{Kind: kind, ID: id, Due: due.Add(time.Duration(i) * apart)}
 	}
-	if err := s.Insert(t.Context(), nil, timeout.Base, "", timers); err != nil {
-		t.Fatal(err)
+	if err := s.Insert(tb.Context(), nil, timeout.Base, "", timers); err != nil {
+		tb.Fatal(err)
 	}
 }
 

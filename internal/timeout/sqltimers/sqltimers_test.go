@@ -21,6 +21,7 @@ func TestStore(t *testing.T) {
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			Many: testbedtest.Size(1000, 10_000), // in pure Go it is slow under the race detector
 			New: func(t *testing.T) timeouttest.StoreClient {
+				t.Helper()
 				return client(t, openSQLite(t, "_txlock=immediate&"+pragmas), sqltimers.SQLite)
 			},
 		})
@@ -31,6 +32,7 @@ func TestStore(t *testing.T) {
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			Many: testbedtest.Size(1000, 10_000), // in pure Go it is slow under the race detector
 			New: func(t *testing.T) timeouttest.StoreClient {
+				t.Helper()
 				return client(t, openSQLite(t, pragmas), sqltimers.SQLite)
 			},
 		})
@@ -39,6 +41,7 @@ func TestStore(t *testing.T) {
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			RowLocks: true,
 			New: func(t *testing.T) timeouttest.StoreClient {
+				t.Helper()
 				return client(t, openMariaDB(t, testbedtest.Database(t), nil), sqltimers.MySQL)
 			},
 		})
@@ -48,6 +51,7 @@ func TestStore(t *testing.T) {
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			RowLocks: true,
 			New: func(t *testing.T) timeouttest.StoreClient {
+				t.Helper()
 				return client(t, openMariaDB(t, testbedtest.Database(t), func(c *mysql.Config) {
 					c.ClientFoundRows, c.InterpolateParams = false, false
 					c.Params["time_zone"] = "'+05:30'"
@@ -60,35 +64,35 @@ func TestStore(t *testing.T) {
 const pragmas = "_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 
 // openSQLite opens a new file.
-func openSQLite(t testing.TB, query string) *sql.DB {
-	t.Helper()
-	return openSQLiteFile(t, filepath.Join(t.TempDir(), "timers.db"), query)
+func openSQLite(tb testing.TB, query string) *sql.DB {
+	tb.Helper()
+	return openSQLiteFile(tb, filepath.Join(tb.TempDir(), "timers.db"), query)
 }
 
-func openSQLiteFile(t testing.TB, file, query string) *sql.DB {
-	t.Helper()
+func openSQLiteFile(tb testing.TB, file, query string) *sql.DB {
+	tb.Helper()
 	db, err := sql.Open("sqlite", "file:"+file+"?"+query)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
+	tb.Cleanup(func() { db.Close() })
 	return db
 }
 
 // openMariaDB connects as the product does, unless change says otherwise.
-func openMariaDB(t testing.TB, address string, change func(*mysql.Config)) *sql.DB {
-	t.Helper()
-	db := sql.OpenDB(connectorTo(t, address, change))
+func openMariaDB(tb testing.TB, address string, change func(*mysql.Config)) *sql.DB {
+	tb.Helper()
+	db := sql.OpenDB(connectorTo(tb, address, change))
 	db.SetMaxIdleConns(32)
-	t.Cleanup(func() { db.Close() })
+	tb.Cleanup(func() { db.Close() })
 	return db
 }
 
-func connectorTo(t testing.TB, address string, change func(*mysql.Config)) driver.Connector {
-	t.Helper()
+func connectorTo(tb testing.TB, address string, change func(*mysql.Config)) driver.Connector {
+	tb.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	c := mysql.NewConfig()
 	c.User = u.User.Username()
@@ -104,24 +108,24 @@ func connectorTo(t testing.TB, address string, change func(*mysql.Config)) drive
 	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return connector
 }
 
 // client creates the tables, twice as any instance may, and returns a store.
-func client(t testing.TB, db *sql.DB, d sqltimers.Dialect) timeouttest.StoreClient {
-	t.Helper()
+func client(tb testing.TB, db *sql.DB, d sqltimers.Dialect) timeouttest.StoreClient {
+	tb.Helper()
 	for range 2 {
 		for _, statement := range sqltimers.Schema(d) {
-			if _, err := db.ExecContext(t.Context(), statement); err != nil {
-				t.Fatalf("%v\n%s", err, statement)
+			if _, err := db.ExecContext(tb.Context(), statement); err != nil {
+				tb.Fatalf("%v\n%s", err, statement)
 			}
 		}
 	}
 	s, err := sqltimers.New(db, d)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return timeouttest.StoreClient{Store: s, Begin: func(ctx context.Context) (timeouttest.Transaction, error) {
 		return db.BeginTx(ctx, nil)

@@ -39,11 +39,11 @@ func (s *script) count() int {
 }
 
 // scripted returns a pool on the same database whose statements fail as the script says.
-func scripted(t testing.TB, c driver.Connector) (*sql.DB, *script) {
-	t.Helper()
+func scripted(tb testing.TB, c driver.Connector) (*sql.DB, *script) {
+	tb.Helper()
 	s := new(script)
 	db := sql.OpenDB(connector{c, s})
-	t.Cleanup(func() { db.Close() })
+	tb.Cleanup(func() { db.Close() })
 	return db, s
 }
 
