@@ -47,13 +47,13 @@ func child(text string) error {
 		return err
 	}
 	defer n.close()
-	n.holding = func() { fmt.Println("holding") }
+	n.holding = func() { fmt.Fprintln(os.Stdout, "holding") }
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer cancel()
 		io.Copy(io.Discard, os.Stdin)
 	}()
-	fmt.Println("ready")
+	fmt.Fprintln(os.Stdout, "ready")
 	if err := n.Run(ctx); err != nil {
 		return err
 	}
