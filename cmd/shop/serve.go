@@ -121,15 +121,22 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		slog.String("database", store.Address()), slog.Bool("redis", c.redis != ""), slog.Bool("canary", c.canary),
 		slog.String("admin", admin.address()))
 	fmt.Fprintf(p.stdout, "shop %s %shttp://%s\n", c.instance, demo.Listening, listener.Addr())
+	return runAll(ctx,
+		func(ctx context.Context) error { return serveHTTP(ctx, httpapi.NewServer(handler, log), listener, drain, log) },
+		timers.Run, admin.run)
+}
 
-	// The timers and their admin go on until the last request has been answered.
+// runAll runs front until ctx ends or one of them fails. The others go on until the
+// front has answered its last request.
+func runAll(ctx context.Context, front func(context.Context) error, behind ...func(context.Context) error) error {
 	g, serving := errgroup.WithContext(ctx)
-	firing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	g.Go(func() error { return timers.Run(firing) })
-	g.Go(func() error { return admin.run(firing) })
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	for _, run := range behind {
+		g.Go(func() error { return run(background) })
+	}
 	g.Go(func() error {
 		defer stop()
-		return serveHTTP(serving, httpapi.NewServer(handler, log), listener, drain, log)
+		return front(serving)
 	})
 	return g.Wait()
 }
