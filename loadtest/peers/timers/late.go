@@ -15,7 +15,7 @@ const (
 	soonest  = 200 * time.Millisecond // delays are between soonest and latest
 	latest   = time.Second
 	tick     = 2 * time.Millisecond // of the generator
-	settling = 700 * time.Millisecond
+	settling = 400 * time.Millisecond
 	patience = 25 * time.Second // for what has not fired when all was due
 )
 

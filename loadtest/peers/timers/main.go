@@ -42,7 +42,7 @@ func main() {
 
 // run measures and reports. It fails when a timer of ours was lost or early, too.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
-	defaults := bench.Settings{Program: "timers", Cell: 6 * time.Second, Rounds: 3}
+	defaults := bench.Settings{Program: "timers", Cell: 5 * time.Second, Rounds: 3}
 	s, err := defaults.Parse(args, 600*time.Millisecond, getenv, stderr)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func manyFor(quick bool) many {
 	if quick {
 		return many{20_000, 5_000, 20_000, 20_000, 1_000, 1_000}
 	}
-	return many{1_000_000, 200_000, 1_000_000, 300_000, 10_000, 20_000}
+	return many{1_000_000, 200_000, 1_000_000, 200_000, 10_000, 20_000}
 }
 
 func plan(on *servers, quick bool) []bench.Workload[sample] {
@@ -87,7 +87,7 @@ func plan(on *servers, quick bool) []bench.Workload[sample] {
 		}},
 		{Name: expiry, Weight: 1, Cases: []bench.Case[sample]{
 			fixed(throughQueue, func(ctx context.Context) (sample, error) {
-				return expiring(ctx, on, n.orders, time.Duration(n.orders/4000+1)*time.Second)
+				return expiring(ctx, on, n.orders, time.Duration(n.orders/5000+1)*time.Second)
 			}),
 			fixed(byItself, func(ctx context.Context) (sample, error) { return alone(ctx, on, n.orders) }),
 		}},

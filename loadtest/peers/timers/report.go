@@ -4,7 +4,9 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -48,8 +50,15 @@ func (r *report) markdown(w io.Writer) error {
 		"Redis": r.versions["Redis"], "MariaDB": r.versions["MariaDB"], "Libraries": strings.Join(r.where.Libraries, ", "),
 		"LoadBefore": r.where.LoadBefore, "LoadAfter": r.loadAfter, "Rounds": r.settings.Rounds,
 		"Cell": r.settings.Cell, "Soonest": soonest, "Latest": latest, "Callers": callers, "Batch": expireMany,
-		"Tables": r.tables(),
+		"Tables": r.tables(), "Busy": r.busy(),
 	})
+}
+
+// busy says whether other work wanted more than all cores before the run.
+func (r *report) busy() bool {
+	load, _, _ := strings.Cut(r.where.LoadBefore, " ")
+	n, err := strconv.ParseFloat(load, 64)
+	return err == nil && n > float64(runtime.NumCPU())
 }
 
 // tables are those that have anything in them.
@@ -89,14 +98,16 @@ func (r *report) lateness() *bench.Table {
 }
 
 func (r *report) index() *bench.Table {
-	t := &bench.Table{Title: "The index alone", Header: []string{"", "per second", "lowest..highest", "p50", "p99", "CPU: Redis", "program"}}
+	t := &bench.Table{Title: "The index alone", Header: []string{
+		"", "per second", "lowest..highest", "p50", "p99", "CPU: Redis", "program", "per second of Redis's CPU",
+	}}
 	for _, w := range []struct{ workload, what string }{
 		{acked, fmt.Sprintf("schedule, acknowledged one by one, %d goroutines: ", callers)},
 		{drain, "fire a backlog (claim, lease, acknowledge): "},
 	} {
 		for _, name := range r.measured(w.workload) {
 			c := r.found.Cell(w.workload, name)
-			row := []string{w.what + name, bench.Count(c.Mid(rate)), c.Span(rate), "", "", percent(c.Mid(redisCPU)), percent(c.Mid(own))}
+			row := []string{w.what + name, bench.Count(c.Mid(rate)), c.Span(rate), "", "", percent(c.Mid(redisCPU)), percent(c.Mid(own)), bench.Count(c.Mid(capacity))}
 			if w.workload == acked {
 				row[3], row[4] = bench.Took(c.Mid(p50)), bench.Took(c.Mid(p99))
 			}

@@ -33,6 +33,7 @@ func over(s sample) float64      { return s.over }
 func early(s sample) float64     { return s.early / s.n }
 func behind(s sample) float64    { return s.behind }
 func redisCPU(s sample) float64  { return s.redis }
+func capacity(s sample) float64  { return s.rate / s.redis }
 func own(s sample) float64       { return s.own }
 func number(s sample) float64    { return s.n }
 func size(s sample) float64      { return s.bytes }
