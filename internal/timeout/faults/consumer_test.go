@@ -20,7 +20,10 @@ func TestConsumersKilled(t *testing.T) {
 	born := 0
 	bear := func() *process {
 		born++
-		return w.fork(nodeConfig{Name: fmt.Sprint("consumer-", born), Options: timeout.Options{Batch: 20, Lease: 2 * time.Second}})
+		return w.fork(nodeConfig{
+			Name: fmt.Sprint("consumer-", born), Hold: 100 * time.Millisecond, // so that they die with something in hand
+			Options: timeout.Options{Batch: 20, Lease: 2 * time.Second},
+		})
 	}
 	for range 3 {
 		alive = append(alive, bear())
@@ -45,8 +48,11 @@ func TestConsumerStopsBeyondItsLease(t *testing.T) {
 	w := newWorld(t)
 	teller, _ := w.start(nodeConfig{Name: "teller", Canary: true})
 	options := timeout.Options{Lease: time.Second}
-	stalls := w.fork(nodeConfig{Name: "stalls", Hold: time.Second, Options: options})
-	placed := w.load(teller, 40)
+	stalls := w.fork(nodeConfig{Name: "stalls", Hold: 4 * time.Second, Options: options})
+	const placed = 40
+	if err := teller.place(t.Context(), 0, time.Now().Add(least), names("held", placed)...); err != nil {
+		t.Fatal(err)
+	}
 	stalls.await("holding")
 	if err := testbed.Suspend(stalls.Process); err != nil {
 		t.Fatal(err)
@@ -79,7 +85,10 @@ func TestAllProcessesDownAcrossTheDueTime(t *testing.T) {
 	w := newWorld(t)
 	teller, stop := w.start(nodeConfig{Name: "teller", Canary: true})
 	consumers := []*process{w.fork(nodeConfig{Name: "one"}), w.fork(nodeConfig{Name: "two"})}
-	placed := w.load(teller, testbedtest.Size(300, 10_000))
+	placed := w.load(teller, testbedtest.Size(300, 10_000)) + 10
+	if err := teller.place(t.Context(), 0, time.Now().Add(2*time.Second), names("last", 10)...); err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range consumers {
 		p.end()
 	}
@@ -90,6 +99,6 @@ func TestAllProcessesDownAcrossTheDueTime(t *testing.T) {
 	w.settled(placed)
 	t.Logf("%d of %d became due while nobody was there: %v", down, placed, next.stop())
 	if down == 0 {
-		t.Error("everything had expired before all were down")
+		t.Error("all orders had expired before everybody was down")
 	}
 }

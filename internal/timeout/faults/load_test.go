@@ -52,10 +52,7 @@ func (w *world) load(n *node, orders int) int {
 	defer pace.Stop()
 	for i := 0; i < orders; i += basket {
 		<-pace.C
-		ids := make([]string, basket)
-		for k := range ids {
-			ids[k] = fmt.Sprintf("o-%06d", i+k)
-		}
+		ids := names(fmt.Sprintf("o-%06d", i), basket)
 		if err := n.place(w.t.Context(), i/basket%shelves, time.Now().Add(least+rand.N(spread)), ids...); err != nil {
 			w.t.Errorf("an order is refused: %v", err)
 			return i
@@ -84,4 +81,13 @@ func (w *world) during(n *node, orders int, every time.Duration, harm func()) (p
 			times++
 		}
 	}
+}
+
+// names returns n ids that begin alike.
+func names(prefix string, n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("%s-%03d", prefix, i)
+	}
+	return ids
 }
