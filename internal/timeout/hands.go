@@ -24,7 +24,7 @@ type item struct {
 	attempt int // this one
 	burned  int // attempts that the row counts if this one does not
 	since   time.Time
-	passed  *Row // of a lent one: the row as the sweep has found it meanwhile, and left to this one
+	passed  *Row // of a lent one: the row as the first sweep has found it meanwhile, and left to this one
 }
 
 func (it *item) swept() bool { return it.loop == nil }
@@ -64,7 +64,7 @@ func (h *hands) add(items []*item) (taken, twice []*item) {
 	for _, it := range items {
 		it.since = now
 		if held, ok := h.items[it.id]; ok && now.Sub(held.since) < h.w.holdMax() {
-			if it.swept() {
+			if it.swept() && held.passed == nil {
 				held.passed = &it.row
 			}
 			twice = append(twice, it)
@@ -96,6 +96,24 @@ func (h *hands) yield(items []*item, now time.Time) (due, wait []*item) {
 		wait = append(wait, it)
 	}
 	return due, wait
+}
+
+// claimed returns those items whose rows a sweep has claimed, with what their rows are to say
+// if no attempt counts: what it left to whoever had it in hand is due when it was,
+// the others are due at a moment.
+func (h *hands) claimed(items []*item, at time.Time) []Later {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var rows []Later
+	for _, it := range items {
+		switch {
+		case it.swept():
+			rows = append(rows, Later{ID: it.id, At: at, Attempt: it.burned, Error: it.row.LastError})
+		case it.passed != nil:
+			rows = append(rows, Later{ID: it.id, At: it.passed.Next, Attempt: it.passed.Attempt - 1, Error: it.passed.LastError})
+		}
+	}
+	return rows
 }
 
 func (h *hands) remove(items []*item) {

@@ -2,6 +2,8 @@ package timeout_test
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +50,43 @@ func TestSweepMeetsWhatIsBeingLoaded(t *testing.T) {
 		for _, c := range b.calls {
 			if c.attempt != 1 {
 				t.Errorf("%s fired as attempt %d, want 1", c.id, c.attempt)
+			}
+		}
+	})
+}
+
+// What a slow handler has in hand is swept meanwhile, again and again. When it says then that what
+// it depends on does not answer, none of that is an attempt, and the batch stays one.
+func TestSweepOfWhatIsInHandBurnsNoAttempt(t *testing.T) {
+	bubble(t, func(r *rig) {
+		t := r.t
+		b := newBook()
+		var away atomic.Bool
+		away.Store(true)
+		q, _ := r.start(timeout.Config{}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+			if away.Load() {
+				b.note(batch)
+				time.Sleep(25 * time.Second)
+				return nil, fmt.Errorf("the bank: %w", timeout.ErrUnavailable)
+			}
+			return b.handle(ctx, batch)
+		}, timeout.Options{Attempts: 3})
+		r.schedule(q, time.Now().Add(time.Second), ids(5)...)
+		time.Sleep(5 * time.Minute)
+		away.Store(false)
+		time.Sleep(40 * time.Second)
+		b.within(t, 5, 6*time.Minute)
+		b.once(t)
+		r.drained()
+		r.store.mu.Lock()
+		sweeps := r.store.sweeps
+		r.store.mu.Unlock()
+		if sweeps == 0 {
+			t.Error("nothing was swept: the test does not test what it should")
+		}
+		for _, c := range b.calls {
+			if c.attempt != 1 || c.batch != 5 {
+				t.Errorf("%+v, want a first attempt of a batch of 5", c)
 			}
 		}
 	})

@@ -85,12 +85,16 @@ func (b *batch) finish(items []*item) {
 		return
 	}
 	ids := make([]string, len(items))
+	var due time.Time // the latest of them; the time now would not spare what was scheduled for now meanwhile
 	for i, it := range items {
 		ids[i] = it.id
+		if it.row.Due.After(due) {
+			due = it.row.Due
+		}
 	}
 	ctx, cancel := b.call()
 	defer cancel()
-	if _, err := b.w.q.store.Delete(ctx, nil, b.w.kind, ids, b.dbNow()); err != nil {
+	if _, err := b.w.q.store.Delete(ctx, nil, b.w.kind, ids, due); err != nil {
 		b.unsettled(items, "delete", err)
 		return
 	}
@@ -173,14 +177,8 @@ func (b *batch) giveBack(items []*item, pause time.Duration) {
 		return
 	}
 	b.w.q.observer.Returned(b.w.kind, len(items))
-	var swept []Later
 	now := time.Now()
-	for _, it := range items {
-		if it.swept() {
-			swept = append(swept, Later{ID: it.id, At: ceil(b.dbNow().Add(pause)), Attempt: it.burned, Error: it.row.LastError})
-		}
-	}
-	if len(swept) > 0 {
+	if swept := b.w.hands.claimed(items, ceil(b.dbNow().Add(pause))); len(swept) > 0 {
 		ctx, cancel := b.call()
 		if err := b.w.q.store.Delay(ctx, b.w.kind, swept); err != nil {
 			b.w.q.observer.Failed(b.w.kind, "give back", err) // the claim of the sweep ends by itself
