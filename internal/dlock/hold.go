@@ -36,18 +36,29 @@ func (h *hold) open(values context.Context, held []Held) *Lease {
 }
 
 func (h *hold) start() {
+	if h.g.TTL > 0 {
+		h.keep()
+	}
 	if h.g.Lost != nil {
 		go h.watch()
 	}
-	if h.g.TTL == 0 {
-		return
-	}
+}
+
+// keep opens the trust window and begins the renewals.
+func (h *hold) keep() {
 	h.renewer = h.g.Renewer
 	if h.renewer == nil {
 		h.renewer = alone(&h.g)
 	}
-	if h.trust(h.g.Sent, h.g.first()) {
-		h.renewer.add(h)
+	if !h.trust(h.g.Sent, h.g.first()) {
+		return
+	}
+	h.renewer.add(h)
+	h.mu.Lock()
+	over := h.over
+	h.mu.Unlock()
+	if over != nil { // the window closed in between: renewals would keep for ever what nobody holds
+		h.forget()
 	}
 }
 
@@ -125,13 +136,13 @@ func (h *hold) expire() {
 	}
 }
 
-// lose ends all leases. It never waits.
-func (h *hold) lose(err error) {
+// lose ends all leases, and reports whether they had not ended before. It never waits.
+func (h *hold) lose(err error) bool {
 	lost := h.g.lost(err)
 	h.mu.Lock()
 	if h.over != nil {
 		h.mu.Unlock()
-		return
+		return false
 	}
 	leases := h.leases
 	h.end(lost)
@@ -140,6 +151,7 @@ func (h *hold) lose(err error) {
 	for _, l := range leases {
 		l.lose(lost)
 	}
+	return true
 }
 
 // end is called under mu.

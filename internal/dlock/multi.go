@@ -37,6 +37,8 @@ func InOrder(ctx context.Context, keys []string, acquire func(ctx context.Contex
 var errNoKeys = errors.New("dlock: no keys")
 
 // join returns a lease that ends when one of leases does, and releases them all.
+// When one is lost, the others are given back at once: nobody else would stop
+// their renewals.
 func join(ctx context.Context, leases []*Lease) *Lease {
 	if len(leases) == 1 {
 		return leases[0]
@@ -53,8 +55,10 @@ func join(ctx context.Context, leases []*Lease) *Lease {
 	joined := h.open(h.values, all.held())
 	for _, l := range leases {
 		l.OnEnd(func(outcome error) {
-			if errors.Is(outcome, ErrLost) {
-				h.lose(outcome)
+			if errors.Is(outcome, ErrLost) && h.lose(outcome) {
+				// The goroutine ends with the releases, which are bounded; nobody waits for it,
+				// as nobody waits for a loss.
+				go func() { _ = releaseAll(context.WithoutCancel(ctx), leases) }()
 			}
 		})
 	}

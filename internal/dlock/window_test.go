@@ -2,6 +2,8 @@ package dlock_test
 
 import (
 	"context"
+	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,4 +63,34 @@ func TestReleaseWaitsForASharedRenewal(t *testing.T) {
 		}
 		releaseAll(t, leases[1:])
 	})
+}
+
+// A window that closes while the lease is being made leaves no renewals behind:
+// they would keep for ever what nobody holds.
+func TestWindowThatClosesAtOnceIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	const ttl, margin = 30 * time.Millisecond, 20 * time.Microsecond // about as long as it takes to make a lease
+	var calls atomic.Int64
+	r := dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
+		calls.Add(1)
+		return make([]error, len(held))
+	}})
+	for begun := time.Now(); time.Since(begun) < 2*time.Second; {
+		g := grant(nil)
+		g.TTL, g.Renewer, g.Sent = ttl, r, time.Now().Add(-ttl+ttl/10+rand.N(margin))
+		lease := dlock.NewLease(t.Context(), g)
+		if lease.Err() == nil {
+			lease.Release(t.Context())
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		before := calls.Load()
+		<-time.After(5 * ttl)
+		if calls.Load() == before {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a lease that is over is still renewed")
+		}
+	}
 }

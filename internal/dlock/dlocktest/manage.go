@@ -88,6 +88,7 @@ func acquireAllLoses(ctx context.Context, t *testing.T, h Harness, key string) {
 		t.Errorf("loss = %v, want that of %q", lost, b)
 	}
 	wantErr(t, lease.Release(ctx), dlock.ErrLost)
+	release(ctx, t, acquire(ctx, t, h, h.New(t), a)) // nobody keeps the rest alive
 }
 
 func acquireAllIsReentrant(ctx context.Context, t *testing.T, h Harness, key string) {
