@@ -74,14 +74,17 @@ func TestUnknownKindIsLeftAlone(t *testing.T) {
 	a, _ := w.start(nodeConfig{Name: "a"})
 	const other, n = "mail.remind", 20
 	for i := range n {
-		push, err := a.Schedule(t.Context(), nil, timeout.Timer{Kind: other, ID: fmt.Sprint("m-", i), Due: time.Now()})
+		push, err := a.Schedule(t.Context(), nil, timeout.Timer{Kind: other, ID: fmt.Sprint("m-", i), Due: time.Now().Add(-time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		push()
 	}
-	placed := w.load(a, 50) // meanwhile orders expire, and sweeps come by
-	w.wait("the orders have expired", func() bool { return w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'") == 0 })
+	expired := func() bool { return w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'") == 0 }
+	placed := w.load(a, 50) + 1
+	w.wait("the orders have expired", expired)
+	w.forgotten(a, "unheard")
+	w.wait("a sweep has come by", expired)
 	if left := w.number("SELECT COUNT(*) FROM timeouts WHERE kind = ? AND state = 'OPEN' AND attempt = 0", other); left != n {
 		t.Errorf("%d of %d timers of an unknown kind are untouched", left, n)
 	}

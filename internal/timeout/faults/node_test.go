@@ -151,21 +151,23 @@ func (n *node) expireIn(ctx context.Context, tx *sql.Tx, ids []string) (func(), 
 
 // place stores orders that expire at a moment, each with its timer, in one transaction.
 func (n *node) place(ctx context.Context, shelf int, due time.Time, ids ...string) error {
-	return n.transact(ctx, func(tx *sql.Tx) (func(), error) {
-		timers := make([]timeout.Timer, len(ids))
-		for i, id := range ids {
-			timers[i] = timeout.Timer{Kind: kind, ID: id, Due: due}
-			if _, err := tx.ExecContext(ctx, "INSERT INTO orders VALUES (?, ?, ?, 'PENDING')", id, shelf, due.UnixMicro()); err != nil {
-				return nil, err
-			}
-		}
-		push, err := n.Schedule(ctx, tx, timers...)
-		if err != nil {
+	return n.transact(ctx, func(tx *sql.Tx) (func(), error) { return n.placeIn(ctx, tx, shelf, due, ids...) })
+}
+
+func (n *node) placeIn(ctx context.Context, tx *sql.Tx, shelf int, due time.Time, ids ...string) (func(), error) {
+	timers := make([]timeout.Timer, len(ids))
+	for i, id := range ids {
+		timers[i] = timeout.Timer{Kind: kind, ID: id, Due: due}
+		if _, err := tx.ExecContext(ctx, "INSERT INTO orders VALUES (?, ?, ?, 'PENDING')", id, shelf, due.UnixMicro()); err != nil {
 			return nil, err
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE shelves SET reserved = reserved + ? WHERE shelf = ?", len(ids), shelf)
-		return push, err
-	})
+	}
+	push, err := n.Schedule(ctx, tx, timers...)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE shelves SET reserved = reserved + ? WHERE shelf = ?", len(ids), shelf)
+	return push, err
 }
 
 // transact commits what f does, and pushes. A deadlock, or a lock that takes too long, is nobody's fault.
