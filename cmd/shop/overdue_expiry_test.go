@@ -11,6 +11,10 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
+// keptWithin bounds the p99 of orders that are placed beside a mass of expiries. A batch keeps
+// stock rows for milliseconds; the rest is for machines that have a lot else to do.
+const keptWithin = 3 * time.Second
+
 // Many orders became overdue at once, while no instance ran. The first one that comes
 // expires them all, and takes orders meanwhile.
 func TestManyOverdueAtOnce(t *testing.T) {
@@ -45,6 +49,9 @@ func TestManyOverdueAtOnce(t *testing.T) {
 		took.Round(time.Millisecond), len(beside), quantile(beside, 50), quantile(beside, 99), len(quiet), quantile(quiet, 50), quantile(quiet, 99))
 	if len(beside) == 0 {
 		t.Error("no order was taken meanwhile")
+	}
+	if p99 := quantile(beside, 99); p99 > keptWithin {
+		t.Errorf("beside the overdue orders the p99 of new ones is %v, want at most %v", p99, keptWithin)
 	}
 }
 
