@@ -25,7 +25,7 @@
 //
 // # Guarantees
 //
-// Each is the name of a test.
+// Each is the name of a test on fake time. Package faults has those on real servers.
 //
 //   - A timer fires on time while everything works, and never early by the clock of the
 //     database (FiresOnTimeAndNeverEarly, DueIsRoundedUp, SkewOfTheIndex).
@@ -46,8 +46,8 @@
 //   - A push does not block (PushNeverBlocks), and a process claims no more than it has
 //     free hands for (NoPileUpBehindASlowHandler).
 //   - The end of a process costs no lease (DrainFinishesWhatRuns, RollingRestart).
-//   - A canary is lent nothing and leads nobody (CanaryClaimsNothing); a lane without
-//     consumers is not forgotten (LaneWithoutConsumerIsAdopted).
+//   - A canary is lent nothing and leads nobody (CanaryClaimsNothing, HintsThatNobodyHearsAreNotPushed);
+//     a lane without consumers is not forgotten (LaneWithoutConsumerIsAdopted).
 //   - In a healthy system nothing is repaired (SteadyStateRepairsNothing), so a
 //     repair is worth an alert.
 //
