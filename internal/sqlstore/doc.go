@@ -34,7 +34,9 @@
 // # Engines
 //
 // MariaDB and MySQL sessions run at READ COMMITTED, count matched rather than
-// changed rows, and give up on a row lock after two seconds. SQLite runs in
+// changed rows, and give up on a row lock after two seconds. MariaDB ends a
+// transaction that does nothing for five seconds, so that a process that is stopped
+// in the middle of one keeps its rows from others no longer; MySQL does not. SQLite runs in
 // WAL mode with BEGIN IMMEDIATE; the writers of one process queue for its
 // single write lock, those of several processes wait for it at most one
 // second at a time.

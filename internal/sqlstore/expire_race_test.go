@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -128,4 +129,36 @@ func TestExpireBesideASale(t *testing.T) {
 			balanced(t, s, sku, 0, 0)
 		}
 	})
+}
+
+// An instance that stops in the middle of a transaction, and keeps its connection, keeps the
+// orders in it from others for seconds, and not for as long as it is stopped.
+func TestWhoStopsInATransactionIsCutOff(t *testing.T) {
+	t.Parallel()
+	raw := new(handle)
+	url := testbedtest.Database(t)
+	stopped, s := open(t, url, "stopped", raw), open(t, url, "one")
+	create(t, stopped, "a", "conditional", 2)
+	o := place(t, stopped, 0, "a")
+	tx := raw.db.Begin()
+	defer tx.Rollback()
+	if err := tx.Exec("UPDATE orders SET status = ? WHERE id = ?", string(order.Expired), o.ID).Error; err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for {
+		_, err := s.Expire(t.Context(), []string{o.ID})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, stock.ErrBusy) || time.Since(began) > time.Minute {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+	}
+	t.Logf("expired after %v", time.Since(began).Round(time.Millisecond))
+	if err := tx.Exec("UPDATE skus SET reserved = reserved - 1 WHERE sku = 'a'").Error; err == nil {
+		err = tx.Commit().Error
+		t.Errorf("the transaction went on after its orders were taken over, %v", err)
+	}
+	balanced(t, s, "a", 0, 0)
 }

@@ -55,15 +55,16 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 	if err != nil {
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
 	}
-	isolation := "transaction_isolation"
-	if strings.Contains(version, "MariaDB") {
-		isolation = "tx_isolation"
-	}
 	c.Params = map[string]string{
-		isolation:                  "'READ-COMMITTED'",
 		"innodb_lock_wait_timeout": "2",        // less than ReadTimeout, which would cut the session
 		"time_zone":                "'+00:00'", // in UTC no hour comes twice
 	}
+	isolation := "transaction_isolation"
+	if strings.Contains(version, "MariaDB") {
+		isolation = "tx_isolation"
+		c.Params["idle_transaction_timeout"] = "5" // an instance that is stopped keeps no rows locked; MySQL has no such limit
+	}
+	c.Params[isolation] = "'READ-COMMITTED'"
 	connector, err := driver.NewConnector(c)
 	if err != nil {
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
