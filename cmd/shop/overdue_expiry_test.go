@@ -13,7 +13,7 @@ import (
 
 // keptWithin bounds the p99 of orders that are placed beside a mass of expiries. A batch keeps
 // stock rows for milliseconds; the rest is for machines that have a lot else to do.
-const keptWithin = 3 * time.Second
+const keptWithin = 5 * time.Second
 
 // Many orders became overdue at once, while no instance ran. The first one that comes
 // expires them all, and takes orders meanwhile.
