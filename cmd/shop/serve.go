@@ -122,7 +122,9 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		slog.String("admin", admin.address()))
 	fmt.Fprintf(p.stdout, "shop %s %shttp://%s\n", c.instance, demo.Listening, listener.Addr())
 	return runAll(ctx,
-		func(ctx context.Context) error { return serveHTTP(ctx, httpapi.NewServer(handler, log), listener, drain, log) },
+		func(ctx context.Context) error {
+			return serveHTTP(ctx, httpapi.NewServer(handler, log), listener, drain, log)
+		},
 		timers.Run, admin.run)
 }
 
