@@ -42,7 +42,10 @@
 //     WhatKillsEveryConsumerIsBuried), and is kept as dead until somebody decides
 //     (RedriveAndFireNowBringDeadOnesBack).
 //   - What is nobody's fault is no attempt (UnavailableIsNobodysFault,
-//     DatabaseAwayBurnsNoAttempt, NotDueBurnsNoAttempt, NewerTimersAreLeftToNewerHandlers).
+//     DatabaseAwayBurnsNoAttempt, SweepOfWhatIsInHandBurnsNoAttempt, NotDueBurnsNoAttempt,
+//     NewerTimersAreLeftToNewerHandlers).
+//   - A timer that gets a later due time while it is handled fires again
+//     (MovedWhileHandledFiresAgain, DueAgainWhileHandledFiresAgain).
 //   - A push does not block (PushNeverBlocks), and a process claims no more than it has
 //     free hands for (NoPileUpBehindASlowHandler).
 //   - The end of a process costs no lease (DrainFinishesWhatRuns, RollingRestart).
