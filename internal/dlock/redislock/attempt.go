@@ -101,6 +101,10 @@ func refused(err error) bool {
 	return errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
 }
 
+// uncertain reports whether the request that failed with err may be executed, now
+// or later.
+func uncertain(err error) bool { return !errors.Is(err, errUnsent) && !refused(err) }
+
 // inTime adds the end of ctx to err: the client reports the deadline of a
 // context as an i/o timeout, and may do so before ctx itself is done.
 func inTime(ctx context.Context, err error) error {

@@ -48,25 +48,32 @@ func (c *Cond) sleep(ctx context.Context, held dlock.Held, id string, now time.T
 // wait returns with the grant, or when ctx has ended, or when Redis has not
 // answered for a TTL. A failed request costs a waiter nothing until then.
 func (c *Cond) wait(ctx context.Context, w *wait, key, id string, known time.Time) (*dlock.Lease, error) {
+	doubt := false // a request was sent and not answered
 	for {
 		g, err := c.l.listen(ctx, w, 0)
 		if err != nil {
-			return nil, c.leave(ctx, key, id, err)
+			return nil, c.leave(ctx, key, id, doubt, err)
 		}
 		for again := g.fence.Token == 0; again; {
 			var a answer
 			now := time.Now()
 			a, err = c.check(ctx, key, id, now)
+			doubt = doubt || err != nil && uncertain(err)
 			if err == nil {
 				known, g = now, a.grant(id)
 			} else if ctx.Err() != nil || time.Since(known) > c.l.cfg.TTL {
-				return nil, c.leave(ctx, key, id, err)
+				return nil, c.leave(ctx, key, id, doubt, err)
 			}
 			again = a.again
 		}
-		if g.fence.Token != 0 {
-			return c.l.lease(ctx, key, g), nil
+		if g.fence.Token == 0 {
+			continue
 		}
+		next := c.l.lease(ctx, key, g)
+		if doubt { // that request may arrive when the lease is over, and take the key for nobody
+			next.OnEnd(func(error) { c.l.abandon(ctx, key, id) })
+		}
+		return next, nil
 	}
 }
 
@@ -90,11 +97,14 @@ func (c *Cond) check(ctx context.Context, key, id string, now time.Time) (answer
 
 // leave gives up what the waiter has. It waits for Redis for a moment, so that
 // usually nothing is left when Wait returns, and its signal has gone on.
-func (c *Cond) leave(ctx context.Context, key, id string, why error) error {
+func (c *Cond) leave(ctx context.Context, key, id string, doubt bool, why error) error {
 	if ctx.Err() != nil {
 		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.l.cfg.Timeout/4)
 		defer cancel()
 		if found, err := c.takeBack(soon, key, id); err == nil && found {
+			if doubt {
+				c.l.abandon(ctx, key, id) // that request may be on its way yet
+			}
 			return dlock.Ended(ctx)
 		}
 	}

@@ -165,7 +165,11 @@ func (l *RW) lease(ctx context.Context, a *rwAttempt, fence dlock.Fence, sent ti
 		Kind: a.kind(), Backend: l.sides.Side(a.write), Renewer: l.renewer,
 	}
 	g.Release = func(ctx context.Context) error { return l.release(ctx, a, fence) }
-	return dlock.NewLease(ctx, g)
+	lease := dlock.NewLease(ctx, g)
+	if a.doubt { // that request may arrive when the lease is over, and take the key for nobody
+		lease.OnEnd(func(error) { l.abandon(ctx, a) })
+	}
+	return lease
 }
 
 // release gives one grant back. Of a large phase that begins with that, it lets

@@ -17,6 +17,7 @@ type rwAttempt struct {
 	key, id     string
 	write, wait bool
 	queued      time.Time // when Redis last confirmed the place in the queue; zero if never
+	doubt       bool      // a request was sent and not answered
 }
 
 func (a *rwAttempt) mode() string {
@@ -129,6 +130,7 @@ func (l *RW) ask(ctx context.Context, a *rwAttempt) (*dlock.Lease, error) {
 	}
 	reply, sent, err := l.start(ctx, l.calls, rwAcquireScript, a.key, a.id, a.mode(), wait, l.hub.stampOf(now)).wait()
 	if err != nil {
+		a.doubt = a.doubt || uncertain(err)
 		return nil, err
 	}
 	if a.wait {
@@ -168,6 +170,9 @@ func (l *RW) failed(ctx context.Context, a *rwAttempt, cause error) error {
 		defer cancel()
 		found, err := l.takeBack(soon, a)
 		if err == nil && (found || cause == nil || errors.Is(cause, errUnsent)) {
+			if a.doubt {
+				l.abandon(ctx, a) // that request may be on its way yet
+			}
 			return dlock.Ended(ctx)
 		}
 	}

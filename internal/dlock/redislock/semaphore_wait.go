@@ -19,6 +19,7 @@ type attempt struct {
 	n          int
 	wait       bool
 	queued     time.Time // when Redis last confirmed the place in the queue; zero if never
+	doubt      bool      // a request was sent and not answered
 }
 
 // Acquire implements [dlock.Semaphore]. A failed request costs a waiter nothing
@@ -62,6 +63,7 @@ func (s *Semaphore) ask(ctx context.Context, a *attempt) (*dlock.Lease, error) {
 	reply, sent, err := s.run(ctx, semaphoreAcquireScript, a.key,
 		a.owner, a.n, flag(a.wait), s.epochs.of(a.key), s.hub.stampOf(asked))
 	if err != nil {
+		a.doubt = a.doubt || uncertain(err)
 		return nil, err
 	}
 	answer := texts(reply)
@@ -104,7 +106,7 @@ func (a *attempt) invalid(limit string) error {
 func (s *Semaphore) granted(ctx context.Context, a *attempt, token string, sent time.Time, first time.Duration) *dlock.Lease {
 	n, _ := strconv.ParseUint(token, 10, 64) // made by digits in the script
 	fence := dlock.Fence{Token: n, Owner: a.owner}
-	return dlock.NewLease(ctx, dlock.Grant{
+	lease := dlock.NewLease(ctx, dlock.Grant{
 		Key: a.key, Fence: fence, Kind: strconv.Itoa(a.n),
 		Sent: sent, First: first, TTL: s.ttl, MaxHold: s.maxHold, Renewer: s.renewer,
 		Release: func(ctx context.Context) error {
@@ -118,6 +120,10 @@ func (s *Semaphore) granted(ctx context.Context, a *attempt, token string, sent 
 			return err
 		},
 	})
+	if a.doubt { // that request may arrive when the lease is over, and take permits for nobody
+		lease.OnEnd(func(error) { s.abandon(ctx, a) })
+	}
+	return lease
 }
 
 // failed ends an attempt that was not granted: by an error, or without one by
@@ -143,6 +149,9 @@ func (s *Semaphore) failed(ctx context.Context, a *attempt, err error) error {
 	if _, _, failed := s.run(request, semaphoreAbandonScript, a.key, a.owner); failed != nil {
 		s.abandon(ctx, a)
 		return fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
+	}
+	if a.doubt {
+		s.abandon(ctx, a) // that request may be on its way yet
 	}
 	return err
 }
