@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/timeout"
 )
 
 // The defaults that several commands share.
@@ -118,6 +119,7 @@ type serveConfig struct {
 	redis       string
 	orderTTL    time.Duration
 	canary      bool
+	lane        string
 	exitOnStdin bool
 	logLevel    slog.Level
 }
@@ -132,6 +134,7 @@ func parseServe(p process, args []string) (serveConfig, error) {
 	f.StringVar(&c.redis, "redis", "", "redis://HOST:6379/0 for the strategies that take leases; without it they are refused")
 	f.DurationVar(&c.orderTTL, "order-ttl", 15*time.Minute, "how long an order waits for payment")
 	f.BoolVar(&c.canary, "canary", false, "schedule the expiry of orders and leave it to other instances, so that a version on trial expires nothing")
+	f.StringVar(&c.lane, "lane", timeout.Base, "`LANE` of the orders that this instance places and expires: one of its own keeps a version on trial to its own orders; those of a lane without instances go to base after 30s")
 	f.BoolVar(&c.exitOnStdin, "exit-on-stdin-eof", false, "stop when standard input ends, so that the instance does not outlive the process that holds it")
 	f.TextVar(&c.logLevel, "log-level", slog.LevelInfo, "`LEVEL` from which to log: debug, info, warn or error; debug has a line per request")
 	if err := f.parse(args); err != nil {
@@ -151,6 +154,12 @@ func (c serveConfig) validate() error {
 	}
 	if c.orderTTL < time.Second || c.orderTTL > 30*24*time.Hour {
 		bad = append(bad, fmt.Errorf("--order-ttl %s: want 1s to 720h", c.orderTTL))
+	}
+	if err := (timeout.Config{Lane: c.lane}).Validate(); err != nil {
+		bad = append(bad, fmt.Errorf("--lane %q: want 1 to 32 letters, digits, dots, dashes and underscores", c.lane))
+	}
+	if c.canary && c.lane != timeout.Base {
+		bad = append(bad, errors.New("--canary expires nothing, so a --lane of its own would have nobody: give one of them"))
 	}
 	bad = append(bad, validDatabase(c.database), validRedis(c.redis))
 	if err := errors.Join(bad...); err != nil {

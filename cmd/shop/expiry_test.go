@@ -112,19 +112,35 @@ func TestACanaryExpiresNothing(t *testing.T) {
 	database := sqliteURL(t)
 	canary := start(t, "--database", database, "--order-ttl", "1s", "--instance", "on-trial", "--canary")
 	start(t, "--database", database, "--instance", "base")
+	expiredBy(t, canary, database, "base")
+}
+
+// An instance in a lane of its own expires its own orders, whoever else is there.
+func TestALaneExpiresItsOwnOrders(t *testing.T) {
+	t.Parallel()
+	database := sqliteURL(t)
+	start(t, "--database", database, "--instance", "base")
+	trial := start(t, "--database", database, "--order-ttl", "1s", "--instance", "on-trial", "--lane", "trial")
+	expiredBy(t, trial, database, "on-trial")
+}
+
+// expiredBy places orders through r and fails the test unless the named instance
+// alone expires them.
+func expiredBy(t *testing.T, r *running, database, instance string) {
+	t.Helper()
 	const orders = 5
-	canary.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"conditional"}`)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"conditional"}`)
 	for range 2 * orders {
-		canary.eventually(t)
+		r.eventually(t)
 	}
 	db, err := sql.Open("sqlite", strings.TrimPrefix(database, "sqlite:"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	var all, byBase int
-	query := "SELECT COUNT(*), SUM(instance = 'base') FROM ledger WHERE movement = 'RELEASE'"
-	if err := db.QueryRowContext(t.Context(), query).Scan(&all, &byBase); err != nil || all < orders || byBase != all {
-		t.Errorf("%d of %d orders were expired by the other instance, %v", byBase, all, err)
+	var all, by int
+	query := "SELECT COUNT(*), SUM(instance = ?) FROM ledger WHERE movement = 'RELEASE'"
+	if err := db.QueryRowContext(t.Context(), query, instance).Scan(&all, &by); err != nil || all < orders || by != all {
+		t.Errorf("%d of %d orders were expired by %s, %v", by, all, instance, err)
 	}
 }

@@ -156,6 +156,8 @@ func TestBadCommandLines(t *testing.T) {
 		{"serve", "--redis", "localhost:6379"},
 		{"serve", "--redis", "redis://["},
 		{"serve", "--order-ttl", "0s"},
+		{"serve", "--lane", "no spaces"},
+		{"serve", "--canary", "--lane", "trial"},
 		{"serve", "--nonsense"},
 		{"demo", "--stock", "0"},
 		{"demo", "--stock", "-1"},

@@ -124,6 +124,7 @@ func openTimers(ctx context.Context, c serveConfig, store *sqlstore.Store, l loc
 	queue, err := timeout.New(timers, index, timeout.Config{
 		Instance: c.instance,
 		Canary:   c.canary,
+		Lane:     c.lane,
 		Leader:   l.locker,
 		Drain:    timersDrain,
 		Observer: observer,
