@@ -108,9 +108,10 @@ func (h *hands) claimed(items []*item, at time.Time) []Later {
 	for _, it := range items {
 		switch {
 		case it.swept():
-			rows = append(rows, Later{ID: it.id, At: at, Attempt: it.burned, Error: it.row.LastError})
+			rows = append(rows, Later{ID: it.id, Due: it.row.Due, At: at, Attempt: it.burned, Error: it.row.LastError})
 		case it.passed != nil:
-			rows = append(rows, Later{ID: it.id, At: it.passed.Next, Attempt: it.passed.Attempt - 1, Error: it.passed.LastError})
+			p := it.passed
+			rows = append(rows, Later{ID: it.id, Due: p.Due, At: p.Next, Attempt: p.Attempt - 1, Error: p.LastError})
 		}
 	}
 	return rows
@@ -203,7 +204,8 @@ func (w *worker) postpone(ctx context.Context, items []*item) error {
 	}
 	later := make([]Later, len(items))
 	for i, it := range items {
-		later[i] = Later{ID: it.id, At: ceil(now.Add(w.sweepLease())), Attempt: it.attempt, Error: it.row.LastError}
+		at := ceil(now.Add(w.sweepLease()))
+		later[i] = Later{ID: it.id, Due: it.row.Due, At: at, Attempt: it.attempt, Error: it.row.LastError}
 	}
 	if err := w.q.store.Delay(ctx, w.kind, later); err != nil {
 		return fmt.Errorf("timeout: extend %d %s timers: %w", len(items), w.kind, err)

@@ -119,7 +119,7 @@ func (s *memStore) fail(kind string, later []timeout.Later, f func(*timeout.Row,
 	defer s.mu.Unlock()
 	for _, l := range later {
 		r, ok := s.rows[name{kind, l.ID}]
-		if !ok || r.State != timeout.Open || r.Due.After(s.now()) {
+		if !ok || r.State != timeout.Open || r.Due.After(l.Due) {
 			continue
 		}
 		r.Attempt, r.LastError = l.Attempt, l.Error

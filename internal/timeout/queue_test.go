@@ -48,56 +48,6 @@ func TestOwnTimersNeedNoMessage(t *testing.T) {
 	})
 }
 
-// Done ends what was due. A timer that was given a later time meanwhile remains.
-func TestMovedWhileHandledFiresAgain(t *testing.T) {
-	bubble(t, func(r *rig) {
-		t := r.t
-		b := newBook()
-		var q *timeout.Queue
-		q, _ = r.start(timeout.Config{}, each(b, func(f timeout.Fired) timeout.Outcome {
-			if len(b.of("a")) == 1 {
-				push, err := q.Reschedule(t.Context(), nil, kind, f.ID, time.Now().Add(time.Minute))
-				if err != nil {
-					t.Error(err)
-				}
-				push()
-			}
-			return timeout.Done()
-		}), timeout.Options{})
-		r.schedule(q, time.Now(), "a")
-		time.Sleep(2 * time.Minute)
-		c := b.of("a")
-		if len(c) != 2 || c[1].at.Sub(c[0].at) > time.Minute+2*time.Millisecond || c[1].attempt != 1 {
-			t.Errorf("calls: %+v, want a second one after a minute", c)
-		}
-		r.drained()
-	})
-}
-
-// The later time may have come before the handler is done: what it has seen is older.
-func TestDueAgainWhileHandledFiresAgain(t *testing.T) {
-	bubble(t, func(r *rig) {
-		t := r.t
-		b := newBook()
-		var q *timeout.Queue
-		q, _ = r.start(timeout.Config{}, each(b, func(f timeout.Fired) timeout.Outcome {
-			if len(b.of("a")) == 1 {
-				time.Sleep(50 * time.Millisecond)
-				r.schedule(q, time.Now(), f.ID)
-				time.Sleep(50 * time.Millisecond)
-			}
-			return timeout.Done()
-		}), timeout.Options{})
-		r.schedule(q, time.Now(), "a")
-		time.Sleep(time.Minute)
-		c := b.of("a")
-		if len(c) != 2 || c[1].at.Sub(c[0].at) > 250*time.Millisecond || c[1].attempt != 1 {
-			t.Errorf("calls: %+v, want a second one at once", c)
-		}
-		r.drained()
-	})
-}
-
 // A due time with a fraction of a millisecond is rounded up, so that it is not early.
 func TestDueIsRoundedUp(t *testing.T) {
 	bubble(t, func(r *rig) {

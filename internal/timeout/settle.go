@@ -108,7 +108,7 @@ func (b *batch) bury(items []*item, why func(*item) error) {
 	}
 	rows := make([]Later, len(items))
 	for i, it := range items {
-		rows[i] = Later{ID: it.id, At: it.row.Next, Attempt: it.attempt, Error: why(it).Error()}
+		rows[i] = Later{ID: it.id, Due: it.row.Due, At: it.row.Next, Attempt: it.attempt, Error: why(it).Error()}
 	}
 	ctx, cancel := b.call()
 	defer cancel()
@@ -136,7 +136,7 @@ func (b *batch) delay(items []later) {
 	only := make([]*item, len(items))
 	at := make(map[*item]time.Time, len(items))
 	for i, it := range items {
-		rows[i] = Later{ID: it.id, At: it.at, Attempt: it.count, Error: it.err.Error()}
+		rows[i] = Later{ID: it.id, Due: it.row.Due, At: it.at, Attempt: it.count, Error: it.err.Error()}
 		only[i], at[it.item] = it.item, it.at
 		if it.count == it.attempt {
 			failed++

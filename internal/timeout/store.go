@@ -17,6 +17,7 @@ type Filter struct {
 // Later is a timer that is to be tried again.
 type Later struct {
 	ID      string
+	Due     time.Time // as it was handled
 	At      time.Time
 	Attempt int // what the row counts from now on
 	Error   string
@@ -48,7 +49,7 @@ type Store interface {
 
 	// Delay records failures: when to try again, and how often it was tried.
 	// Bury records that there will be no further attempt. Both spare timers that
-	// are due later than now, which have been moved meanwhile.
+	// are due later than they were when they were handled: they have been moved meanwhile.
 	Delay(ctx context.Context, kind string, later []Later) error
 	Bury(ctx context.Context, kind string, later []Later) error
 

@@ -15,7 +15,7 @@ const caseChunk = 100
 // Delay implements [timeout.Store].
 func (s *Store) Delay(ctx context.Context, kind string, later []timeout.Later) error {
 	return s.fail(ctx, fmt.Sprintf("delay %d timers of %s", len(later), kind), later, func(q *query, later []timeout.Later) {
-		byID(q, "next_at", later, func(l timeout.Later) any { return millis(l.At) })
+		byID(q, "next_at =", later, func(l timeout.Later) any { return millis(l.At) })
 	}, kind)
 }
 
@@ -26,7 +26,7 @@ func (s *Store) Bury(ctx context.Context, kind string, later []timeout.Later) er
 	}, kind)
 }
 
-// fail records failures of open timers that are due, and what set adds.
+// fail records failures of open timers that have not been moved, and what set adds.
 func (s *Store) fail(
 	ctx context.Context, what string, later []timeout.Later, set func(*query, []timeout.Later), kind string,
 ) error {
@@ -40,18 +40,19 @@ func (s *Store) fail(
 		}
 		q := new(query)
 		set(q, chunk)
-		byID(q.add(", "), "attempt", chunk, func(l timeout.Later) any { return l.Attempt })
-		byID(q.add(", "), "last_error", chunk, func(l timeout.Later) any { return cut(l.Error, errorSize) })
+		byID(q.add(", "), "attempt =", chunk, func(l timeout.Later) any { return l.Attempt })
+		byID(q.add(", "), "last_error =", chunk, func(l timeout.Later) any { return cut(l.Error, errorSize) })
 		q = s.dialect.update(q, kind, ids)
-		queries = append(queries, q.add(" AND state = ? AND due_at <= "+s.dialect.now, timeout.Open))
+		byID(q.add(" AND state = ? AND ", timeout.Open), "due_at <=", chunk, func(l timeout.Later) any { return millis(l.Due) })
+		queries = append(queries, q)
 	}
 	_, err := s.run(ctx, what, nil, queries)
 	return err
 }
 
-// byID adds the assignment of a value per timer to a column.
-func byID(q *query, column string, later []timeout.Later, value func(timeout.Later) any) {
-	q.add(column + " = CASE id")
+// byID adds the assignment of a value per timer to a column, or its comparison with one.
+func byID(q *query, operation string, later []timeout.Later, value func(timeout.Later) any) {
+	q.add(operation + " CASE id")
 	for _, l := range later {
 		q.add(" WHEN ? THEN ?", l.ID, value(l))
 	}

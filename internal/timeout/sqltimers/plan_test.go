@@ -188,7 +188,7 @@ func lockOnlyTheirRows(ctx context.Context, t *testing.T, c timeouttest.StoreCli
 	held, ids := append([]string{all[0], all[len(all)-1]}, all[2:6]...), append([]string{all[1]}, all[6:len(all)-1]...)
 	later := make([]timeout.Later, len(ids))
 	for i, id := range ids {
-		later[i] = timeout.Later{ID: id, At: past, Attempt: 1}
+		later[i] = timeout.Later{ID: id, Due: time.Now(), At: past, Attempt: 1}
 	}
 	tx, err := c.Begin(ctx)
 	if err != nil {

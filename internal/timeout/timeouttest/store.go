@@ -67,6 +67,7 @@ func storeCases() []storeCase {
 		{"DelayRecordsFailures", delayRecords},
 		{"BuryEndsAttempts", buryEnds},
 		{"FailuresSpareMovedTimers", failuresSpareMoved},
+		{"FailuresSpareTimersDueAgain", failuresSpareDueAgain},
 		{"FailuresSpareDeadTimers", failuresSpareDead},
 		{"LongErrorIsCut", longError},
 		{"RedriveByID", redriveByID},
@@ -174,12 +175,13 @@ func (c StoreClient) one(ctx context.Context, t *testing.T, id string) timeout.R
 	return r
 }
 
-// bury makes timers dead.
+// bury makes timers dead that are due by now.
 func (c StoreClient) bury(ctx context.Context, t *testing.T, ids ...string) {
 	t.Helper()
+	due := c.now(ctx, t)
 	later := make([]timeout.Later, len(ids))
 	for i, id := range ids {
-		later[i] = timeout.Later{ID: id, Attempt: 10, Error: "hopeless"}
+		later[i] = timeout.Later{ID: id, Due: due, Attempt: 10, Error: "hopeless"}
 	}
 	if err := c.Bury(ctx, kind, later); err != nil {
 		t.Fatalf("bury: %v", err)

@@ -29,7 +29,7 @@ func deleteSpares(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insert(ctx, t, due, "same", "delayed")
 	c.insert(ctx, t, due.Add(time.Millisecond), "later")
 	// A pause after a failure is no later due time.
-	err := c.Delay(ctx, kind, []timeout.Later{{ID: "delayed", At: due.Add(time.Hour), Attempt: 1}})
+	err := c.Delay(ctx, kind, []timeout.Later{{ID: "delayed", Due: due, At: due.Add(time.Hour), Attempt: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func deleteSpares(ctx context.Context, t *testing.T, c StoreClient) {
 func moveGives(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	c.insert(ctx, t, now.Add(-time.Minute), "open", "dead")
-	err := c.Delay(ctx, kind, []timeout.Later{{ID: "open", At: now.Add(time.Minute), Attempt: 3, Error: "no"}})
+	err := c.Delay(ctx, kind, []timeout.Later{{ID: "open", Due: now, At: now.Add(time.Minute), Attempt: 3, Error: "no"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func overlappingWriters(ctx context.Context, t *testing.T, c StoreClient) {
 				for i := range some {
 					some[i] = ids[random.IntN(len(ids))]
 					timers[i] = timeout.Timer{Kind: kind, ID: some[i], Due: due}
-					later[i] = timeout.Later{ID: some[i], At: due, Attempt: 1}
+					later[i] = timeout.Later{ID: some[i], Due: due, At: due, Attempt: 1}
 				}
 				err := c.Insert(ctx, nil, timeout.Base, "", timers)
 				if err == nil {

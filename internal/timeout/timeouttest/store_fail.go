@@ -20,7 +20,7 @@ func delayRecords(ctx context.Context, t *testing.T, c StoreClient) {
 	later := make([]timeout.Later, len(ids))
 	for i, id := range ids {
 		at := due.Add(time.Duration(i) * time.Second)
-		later[len(ids)-1-i] = timeout.Later{ID: id, At: at, Attempt: i, Error: "failure " + id}
+		later[len(ids)-1-i] = timeout.Later{ID: id, Due: due, At: at, Attempt: i, Error: "failure " + id}
 		r := want[id]
 		r.Next, r.Attempt, r.LastError = at, i, "failure "+id
 		want[id] = r
@@ -51,11 +51,38 @@ func failuresSpareMoved(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	c.insert(ctx, t, now.Add(time.Hour), "a", "b")
 	want := c.load(ctx, t, "a", "b")
-	if err := c.Delay(ctx, kind, []timeout.Later{{ID: "a", At: now, Attempt: 2, Error: "no"}}); err != nil {
+	if err := c.Delay(ctx, kind, []timeout.Later{{ID: "a", Due: now, At: now, Attempt: 2, Error: "no"}}); err != nil {
 		t.Fatal(err)
 	}
 	c.bury(ctx, t, "b")
 	same(t, "rows", c.load(ctx, t, "a", "b"), want)
+}
+
+// failuresSpareDueAgain: that a timer is due does not say that it failed. Each is compared
+// with the due time that it was handled with, and with no other of the call.
+func failuresSpareDueAgain(ctx context.Context, t *testing.T, c StoreClient) {
+	before := c.now(ctx, t).Add(-time.Minute)
+	again := before.Add(time.Millisecond)
+	for name, fail := range map[string]func(context.Context, string, []timeout.Later) error{"delay": c.Delay, "bury": c.Bury} {
+		ids := []string{name + "-again", name + "-failed", name + "-late"}
+		c.insert(ctx, t, again, ids[0], ids[2])
+		c.insert(ctx, t, before, ids[1])
+		want := c.load(ctx, t, ids[0])
+		err := fail(ctx, kind, []timeout.Later{
+			{ID: ids[2], Due: again, At: again, Attempt: 2, Error: "no"},
+			{ID: ids[0], Due: before, At: again.Add(time.Hour), Attempt: 2, Error: "no"},
+			{ID: ids[1], Due: before, At: again, Attempt: 2, Error: "no"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, name+" of what is due again", c.load(ctx, t, ids[0]), want)
+		for _, id := range ids[1:] {
+			if r := c.one(ctx, t, id); r.Attempt != 2 || r.LastError != "no" {
+				t.Errorf("%s: %+v, want a failure", id, r)
+			}
+		}
+	}
 }
 
 func failuresSpareDead(ctx context.Context, t *testing.T, c StoreClient) {
@@ -63,7 +90,7 @@ func failuresSpareDead(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insert(ctx, t, now.Add(-time.Minute), "a")
 	c.bury(ctx, t, "a")
 	want := c.load(ctx, t, "a")
-	later := []timeout.Later{{ID: "a", At: now, Attempt: 1, Error: "late"}}
+	later := []timeout.Later{{ID: "a", Due: now, At: now, Attempt: 1, Error: "late"}}
 	if err := c.Delay(ctx, kind, later); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +115,7 @@ func longError(ctx context.Context, t *testing.T, c StoreClient) {
 		i++
 		id := fmt.Sprintf("t%d", i)
 		c.insert(ctx, t, now.Add(-time.Minute), id)
-		if err := c.Delay(ctx, kind, []timeout.Later{{ID: id, At: now, Error: text}}); err != nil {
+		if err := c.Delay(ctx, kind, []timeout.Later{{ID: id, Due: now, At: now, Error: text}}); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -129,7 +156,7 @@ func redriveAll(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insert(ctx, t, due, append(ids, "open")...)
 	c.bury(ctx, t, ids...)
 	c.insertIn(ctx, t, timeout.Base, timeout.Timer{Kind: "other", ID: "a", Due: due})
-	if err := c.Bury(ctx, "other", []timeout.Later{{ID: "a"}}); err != nil {
+	if err := c.Bury(ctx, "other", []timeout.Later{{ID: "a", Due: due}}); err != nil {
 		t.Fatal(err)
 	}
 	var all []string

@@ -59,7 +59,7 @@ func insertRoundsUp(ctx context.Context, t *testing.T, c StoreClient) {
 func insertAgainReopens(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	c.insert(ctx, t, now.Add(-time.Minute), "delayed", "dead")
-	err := c.Delay(ctx, kind, []timeout.Later{{ID: "delayed", At: now.Add(time.Hour), Attempt: 3, Error: "no"}})
+	err := c.Delay(ctx, kind, []timeout.Later{{ID: "delayed", Due: now, At: now.Add(time.Hour), Attempt: 3, Error: "no"}})
 	if err != nil {
 		t.Fatal(err)
 	}
