@@ -1,6 +1,7 @@
 package dlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -178,16 +179,20 @@ func (h *hold) leave(l *Lease) (last bool, err error) {
 	return true, nil
 }
 
-// leaveAlone ends the hold if it has one lease only, and returns ErrReentry if
-// it has more, or the loss if that came first.
-func (h *hold) leaveAlone() error {
+// leaveAlone ends l and the hold if that has no other lease, and returns ErrReentry if
+// it has, or what ended l or the hold before. A Release of l that comes meanwhile
+// finds l either untouched or ended.
+func (h *hold) leaveAlone(l *Lease) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.over != nil:
-		return h.over
-	case len(h.leases) > 1:
+	if h.over == nil && len(h.leases) > 1 && !l.asked.Load() {
 		return ErrReentry
+	}
+	if !l.asked.CompareAndSwap(false, true) {
+		return cmp.Or(l.Err(), ErrReleased)
+	}
+	if h.over != nil {
+		return h.over
 	}
 	h.end(ErrReleased)
 	return nil

@@ -132,13 +132,7 @@ func (l *Lease) Release(ctx context.Context) error {
 // or [ErrReentry] when its holder has entered again: then l goes on. The
 // renewals of l are over before give is called. It is for backends.
 func (l *Lease) Yield(ctx context.Context, give func(ctx context.Context) error) error {
-	if !l.asked.CompareAndSwap(false, true) {
-		return cmp.Or(l.Err(), ErrReleased)
-	}
-	if err := l.hold.leaveAlone(); errors.Is(err, ErrReentry) {
-		l.asked.Store(false)
-		return err
-	} else if err != nil {
+	if err := l.hold.leaveAlone(l); err != nil {
 		return err
 	}
 	l.when = time.Now()
