@@ -1,10 +1,3 @@
-// Package memlock is dlock inside one process: the reference backend, for tests
-// and for a service that runs alone. Its time is that of the time package, so
-// that it runs in a synctest bubble.
-//
-// A key has a holder, with the instant at which its grant lapses, and a queue of
-// waiters. Release hands the key to the first waiter; a waiter also looks when
-// the grant of the holder lapses, so that nothing depends on Release being called.
 package memlock
 
 import (

@@ -26,7 +26,8 @@ type Config struct {
 	// 0 means 30 s.
 	TTL time.Duration
 
-	// MaxHold ends a lease that long after it was granted, renewed or not.
+	// MaxHold ends a lease that long after it was granted, renewed or not. Redis is
+	// not told: the key is free when the TTL of the last renewal is over.
 	// 0 means no limit.
 	MaxHold time.Duration
 
@@ -82,6 +83,7 @@ var (
 	_ dlock.MultiLocker   = (*Locker)(nil)
 	_ dlock.Inspector     = (*Locker)(nil)
 	_ dlock.ForceReleaser = (*Locker)(nil)
+	_ dlock.Reseeder      = (*Locker)(nil)
 )
 
 // New returns a Locker on rdb, which it does not close. It refuses a client that
