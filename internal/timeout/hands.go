@@ -3,6 +3,7 @@ package timeout
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -24,6 +25,7 @@ type item struct {
 	attempt int // this one
 	burned  int // attempts that the row counts if this one does not
 	since   time.Time
+	settled bool // guarded by hands.prolonging
 	passed  *Row // of a lent one: the row as the first sweep has found it meanwhile, and left to this one
 }
 
@@ -52,6 +54,9 @@ type hands struct {
 
 	mu    sync.Mutex
 	items map[string]*item
+
+	// prolonging has room for one: whoever prolongs rows, or marks items as settled, has it meanwhile.
+	prolonging chan struct{}
 }
 
 // add takes items in hand, and returns those that are in hand already: who has them
@@ -173,17 +178,23 @@ func (h *hands) prolong(ctx context.Context) {
 			claims = claims[n:]
 		}
 	}
-	if err := h.w.postpone(ctx, swept); err != nil {
+	if len(swept) == 0 {
+		return
+	}
+	if _, err := h.postpone(ctx, swept); err != nil {
 		h.w.q.observer.Failed(h.w.kind, "extend", err)
 	}
 }
 
 // extend prolongs one item, on behalf of its handler.
 func (h *hands) extend(ctx context.Context, it *item) error {
+	var n int
+	var err error
 	if it.swept() {
-		return h.w.postpone(ctx, []*item{it})
+		n, err = h.postpone(ctx, []*item{it})
+	} else {
+		n, err = h.w.q.index.Extend(ctx, it.loop.shard, []Claimed{it.claim}, h.w.opts.Lease)
 	}
-	n, err := h.w.q.index.Extend(ctx, it.loop.shard, []Claimed{it.claim}, h.w.opts.Lease)
 	if err == nil && n == 0 {
 		err = ErrLost
 	}
@@ -193,22 +204,42 @@ func (h *hands) extend(ctx context.Context, it *item) error {
 	return nil
 }
 
-// postpone lets the next sweep pass over items that are still in hand.
-func (w *worker) postpone(ctx context.Context, items []*item) error {
-	if len(items) == 0 {
-		return nil
+// postpone lets the next sweep pass over those items that are not settled yet, and
+// returns how many there are. It keeps whoever settles waiting for callLimit at most.
+func (h *hands) postpone(ctx context.Context, items []*item) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	select {
+	case h.prolonging <- struct{}{}:
+		defer func() { <-h.prolonging }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
 	}
-	now, err := w.q.store.Now(ctx)
+	items = slices.DeleteFunc(items, func(it *item) bool { return it.settled })
+	if len(items) == 0 {
+		return 0, nil
+	}
+	now, err := h.w.q.store.Now(ctx)
 	if err != nil {
-		return fmt.Errorf("timeout: extend %d %s timers: %w", len(items), w.kind, err)
+		return 0, err
 	}
 	later := make([]Later, len(items))
 	for i, it := range items {
-		at := ceil(now.Add(w.sweepLease()))
+		at := ceil(now.Add(h.w.sweepLease()))
 		later[i] = Later{ID: it.id, Due: it.row.Due, At: at, Attempt: it.attempt, Error: it.row.LastError}
 	}
-	if err := w.q.store.Delay(ctx, w.kind, later); err != nil {
-		return fmt.Errorf("timeout: extend %d %s timers: %w", len(items), w.kind, err)
+	return len(items), h.w.q.store.Delay(ctx, h.w.kind, later)
+}
+
+// settle comes before the rows of items get what became of them, which has to be the
+// last that is written: it waits until none is being prolonged, and none of them will be.
+func (h *hands) settle(items []*item) {
+	if !slices.ContainsFunc(items, (*item).swept) {
+		return // it is the index that prolongs the others
 	}
-	return nil
+	h.prolonging <- struct{}{}
+	defer func() { <-h.prolonging }()
+	for _, it := range items {
+		it.settled = true
+	}
 }

@@ -22,6 +22,7 @@ var (
 // settle does what the handler has decided: first in the database, then in the index, so
 // that a crash between the two leaves a hint too many and never one too few.
 func (b *batch) settle(group []*item, outcomes []Outcome) {
+	b.w.hands.settle(group)
 	var finished, over, buried []*item
 	var again []later
 	now := b.dbNow()
@@ -177,6 +178,7 @@ func (b *batch) giveBack(items []*item, pause time.Duration) {
 		return
 	}
 	b.w.q.observer.Returned(b.w.kind, len(items))
+	b.w.hands.settle(items)
 	now := time.Now()
 	if swept := b.w.hands.claimed(items, ceil(b.dbNow().Add(pause))); len(swept) > 0 {
 		ctx, cancel := b.call()
