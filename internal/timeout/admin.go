@@ -3,6 +3,7 @@ package timeout
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -72,13 +73,21 @@ func (q *Queue) setPaused(ctx context.Context, kind string, paused bool) error {
 }
 
 // Redrive makes dead timers of a kind open again, due now and with no attempts: those
-// with the ids, or without ids all of them. It returns how many there were.
+// with the ids, or without ids all that are dead when it is called, each of them once, even
+// if it dies again at once. It returns how many there were.
 func (q *Queue) Redrive(ctx context.Context, kind string, ids ...string) (int, error) {
 	if err := checkKind(kind); err != nil {
 		return 0, fmt.Errorf("timeout: redrive: %w", err)
 	}
-	for n := 0; ; {
-		rows, err := q.store.Redrive(ctx, kind, ids, redriveMax)
+	if len(ids) == 0 {
+		var err error
+		if ids, err = q.dead(ctx, kind); err != nil {
+			return 0, fmt.Errorf("timeout: redrive %q: %w", kind, err)
+		}
+	}
+	n := 0
+	for chunk := range slices.Chunk(ids, redriveMax) {
+		rows, err := q.store.Redrive(ctx, kind, chunk)
 		if err != nil {
 			return n, fmt.Errorf("timeout: redrive %q after %d timers: %w", kind, n, err)
 		}
@@ -88,9 +97,26 @@ func (q *Queue) Redrive(ctx context.Context, kind string, ids ...string) (int, e
 		}
 		q.hints.push(hints)
 		n += len(rows)
-		if len(ids) > 0 || len(rows) < redriveMax {
-			return n, nil
+	}
+	return n, nil
+}
+
+// dead returns the ids of all dead timers of a kind. No row says when its timer died, so what is
+// to be redriven is written down before any of it is.
+func (q *Queue) dead(ctx context.Context, kind string) (ids []string, err error) {
+	f := Filter{Kind: kind, State: Buried, Limit: redriveMax}
+	for {
+		rows, err := q.store.List(ctx, f)
+		if err != nil {
+			return nil, err
 		}
+		for _, r := range rows {
+			ids = append(ids, r.ID)
+		}
+		if len(rows) < redriveMax {
+			return ids, nil
+		}
+		f.After = rows[len(rows)-1]
 	}
 }
 

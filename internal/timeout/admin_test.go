@@ -1,7 +1,9 @@
 package timeout_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,5 +94,51 @@ func TestPauseHoldsAndResumeReleases(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		b.within(t, 10, time.Minute+2*time.Second)
 		b.once(t)
+	})
+}
+
+// hopelessStore has what is redriven die again at once.
+type hopelessStore struct {
+	*memStore
+	redriven map[string]int
+}
+
+func (s hopelessStore) Redrive(ctx context.Context, kind string, ids []string) ([]timeout.Row, error) {
+	rows, err := s.memStore.Redrive(ctx, kind, ids)
+	again := make([]timeout.Later, len(rows))
+	for i, r := range rows {
+		if s.redriven[r.ID]++; s.redriven[r.ID] > 3 {
+			return nil, fmt.Errorf("%s is redriven for the fourth time", r.ID)
+		}
+		again[i] = timeout.Later{ID: r.ID, Due: r.Due}
+	}
+	return rows, errors.Join(err, s.Bury(ctx, kind, again))
+}
+
+func TestRedriveOfWhatDiesAgainEnds(t *testing.T) {
+	bubble(t, func(r *rig) {
+		t := r.t
+		store := hopelessStore{r.store, map[string]int{}}
+		q, err := timeout.New(store, client{r.link, 1, "instance-1"}, timeout.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead := ids(2500)
+		r.schedule(q, time.Now(), append(dead, "open")...)
+		var rows []timeout.Later
+		for _, id := range dead {
+			rows = append(rows, timeout.Later{ID: id, Due: time.Now()})
+		}
+		if err := store.Bury(t.Context(), kind, rows); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := q.Redrive(t.Context(), kind); n != len(dead) || err != nil {
+			t.Errorf("Redrive = %d, %v, want %d", n, err, len(dead))
+		}
+		for _, id := range dead {
+			if n := store.redriven[id]; n != 1 {
+				t.Fatalf("%s was redriven %d times, want once", id, n)
+			}
+		}
 	})
 }

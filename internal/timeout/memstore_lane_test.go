@@ -10,15 +10,14 @@ import (
 
 var _ timeout.Store = (*memStore)(nil)
 
-func (s *memStore) Redrive(_ context.Context, kind string, ids []string, limit int) ([]timeout.Row, error) {
+func (s *memStore) Redrive(_ context.Context, kind string, ids []string) ([]timeout.Row, error) {
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	rows := s.sorted(func(r timeout.Row) bool {
-		return r.Kind == kind && r.State == timeout.Buried && (len(ids) == 0 || slices.Contains(ids, r.ID))
+		return r.Kind == kind && r.State == timeout.Buried && slices.Contains(ids, r.ID)
 	})
-	rows = rows[:min(limit, len(rows))]
 	for i := range rows {
 		rows[i].State, rows[i].Attempt = timeout.Open, 0
 		rows[i].Due, rows[i].Next = s.now(), s.now()

@@ -67,9 +67,9 @@ type Store interface {
 	// Count returns how many timers there are, by kind, lane and state.
 	Count(ctx context.Context) (map[Shard]map[State]int, error)
 
-	// Redrive makes dead timers open again, due now and with no attempts; without
-	// ids all of the kind, at most limit. It returns them.
-	Redrive(ctx context.Context, kind string, ids []string, limit int) ([]Row, error)
+	// Redrive makes those of the timers that are dead open again, due now and with no
+	// attempts, and returns them.
+	Redrive(ctx context.Context, kind string, ids []string) ([]Row, error)
 
 	// SetPaused says whether a kind is paused, Paused which kinds are.
 	SetPaused(ctx context.Context, kind string, paused bool) error

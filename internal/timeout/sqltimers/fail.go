@@ -59,16 +59,12 @@ func byID(q *query, operation string, later []timeout.Later, value func(timeout.
 	q.add(" END")
 }
 
-// Redrive implements [timeout.Store]. A limit of 0 means 100, and none exceeds 5,000.
-func (s *Store) Redrive(ctx context.Context, kind string, ids []string, limit int) (redriven []timeout.Row, err error) {
+// Redrive implements [timeout.Store].
+func (s *Store) Redrive(ctx context.Context, kind string, ids []string) (redriven []timeout.Row, err error) {
 	var queries []*query
 	for chunk := range slices.Chunk(keysOf(kind, ids), keyChunk) {
 		q := s.dialect.where(s.selectByKey(), chunk)
 		queries = append(queries, q.add(" AND state = ?"+s.dialect.lock, timeout.Buried))
-	}
-	if len(ids) == 0 {
-		q := s.selectFrom("timeouts_next").add(" WHERE state = ? AND kind = ?", timeout.Buried, kind)
-		queries = append(queries, q.add(" ORDER BY next_at, kind, id LIMIT ?"+s.dialect.lock, page(limit)))
 	}
 	err = s.write(ctx, "redrive timers of "+kind, nil, multiple, func(tx timeout.Tx) error {
 		redriven = nil

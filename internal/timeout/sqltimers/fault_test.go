@@ -149,7 +149,7 @@ func TestDatabaseAway(t *testing.T) {
 		_, errs["list"] = store.List(ctx, timeout.Filter{})
 		_, errs["tail"] = store.Tail(ctx, now, now, timeout.Row{}, 1)
 		_, errs["count"] = store.Count(ctx)
-		_, errs["redrive"] = store.Redrive(ctx, kind, nil, 1)
+		_, errs["redrive"] = store.Redrive(ctx, kind, []string{"a"})
 		errs["pause"] = store.SetPaused(ctx, kind, true)
 		_, errs["paused"] = store.Paused(ctx)
 		errs["beat"] = store.Beat(ctx, timeout.Base, "a")

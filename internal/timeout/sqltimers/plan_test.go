@@ -210,7 +210,7 @@ func lockOnlyTheirRows(ctx context.Context, t *testing.T, c timeouttest.StoreCli
 	_, moveErr := c.Move(ctx, nil, kind, ids[0], past)
 	delayErr := c.Delay(ctx, kind, later)
 	buryErr := c.Bury(ctx, kind, later)
-	redriven, redriveErr := c.Redrive(ctx, kind, ids, 0)
+	redriven, redriveErr := c.Redrive(ctx, kind, ids)
 	rows := make([]timeout.Timer, len(ids))
 	for i, id := range ids {
 		rows[i] = timeout.Timer{Kind: kind, ID: id, Due: past}

@@ -71,7 +71,7 @@ func storeCases() []storeCase {
 		{"FailuresSpareDeadTimers", failuresSpareDead},
 		{"LongErrorIsCut", longError},
 		{"RedriveByID", redriveByID},
-		{"RedriveAllOfAKind", redriveAll},
+		{"RedriveMany", redriveMany},
 		{"SweepEarliestFirst", sweepEarliest},
 		{"SweepTakesWhatItMay", sweepTakes},
 		{"SweepersClaimEachOnce", sweepersClaimOnce},

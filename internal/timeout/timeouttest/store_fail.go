@@ -3,6 +3,7 @@ package timeouttest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,7 +136,7 @@ func redriveByID(ctx context.Context, t *testing.T, c StoreClient) {
 	c.bury(ctx, t, "a", "b")
 	want := c.load(ctx, t, "a")["a"]
 	before = c.past(ctx, t, before)
-	got, err := c.Redrive(ctx, kind, []string{"a", "a", "open", "missing"}, 1)
+	got, err := c.Redrive(ctx, kind, []string{"a", "a", "open", "missing"})
 	if err != nil || len(got) != 1 {
 		t.Fatalf("redriven: %v, %v; want 1 timer", got, err)
 	}
@@ -150,27 +151,33 @@ func redriveByID(ctx context.Context, t *testing.T, c StoreClient) {
 	}
 }
 
-func redriveAll(ctx context.Context, t *testing.T, c StoreClient) {
+// redriveMany takes more than one statement does, and leaves a kind of the same names alone.
+func redriveMany(ctx context.Context, t *testing.T, c StoreClient) {
 	due := c.now(ctx, t).Add(-time.Minute)
-	ids := numbered(30)
+	ids := numbered(257)
 	c.insert(ctx, t, due, append(ids, "open")...)
 	c.bury(ctx, t, ids...)
-	c.insertIn(ctx, t, timeout.Base, timeout.Timer{Kind: "other", ID: "a", Due: due})
-	if err := c.Bury(ctx, "other", []timeout.Later{{ID: "a", Due: due}}); err != nil {
+	c.insertIn(ctx, t, timeout.Base, timeout.Timer{Kind: "other", ID: ids[0], Due: due})
+	if err := c.Bury(ctx, "other", []timeout.Later{{ID: ids[0], Due: due}}); err != nil {
 		t.Fatal(err)
 	}
-	var all []string
-	for _, want := range []int{20, 10, 0} {
-		got, err := c.Redrive(ctx, kind, nil, 20)
-		if err != nil || len(got) != want {
-			t.Fatalf("redriven: %d, %v; want %d", len(got), err, want)
+	for _, want := range [][]string{ids, nil} {
+		got, err := c.Redrive(ctx, kind, append(ids, "open"))
+		if err != nil {
+			t.Fatal(err)
 		}
-		all = append(all, idsOf(got)...)
+		redriven := idsOf(got)
+		slices.Sort(redriven)
+		same(t, "redriven", redriven, want)
 	}
-	same(t, "redriven", all, ids)
+	if got, err := c.Redrive(ctx, kind, nil); len(got) != 0 || err != nil {
+		t.Errorf("Redrive of nothing: %v, %v", got, err)
+	}
 	dead, err := c.List(ctx, timeout.Filter{State: timeout.Buried})
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "dead", idsOf(dead), []string{"a"})
+	if len(dead) != 1 || dead[0].Kind != "other" {
+		t.Errorf("dead: %+v, want that of the other kind", dead)
+	}
 }

@@ -90,7 +90,7 @@ func adoptSparesDead(ctx context.Context, t *testing.T, c StoreClient) {
 	c.adopt(ctx, t, time.Minute, 100, 0)
 	c.insertIn(ctx, t, "gone", timeout.Timer{Kind: kind, ID: "open"})
 	c.adopt(ctx, t, time.Minute, 1, 1) // nor do they stand in the way
-	if _, err := c.Redrive(ctx, kind, []string{"dead"}, 1); err != nil {
+	if _, err := c.Redrive(ctx, kind, []string{"dead"}); err != nil {
 		t.Fatal(err)
 	}
 	c.adopt(ctx, t, time.Minute, 100, 1)

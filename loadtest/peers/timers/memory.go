@@ -148,7 +148,7 @@ func (m *memory) Count(context.Context) (map[timeout.Shard]map[timeout.State]int
 func (m *memory) Bury(context.Context, string, []timeout.Later) error { return nil }
 
 // Redrive implements [timeout.Store].
-func (m *memory) Redrive(context.Context, string, []string, int) ([]timeout.Row, error) {
+func (m *memory) Redrive(context.Context, string, []string) ([]timeout.Row, error) {
 	return nil, nil
 }
 
