@@ -13,6 +13,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // recovery is how long after the last fault a client may wait for what nobody holds.
@@ -182,7 +183,8 @@ func (tr *trial) clients(t *testing.T, n int, url string) []*dlocktest.HistoryCl
 // during runs the load while harm does its work, and stops it afterwards.
 func (tr *trial) during(t *testing.T, clients []*dlocktest.HistoryClient, harm func()) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	// The harm takes a minute and a half at full size; the load must outlast it.
+	ctx, stop := context.WithTimeout(t.Context(), time.Duration(testbedtest.Size(1, 5))*time.Minute)
 	defer stop()
 	var wg sync.WaitGroup
 	run := tr.run
