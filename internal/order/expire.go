@@ -33,6 +33,9 @@ type Expiry struct {
 
 	// Timer is the timer of an order that is Pending; it is zero for others.
 	Timer timeout.Timer
+
+	// SKUs are those whose units came back with this call.
+	SKUs []string
 }
 
 // Extend gives a pending order that has not expired more time to be paid:
@@ -40,18 +43,18 @@ type Expiry struct {
 //
 // Errors: [ErrInvalid] when by is not positive, or when the order would live
 // longer than Config.MaxLife in all; [ErrNotFound], [*StateError] with the order
-// as it stands, [stock.ErrBusy], [stock.ErrUnavailable]. After any of them
+// as it stands, those of [idempotency], [stock.ErrBusy], [stock.ErrUnavailable]. After any of them
 // nothing has changed; [ErrOutcomeUnknown] leaves that open.
-func (s *Service) Extend(ctx context.Context, id string, by time.Duration) (Order, error) {
+func (s *Service) Extend(ctx context.Context, t Target, by time.Duration) (Order, error) {
 	if by <= 0 || by > s.maxLife {
 		return Order{}, fmt.Errorf("%w: an extension of %s is not between 1s and %s", ErrInvalid, by, s.maxLife)
 	}
-	o, changed, err := s.store.Extend(ctx, id, by, s.maxLife)
+	o, changed, err := s.store.Extend(ctx, t, by, s.maxLife)
 	switch {
 	case err != nil:
 		return Order{}, deadline(err)
 	case !changed && o.Status != Pending:
-		return Order{}, &StateError{Order: o}
+		return Order{}, s.refuse(ctx, t.Once, &StateError{Order: o})
 	case !changed:
 		return Order{}, fmt.Errorf("%w: the order would live longer than %s", ErrInvalid, s.maxLife)
 	}
@@ -79,6 +82,7 @@ func (s *Service) Expire(ctx context.Context, batch []timeout.Fired) ([]timeout.
 	}
 	outcomes := make([]timeout.Outcome, len(batch))
 	for i, e := range found {
+		s.returned(e.SKUs...)
 		switch e.Status {
 		case "":
 			outcomes[i] = timeout.Done()

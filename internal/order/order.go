@@ -19,12 +19,27 @@ const MaxItems = 50
 // Status is the state of an order.
 type Status string
 
-// The states of an order; all but Pending are final.
+// The states of an order; all but Queued and Pending are final.
 const (
+	Queued    Status = "QUEUED"
 	Pending   Status = "PENDING"
 	Confirmed Status = "CONFIRMED"
 	Cancelled Status = "CANCELLED"
 	Expired   Status = "EXPIRED"
+	Rejected  Status = "REJECTED"
+)
+
+// Statuses returns all states.
+func Statuses() []Status { return []Status{Queued, Pending, Confirmed, Cancelled, Expired, Rejected} }
+
+// Reason says why an order is [Rejected].
+type Reason string
+
+// The reasons.
+const (
+	OutOfStock Reason = "out-of-stock"
+	OverLimit  Reason = "over-limit"
+	NotInTime  Reason = "not-placed-in-time"
 )
 
 // Movement returns what happens to the units of a pending order that becomes s.
@@ -49,8 +64,19 @@ type Order struct {
 	Status     Status
 	Items      []Item // by SKU, each SKU once
 	PaymentID  string // empty until paid
+	Reason     Reason // empty unless Rejected
 	CreatedAt  time.Time
-	ExpiresAt  time.Time
+	ExpiresAt  time.Time // until when it waits: to be placed if Queued, to be paid if Pending
+}
+
+// Event is a movement of units that an order caused.
+type Event struct {
+	Movement stock.Movement
+	SKU      string
+	Quantity int64
+	Fence    uint64 // of the lease that it was reserved under; 0 without one
+	Instance string
+	At       time.Time
 }
 
 // Outcomes of an operation on an order.
@@ -76,6 +102,22 @@ type StateError struct{ Order Order }
 // Error implements error.
 func (e *StateError) Error() string {
 	return fmt.Sprintf("order: %s is %s", e.Order.ID, e.Order.Status)
+}
+
+// LimitError says that an order would give its customer more than one may have. It
+// had no effect.
+type LimitError struct {
+	SKU   string // whose limit it is; empty: that of open orders
+	Limit int64
+	Had   int64 // units that the customer has bought or reserved, or open orders
+}
+
+// Error implements error.
+func (e *LimitError) Error() string {
+	if e.SKU == "" {
+		return fmt.Sprintf("order: the customer has %d open orders of %d", e.Had, e.Limit)
+	}
+	return fmt.Sprintf("order: the customer has %d units of %q of %d", e.Had, e.SKU, e.Limit)
 }
 
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]{0,63}$`)

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
 )
 
@@ -30,10 +31,17 @@ type Observer interface {
 
 // Config configures a Service.
 type Config struct {
-	TTL      time.Duration        // how long an order waits for payment; default 15 minutes
-	MaxLife  time.Duration        // how long it may wait with all extensions; default four times TTL
-	Tracer   trace.TracerProvider // default: no spans
-	Observer Observer             // default: nobody
+	TTL       time.Duration        // how long an order waits for payment; default 15 minutes
+	MaxLife   time.Duration        // how long it may wait with all extensions; default four times TTL
+	QueueLife time.Duration        // how long a queued order is tried; default 30 seconds
+	MaxOpen   int64                // how many pending orders a customer may have; default any number
+	Permits   Permits              // default: no bound
+	Waitlist  Waitlist             // default: nobody waits for units
+	Tracer    trace.TracerProvider // default: no spans
+	Observer  Observer             // default: nobody
+
+	// Stopping ends when those who wait for units must go. Default: never.
+	Stopping context.Context //nolint:containedctx // It is a signal.
 }
 
 // Service places, pays, cancels, extends and expires orders. It is safe for concurrent use.
@@ -42,6 +50,11 @@ type Service struct {
 	strategies *stock.Strategies
 	ttl        time.Duration
 	maxLife    time.Duration
+	queueLife  time.Duration
+	maxOpen    int64
+	permits    Permits
+	waitlist   Waitlist
+	stopping   context.Context //nolint:containedctx // It is a signal.
 	tracer     trace.Tracer
 	observer   Observer
 	names      sync.Map // SKU to the name of its strategy, which never changes
@@ -61,49 +74,14 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 		strategies: strategies,
 		ttl:        ttl,
 		maxLife:    cmp.Or(c.MaxLife, 4*ttl),
+		queueLife:  cmp.Or(c.QueueLife, 30*time.Second),
+		maxOpen:    c.MaxOpen,
+		permits:    c.Permits,
+		waitlist:   c.Waitlist,
+		stopping:   c.Stopping,
 		tracer:     c.Tracer.Tracer("example.com/shop/internal/order"),
 		observer:   c.Observer,
 	}
-}
-
-// Place promises the items to the customer, all or none, until the order
-// expires. Items that name the same SKU are added up.
-//
-// It blocks until the guards of all SKUs are held and the order is stored, or
-// ctx ends; ctx should have a deadline. Errors: [ErrInvalid], [ErrUnknownSKU],
-// [stock.ErrStrategyUnavailable], [*stock.ShortageError], [stock.ErrBusy],
-// [stock.ErrUnavailable], the cause of ctx's end. After any of them no order
-// exists. Only [ErrOutcomeUnknown] leaves that open, and comes with the id that
-// the order would have.
-func (s *Service) Place(ctx context.Context, customer string, items []Item) (o Order, err error) {
-	ctx, span := s.tracer.Start(ctx, "order.place", trace.WithAttributes(attribute.Int("order.items", len(items))))
-	defer span.End()
-	defer func() {
-		mark(span, err)
-		s.observer.Placed(ctx, err)
-	}()
-	if !ValidName(customer) {
-		return Order{}, fmt.Errorf("%w: customer id %q", ErrInvalid, customer)
-	}
-	if items, err = merge(items); err != nil {
-		return Order{}, err
-	}
-	lines, err := s.lines(ctx, items)
-	if err != nil {
-		return Order{}, err
-	}
-	req := &Request{Order: Order{ID: NewID(), CustomerID: customer, Items: items}, TTL: s.ttl}
-	span.SetAttributes(attribute.String("order.id", req.Order.ID))
-	err = s.commit(ctx, lines, req)
-	switch {
-	case errors.Is(err, ErrOutcomeUnknown):
-		return Order{ID: req.Order.ID}, err
-	case err != nil:
-		return Order{}, err
-	case req.Err != nil:
-		return Order{}, req.Err
-	}
-	return req.Order, nil
 }
 
 // lines looks up by which strategy each SKU is sold.
@@ -150,7 +128,7 @@ func (s *Service) commit(ctx context.Context, lines []stock.Line, req *Request) 
 		}
 		reason := retryable(err)
 		if reason == nil {
-			if err != nil && !guarded && ctx.Err() == nil {
+			if err != nil && !guarded && ctx.Err() == nil && !errors.Is(err, stock.ErrGuarded) {
 				return fmt.Errorf("%w: %w", stock.ErrUnavailable, err)
 			}
 			return deadline(err)
@@ -174,40 +152,65 @@ func (s *Service) reserve(ctx context.Context, claims []stock.Claim, req *Reques
 	return err
 }
 
-// Order returns the order with the given id, or [ErrNotFound].
-func (s *Service) Order(ctx context.Context, id string) (Order, error) {
-	o, err := s.store.Order(ctx, id)
+// Order returns the order with the given id if it is of owner, or of anybody when owner
+// is empty; otherwise [ErrNotFound].
+func (s *Service) Order(ctx context.Context, id, owner string) (Order, error) {
+	o, err := s.store.Order(ctx, id, owner)
 	return o, deadline(err)
+}
+
+// Orders returns a page of those orders that f chooses, latest first.
+func (s *Service) Orders(ctx context.Context, f Filter) (Page, error) {
+	p, err := s.store.Orders(ctx, f)
+	return p, deadline(err)
+}
+
+// Events returns the movements of an order in their order. It asks for the owner as Order does.
+func (s *Service) Events(ctx context.Context, id, owner string) ([]Event, error) {
+	e, err := s.store.Events(ctx, id, owner)
+	return e, deadline(err)
+}
+
+// Answer returns the answer to an earlier request with the key of r, if one is stored, or
+// [idempotency.ErrReused].
+func (s *Service) Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error) {
+	a, found, err = s.store.Answer(ctx, r)
+	return a, found, deadline(err)
 }
 
 // Pay confirms a pending order. Paying a confirmed order again with the same
 // payment returns it unchanged. Errors: [ErrInvalid], [ErrNotFound],
-// [*StateError] with the order as it stands, [stock.ErrBusy],
+// [*StateError] with the order as it stands, those of [idempotency], [stock.ErrBusy],
 // [stock.ErrUnavailable].
-func (s *Service) Pay(ctx context.Context, id, payment string) (Order, error) {
+func (s *Service) Pay(ctx context.Context, t Target, payment string) (Order, error) {
 	if !ValidName(payment) {
 		return Order{}, fmt.Errorf("%w: payment id %q", ErrInvalid, payment)
 	}
-	o, changed, err := s.store.Settle(ctx, id, Confirmed, payment)
+	o, changed, err := s.store.Settle(ctx, t, Confirmed, payment)
 	if err != nil {
 		return Order{}, deadline(err)
 	}
 	if !changed && (o.Status != Confirmed || o.PaymentID != payment) {
-		return Order{}, &StateError{Order: o}
+		return Order{}, s.refuse(ctx, t.Once, &StateError{Order: o})
 	}
 	return o, nil
 }
 
-// Cancel gives the units of a pending order back. Cancelling a cancelled order
-// returns it unchanged. Errors: [ErrNotFound], [*StateError] with the order as
-// it stands, [stock.ErrBusy], [stock.ErrUnavailable].
-func (s *Service) Cancel(ctx context.Context, id string) (Order, error) {
-	o, changed, err := s.store.Settle(ctx, id, Cancelled, "")
+// Cancel gives the units of a pending order back, and takes a queued one out of the queue.
+// Cancelling a cancelled order returns it unchanged. Errors: [ErrNotFound], [*StateError]
+// with the order as it stands, those of [idempotency], [stock.ErrBusy], [stock.ErrUnavailable].
+func (s *Service) Cancel(ctx context.Context, t Target) (Order, error) {
+	o, changed, err := s.store.Settle(ctx, t, Cancelled, "")
 	if err != nil {
 		return Order{}, deadline(err)
 	}
 	if !changed && o.Status != Cancelled {
-		return Order{}, &StateError{Order: o}
+		return Order{}, s.refuse(ctx, t.Once, &StateError{Order: o})
+	}
+	if changed {
+		for _, it := range o.Items {
+			s.returned(it.SKU)
+		}
 	}
 	return o, nil
 }

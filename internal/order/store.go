@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
 )
 
@@ -11,11 +12,46 @@ import (
 // it.
 type Request struct {
 	Order Order         // in: ID, CustomerID, Items; Commit fills in the rest
-	TTL   time.Duration // from CreatedAt to ExpiresAt
+	TTL   time.Duration // until ExpiresAt
 
-	// Err is nil after Commit when the order was accepted, and a
-	// [*stock.ShortageError] when it was refused for want of stock.
+	// MaxOpen is how many Pending orders the customer may have with this one; 0: any number.
+	MaxOpen int64
+
+	// Queued says that the order is stored as [Queued] and becomes [Pending] now.
+	Queued bool
+
+	// Once is the key of the request, or nil. The answer is stored with an order that is
+	// accepted; of one that is refused nothing is stored, see Store.Refuse.
+	Once *idempotency.Request
+
+	// Err is nil after Commit when the order was accepted. Otherwise it was not, and
+	// nothing of it is stored: a [*stock.ShortageError], a [*LimitError], for a key that is
+	// stored [*idempotency.Replay] or [idempotency.ErrReused], and for a queued order that
+	// is queued no longer a [*StateError].
 	Err error
+}
+
+// Target is the order that an operation changes.
+type Target struct {
+	ID    string
+	Owner string               // it must be of this customer; empty: of anybody
+	Once  *idempotency.Request // the key of the request, or nil
+}
+
+// Filter chooses orders. Empty fields choose all.
+type Filter struct {
+	Owner  string
+	Status Status // as it reads now
+	SKU    string // orders with a line of it
+	Before string // orders with a lesser id, which were placed earlier
+	Limit  int    // at most that many; at least 1
+}
+
+// Page is a page of orders, latest first. It may hold fewer than were asked for, also none,
+// when more follow.
+type Page struct {
+	Orders []Order
+	Next   string // Filter.Before of the next page; empty on the last
 }
 
 // Store keeps the orders together with the stock that they hold.
@@ -25,30 +61,58 @@ type Store interface {
 	// SKUs in ascending order, one claim each.
 	//
 	// It returns nil when every request has its answer: accepted, or refused in
-	// Request.Err. Otherwise no order of the batch exists, and the error is
+	// Request.Err. The limits of a customer hold whatever is committed beside it. Otherwise
+	// no order of the batch exists, or is queued still, and the error is
 	// [dlock.ErrFenced], [stock.ErrConflict], [stock.ErrNotFound],
 	// [stock.ErrBusy], [stock.ErrUnavailable] or the cause of ctx's end; but
 	// with [ErrOutcomeUnknown] all or none of them may exist. A request whose
 	// id is stored already counts as accepted, so Commit can be repeated.
 	Commit(ctx context.Context, claims []stock.Claim, requests []*Request) error
 
-	// Order returns the order with the given id as of now, or [ErrNotFound]. A
-	// pending order past ExpiresAt reads as [Expired].
-	Order(ctx context.Context, id string) (Order, error)
+	// Enqueue stores the order of r as [Queued], with a timer of [PlaceTimer] that is due
+	// after pause. It holds no units. Errors: those of [idempotency], [ErrOutcomeUnknown],
+	// [stock.ErrUnavailable], [stock.ErrBusy].
+	Enqueue(ctx context.Context, r *Request, pause time.Duration) error
+
+	// Reject turns a queued order into [Rejected] and deletes its timer. It does nothing
+	// to one that is not queued. Errors: [stock.ErrUnavailable], [stock.ErrBusy].
+	Reject(ctx context.Context, id string, why Reason) error
+
+	// Answer returns the answer that is stored for the key of r, found == false when
+	// there is none, or [idempotency.ErrReused].
+	Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error)
+
+	// Refuse stores the answer to an operation that failed with err and had no effect, if r is
+	// not nil and Render calls it final. It returns err; or, for a key that was stored
+	// meanwhile, [*idempotency.Replay] or [idempotency.ErrReused]; or why it could not be stored.
+	Refuse(ctx context.Context, r *idempotency.Request, result any, err error) error
+
+	// Order returns the order with the given id as of now if it is of owner, or of anybody
+	// when owner is empty; otherwise [ErrNotFound]. A pending order past ExpiresAt reads as
+	// [Expired], a queued one as [Rejected].
+	Order(ctx context.Context, id, owner string) (Order, error)
+
+	// Orders returns those that f chooses, latest first.
+	Orders(ctx context.Context, f Filter) (Page, error)
+
+	// Events returns the movements of an order in their order. Errors as of Order.
+	Events(ctx context.Context, id, owner string) ([]Event, error)
 
 	// Settle turns a pending order that has not expired into to, together with
-	// the movement of its units, and records paymentID. changed is false, and
-	// nothing happens, when the order was not pending any more; the order
-	// returned is the stored one in any case. Errors: [ErrNotFound],
-	// [stock.ErrUnavailable], [stock.ErrBusy].
-	Settle(ctx context.Context, id string, to Status, paymentID string) (o Order, changed bool, err error)
+	// the movement of its units, and records paymentID. A queued order it turns into
+	// [Cancelled] if that is to. With t.Once the answer is stored if it did. changed is false, and
+	// nothing happens, when the order was in another state; the order
+	// returned is the stored one in any case. Errors: [ErrNotFound], those of
+	// [idempotency], [stock.ErrUnavailable], [stock.ErrBusy].
+	Settle(ctx context.Context, t Target, to Status, paymentID string) (o Order, changed bool, err error)
 
 	// Extend adds by to ExpiresAt of a pending order that has not expired,
 	// unless that would be more than life after CreatedAt. changed is false, and
 	// nothing happens, when it would, or when the order was not pending any more;
-	// the order returned is the stored one in any case. Errors: [ErrNotFound],
-	// [stock.ErrUnavailable], [stock.ErrBusy], [ErrOutcomeUnknown].
-	Extend(ctx context.Context, id string, by, life time.Duration) (o Order, changed bool, err error)
+	// the order returned is the stored one in any case. Errors: [ErrNotFound], those of
+	// [idempotency], [stock.ErrUnavailable], [stock.ErrBusy], without t.Once
+	// [ErrOutcomeUnknown].
+	Extend(ctx context.Context, t Target, by, life time.Duration) (o Order, changed bool, err error)
 
 	// Expire turns those of the orders that are pending and past ExpiresAt into
 	// [Expired], gives their units back and deletes the timers of all that are

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"example.com/shop/internal/dlock"
 )
 
-// Guard holds whatever protects sku while fn runs. It blocks until it holds it
-// or ctx ends, passes fn a context that ends with the guard, and the fence of
-// its lease if it has one.
+// Guard holds whatever protects sku while fn runs. It blocks until it holds it,
+// ctx ends, or the patience of ctx does ([WithPatience], [ErrGuarded]). It passes fn
+// a context that ends with the guard, and the fence of its lease if it has one.
 type Guard func(ctx context.Context, sku string, fn func(ctx context.Context, f dlock.Fence) error) error
 
 // unguarded protects nothing.
@@ -25,7 +26,7 @@ func leased(l dlock.Locker) Guard {
 		return nil
 	}
 	return func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
-		err := dlock.Do(ctx, l, LockKey(sku), fn)
+		err := dlock.Do(ctx, patient{l}, LockKey(sku), fn)
 		if e, ok := errors.AsType[*FencedError](err); ok && e.SKU == sku {
 			err = errors.Join(err, reseed(ctx, l, e))
 		}
@@ -73,11 +74,30 @@ func (m *mutexes) of(sku string) chan struct{} {
 
 func (m *mutexes) hold(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
 	c := m.of(sku)
-	select {
-	case c <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := take(ctx, c); err != nil {
+		return err
 	}
 	defer func() { <-c }()
 	return fn(ctx, dlock.Fence{})
+}
+
+// take puts a token into c.
+func take(ctx context.Context, c chan<- struct{}) error {
+	select {
+	case c <- struct{}{}:
+		return nil
+	default:
+	}
+	var over <-chan time.Time
+	if d, bounded := patience(ctx); bounded {
+		over = time.After(d)
+	}
+	select {
+	case c <- struct{}{}:
+		return nil
+	case <-over:
+		return ErrGuarded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/idempotency"
 )
 
 // MaxQuantity is the largest number of units in one order line or one restock.
@@ -48,6 +49,7 @@ type Level struct {
 	OnHand   int64
 	Reserved int64
 	Version  int64
+	Limit    int64       // units that one customer may buy in all; 0: any number
 	Fence    dlock.Fence // the newest fence that claimed the row; zero if none did
 }
 
@@ -100,8 +102,8 @@ func ValidSKU(sku string) bool { return name.MatchString(sku) }
 // Store keeps the levels.
 type Store interface {
 	// CreateSKU stores l with a RESTOCK of its units. created is false when the
-	// SKU was created with the same strategy and number of units before; with
-	// others the error is [ErrExists].
+	// SKU was created with the same strategy, limit and number of units before;
+	// with others the error is [ErrExists].
 	CreateSKU(ctx context.Context, l Level) (level Level, created bool, err error)
 
 	// Level returns the level of sku, or [ErrNotFound].
@@ -111,8 +113,10 @@ type Store interface {
 	// behind after.
 	Levels(ctx context.Context, after string, limit int) ([]Level, error)
 
-	// Restock adds quantity units to sku, or returns [ErrNotFound].
-	Restock(ctx context.Context, sku string, quantity int64) (Level, error)
+	// Restock adds quantity units to sku, or returns [ErrNotFound]. With once it
+	// stores the answer in the same transaction, or returns the errors of
+	// [idempotency] and changes nothing.
+	Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (Level, error)
 
 	// Audit compares columns, ledger and orders of sku in one snapshot, or of
 	// every SKU when sku is empty. An unknown sku is [ErrNotFound].

@@ -3,36 +3,44 @@ package stock
 import (
 	"context"
 	"fmt"
+
+	"example.com/shop/internal/idempotency"
 )
 
 // Service is what may be done to stock without an order.
 type Service struct {
 	store      Store
 	strategies *Strategies
+	restocked  func(skus ...string)
 }
 
 // NewService returns a service that keeps levels in store and accepts SKUs with
-// the given strategies.
-func NewService(store Store, strategies *Strategies) *Service {
-	return &Service{store: store, strategies: strategies}
+// the given strategies. restocked, which may be nil, hears of SKUs that got new units, and
+// must not block.
+func NewService(store Store, strategies *Strategies, restocked func(skus ...string)) *Service {
+	return &Service{store: store, strategies: strategies, restocked: restocked}
 }
 
-// Create puts onHand units of a new SKU on sale by the named strategy. Doing it
-// again with the same arguments changes nothing and returns created == false.
+// Create puts a new SKU on sale, of which l gives the name, the strategy, the units on
+// hand and the limit per customer. Doing it again with the same values changes nothing
+// and returns created == false.
 //
 // Errors: [ErrInvalid], [ErrUnknownStrategy], [ErrStrategyUnavailable],
 // [ErrExists]. After an error nothing has changed.
-func (s *Service) Create(ctx context.Context, sku, strategy string, onHand int64) (level Level, created bool, err error) {
-	if !ValidSKU(sku) {
-		return Level{}, false, fmt.Errorf("%w: SKU %q", ErrInvalid, sku)
+func (s *Service) Create(ctx context.Context, l Level) (level Level, created bool, err error) {
+	if !ValidSKU(l.SKU) {
+		return Level{}, false, fmt.Errorf("%w: SKU %q", ErrInvalid, l.SKU)
 	}
-	if onHand < 0 || onHand > MaxOnHand {
-		return Level{}, false, fmt.Errorf("%w: on_hand %d is not between 0 and %d", ErrInvalid, onHand, MaxOnHand)
+	if l.OnHand < 0 || l.OnHand > MaxOnHand {
+		return Level{}, false, fmt.Errorf("%w: on_hand %d is not between 0 and %d", ErrInvalid, l.OnHand, MaxOnHand)
 	}
-	if _, err := s.strategies.Lookup(strategy); err != nil {
+	if l.Limit < 0 || l.Limit > MaxOnHand {
+		return Level{}, false, fmt.Errorf("%w: limit %d is not between 0 and %d", ErrInvalid, l.Limit, MaxOnHand)
+	}
+	if _, err := s.strategies.Lookup(l.Strategy); err != nil {
 		return Level{}, false, err
 	}
-	return s.store.CreateSKU(ctx, Level{SKU: sku, Strategy: strategy, OnHand: onHand})
+	return s.store.CreateSKU(ctx, Level{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Limit: l.Limit})
 }
 
 // Level returns the level of sku, or [ErrNotFound].
@@ -46,13 +54,17 @@ func (s *Service) Levels(ctx context.Context, after string, limit int) ([]Level,
 	return s.store.Levels(ctx, after, limit)
 }
 
-// Restock adds 1 to [MaxQuantity] units to sku. Errors: [ErrInvalid],
-// [ErrNotFound].
-func (s *Service) Restock(ctx context.Context, sku string, quantity int64) (Level, error) {
+// Restock adds 1 to [MaxQuantity] units to sku. once may be nil. Errors: [ErrInvalid],
+// [ErrNotFound], those of [idempotency].
+func (s *Service) Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (Level, error) {
 	if quantity < 1 || quantity > MaxQuantity {
 		return Level{}, fmt.Errorf("%w: quantity %d is not between 1 and %d", ErrInvalid, quantity, MaxQuantity)
 	}
-	return s.store.Restock(ctx, sku, quantity)
+	l, err := s.store.Restock(ctx, sku, quantity, once)
+	if err == nil && s.restocked != nil {
+		s.restocked(sku)
+	}
+	return l, err
 }
 
 // Audit compares columns, ledger and orders of sku, or of every SKU when sku is

@@ -1,0 +1,70 @@
+// Package idempotency says what it takes to carry out a request once, however often it
+// arrives.
+//
+// A client that hears no answer cannot know whether its request was carried out, so it sends
+// the request again, with the same key (Idempotency-Key,
+// draft-ietf-httpapi-idempotency-key-header). The answer is stored with the key in the
+// transaction that has the effect: either both exist or neither does, whatever crashes, and
+// the unique key lets only one of two equal requests commit, wherever they arrive. The other
+// one finds the answer of the first and gives it again, byte for byte.
+//
+// An answer that says that nothing was decided (429, 503) is never stored: the same
+// request may succeed later. One that says no for good reasons (sold out) is, in a
+// transaction that holds nothing else.
+//
+// Nothing is stored before the work begins. A request whose first sender is still at work
+// therefore does the same work up to the commit, where it waits for the first one's
+// transaction and then yields to it.
+package idempotency
+
+import (
+	"errors"
+	"fmt"
+)
+
+// MaxKey is the largest length of a key in bytes.
+const MaxKey = 255
+
+// Outcomes of a request with a key.
+var (
+	// ErrReused says that the key was used for another payload. The request had no effect.
+	ErrReused = errors.New("idempotency: the key was used for another request")
+
+	// ErrInFlight says that an equal request was still at work when the deadline of this
+	// one came. This one had no effect.
+	ErrInFlight = errors.New("idempotency: an equal request is at work")
+)
+
+// Request is a request that has a key.
+type Request struct {
+	Scope Scope
+	Hash  [32]byte // of the payload: another one with the same key is refused
+
+	// Render returns how an outcome is answered, and whether that answer is final: one that is
+	// not is never stored. result is what the operation returns beside its error. It is
+	// called within a transaction, perhaps several times, and must do nothing else.
+	Render func(result any, err error) (answer Answer, final bool)
+}
+
+// Scope is where a key is unique.
+type Scope struct {
+	Customer string // whose key it is; empty when nobody is asked
+	Route    string // method and path, with the ids that are in it
+	Key      string
+}
+
+// Answer is what was answered.
+type Answer struct {
+	Status   int
+	Location string // of what was created; may be empty
+	Body     []byte
+}
+
+// Replay is the error of an operation that was not carried out because the answer of an
+// earlier request with the same key is stored.
+type Replay struct{ Answer Answer }
+
+// Error implements error.
+func (r *Replay) Error() string {
+	return fmt.Sprintf("idempotency: answered before with status %d", r.Answer.Status)
+}

@@ -1,0 +1,197 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/stock"
+)
+
+// Purchase is an order that is asked for.
+type Purchase struct {
+	Customer string
+	Items    []Item               // items that name the same SKU are added up
+	Once     *idempotency.Request // the key of the request, or nil
+	Patience Patience
+}
+
+// Patience is what a customer prefers when an order cannot be placed at once (RFC 7240).
+// The zero value waits for guards as long as the context allows, and not for units.
+type Patience struct {
+	// Bounded says that Wait counts: it bounds the wait for each guard, and is
+	// the time that the order waits for units of a SKU that is sold out. With zero
+	// it waits for nothing.
+	Bounded bool
+	Wait    time.Duration
+
+	// Async asks to be queued when a guard was not free in time; without Bounded, at once.
+	Async bool
+}
+
+// guards returns a context whose guards are waited for as p says.
+func (p Patience) guards(ctx context.Context) context.Context {
+	if !p.Bounded && !p.Async {
+		return ctx
+	}
+	return stock.WithPatience(ctx, p.Wait)
+}
+
+// Permits bounds how many orders are being placed at once.
+type Permits interface {
+	// Take takes a permit. If none is free it fails at once, with [ErrSaturated].
+	Take(ctx context.Context) (release func(), err error)
+}
+
+// Waitlist is where orders wait for units.
+type Waitlist interface {
+	// Wait stands in line for key. When it is first, and look says that units may be there, it calls
+	// try, again and again until that is done or fails, or ctx ends, whose cause it returns.
+	Wait(ctx context.Context, key string, look func(context.Context) (bool, error), try func(context.Context) (done bool, err error)) error
+
+	// Notify says that units of keys came back. It does not block.
+	Notify(keys ...string)
+}
+
+// ErrSaturated says that as many orders are being placed as may be at once. The order had
+// no effect.
+var ErrSaturated = errors.New("order: all permits are in use")
+
+// ErrStopping says that the order was waiting for units when the service was about to stop. It
+// had no effect.
+var ErrStopping = errors.New("order: the service is stopping")
+
+// Place promises the items to the customer, all or none, until the order expires.
+//
+// It blocks until the guards of all SKUs are held and the order is stored, or ctx ends; ctx
+// should have a deadline, that of the work beyond p.Patience. A SKU that is sold out is
+// waited for as long as p.Patience says, first come, first served among those who
+// wait; a newcomer may be quicker than all of them. Who waits for units holds no permit and no
+// guard. An order that was put into the queue is returned as [Queued].
+//
+// Errors: [ErrInvalid], [ErrUnknownSKU], [stock.ErrStrategyUnavailable],
+// [*stock.ShortageError], [*LimitError], those of [idempotency], [ErrSaturated],
+// [ErrStopping], [stock.ErrGuarded], [stock.ErrBusy], [stock.ErrUnavailable], the cause of
+// ctx's end. After any of them no order exists. Only [ErrOutcomeUnknown] leaves that open, and
+// comes with the id that the order would have.
+func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
+	ctx, span := s.tracer.Start(ctx, "order.place", trace.WithAttributes(attribute.Int("order.items", len(p.Items))))
+	defer span.End()
+	defer func() {
+		mark(span, err)
+		s.observer.Placed(ctx, err)
+	}()
+	if !ValidName(p.Customer) {
+		return Order{}, fmt.Errorf("%w: customer id %q", ErrInvalid, p.Customer)
+	}
+	items, err := merge(p.Items)
+	if err != nil {
+		return Order{}, err
+	}
+	lines, err := s.lines(ctx, items)
+	if err != nil {
+		return Order{}, err
+	}
+	req := &Request{
+		Order: Order{ID: NewID(), CustomerID: p.Customer, Items: items},
+		TTL:   s.ttl, MaxOpen: s.maxOpen, Once: p.Once,
+	}
+	span.SetAttributes(attribute.String("order.id", req.Order.ID))
+	began := time.Now()
+	err = s.admit(p.Patience.guards(ctx), lines, req)
+	if short, ok := errors.AsType[*stock.ShortageError](err); ok && p.Patience.Wait > 0 {
+		err = s.wait(ctx, lines, req, short, began.Add(p.Patience.Wait))
+	}
+	if errors.Is(err, stock.ErrGuarded) && p.Patience.Async {
+		req.TTL = s.queueLife
+		err = s.store.Enqueue(ctx, req, queuePause)
+	}
+	switch {
+	case errors.Is(err, ErrOutcomeUnknown):
+		return Order{ID: req.Order.ID}, err
+	case err != nil:
+		return Order{}, s.refuse(ctx, p.Once, err)
+	}
+	return req.Order, nil
+}
+
+// admit commits req under a permit, and returns why it was refused.
+func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request) error {
+	if s.permits != nil {
+		release, err := s.permits.Take(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	if err := s.commit(ctx, lines, req); err != nil {
+		return err
+	}
+	return req.Err
+}
+
+// wait waits for the units that req is short of, until the given time.
+func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, short *stock.ShortageError, until time.Time) error {
+	if s.waitlist == nil {
+		return short
+	}
+	waiting, cancel := context.WithDeadlineCause(ctx, until, errPatience)
+	defer cancel()
+	waiting, stop := context.WithCancelCause(waiting)
+	defer stop(nil)
+	if s.stopping != nil {
+		defer context.AfterFunc(s.stopping, func() { stop(ErrStopping) })()
+	}
+	for {
+		missing := short.Shortages[0]
+		look := func(ctx context.Context) (bool, error) {
+			l, err := s.store.Level(ctx, missing.SKU)
+			return l.Available() >= missing.Requested, err
+		}
+		var elsewhere bool
+		err := s.waitlist.Wait(waiting, missing.SKU, look, func(context.Context) (bool, error) {
+			// The work may take longer than the patience, and is not stopped half-way.
+			err := s.admit(Patience{Bounded: true, Wait: time.Until(until)}.guards(ctx), lines, req)
+			if errors.Is(err, ErrSaturated) {
+				return false, nil
+			}
+			still, ok := errors.AsType[*stock.ShortageError](err)
+			if !ok {
+				return true, err
+			}
+			short, elsewhere = still, still.Shortages[0].SKU != missing.SKU
+			return elsewhere, nil
+		})
+		switch {
+		case err == nil && elsewhere:
+			continue
+		case errors.Is(err, errPatience):
+			return short
+		}
+		return deadline(err)
+	}
+}
+
+// errPatience ends the wait for units.
+var errPatience = errors.New("order: the patience of the customer is over")
+
+// refuse stores that the operation was refused with err, if that is final, and returns what
+// to answer.
+func (s *Service) refuse(ctx context.Context, once *idempotency.Request, err error) error {
+	if once == nil {
+		return err
+	}
+	return s.store.Refuse(ctx, once, nil, err)
+}
+
+// returned tells those who wait that units of skus came back.
+func (s *Service) returned(skus ...string) {
+	if s.waitlist != nil && len(skus) > 0 {
+		s.waitlist.Notify(skus...)
+	}
+}

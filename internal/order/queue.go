@@ -1,0 +1,107 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
+)
+
+// PlaceTimer is the kind of the timers that try to place queued orders. The id of each is
+// that of its order.
+const PlaceTimer = "order.place"
+
+const (
+	queuePause    = 50 * time.Millisecond // until a queued order is tried first, and at least between tries
+	queuePatience = time.Second           // that a try has for its guards, in which it has a place in their queues
+	queueTries    = 8                     // at once, of a batch
+)
+
+// PlaceQueued is the [timeout.Handler] of PlaceTimer: it tries to place the queued orders. Each
+// becomes [Pending] or [Rejected], unless it was cancelled; or it is tried again, until its
+// time is over.
+func (s *Service) PlaceQueued(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+	outcomes := make([]timeout.Outcome, len(batch))
+	errs := make([]error, len(batch))
+	var tries sync.WaitGroup
+	slots := make(chan struct{}, queueTries)
+	for i, f := range batch {
+		slots <- struct{}{}
+		tries.Go(func() {
+			outcomes[i], errs[i] = s.placeQueued(ctx, f)
+			<-slots
+		})
+	}
+	tries.Wait()
+	if err := errors.Join(errs...); err != nil {
+		// Those that were placed have no timers any more.
+		return nil, errors.Join(timeout.ErrUnavailable, err)
+	}
+	return outcomes, nil
+}
+
+// placeQueued tries to place one order. An error says that a store does not answer.
+func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (timeout.Outcome, error) {
+	ctx, span := s.tracer.Start(ctx, "order.place_queued", trace.WithSpanKind(trace.SpanKindConsumer))
+	defer span.End()
+	o, err := s.store.Order(ctx, f.ID, "")
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return timeout.Done(), nil
+	case err != nil:
+		return timeout.Outcome{}, err
+	case o.Status == Rejected && o.Reason == NotInTime:
+		return s.reject(ctx, o, NotInTime) // so it reads; now it is written
+	case o.Status != Queued:
+		return timeout.Done(), nil
+	}
+	err = s.try(ctx, o)
+	mark(span, err)
+	again := f.Due.Add(queuePause + rand.N(4*queuePause)) // by the clock of the database, as the other
+	if again.After(o.ExpiresAt) {
+		again = o.ExpiresAt
+	}
+	_, short := errors.AsType[*stock.ShortageError](err)
+	_, over := errors.AsType[*LimitError](err)
+	_, moved := errors.AsType[*StateError](err)
+	switch {
+	case err == nil:
+		s.observer.Placed(ctx, nil)
+		return timeout.Committed(), nil
+	case moved:
+		return timeout.Done(), nil
+	case short:
+		return s.reject(ctx, o, OutOfStock)
+	case over:
+		return s.reject(ctx, o, OverLimit)
+	case errors.Is(err, stock.ErrStrategyUnavailable):
+		return timeout.NotDue(again), nil // another instance may have the store
+	case errors.Is(err, stock.ErrBusy), errors.Is(err, ErrSaturated):
+		return timeout.NotDue(again), nil
+	}
+	return timeout.Outcome{}, err
+}
+
+// try makes one attempt.
+func (s *Service) try(ctx context.Context, o Order) error {
+	lines, err := s.lines(ctx, o.Items)
+	if err != nil {
+		return err
+	}
+	req := &Request{Order: o, TTL: s.ttl, MaxOpen: s.maxOpen, Queued: true}
+	return s.admit(stock.WithPatience(ctx, queuePatience), lines, req)
+}
+
+func (s *Service) reject(ctx context.Context, o Order, why Reason) (timeout.Outcome, error) {
+	s.observer.Placed(ctx, &StateError{Order: o})
+	if err := s.store.Reject(ctx, o.ID, why); err != nil {
+		return timeout.Outcome{}, err
+	}
+	return timeout.Committed(), nil
+}

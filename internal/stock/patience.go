@@ -1,0 +1,54 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// ErrGuarded says that somebody else held the guard of a SKU for as long as the
+// caller was willing to wait for it. The operation had no effect. It matches [ErrBusy].
+var ErrGuarded = fmt.Errorf("stock: somebody else holds the guard: %w", ErrBusy)
+
+type patienceKey struct{}
+
+// WithPatience returns a context under which [Hold] waits no longer than d for each
+// guard, and makes one attempt when d is zero. It is a deadline for guards alone, and
+// travels as deadlines do: what is done under the guards still has the time of ctx.
+func WithPatience(ctx context.Context, d time.Duration) context.Context {
+	return context.WithValue(ctx, patienceKey{}, d)
+}
+
+// patience returns how long to wait for a guard; without a limit, bounded is false.
+func patience(ctx context.Context) (d time.Duration, bounded bool) {
+	d, bounded = ctx.Value(patienceKey{}).(time.Duration)
+	return d, bounded
+}
+
+// patient is a Locker whose callers wait as long as their patience lasts.
+type patient struct{ dlock.Locker }
+
+// Acquire implements [dlock.Locker].
+func (p patient) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	d, bounded := patience(ctx)
+	if !bounded {
+		return p.Locker.Acquire(ctx, key)
+	}
+	if d <= 0 {
+		lease, err := p.TryAcquire(ctx, key)
+		if errors.Is(err, dlock.ErrHeld) {
+			err = fmt.Errorf("%w: %w", ErrGuarded, err)
+		}
+		return lease, err
+	}
+	wait, cancel := context.WithTimeoutCause(ctx, d, ErrGuarded)
+	defer cancel()
+	lease, err := p.Locker.Acquire(wait, key)
+	if err != nil && ctx.Err() == nil && wait.Err() != nil && !errors.Is(err, ErrGuarded) {
+		err = fmt.Errorf("%w: %w", ErrGuarded, err)
+	}
+	return lease, err
+}
