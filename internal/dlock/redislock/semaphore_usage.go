@@ -1,0 +1,33 @@
+package redislock
+
+import (
+	"context"
+	_ "embed" // the script is a file
+	"fmt"
+)
+
+//go:embed semaphore_usage.lua
+var semaphoreUsageLua string
+
+// The script is a constant that cannot be declared so.
+var semaphoreUsageScript = newScript(semaphoreCommonLua, semaphoreUsageLua)
+
+// Usage returns how many permits key has, how many of them are held, and how many
+// leases are waited for: among them those whose waiters have died and have not
+// been passed over yet. It is out of date when it arrives. A key that nobody uses
+// is no error.
+func (s *Semaphore) Usage(ctx context.Context, key string) (permits, held, waiters int, err error) {
+	if err := checkKey(key); err != nil {
+		return 0, 0, 0, err
+	}
+	reply, _, err := s.run(ctx, semaphoreUsageScript, key)
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("redislock: usage of %q: %w", key, inTime(ctx, err))
+	}
+	counts, _ := reply.([]any)
+	if len(counts) != 3 {
+		return 0, 0, 0, fmt.Errorf("redislock: usage of %q: reply %v", key, reply)
+	}
+	number := func(i int) int { n, _ := counts[i].(int64); return int(n) }
+	return number(0), number(1), number(2), nil
+}
