@@ -24,10 +24,10 @@ type recorder struct {
 	items    []order.Item
 }
 
-func (r *recorder) Place(_ context.Context, customer string, items []order.Item) (order.Order, error) {
-	r.calls, r.customer, r.items = r.calls+1, customer, items
+func (r *recorder) Place(_ context.Context, p order.Purchase) (order.Order, error) {
+	r.calls, r.customer, r.items = r.calls+1, p.Customer, p.Items
 	now := time.UnixMicro(1_763_636_400_000_000)
-	return order.Order{ID: someOrder, CustomerID: customer, Status: order.Pending, Items: items, CreatedAt: now, ExpiresAt: now}, nil
+	return order.Order{ID: someOrder, CustomerID: p.Customer, Status: order.Pending, Items: p.Items, CreatedAt: now, ExpiresAt: now}, nil
 }
 
 // FuzzOrder sends any bytes as the body of an order. Whatever is refused does

@@ -5,16 +5,20 @@ import (
 	"errors"
 	"time"
 
+	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 )
 
 // Orders is what the handler asks of orders; [*order.Service] provides it.
 type Orders interface {
-	Place(ctx context.Context, customer string, items []order.Item) (order.Order, error)
-	Order(ctx context.Context, id string) (order.Order, error)
-	Pay(ctx context.Context, id, payment string) (order.Order, error)
-	Cancel(ctx context.Context, id string) (order.Order, error)
-	Extend(ctx context.Context, id string, by time.Duration) (order.Order, error)
+	Place(ctx context.Context, p order.Purchase) (order.Order, error)
+	Order(ctx context.Context, id, owner string) (order.Order, error)
+	Orders(ctx context.Context, f order.Filter) (order.Page, error)
+	Events(ctx context.Context, id, owner string) ([]order.Event, error)
+	Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error)
+	Pay(ctx context.Context, t order.Target, payment string) (order.Order, error)
+	Cancel(ctx context.Context, t order.Target) (order.Order, error)
+	Extend(ctx context.Context, t order.Target, by time.Duration) (order.Order, error)
 }
 
 var _ Orders = (*order.Service)(nil)
@@ -33,7 +37,7 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	for i, it := range r.Body.Items {
 		items[i] = order.Item{SKU: it.SKU, Quantity: it.Quantity}
 	}
-	o, err := a.Orders.Place(requestContext(ctx), r.Body.CustomerID, items)
+	o, err := a.Orders.Place(requestContext(ctx), order.Purchase{Customer: r.Body.CustomerID, Items: items})
 	if errors.Is(err, order.ErrOutcomeUnknown) {
 		return nil, &unconfirmedError{id: o.ID, error: err}
 	}
@@ -48,7 +52,7 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 
 // GetOrder implements [StrictServerInterface].
 func (a *api) GetOrder(ctx context.Context, r GetOrderRequestObject) (GetOrderResponseObject, error) {
-	o, err := a.Orders.Order(requestContext(ctx), r.ID)
+	o, err := a.Orders.Order(requestContext(ctx), r.ID, "")
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +61,7 @@ func (a *api) GetOrder(ctx context.Context, r GetOrderRequestObject) (GetOrderRe
 
 // PayOrder implements [StrictServerInterface].
 func (a *api) PayOrder(ctx context.Context, r PayOrderRequestObject) (PayOrderResponseObject, error) {
-	o, err := a.Orders.Pay(requestContext(ctx), r.ID, r.Body.PaymentID)
+	o, err := a.Orders.Pay(requestContext(ctx), order.Target{ID: r.ID}, r.Body.PaymentID)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +70,7 @@ func (a *api) PayOrder(ctx context.Context, r PayOrderRequestObject) (PayOrderRe
 
 // CancelOrder implements [StrictServerInterface].
 func (a *api) CancelOrder(ctx context.Context, r CancelOrderRequestObject) (CancelOrderResponseObject, error) {
-	o, err := a.Orders.Cancel(requestContext(ctx), r.ID)
+	o, err := a.Orders.Cancel(requestContext(ctx), order.Target{ID: r.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +79,7 @@ func (a *api) CancelOrder(ctx context.Context, r CancelOrderRequestObject) (Canc
 
 // ExtendOrder implements [StrictServerInterface].
 func (a *api) ExtendOrder(ctx context.Context, r ExtendOrderRequestObject) (ExtendOrderResponseObject, error) {
-	o, err := a.Orders.Extend(requestContext(ctx), r.ID, time.Duration(r.Body.BySeconds)*time.Second)
+	o, err := a.Orders.Extend(requestContext(ctx), order.Target{ID: r.ID}, time.Duration(r.Body.BySeconds)*time.Second)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func newShopWith(tb testing.TB, c order.Config) *shop {
 	strategies := stock.NewStrategies(nil)
 	return newHandler(tb, httpapi.Config{
 		Orders: order.NewService(store, strategies, c),
-		Stock:  stock.NewService(store, strategies),
+		Stock:  stock.NewService(store, strategies, nil),
 		Ready:  store.Ping,
 	})
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 
+	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
 )
 
@@ -11,10 +12,10 @@ const pageSize = 100
 
 // Stock is what the handler asks of stock; [*stock.Service] provides it.
 type Stock interface {
-	Create(ctx context.Context, sku, strategy string, onHand int64) (level stock.Level, created bool, err error)
+	Create(ctx context.Context, l stock.Level) (level stock.Level, created bool, err error)
 	Level(ctx context.Context, sku string) (stock.Level, error)
 	Levels(ctx context.Context, after string, limit int) ([]stock.Level, error)
-	Restock(ctx context.Context, sku string, quantity int64) (stock.Level, error)
+	Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (stock.Level, error)
 	Audit(ctx context.Context, sku string) ([]stock.Audit, error)
 }
 
@@ -55,7 +56,7 @@ func (a *api) GetSKU(ctx context.Context, r GetSKURequestObject) (GetSKUResponse
 
 // CreateSKU implements [StrictServerInterface].
 func (a *api) CreateSKU(ctx context.Context, r CreateSKURequestObject) (CreateSKUResponseObject, error) {
-	l, created, err := a.Stock.Create(requestContext(ctx), r.SKU, r.Body.Strategy, r.Body.OnHand)
+	l, created, err := a.Stock.Create(requestContext(ctx), stock.Level{SKU: r.SKU, Strategy: r.Body.Strategy, OnHand: r.Body.OnHand})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func (a *api) CreateSKU(ctx context.Context, r CreateSKURequestObject) (CreateSK
 
 // RestockSKU implements [StrictServerInterface].
 func (a *api) RestockSKU(ctx context.Context, r RestockSKURequestObject) (RestockSKUResponseObject, error) {
-	l, err := a.Stock.Restock(requestContext(ctx), r.SKU, r.Body.Quantity)
+	l, err := a.Stock.Restock(requestContext(ctx), r.SKU, r.Body.Quantity, nil)
 	if err != nil {
 		return nil, err
 	}
