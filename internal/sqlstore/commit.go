@@ -67,7 +67,7 @@ func (s *Store) unstored(ctx context.Context, requests []*order.Request) (rest [
 			continue
 		}
 		r.Err = nil
-		r.Order, err = s.Order(ctx, r.Order.ID)
+		r.Order, err = s.Order(ctx, r.Order.ID, "")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)

@@ -34,7 +34,7 @@ func TestPayAndExpireAtOneInstant(t *testing.T) {
 			}
 			meet(t, s, batch)
 			for _, r := range batch {
-				o, err := s.Order(t.Context(), r.Order.ID)
+				o, err := s.Order(t.Context(), r.Order.ID, "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,7 +69,7 @@ func meet(t *testing.T, s *sqlstore.Store, batch []*order.Request) {
 		around := time.Duration(i-len(batch)/2) * time.Millisecond
 		group.Go(func() {
 			<-time.After(time.Until(r.Order.ExpiresAt) + around)
-			if _, _, err := s.Settle(ctx, r.Order.ID, to, payment); err != nil {
+			if _, _, err := s.Settle(ctx, order.Target{ID: r.Order.ID}, to, payment); err != nil {
 				t.Error(err)
 			}
 		})
@@ -118,7 +118,7 @@ func TestExpireBesideASale(t *testing.T) {
 			group.Go(func() {
 				for range 4 * rounds {
 					o := place(t, s, time.Hour, skus...)
-					if _, _, err := s.Settle(t.Context(), o.ID, order.Cancelled, ""); err != nil {
+					if _, _, err := s.Settle(t.Context(), order.Target{ID: o.ID}, order.Cancelled, ""); err != nil {
 						t.Error(err)
 					}
 				}

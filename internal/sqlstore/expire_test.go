@@ -55,10 +55,10 @@ func TestExpireABatchOfAllSorts(t *testing.T) {
 		create(t, s, "b", "conditional", 10)
 		due, later, basket := place(t, s, 0, "a"), place(t, s, time.Hour, "a"), place(t, s, 0, "a", "b")
 		paid, cancelled := place(t, s, time.Hour, "a"), place(t, s, time.Hour, "b")
-		if _, changed, err := s.Settle(ctx, paid.ID, order.Confirmed, "p1"); err != nil || !changed {
+		if _, changed, err := s.Settle(ctx, order.Target{ID: paid.ID}, order.Confirmed, "p1"); err != nil || !changed {
 			t.Fatal(changed, err)
 		}
-		if _, changed, err := s.Settle(ctx, cancelled.ID, order.Cancelled, ""); err != nil || !changed {
+		if _, changed, err := s.Settle(ctx, order.Target{ID: cancelled.ID}, order.Cancelled, ""); err != nil || !changed {
 			t.Fatal(changed, err)
 		}
 		for _, try := range []string{"first", "again"} {
@@ -78,7 +78,7 @@ func TestExpireABatchOfAllSorts(t *testing.T) {
 			t.Errorf("no orders: %v, %v", found, err)
 		}
 		for _, o := range []order.Order{due, basket} {
-			if got, err := s.Order(ctx, o.ID); err != nil || got.Status != order.Expired {
+			if got, err := s.Order(ctx, o.ID, ""); err != nil || got.Status != order.Expired {
 				t.Errorf("%s: %s, %v", o.ID, got.Status, err)
 			}
 		}

@@ -10,14 +10,14 @@ import (
 )
 
 // Extend implements [order.Store].
-func (s *Store) Extend(ctx context.Context, id string, by, life time.Duration) (o order.Order, changed bool, err error) {
+func (s *Store) Extend(ctx context.Context, t order.Target, by, life time.Duration) (o order.Order, changed bool, err error) {
 	var (
 		target time.Time // what a run has set, and perhaps committed
 		push   func()
 	)
 	err = s.repeating(ctx, func(tx *gorm.DB) (err error) {
 		changed, push = false, func() {}
-		if o, err = s.readOrder(tx, id, s.dialect.forUpdate); err != nil || o.Status != order.Pending {
+		if o, err = s.readOrder(tx, t, s.dialect.forUpdate); err != nil || o.Status != order.Pending {
 			return err
 		}
 		if !target.IsZero() && !o.ExpiresAt.Before(target) {
@@ -29,7 +29,7 @@ func (s *Store) Extend(ctx context.Context, id string, by, life time.Duration) (
 		if extended.ExpiresAt.Sub(o.CreatedAt) > life {
 			return nil
 		}
-		if err := tx.Exec("UPDATE orders SET expires_at = ? WHERE id = ?", extended.ExpiresAt.UnixMicro(), id).Error; err != nil {
+		if err := tx.Exec("UPDATE orders SET expires_at = ? WHERE id = ?", extended.ExpiresAt.UnixMicro(), t.ID).Error; err != nil {
 			return err
 		}
 		if push, err = s.schedule(tx, extended); err != nil {

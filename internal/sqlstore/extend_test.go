@@ -14,33 +14,33 @@ func TestExtend(t *testing.T) {
 		create(t, s, "a", "conditional", 10)
 		o := place(t, s, time.Hour, "a")
 		for n := range 3 {
-			got, changed, err := s.Extend(ctx, o.ID, time.Hour, 4*time.Hour)
+			got, changed, err := s.Extend(ctx, order.Target{ID: o.ID}, time.Hour, 4*time.Hour)
 			if want := o.ExpiresAt.Add(time.Duration(n+1) * time.Hour); err != nil || !changed || !got.ExpiresAt.Equal(want) {
 				t.Errorf("extension %d: %v, want %v; changed %v, %v", n, got.ExpiresAt, want, changed, err)
 			}
 		}
-		before, err := s.Order(ctx, o.ID)
+		before, err := s.Order(ctx, o.ID, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, changed, err := s.Extend(ctx, o.ID, time.Microsecond, 4*time.Hour); err != nil || changed || !got.ExpiresAt.Equal(before.ExpiresAt) {
+		if got, changed, err := s.Extend(ctx, order.Target{ID: o.ID}, time.Microsecond, 4*time.Hour); err != nil || changed || !got.ExpiresAt.Equal(before.ExpiresAt) {
 			t.Errorf("beyond its life: %+v, changed %v, %v", got, changed, err)
 		}
 		paid, expired := place(t, s, time.Hour, "a"), place(t, s, 0, "a")
-		if _, _, err := s.Settle(ctx, paid.ID, order.Confirmed, "p1"); err != nil {
+		if _, _, err := s.Settle(ctx, order.Target{ID: paid.ID}, order.Confirmed, "p1"); err != nil {
 			t.Fatal(err)
 		}
 		for id, want := range map[string]order.Status{paid.ID: order.Confirmed, expired.ID: order.Expired} {
-			if got, changed, err := s.Extend(ctx, id, time.Hour, 4*time.Hour); err != nil || changed || got.Status != want {
+			if got, changed, err := s.Extend(ctx, order.Target{ID: id}, time.Hour, 4*time.Hour); err != nil || changed || got.Status != want {
 				t.Errorf("%s: %+v, changed %v, %v", want, got, changed, err)
 			}
 		}
-		if _, _, err := s.Extend(ctx, order.NewID(), time.Hour, 4*time.Hour); !errors.Is(err, order.ErrNotFound) {
+		if _, _, err := s.Extend(ctx, order.Target{ID: order.NewID()}, time.Hour, 4*time.Hour); !errors.Is(err, order.ErrNotFound) {
 			t.Error(err)
 		}
 		// What was extended does not expire at the old moment.
 		short := place(t, s, 100*time.Millisecond, "a")
-		if _, changed, err := s.Extend(ctx, short.ID, time.Hour, 4*time.Hour); err != nil || !changed {
+		if _, changed, err := s.Extend(ctx, order.Target{ID: short.ID}, time.Hour, 4*time.Hour); err != nil || !changed {
 			t.Fatal(changed, err)
 		}
 		for time.Since(short.ExpiresAt) < 0 {
@@ -69,11 +69,11 @@ func TestLostReplyToExpiry(t *testing.T) {
 
 	o := place(t, s, time.Hour, "a")
 	proxy.DropReply("COMMIT")
-	got, changed, err := s.Extend(t.Context(), o.ID, time.Minute, 4*time.Hour)
+	got, changed, err := s.Extend(t.Context(), order.Target{ID: o.ID}, time.Minute, 4*time.Hour)
 	if err != nil || !changed || got.ExpiresAt.Sub(o.ExpiresAt) != time.Minute {
 		t.Errorf("extended by %v, changed %v, %v", got.ExpiresAt.Sub(o.ExpiresAt), changed, err)
 	}
-	if stored, err := s.Order(t.Context(), o.ID); err != nil || !stored.ExpiresAt.Equal(got.ExpiresAt) {
+	if stored, err := s.Order(t.Context(), o.ID, ""); err != nil || !stored.ExpiresAt.Equal(got.ExpiresAt) {
 		t.Errorf("stored %v, answered %v, %v", stored.ExpiresAt, got.ExpiresAt, err)
 	}
 	if n := proxy.Dropped(); n != 2 {

@@ -20,7 +20,7 @@ func TestFates(t *testing.T) {
 		place(t, s, time.Hour, "b")
 		expire(t, s, expired.ID)
 		expire(t, s, expired.ID)
-		if _, _, err := s.Settle(ctx, paid.ID, order.Confirmed, "p1"); err != nil {
+		if _, _, err := s.Settle(ctx, order.Target{ID: paid.ID}, order.Confirmed, "p1"); err != nil {
 			t.Fatal(err)
 		}
 		now, fates, err := s.Fates(ctx, "a")

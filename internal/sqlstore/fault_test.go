@@ -52,11 +52,11 @@ func TestLostReplyToCommit(t *testing.T) {
 		t.Fatalf("place: %v, %v", err, r.Err)
 	}
 	proxy.DropReply("COMMIT")
-	if o, _, err := s.Settle(ctx, r.Order.ID, order.Confirmed, "p1"); err != nil || o.Status != order.Confirmed {
+	if o, _, err := s.Settle(ctx, order.Target{ID: r.Order.ID}, order.Confirmed, "p1"); err != nil || o.Status != order.Confirmed {
 		t.Fatalf("pay: %v, %v", o.Status, err)
 	}
 	proxy.DropReply("COMMIT")
-	if _, err := s.Restock(ctx, "a", 1); !errors.Is(err, order.ErrOutcomeUnknown) {
+	if _, err := s.Restock(ctx, "a", 1, nil); !errors.Is(err, order.ErrOutcomeUnknown) {
 		t.Errorf("restock: %v, want ErrOutcomeUnknown", err)
 	}
 	if n := proxy.Dropped(); n != 3 {
@@ -117,7 +117,7 @@ func TestDeadlineDuringCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(30 * time.Second); ; {
-		if _, err := direct.Order(t.Context(), r.Order.ID); err == nil {
+		if _, err := direct.Order(t.Context(), r.Order.ID, ""); err == nil {
 			return
 		}
 		if time.Now().After(end) {
@@ -193,7 +193,7 @@ func TestTransientFailuresAreRepeated(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 20 { // the heavier transaction survives a deadlock
-			if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders VALUES (?, 'c', 'CANCELLED', '', 0, 0)", order.NewID()); err != nil {
+			if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders (id, customer_id, status, payment_id, created_at, expires_at) VALUES (?, 'c', 'CANCELLED', '', 0, 0)", order.NewID()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -179,8 +179,8 @@ func lateChecked(ctx context.Context, db *sql.DB, sku string, token int64, betwe
 	}
 	id := order.NewID()
 	for statement, args := range map[string][]any{
-		"INSERT INTO orders VALUES (?, 'c', 'PENDING', '', 0, 9000000000000000)": {id},
-		"INSERT INTO order_lines VALUES (?, ?, 1)":                               {id, sku},
+		"INSERT INTO orders (id, customer_id, status, payment_id, created_at, expires_at) VALUES (?, 'c', 'PENDING', '', 0, 9000000000000000)": {id},
+		"INSERT INTO order_lines VALUES (?, ?, 1)": {id, sku},
 		"INSERT INTO ledger (sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at) VALUES (?, ?, 'RESERVE', 1, 0, 1, ?, 'i', 0)": {sku, id, token},
 	} {
 		if _, err := tx.ExecContext(ctx, statement, args...); err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // Order implements [order.Store].
-func (s *Store) Order(ctx context.Context, id string) (order.Order, error) {
-	o, err := s.readOrder(s.db.WithContext(ctx), id, "")
+func (s *Store) Order(ctx context.Context, id, owner string) (order.Order, error) {
+	o, err := s.readOrder(s.db.WithContext(ctx), order.Target{ID: id, Owner: owner}, "")
 	if err != nil {
 		return order.Order{}, s.translate(ctx, err)
 	}
@@ -22,40 +22,40 @@ func (s *Store) Order(ctx context.Context, id string) (order.Order, error) {
 
 // readOrder reads an order through db, which may be a transaction. A suffix that
 // locks keeps others from changing the order until the transaction ends.
-func (s *Store) readOrder(db *gorm.DB, id, suffix string) (order.Order, error) {
+func (s *Store) readOrder(db *gorm.DB, t order.Target, suffix string) (order.Order, error) {
 	var row orderRow
-	r := db.Raw("SELECT o.*, "+s.dialect.now+" AS now FROM orders o WHERE id = ?"+suffix, id).Scan(&row)
+	r := db.Raw("SELECT o.*, "+s.dialect.now+" AS now FROM orders o WHERE id = ? AND ? IN ('', customer_id)"+suffix, t.ID, t.Owner).Scan(&row)
 	if r.Error != nil {
 		return order.Order{}, r.Error
 	}
 	if r.RowsAffected == 0 {
-		return order.Order{}, fmt.Errorf("%w %q", order.ErrNotFound, id)
+		return order.Order{}, fmt.Errorf("%w %q", order.ErrNotFound, t.ID)
 	}
 	var lines []lineRow
-	if err := db.Raw("SELECT * FROM order_lines WHERE order_id = ? ORDER BY sku", id).Scan(&lines).Error; err != nil {
+	if err := db.Raw("SELECT * FROM order_lines WHERE order_id = ? ORDER BY sku", t.ID).Scan(&lines).Error; err != nil {
 		return order.Order{}, err
 	}
 	return row.order(lines), nil
 }
 
 // Settle implements [order.Store].
-func (s *Store) Settle(ctx context.Context, id string, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
+func (s *Store) Settle(ctx context.Context, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
 	var push func()
 	err = s.repeating(ctx, func(tx *gorm.DB) (err error) {
 		push = func() {}
-		r := tx.Exec("UPDATE orders SET status = ?, payment_id = ? WHERE id = ? AND status = ? AND expires_at > "+s.dialect.now,
-			string(to), paymentID, id, string(order.Pending))
+		r := tx.Exec("UPDATE orders SET status = ?, payment_id = ? WHERE id = ? AND ? IN ('', customer_id) AND status = ? AND expires_at > "+s.dialect.now,
+			string(to), paymentID, t.ID, t.Owner, string(order.Pending))
 		if r.Error != nil {
 			return r.Error
 		}
 		changed = r.RowsAffected > 0
-		if o, err = s.readOrder(tx, id, ""); err != nil || !changed {
+		if o, err = s.readOrder(tx, t, ""); err != nil || !changed {
 			return err
 		}
 		if err := s.settleStock(tx, o, to.Movement()); err != nil {
 			return err
 		}
-		push, err = s.unschedule(tx, id)
+		push, err = s.unschedule(tx, t.ID)
 		return err
 	})
 	if err != nil {

@@ -84,7 +84,7 @@ func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 			<-start
 			for n := range s.attempts {
 				svc := services[(b+n)%len(services)]
-				o, err := svc.Place(ctx, "c1", []order.Item{{SKU: s.strategy, Quantity: 1}})
+				o, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: s.strategy, Quantity: 1}}})
 				if _, refused := errors.AsType[*stock.ShortageError](err); refused {
 					continue
 				}
@@ -94,7 +94,7 @@ func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 				}
 				accepted.Add(1)
 				if s.cancel && rand.N(3) == 0 {
-					if _, err := svc.Cancel(ctx, o.ID); err != nil {
+					if _, err := svc.Cancel(ctx, order.Target{ID: o.ID}); err != nil {
 						t.Error(err)
 					}
 					accepted.Add(-1)

@@ -98,24 +98,24 @@ func TestLifeOfAnOrder(t *testing.T) {
 				t.Fatal(err, r.Err)
 			}
 		}
-		got, err := s.Order(ctx, paid.Order.ID)
+		got, err := s.Order(ctx, paid.Order.ID, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(paid.Order, got); diff != "" {
 			t.Errorf("stored order differs (-answered +stored):\n%s", diff)
 		}
-		if _, changed, err := s.Settle(ctx, paid.Order.ID, order.Confirmed, "p1"); err != nil || !changed {
+		if _, changed, err := s.Settle(ctx, order.Target{ID: paid.Order.ID}, order.Confirmed, "p1"); err != nil || !changed {
 			t.Fatal(changed, err)
 		}
-		if _, changed, err := s.Settle(ctx, cancelled.Order.ID, order.Cancelled, ""); err != nil || !changed {
+		if _, changed, err := s.Settle(ctx, order.Target{ID: cancelled.Order.ID}, order.Cancelled, ""); err != nil || !changed {
 			t.Fatal(changed, err)
 		}
-		o, changed, err := s.Settle(ctx, paid.Order.ID, order.Cancelled, "")
+		o, changed, err := s.Settle(ctx, order.Target{ID: paid.Order.ID}, order.Cancelled, "")
 		if err != nil || changed || o.Status != order.Confirmed || o.PaymentID != "p1" {
 			t.Errorf("cancel a paid order: %v, changed %v, %v", o, changed, err)
 		}
-		if _, err := s.Restock(ctx, "a", 5); err != nil {
+		if _, err := s.Restock(ctx, "a", 5, nil); err != nil {
 			t.Fatal(err)
 		}
 		a := auditOf(t, s, "a")
@@ -136,7 +136,7 @@ func TestExpiredOrderIsNeitherPaidNorCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, to := range []order.Status{order.Confirmed, order.Cancelled} {
-			if o, changed, err := s.Settle(ctx, r.Order.ID, to, "p"); err != nil || changed || o.Status != order.Expired {
+			if o, changed, err := s.Settle(ctx, order.Target{ID: r.Order.ID}, to, "p"); err != nil || changed || o.Status != order.Expired {
 				t.Errorf("%s: %s, changed %v, %v", to, o.Status, changed, err)
 			}
 		}
@@ -165,7 +165,7 @@ func TestBasketIsAllOrNothing(t *testing.T) {
 					t.Errorf("write %d: %s has %d reserved, %v", w, sku, l.Reserved, err)
 				}
 			}
-			if _, err := s.Order(ctx, r.Order.ID); !errors.Is(err, order.ErrNotFound) {
+			if _, err := s.Order(ctx, r.Order.ID, ""); !errors.Is(err, order.ErrNotFound) {
 				t.Errorf("write %d: the refused order exists: %v", w, err)
 			}
 		}
@@ -225,7 +225,7 @@ func TestCreateSKU(t *testing.T) {
 			}
 		}
 		create(t, s, "A", "redis", 1) // names are compared byte by byte
-		if _, err := s.Restock(ctx, "nothing", 1); !errors.Is(err, stock.ErrNotFound) {
+		if _, err := s.Restock(ctx, "nothing", 1, nil); !errors.Is(err, stock.ErrNotFound) {
 			t.Errorf("restock an unknown SKU: %v", err)
 		}
 		if _, err := s.Audit(ctx, "nothing"); !errors.Is(err, stock.ErrNotFound) {

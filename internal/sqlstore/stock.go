@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
 )
@@ -69,7 +70,7 @@ func (s *Store) Levels(ctx context.Context, after string, limit int) ([]stock.Le
 }
 
 // Restock implements [stock.Store].
-func (s *Store) Restock(ctx context.Context, sku string, quantity int64) (level stock.Level, err error) {
+func (s *Store) Restock(ctx context.Context, sku string, quantity int64, _ *idempotency.Request) (level stock.Level, err error) {
 	err = s.inTx(ctx, func(tx *gorm.DB) (err error) {
 		if err = move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
 			return err

@@ -66,13 +66,13 @@ func TestTimersFollowTheirOrders(t *testing.T) {
 		}
 		unscheduled(t, q, refused.Order.ID)
 
-		if _, _, err := s.Settle(ctx, paid.ID, order.Confirmed, "p1"); err != nil {
+		if _, _, err := s.Settle(ctx, order.Target{ID: paid.ID}, order.Confirmed, "p1"); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.Settle(ctx, cancelled.ID, order.Cancelled, ""); err != nil {
+		if _, _, err := s.Settle(ctx, order.Target{ID: cancelled.ID}, order.Cancelled, ""); err != nil {
 			t.Fatal(err)
 		}
-		longer, _, err := s.Extend(ctx, extended.ID, time.Hour, 4*time.Hour)
+		longer, _, err := s.Extend(ctx, order.Target{ID: extended.ID}, time.Hour, 4*time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestLostReplyLeavesOneTimer(t *testing.T) {
 	o := place(t, s, time.Hour, "a")
 	scheduled(t, q, o)
 	proxy.DropReply("COMMIT")
-	if _, _, err := s.Settle(t.Context(), o.ID, order.Cancelled, ""); err != nil {
+	if _, _, err := s.Settle(t.Context(), order.Target{ID: o.ID}, order.Cancelled, ""); err != nil {
 		t.Fatal(err)
 	}
 	unscheduled(t, q, o.ID)
@@ -135,7 +135,7 @@ func TestMigrationSchedulesWhatIsOpen(t *testing.T) {
 		before := open(t, url, "one", raw)
 		create(t, before, "a", "conditional", 4)
 		open, paid := place(t, before, time.Hour, "a"), place(t, before, time.Hour, "a")
-		if _, _, err := before.Settle(t.Context(), paid.ID, order.Confirmed, "p1"); err != nil {
+		if _, _, err := before.Settle(t.Context(), order.Target{ID: paid.ID}, order.Confirmed, "p1"); err != nil {
 			t.Fatal(err)
 		}
 		s, q := timed(t, before)
