@@ -1,0 +1,2 @@
+// Package waitlist is.
+package waitlist

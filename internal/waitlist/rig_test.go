@@ -1,0 +1,210 @@
+package waitlist_test
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/waitlist"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	lineTTL = 2 * time.Second  // how long a dead waiter is first in line
+	patient = 60 * time.Second // longer than any test here waits for anything
+	never   = 10 * patient     // a re-check that no test lives to see
+)
+
+// services are the clients of one process.
+type services struct {
+	lock *redislock.Locker
+	cond *redislock.Cond
+	line *redislock.Locker
+	rdb  redis.UniversalClient
+}
+
+// connect returns the clients of a process of its own. The TTL of the lock is as long
+// as it is by default.
+func connect(t *testing.T, url string) services {
+	t.Helper()
+	rdb, err := redislock.NewClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := services{rdb: rdb}
+	if s.lock, err = redislock.New(rdb, redislock.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.cond, err = redislock.NewCond(s.lock, "units"); err != nil {
+		t.Fatal(err)
+	}
+	if s.line, err = redislock.New(rdb, redislock.Config{TTL: lineTTL}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
+		defer cancel()
+		for _, end := range []func(context.Context) error{s.cond.Close, s.lock.Close, s.line.Close} {
+			_ = end(ctx) // a server that a test has stopped lets nothing be given back
+		}
+		rdb.Close()
+	})
+	return s
+}
+
+// config uses s, and makes no re-checks.
+func (s services) config() waitlist.Config {
+	return waitlist.Config{Lock: s.lock, Cond: s.cond, Line: s.line, Recheck: never}
+}
+
+// start returns a running Waitlist that ends with the test.
+func start(t *testing.T, c waitlist.Config) *waitlist.Waitlist {
+	t.Helper()
+	w, err := waitlist.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	return w
+}
+
+// backends runs f with processes on Redis, each with clients of its own, and with
+// processes that share memory.
+func backends(t *testing.T, f func(t *testing.T, process func(t *testing.T) waitlist.Config)) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		c := memory()
+		f(t, func(*testing.T) waitlist.Config { return c })
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		url := testbedtest.Redis(t)
+		f(t, func(t *testing.T) waitlist.Config { t.Helper(); return connect(t, url).config() })
+	})
+}
+
+// memory is for one process, or for several goroutines that stand for processes.
+func memory() waitlist.Config {
+	l := memlock.New(memlock.Config{})
+	return waitlist.Config{Lock: l, Cond: memlock.NewCond(l), Recheck: never}
+}
+
+// shelf has units of one key.
+type shelf struct {
+	key string
+
+	mu     sync.Mutex
+	units  int
+	looks  int
+	tries  int
+	served []int // who got units, in order
+}
+
+func newShelf() *shelf { return &shelf{key: "sku:" + rand.Text()} }
+
+// claim is that of customer id, who wants n units.
+func (s *shelf) claim(id, n int) waitlist.Claim {
+	return waitlist.Claim{
+		Look: func(context.Context) (bool, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.looks++
+			return s.units >= n, nil
+		},
+		Try: func(context.Context) (bool, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.tries++
+			if s.units < n {
+				return false, nil
+			}
+			s.units -= n
+			s.served = append(s.served, id)
+			return true, nil
+		},
+	}
+}
+
+// give gives n units back, and has w tell of it unless it is nil.
+func (s *shelf) give(w *waitlist.Waitlist, n int) {
+	s.mu.Lock()
+	s.units += n
+	s.mu.Unlock()
+	if w != nil {
+		w.Notify(s.key)
+	}
+}
+
+// read returns a field under the mutex.
+func read[T any](s *shelf, field *T) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *field
+}
+
+// count returns how many were served.
+func (s *shelf) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.served)
+}
+
+// standing returns how many stand in line for the key of s.
+func (s *shelf) standing(t *testing.T, c waitlist.Config) int {
+	t.Helper()
+	line := c.Line
+	if line == nil {
+		line = c.Lock
+	}
+	state, err := line.(dlock.Inspector).Inspect(t.Context(), "line:"+s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := state.Waiters
+	if state.Held {
+		n++
+	}
+	return n
+}
+
+// background runs wait with a deadline, and returns how to get its outcome.
+func background(t *testing.T, wait func(ctx context.Context) error) <-chan error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	t.Cleanup(cancel)
+	done := make(chan error, 1)
+	go func() { done <- wait(ctx) }()
+	return done
+}
+
+// eventually looks for a condition every few milliseconds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patient); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, patient)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
