@@ -86,7 +86,7 @@ func TestSkewOfTheRedisClock(t *testing.T) {
 			w := newWorld(t)
 			teller, _ := w.start(nodeConfig{Name: "teller", Canary: true, index: skew(c.by)})
 			a, _ := w.start(nodeConfig{Name: "a", index: skew(c.by)})
-			late := w.settled(w.load(teller, testbedtest.Size(200, 5_000)))
+			late := w.settled(w.load(teller, testbedtest.Size(200, 5_000)), swept)
 			t.Logf("%v: %v", c.by, a.seen.all())
 			if a.seen.get(c.seen) == 0 {
 				t.Errorf("nothing was %s: the clock was right", c.seen)

@@ -17,12 +17,13 @@ func TestConsumersKilled(t *testing.T) {
 	w := newWorld(t)
 	teller, _ := w.start(nodeConfig{Name: "teller", Canary: true})
 	var alive []*process
+	const lease = 2 * time.Second
 	born := 0
 	bear := func() *process {
 		born++
 		return w.fork(nodeConfig{
 			Name: fmt.Sprint("consumer-", born), Hold: 100 * time.Millisecond, // so that they die with something in hand
-			Options: timeout.Options{Batch: 20, Lease: 2 * time.Second},
+			Options: timeout.Options{Batch: 20, Lease: lease},
 		})
 	}
 	for range 3 {
@@ -34,7 +35,7 @@ func TestConsumersKilled(t *testing.T) {
 		alive[victim].end()
 		alive[victim] = bear()
 	})
-	w.settled(placed)
+	w.settled(placed, lease+swept)
 	t.Logf("%d consumers killed", killed)
 	for _, p := range alive {
 		t.Log(p.stop())
@@ -47,7 +48,8 @@ func TestConsumerStopsBeyondItsLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	teller, _ := w.start(nodeConfig{Name: "teller", Canary: true})
-	options := timeout.Options{Lease: time.Second}
+	const lease = time.Second
+	options := timeout.Options{Lease: lease}
 	stalls := w.fork(nodeConfig{Name: "stalls", Hold: 4 * time.Second, Options: options})
 	const placed = 40
 	if err := teller.place(t.Context(), 0, time.Now().Add(least), names("held", placed)...); err != nil {
@@ -58,7 +60,7 @@ func TestConsumerStopsBeyondItsLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, _ := w.start(nodeConfig{Name: "other", Options: options})
-	w.wait("another one has taken everything over", func() bool {
+	w.waitFor(promised(lease+swept), "another one has taken everything over", func() bool {
 		return w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'") == 0
 	})
 	w.wait("no lease is left", func() bool {
@@ -72,7 +74,7 @@ func TestConsumerStopsBeyondItsLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted := stalls.stop()
-	w.settled(placed)
+	w.settled(placed, 0)
 	t.Logf("it had claimed %d, and %d of its acks were stale; the other one %v", counted["claimed"], counted["stale"], other.seen.all())
 	if counted["stale"] == 0 {
 		t.Error("no ack was stale: it did not stop with timers in hand")
@@ -96,7 +98,7 @@ func TestAllProcessesDownAcrossTheDueTime(t *testing.T) {
 	down := w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'")
 	w.wait("everything is due", func() bool { return w.number("SELECT MAX(due) < "+dbTime+" FROM orders") == 1 })
 	next := w.fork(nodeConfig{Name: "next"})
-	w.settled(placed)
+	w.settled(placed, swept)
 	t.Logf("%d of %d became due while nobody was there: %v", down, placed, next.stop())
 	if down == 0 {
 		t.Error("all orders had expired before everybody was down")

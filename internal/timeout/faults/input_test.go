@@ -51,7 +51,7 @@ func TestPoisonAmongOrders(t *testing.T) {
 	}
 	push()
 	placed := w.load(a, testbedtest.Size(300, 10_000))
-	w.settled(placed)
+	w.settled(placed, 0)
 	dead, err := a.List(t.Context(), timeout.Filter{Kind: kind, State: timeout.Buried, Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +82,9 @@ func TestUnknownKindIsLeftAlone(t *testing.T) {
 	}
 	expired := func() bool { return w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'") == 0 }
 	placed := w.load(a, 50) + 1
-	w.wait("the orders have expired", expired)
+	w.waitFor(promised(0), "the orders have expired", expired)
 	w.forgotten(a, "unheard")
-	w.wait("a sweep has come by", expired)
+	w.waitFor(promised(swept), "a sweep has come by", expired)
 	if left := w.number("SELECT COUNT(*) FROM timeouts WHERE kind = ? AND state = 'OPEN' AND attempt = 0", other); left != n {
 		t.Errorf("%d of %d timers of an unknown kind are untouched", left, n)
 	}
@@ -105,7 +105,7 @@ func TestUnknownKindIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run(b)
-	w.settled(placed)
+	w.settled(placed, 0)
 	if fired.Load() != n {
 		t.Errorf("%d timers fired where the kind is known, want %d", fired.Load(), n)
 	}
@@ -129,7 +129,7 @@ func TestPastAndAbsurdMoments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.settled(10)
+	w.settled(10, 0)
 	t.Logf("10 orders of the past are gone after %v: %v", time.Since(began).Round(time.Millisecond), a.seen.all())
 }
 
@@ -144,7 +144,7 @@ func TestCanaryNeverClaims(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w.settled(placed)
+	w.settled(placed, swept)
 	by := w.number("SELECT COUNT(*) FROM effects WHERE node <> 'base'")
 	seen := canary.seen.all()
 	t.Logf("the canary placed %d, and saw %v", placed, seen)

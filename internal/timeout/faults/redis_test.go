@@ -20,7 +20,7 @@ func TestFlushAllUnderLoad(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w.settled(placed)
+	w.settled(placed, swept)
 	t.Logf("flushed %d times: %v %v", times, a.seen.all(), b.seen.all())
 	if a.seen.get("repaired by rebuild")+b.seen.get("repaired by rebuild") == 0 {
 		t.Error("nobody has rebuilt the index")
@@ -49,7 +49,7 @@ func TestRedisDownWhileOrdersComeIn(t *testing.T) {
 	if err := <-back; err != nil {
 		t.Fatal(err)
 	}
-	w.settled(loaded)
+	w.settled(loaded, swept)
 	t.Logf("Redis was away for %v: %v %v", took.Round(time.Millisecond), a.seen.all(), b.seen.all())
 	if a.seen.get("repaired by sweep")+b.seen.get("repaired by sweep") == 0 {
 		t.Error("nothing was swept: Redis was not missed")
@@ -71,7 +71,7 @@ func TestPubSubConnectionsKilled(t *testing.T) {
 		}
 		killed += int(n)
 	})
-	w.settled(placed)
+	w.settled(placed, 0)
 	t.Logf("%d connections killed: %v %v", killed, a.seen.all(), b.seen.all())
 	if killed == 0 {
 		t.Error("no connection was killed")
@@ -108,6 +108,6 @@ func TestFailoverToAReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := time.Since(killed)
-	w.settled(<-loaded)
+	w.settled(<-loaded, swept)
 	t.Logf("the replica took over after %v: %v %v", took.Round(time.Millisecond), a.seen.all(), b.seen.all())
 }
