@@ -1,0 +1,152 @@
+package identity
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+const (
+	// LookUpTimeout is how long the database may take to answer.
+	LookUpTimeout = 2 * time.Second
+
+	// Strangers is how many prefixes that are not known to exist may be looked up at once.
+	Strangers = 4
+
+	// patience is how long such a look-up waits for its turn.
+	patience = time.Second
+)
+
+// Outcomes of an authentication.
+var (
+	// ErrUnauthenticated says that the text is no key that works. It never says why; see
+	// [Refusal].
+	ErrUnauthenticated = errors.New("identity: unauthenticated")
+
+	// ErrUnavailable says that nobody can tell now whether the key works. The same key may
+	// be accepted later. Beside it the error matches what the store returned.
+	ErrUnavailable = errors.New("identity: keys cannot be checked now")
+)
+
+// Caller is who sends a request.
+type Caller struct {
+	Customer  string // whose orders may be seen and changed; empty: nobody's, unless Admin
+	Admin     bool   // everything is allowed
+	KeyPrefix string // of the key, for the log
+}
+
+// Reason says why a key was refused.
+type Reason string
+
+// The reasons.
+const (
+	ReasonMalformed Reason = "malformed"
+	ReasonUnknown   Reason = "unknown_prefix"
+	ReasonSecret    Reason = "wrong_secret"
+	ReasonRevoked   Reason = "revoked"
+	ReasonExpired   Reason = "expired"
+)
+
+// Refusal is the error of a key that does not work. It matches [ErrUnauthenticated] and has
+// its text. What it holds is for the log, and not for who sent the key.
+type Refusal struct {
+	Prefix string // as it was sent; empty when the text has not the form of a key
+	Why    Reason
+}
+
+// Error implements error.
+func (*Refusal) Error() string { return ErrUnauthenticated.Error() }
+
+// Is makes the error match [ErrUnauthenticated].
+func (*Refusal) Is(target error) bool { return target == ErrUnauthenticated }
+
+// LogValue implements [slog.LogValuer].
+func (r *Refusal) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("key_prefix", r.Prefix), slog.String("reason", string(r.Why)))
+}
+
+// Authenticate says whose key text is. It may wait for the database, for at most some seconds
+// or until ctx ends, but not for a key that was seen within [Config.Keep]. Errors: a [*Refusal],
+// which is [ErrUnauthenticated]; [ErrUnavailable], also when ctx ends.
+func (s *Service) Authenticate(ctx context.Context, text string) (Caller, error) {
+	t, err := ParseToken(text)
+	if err != nil {
+		return Caller{}, &Refusal{Why: ReasonMalformed}
+	}
+	now := time.Now()
+	e, ok := s.memory.get(t.prefix)
+	if !ok || !now.Before(e.read.Add(s.keep)) {
+		if e, err = s.lookUp(ctx, t.prefix); err != nil {
+			return Caller{}, fmt.Errorf("%w: %s: %w", ErrUnavailable, t, err)
+		}
+		now = time.Now()
+	}
+	return e.judge(t, now)
+}
+
+// judge decides about t by what is remembered of its prefix.
+func (e entry) judge(t Token, now time.Time) (Caller, error) {
+	hash := t.Hash()
+	same := subtle.ConstantTimeCompare(hash[:], e.hash[:]) == 1
+	switch {
+	case !e.exists:
+		return Caller{}, &Refusal{Prefix: t.prefix, Why: ReasonUnknown}
+	case !same:
+		return Caller{}, &Refusal{Prefix: t.prefix, Why: ReasonSecret}
+	case e.state == Revoked:
+		return Caller{}, &Refusal{Prefix: t.prefix, Why: ReasonRevoked}
+	case e.state != Active, e.expires && !now.Before(e.ends):
+		return Caller{}, &Refusal{Prefix: t.prefix, Why: ReasonExpired}
+	}
+	return e.caller, nil
+}
+
+// lookUp asks the database for a prefix. Requests that ask for the same one at the same time
+// share the answer, and none of them ends it for the others.
+func (s *Service) lookUp(ctx context.Context, prefix string) (entry, error) {
+	result := s.lookUps.DoChan(prefix, func() (any, error) {
+		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), LookUpTimeout)
+		defer cancel()
+		return s.read(detached, prefix)
+	})
+	select {
+	case r := <-result:
+		e, ok := r.Val.(entry)
+		if r.Err == nil && !ok {
+			return entry{}, errors.New("identity: a look-up without an answer")
+		}
+		return e, r.Err
+	case <-ctx.Done():
+		return entry{}, context.Cause(ctx)
+	}
+}
+
+// read asks the database and remembers the answer. What is read counts as read when the
+// question is sent, so that nothing is used longer than it should be.
+func (s *Service) read(ctx context.Context, prefix string) (entry, error) {
+	if !s.memory.exists(prefix) {
+		turn, cancel := context.WithTimeoutCause(ctx, patience, errors.New("too many unknown keys at once"))
+		defer cancel()
+		select {
+		case s.strangers <- struct{}{}:
+			defer func() { <-s.strangers }()
+		case <-turn.Done():
+			return entry{}, context.Cause(turn)
+		}
+	}
+	e := entry{read: time.Now()}
+	switch r, err := s.store.Key(ctx, prefix); {
+	case errors.Is(err, ErrNotFound):
+	case err != nil:
+		return entry{}, err
+	default:
+		e.exists, e.hash, e.state = true, r.Hash, r.State
+		e.caller = Caller{Customer: r.Customer, Admin: r.Admin, KeyPrefix: r.Prefix}
+		e.expires, e.ends = !r.ExpiresAt.IsZero(), e.read.Add(r.Left)
+	}
+	s.memory.put(prefix, e)
+	return e, nil
+}

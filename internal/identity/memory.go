@@ -1,0 +1,66 @@
+package identity
+
+import (
+	"sync"
+	"time"
+)
+
+// entry is what is remembered of a prefix.
+type entry struct {
+	read    time.Time // when the database was asked
+	exists  bool      // it is the prefix of a key, and the rest is that key's
+	hash    [32]byte
+	state   State
+	expires bool
+	ends    time.Time // if it expires
+	caller  Caller
+}
+
+// memory remembers the answers to look-ups, those about keys and those about prefixes that
+// are nobody's apart: anybody can send any number of the latter. When one kind is full,
+// any entry of it makes room. Old entries about keys are of use, too: the key exists.
+type memory struct {
+	most int // entries of each kind
+
+	mu   sync.RWMutex
+	keys map[string]entry
+	none map[string]entry
+}
+
+func newMemory(most int) *memory {
+	return &memory{most: most, keys: make(map[string]entry), none: make(map[string]entry)}
+}
+
+// get returns what is remembered of prefix, however old it is.
+func (m *memory) get(prefix string) (entry, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if e, ok := m.keys[prefix]; ok {
+		return e, true
+	}
+	e, ok := m.none[prefix]
+	return e, ok
+}
+
+// exists reports whether prefix was that of a key when it was last looked up.
+func (m *memory) exists(prefix string) bool {
+	e, ok := m.get(prefix)
+	return ok && e.exists
+}
+
+func (m *memory) put(prefix string, e entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	into, from := m.none, m.keys
+	if e.exists {
+		into, from = m.keys, m.none
+	}
+	delete(from, prefix)
+	if _, ok := into[prefix]; !ok && len(into) >= m.most {
+		for other := range into {
+			delete(into, other)
+			break
+		}
+	}
+	into[prefix] = e
+}
