@@ -1,0 +1,182 @@
+package permits_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/permits"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// ttl is the one of the service.
+const ttl = 3 * time.Second
+
+// calm is a Timeout that a busy machine keeps.
+const calm = ttl / 4
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// usage counts the operations of all limiters of a test: the bound is about it.
+type usage struct{ now, most, total atomic.Int64 }
+
+func (u *usage) begin() {
+	now := u.now.Add(1)
+	for most := u.most.Load(); now > most && !u.most.CompareAndSwap(most, now); {
+		most = u.most.Load()
+	}
+	u.total.Add(1)
+}
+
+func (u *usage) end() { u.now.Add(-1) }
+
+// check fails when more than permits were in use at once.
+func (u *usage) check(t *testing.T, permits int) {
+	t.Helper()
+	t.Logf("%d operations, at most %d at once, of %d", u.total.Load(), u.most.Load(), permits)
+	if most := u.most.Load(); most > int64(permits) {
+		t.Errorf("%d operations at once, the bound is %d", most, permits)
+	}
+}
+
+// member is a limiter with a client of its own, as an instance of the service.
+type member struct {
+	*permits.Limiter
+
+	rdb  redis.UniversalClient
+	stop context.CancelFunc
+	done chan struct{} // closed when Run has returned
+}
+
+// join starts a member of key, which ends with the test unless it is stopped before.
+func join(t *testing.T, url, key string, n int) *member {
+	t.Helper()
+	rdb, err := redislock.NewClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sem, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: n, TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := permits.New(sem, permits.Config{Key: key, Permits: n, TTL: ttl, Timeout: calm, Drain: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	m := &member{Limiter: l, rdb: rdb, stop: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(m.done)
+		if err := l.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-m.done
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 4*ttl)
+		defer cancel()
+		if err := sem.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		rdb.Close()
+	})
+	return m
+}
+
+// take takes a permit and fails the test if there is none.
+func (m *member) take(t *testing.T) (release func()) {
+	t.Helper()
+	release, err := m.Take(t.Context())
+	if err != nil {
+		t.Fatalf("Take: %v, %+v", err, m.Stats())
+	}
+	return release
+}
+
+// load runs operations of length d in so many goroutines until stop is closed.
+func (m *member) load(wg *sync.WaitGroup, u *usage, goroutines int, d time.Duration, stop <-chan struct{}) *atomic.Int64 {
+	var done atomic.Int64
+	for range goroutines {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				release, err := m.Take(context.WithoutCancel(context.TODO()))
+				if err != nil {
+					<-time.After(5 * time.Millisecond)
+					continue
+				}
+				u.begin()
+				<-time.After(d)
+				u.end()
+				release()
+				done.Add(1)
+			}
+		})
+	}
+	return &done
+}
+
+// waitFor looks for a condition every few milliseconds, for a generous time at most.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * ttl); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, 10*ttl)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// together waits until each member has counted all.
+func together(t *testing.T, members ...*member) {
+	t.Helper()
+	waitFor(t, "the members see each other", func() bool {
+		for _, m := range members {
+			if m.Stats().Instances != len(members) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestTakeAndRelease(t *testing.T) {
+	t.Parallel()
+	m := join(t, testbedtest.Redis(t), t.Name(), 3)
+	var releases []func()
+	for range 3 {
+		releases = append(releases, m.take(t))
+	}
+	_, err := m.Take(t.Context())
+	saturated, ok := errors.AsType[*permits.SaturatedError](err)
+	if !errors.Is(err, permits.ErrSaturated) || !ok || saturated.RetryAfter <= 0 {
+		t.Errorf("the fourth of three: %v", err)
+	}
+	if s := m.Stats(); s.InUse != 3 || s.Leased != 3 || s.Remaining != 0 || s.Rejected != 1 {
+		t.Errorf("%+v", s)
+	}
+	releases[0]()
+	releases[0]() // once is enough
+	m.take(t)
+	if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+		t.Errorf("a permit was given back twice: %v", err)
+	}
+	ended, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the caller has left")
+	cancel(cause)
+	if _, err := m.Take(ended); !errors.Is(err, cause) {
+		t.Errorf("Take with an ended context: %v", err)
+	}
+}
