@@ -26,14 +26,14 @@ func TestExpireAnswersForEveryTimer(t *testing.T) {
 	svc, store := setup(t, conditional(t), order.Config{TTL: time.Hour})
 	soon := order.NewService(store, stock.NewStrategies(nil), order.Config{TTL: time.Nanosecond})
 	place := func(svc *order.Service) order.Order {
-		o, err := svc.Place(ctx, "c1", units(1, "a"))
+		o, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return o
 	}
 	expired, waiting, paid := place(soon), place(svc), place(svc)
-	if _, err := svc.Pay(ctx, paid.ID, "p1"); err != nil {
+	if _, err := svc.Pay(ctx, order.Target{ID: paid.ID}, "p1"); err != nil {
 		t.Fatal(err)
 	}
 	want := []timeout.Outcome{
@@ -61,7 +61,7 @@ type broken struct {
 
 func (b broken) Expire(context.Context, []string) ([]order.Expiry, error) { return nil, b.err }
 
-func (b broken) Extend(context.Context, string, time.Duration, time.Duration) (order.Order, bool, error) {
+func (b broken) Extend(context.Context, order.Target, time.Duration, time.Duration) (order.Order, bool, error) {
 	return order.Order{}, false, b.err
 }
 
@@ -94,29 +94,29 @@ func TestTimersAreNeverEarly(t *testing.T) {
 func TestExtendIsBounded(t *testing.T) {
 	ctx := t.Context()
 	svc, _ := setup(t, conditional(t), order.Config{TTL: time.Hour})
-	o, err := svc.Place(ctx, "c1", units(1, "a"))
+	o, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, by := range []time.Duration{0, -time.Second, 3*time.Hour + 1, 4*time.Hour + 1, 1 << 62} {
-		if _, err := svc.Extend(ctx, o.ID, by); !errors.Is(err, order.ErrInvalid) {
+		if _, err := svc.Extend(ctx, order.Target{ID: o.ID}, by); !errors.Is(err, order.ErrInvalid) {
 			t.Errorf("by %v: %v, want ErrInvalid", by, err)
 		}
 	}
-	got, err := svc.Extend(ctx, o.ID, 3*time.Hour) // four hours in all
+	got, err := svc.Extend(ctx, order.Target{ID: o.ID}, 3*time.Hour) // four hours in all
 	if err != nil || !got.ExpiresAt.Equal(o.ExpiresAt.Add(3*time.Hour)) {
 		t.Errorf("%v, %v", got.ExpiresAt, err)
 	}
-	if _, err := svc.Extend(ctx, o.ID, 1); !errors.Is(err, order.ErrInvalid) {
+	if _, err := svc.Extend(ctx, order.Target{ID: o.ID}, 1); !errors.Is(err, order.ErrInvalid) {
 		t.Errorf("more than four times its life: %v, want ErrInvalid", err)
 	}
-	if _, err := svc.Extend(ctx, order.NewID(), time.Second); !errors.Is(err, order.ErrNotFound) {
+	if _, err := svc.Extend(ctx, order.Target{ID: order.NewID()}, time.Second); !errors.Is(err, order.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := svc.Cancel(ctx, o.ID); err != nil {
+	if _, err := svc.Cancel(ctx, order.Target{ID: o.ID}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = svc.Extend(ctx, o.ID, time.Second)
+	_, err = svc.Extend(ctx, order.Target{ID: o.ID}, time.Second)
 	if e, ok := errors.AsType[*order.StateError](err); !ok || e.Order.Status != order.Cancelled {
 		t.Errorf("a cancelled order: %v", err)
 	}

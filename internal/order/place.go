@@ -10,7 +10,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/waitlist"
 )
 
 // Purchase is an order that is asked for.
@@ -48,19 +50,9 @@ type Permits interface {
 	Take(ctx context.Context) (release func(), err error)
 }
 
-// Waitlist is where orders wait for units.
-type Waitlist interface {
-	// Wait stands in line for key. When it is first, and look says that units may be there, it calls
-	// try, again and again until that is done or fails, or ctx ends, whose cause it returns.
-	Wait(ctx context.Context, key string, look func(context.Context) (bool, error), try func(context.Context) (done bool, err error)) error
-
-	// Notify says that units of keys came back. It does not block.
-	Notify(keys ...string)
-}
-
 // ErrSaturated says that as many orders are being placed as may be at once. The order had
 // no effect.
-var ErrSaturated = errors.New("order: all permits are in use")
+var ErrSaturated = permits.ErrSaturated
 
 // ErrStopping says that the order was waiting for units when the service was about to stop. It
 // had no effect.
@@ -149,28 +141,29 @@ func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, sh
 	}
 	for {
 		missing := short.Shortages[0]
-		look := func(ctx context.Context) (bool, error) {
-			l, err := s.store.Level(ctx, missing.SKU)
-			return l.Available() >= missing.Requested, err
-		}
-		var elsewhere bool
-		err := s.waitlist.Wait(waiting, missing.SKU, look, func(context.Context) (bool, error) {
-			// The work may take longer than the patience, and is not stopped half-way.
-			err := s.admit(Patience{Bounded: true, Wait: time.Until(until)}.guards(ctx), lines, req)
-			if errors.Is(err, ErrSaturated) {
-				return false, nil
-			}
-			still, ok := errors.AsType[*stock.ShortageError](err)
-			if !ok {
-				return true, err
-			}
-			short, elsewhere = still, still.Shortages[0].SKU != missing.SKU
-			return elsewhere, nil
+		moved := false // what is missing now is another SKU
+		err := s.waitlist.Wait(waiting, missing.SKU, waitlist.Claim{
+			Look: func(ctx context.Context) (bool, error) {
+				l, err := s.store.Level(ctx, missing.SKU)
+				return l.Available() >= missing.Requested, err
+			},
+			Try: func(context.Context) (bool, error) {
+				// With the time of ctx: what has begun is not stopped when the patience is over.
+				err := s.admit(Patience{Bounded: true, Wait: time.Until(until)}.guards(ctx), lines, req)
+				if errors.Is(err, ErrSaturated) {
+					return false, nil
+				}
+				if still, ok := errors.AsType[*stock.ShortageError](err); ok {
+					short, moved = still, still.Shortages[0].SKU != missing.SKU
+					return moved, nil
+				}
+				return err == nil, err
+			},
 		})
 		switch {
-		case err == nil && elsewhere:
+		case moved && err == nil:
 			continue
-		case errors.Is(err, errPatience):
+		case errors.Is(err, errPatience), errors.Is(err, waitlist.ErrFull):
 			return short
 		}
 		return deadline(err)

@@ -17,6 +17,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/waitlist"
 )
 
 // Observer is told what happens to orders. Its methods must not block.
@@ -36,7 +37,7 @@ type Config struct {
 	QueueLife time.Duration        // how long a queued order is tried; default 30 seconds
 	MaxOpen   int64                // how many pending orders a customer may have; default any number
 	Permits   Permits              // default: no bound
-	Waitlist  Waitlist             // default: nobody waits for units
+	Waitlist  *waitlist.Waitlist   // default: nobody waits for units
 	Tracer    trace.TracerProvider // default: no spans
 	Observer  Observer             // default: nobody
 
@@ -53,7 +54,7 @@ type Service struct {
 	queueLife  time.Duration
 	maxOpen    int64
 	permits    Permits
-	waitlist   Waitlist
+	waitlist   *waitlist.Waitlist
 	stopping   context.Context //nolint:containedctx // It is a signal.
 	tracer     trace.Tracer
 	observer   Observer

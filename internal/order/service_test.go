@@ -90,7 +90,7 @@ func exact(t *testing.T, store *sqlstore.Store, sku string, accepted int64) {
 
 func TestPlaceMergesAndSortsLines(t *testing.T) {
 	svc, store := setup(t, conditional(t), order.Config{TTL: time.Hour})
-	o, err := svc.Place(t.Context(), "c1", units(3, "b", "a", "b"))
+	o, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(3, "b", "a", "b")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestPlaceMergesAndSortsLines(t *testing.T) {
 		t.Errorf("%s for %v", o.Status, d)
 	}
 	// Each line alone would fit; their sum does not.
-	if _, err := svc.Place(t.Context(), "c1", units(3, "b", "b")); !isShort(err) {
+	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(3, "b", "b")}); !isShort(err) {
 		t.Errorf("six of four: %v", err)
 	}
 	exact(t, store, "b", 6)
@@ -137,7 +137,7 @@ func TestBadOrdersChangeNothing(t *testing.T) {
 		"bad SKU":                      {"c1", units(1, "a b"), order.ErrInvalid},
 		"unknown SKU":                  {"c1", units(1, "a", "zzz"), order.ErrUnknownSKU},
 	} {
-		if _, err := svc.Place(t.Context(), c.customer, c.items); !errors.Is(err, c.want) {
+		if _, err := svc.Place(t.Context(), order.Purchase{Customer: c.customer, Items: c.items}); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -161,7 +161,7 @@ func TestLostRacesAreRepeated(t *testing.T) {
 		heard := new(retries)
 		s := stock.Strategy{Name: "flaky", Guard: refusing(3, reason), Write: stock.Conditional}
 		svc, store := setup(t, s, order.Config{Observer: heard})
-		if _, err := svc.Place(t.Context(), "c1", units(1, "a")); err != nil {
+		if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil {
 			t.Errorf("%v: %v", reason, err)
 		}
 		if len(heard.reasons) != 3 || !errors.Is(heard.reasons[0], reason) || heard.placed != 1 {
@@ -177,7 +177,7 @@ func TestLostRacesEndWithTheDeadline(t *testing.T) {
 	svc, store := setup(t, s, order.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := svc.Place(ctx, "c1", units(1, "a")); !errors.Is(err, stock.ErrBusy) {
+	if _, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrBusy) {
 		t.Errorf("%v, want ErrBusy", err)
 	}
 	exact(t, store, "a", 0)
@@ -187,7 +187,7 @@ func TestLostRacesEndWithTheDeadline(t *testing.T) {
 func TestLockServiceAway(t *testing.T) {
 	s := stock.Strategy{Name: "away", Guard: refusing(1<<60, errors.New("connection refused")), Write: stock.Conditional}
 	svc, store := setup(t, s, order.Config{})
-	if _, err := svc.Place(t.Context(), "c1", units(1, "a")); !errors.Is(err, stock.ErrUnavailable) {
+	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrUnavailable) {
 		t.Errorf("%v, want ErrUnavailable", err)
 	}
 	exact(t, store, "a", 0)
@@ -197,7 +197,7 @@ func TestSettledOrdersStaySettled(t *testing.T) {
 	ctx := t.Context()
 	svc, store := setup(t, conditional(t), order.Config{})
 	place := func() string {
-		o, err := svc.Place(ctx, "c1", units(1, "a"))
+		o, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,25 +205,25 @@ func TestSettledOrdersStaySettled(t *testing.T) {
 	}
 	paid, cancelled := place(), place()
 	for range 2 { // the second time is answered as the first
-		if o, err := svc.Pay(ctx, paid, "p1"); err != nil || o.Status != order.Confirmed {
+		if o, err := svc.Pay(ctx, order.Target{ID: paid}, "p1"); err != nil || o.Status != order.Confirmed {
 			t.Fatal(o, err)
 		}
-		if o, err := svc.Cancel(ctx, cancelled); err != nil || o.Status != order.Cancelled {
+		if o, err := svc.Cancel(ctx, order.Target{ID: cancelled}); err != nil || o.Status != order.Cancelled {
 			t.Fatal(o, err)
 		}
 	}
 	conflicts := map[order.Status]error{}
-	_, conflicts[order.Confirmed] = svc.Cancel(ctx, paid)
-	_, conflicts[order.Cancelled] = svc.Pay(ctx, cancelled, "p1")
+	_, conflicts[order.Confirmed] = svc.Cancel(ctx, order.Target{ID: paid})
+	_, conflicts[order.Cancelled] = svc.Pay(ctx, order.Target{ID: cancelled}, "p1")
 	for state, err := range conflicts {
 		if e, ok := errors.AsType[*order.StateError](err); !ok || e.Order.Status != state {
 			t.Errorf("%s: %v", state, err)
 		}
 	}
-	if _, err := svc.Pay(ctx, paid, "p2"); err == nil {
+	if _, err := svc.Pay(ctx, order.Target{ID: paid}, "p2"); err == nil {
 		t.Error("paid twice, by two payments")
 	}
-	if _, err := svc.Pay(ctx, order.NewID(), "p1"); !errors.Is(err, order.ErrNotFound) {
+	if _, err := svc.Pay(ctx, order.Target{ID: order.NewID()}, "p1"); !errors.Is(err, order.ErrNotFound) {
 		t.Error(err)
 	}
 	exact(t, store, "a", 1)
@@ -235,7 +235,7 @@ func TestPayAndCancelAtOnce(t *testing.T) {
 	svc, store := setup(t, conditional(t), order.Config{})
 	paid := int64(0)
 	for range 10 {
-		o, err := svc.Place(ctx, "c1", units(1, "a"))
+		o, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,8 +243,8 @@ func TestPayAndCancelAtOnce(t *testing.T) {
 			group             sync.WaitGroup
 			payErr, cancelErr error
 		)
-		group.Go(func() { _, payErr = svc.Pay(ctx, o.ID, "p1") })
-		group.Go(func() { _, cancelErr = svc.Cancel(ctx, o.ID) })
+		group.Go(func() { _, payErr = svc.Pay(ctx, order.Target{ID: o.ID}, "p1") })
+		group.Go(func() { _, cancelErr = svc.Cancel(ctx, order.Target{ID: o.ID}) })
 		group.Wait()
 		if (payErr == nil) == (cancelErr == nil) {
 			t.Fatalf("pay: %v; cancel: %v", payErr, cancelErr)

@@ -114,7 +114,7 @@ func TestRetriesAreCounted(t *testing.T) {
 func TestServiceReportsMetrics(t *testing.T) {
 	tel := setup(t, telemetry.Config{Version: "v1", Instance: "shop-1"})
 	orders, levels := shop(t, tel)
-	if _, _, err := levels.Create(t.Context(), "mug", "redis", 1); err != nil {
+	if _, _, err := levels.Create(t.Context(), stock.Level{SKU: "mug", Strategy: "redis", OnHand: 1}); err != nil {
 		t.Fatal(err)
 	}
 	all := func(ctx context.Context) ([]stock.Audit, error) { return levels.Audit(ctx, "") }
@@ -123,7 +123,7 @@ func TestServiceReportsMetrics(t *testing.T) {
 	}
 	mug := []order.Item{{SKU: "mug", Quantity: 1}}
 	for range 2 {
-		if _, err := orders.Place(t.Context(), "c1", mug); err != nil && !errors.As(err, new(*stock.ShortageError)) {
+		if _, err := orders.Place(t.Context(), order.Purchase{Customer: "c1", Items: mug}); err != nil && !errors.As(err, new(*stock.ShortageError)) {
 			t.Fatal(err)
 		}
 	}

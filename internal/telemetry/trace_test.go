@@ -52,7 +52,7 @@ func shop(tb testing.TB, t *telemetry.Telemetry) (*order.Service, *stock.Service
 	}
 	strategies := stock.NewStrategies(locker)
 	return order.NewService(store, strategies, order.Config{Tracer: t.TracerProvider, Observer: observer}),
-		stock.NewService(store, strategies)
+		stock.NewService(store, strategies, nil)
 }
 
 // setup is telemetry.Setup without the environment's endpoints, and with a
@@ -87,13 +87,13 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 	spans := keep{tracetest.NewInMemoryExporter()}
 	tel := setup(t, telemetry.Config{Spans: spans})
 	orders, levels := shop(t, tel)
-	if _, _, err := levels.Create(t.Context(), "mug", "redis", 10); err != nil {
+	if _, _, err := levels.Create(t.Context(), stock.Level{SKU: "mug", Strategy: "redis", OnHand: 10}); err != nil {
 		t.Fatal(err)
 	}
 	spans.Reset()
 
 	const customer = "customer-4711"
-	if _, err := orders.Place(t.Context(), customer, []order.Item{{SKU: "mug", Quantity: 3}}); err != nil {
+	if _, err := orders.Place(t.Context(), order.Purchase{Customer: customer, Items: []order.Item{{SKU: "mug", Quantity: 3}}}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -140,14 +140,14 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 func TestStatementsShowNoValues(t *testing.T) {
 	spans := keep{tracetest.NewInMemoryExporter()}
 	orders, levels := shop(t, setup(t, telemetry.Config{Spans: spans}))
-	if _, _, err := levels.Create(t.Context(), "secret-sku", "conditional", 10); err != nil {
+	if _, _, err := levels.Create(t.Context(), stock.Level{SKU: "secret-sku", Strategy: "conditional", OnHand: 10}); err != nil {
 		t.Fatal(err)
 	}
-	o, err := orders.Place(t.Context(), "secret-customer", []order.Item{{SKU: "secret-sku", Quantity: 1}})
+	o, err := orders.Place(t.Context(), order.Purchase{Customer: "secret-customer", Items: []order.Item{{SKU: "secret-sku", Quantity: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := orders.Pay(t.Context(), o.ID, "secret-payment"); err != nil {
+	if _, err := orders.Pay(t.Context(), order.Target{ID: o.ID}, "secret-payment"); err != nil {
 		t.Fatal(err)
 	}
 	statements := 0

@@ -129,7 +129,7 @@ func sell(t *testing.T, svc *order.Service, orders int) (paid int64) {
 			var payments sync.WaitGroup
 			defer payments.Wait()
 			for i := range orders / buyers {
-				o, err := svc.Place(t.Context(), "c1", units(1, "a"))
+				o, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")})
 				if err != nil {
 					t.Error(err)
 					return
@@ -140,7 +140,7 @@ func sell(t *testing.T, svc *order.Service, orders int) (paid int64) {
 				}
 				payments.Go(func() {
 					<-time.After(when)
-					_, err := svc.Pay(t.Context(), o.ID, "p1")
+					_, err := svc.Pay(t.Context(), order.Target{ID: o.ID}, "p1")
 					if e, ok := errors.AsType[*order.StateError](err); ok && e.Order.Status == order.Expired {
 						return
 					}
