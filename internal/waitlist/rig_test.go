@@ -20,7 +20,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	lineTTL = 2 * time.Second  // how long a dead waiter is first in line
+	lineTTL = 2 * time.Second  // how long a dead waiter is first in line where one dies
+	calm    = 30 * time.Second // the same where nobody may be taken for dead on a busy machine
 	patient = 60 * time.Second // longer than any test here waits for anything
 	never   = 10 * patient     // a re-check that no test lives to see
 )
@@ -33,9 +34,9 @@ type services struct {
 	rdb  redis.UniversalClient
 }
 
-// connect returns the clients of a process of its own. The TTL of the lock is as long
-// as it is by default.
-func connect(t *testing.T, url string) services {
+// connect returns the clients of a process of its own. The TTL is that of the line; that
+// of the lock is as long as it is by default.
+func connect(t *testing.T, url string, ttl time.Duration) services {
 	t.Helper()
 	rdb, err := redislock.NewClient(url)
 	if err != nil {
@@ -48,7 +49,7 @@ func connect(t *testing.T, url string) services {
 	if s.cond, err = redislock.NewCond(s.lock, "units"); err != nil {
 		t.Fatal(err)
 	}
-	if s.line, err = redislock.New(rdb, redislock.Config{TTL: lineTTL}); err != nil {
+	if s.line, err = redislock.New(rdb, redislock.Config{TTL: ttl}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -88,20 +89,15 @@ func start(t *testing.T, c waitlist.Config) *waitlist.Waitlist {
 	return w
 }
 
-// backends runs f with processes on Redis, each with clients of its own, and with
-// processes that share memory.
-func backends(t *testing.T, f func(t *testing.T, process func(t *testing.T) waitlist.Config)) {
+// backends are ways to make a process: one of several on Redis, each with clients of
+// its own, or of several that share memory.
+func backends(t *testing.T) map[string]func(t *testing.T) waitlist.Config {
 	t.Helper()
-	t.Run("memory", func(t *testing.T) {
-		t.Parallel()
-		c := memory()
-		f(t, func(*testing.T) waitlist.Config { return c })
-	})
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		url := testbedtest.Redis(t)
-		f(t, func(t *testing.T) waitlist.Config { t.Helper(); return connect(t, url).config() })
-	})
+	url, c := testbedtest.Redis(t), memory()
+	return map[string]func(t *testing.T) waitlist.Config{
+		"memory": func(*testing.T) waitlist.Config { return c },
+		"redis":  func(t *testing.T) waitlist.Config { t.Helper(); return connect(t, url, calm).config() },
+	}
 }
 
 // memory is for one process, or for several goroutines that stand for processes.
@@ -170,7 +166,7 @@ func (s *shelf) count() int {
 	return len(s.served)
 }
 
-// standing returns how many stand in line for the key of s.
+// standing returns how many stand in line for the key of s, -1 if that is not known.
 func (s *shelf) standing(t *testing.T, c waitlist.Config) int {
 	t.Helper()
 	line := c.Line
@@ -179,7 +175,7 @@ func (s *shelf) standing(t *testing.T, c waitlist.Config) int {
 	}
 	state, err := line.(dlock.Inspector).Inspect(t.Context(), "line:"+s.key)
 	if err != nil {
-		t.Fatal(err)
+		return -1
 	}
 	n := state.Waiters
 	if state.Held {

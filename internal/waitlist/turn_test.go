@@ -3,8 +3,6 @@ package waitlist_test
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,31 +14,11 @@ import (
 	"example.com/shop/internal/waitlist"
 )
 
-// bubble runs f on fake time, with a Waitlist in memory as change has configured it.
-func bubble(t *testing.T, change func(*waitlist.Config), f func(t *testing.T, w *waitlist.Waitlist, c waitlist.Config)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		c := memory()
-		if change != nil {
-			change(&c)
-		}
-		w, err := waitlist.New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { w.Run(ctx) })
-		f(t, w, c)
-		stop()
-		running.Wait()
-	})
-}
-
 // Units come back just after the last look and before the wait begins. Whoever
 // gives them back must not get by with its signal before somebody listens.
 func TestNoSignalIsLostBetweenLookAndWait(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, w *waitlist.Waitlist, _ waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, memory())
 		s := newShelf()
 		claim := s.claim(1, 3)
 		look := claim.Look
@@ -69,9 +47,10 @@ func (deaf) Signal(context.Context, *dlock.Lease) error    { return nil }
 func (deaf) Broadcast(context.Context, *dlock.Lease) error { return nil }
 
 func TestLostSignalCostsARecheck(t *testing.T) {
-	const recheck = time.Second
-	deafen := func(c *waitlist.Config) { c.Cond, c.Recheck = deaf{c.Cond}, recheck }
-	bubble(t, deafen, func(t *testing.T, w *waitlist.Waitlist, _ waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory()
+		c.Cond, c.Recheck = deaf{c.Cond}, recheck
+		w := start(t, c)
 		s := newShelf()
 		for id := range 5 {
 			done := background(t, func(ctx context.Context) error { return w.Wait(ctx, s.key, s.claim(id, 1)) })
@@ -91,8 +70,10 @@ func TestLostSignalCostsARecheck(t *testing.T) {
 // Somebody has died with the lock of the key: neither signals nor the look with
 // the lock held come through.
 func TestLockThatIsHeldCostsARecheck(t *testing.T) {
-	const recheck = time.Second
-	bubble(t, func(c *waitlist.Config) { c.Recheck = recheck }, func(t *testing.T, w *waitlist.Waitlist, c waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory()
+		c.Recheck = recheck
+		w := start(t, c)
 		s := newShelf()
 		lease, err := c.Lock.TryAcquire(t.Context(), "units:"+s.key)
 		if err != nil {
@@ -116,7 +97,9 @@ func TestLockThatIsHeldCostsARecheck(t *testing.T) {
 
 // Others can say that units came back while one tries for seconds, and it stays first.
 func TestTryHoldsThePlaceAndNoLock(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, w *waitlist.Waitlist, c waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory()
+		w := start(t, c)
 		s := newShelf()
 		claim := s.claim(1, 1)
 		try := claim.Try
@@ -151,7 +134,8 @@ func TestTryHoldsThePlaceAndNoLock(t *testing.T) {
 
 // A newcomer is quicker: the waiter goes on, and is still first.
 func TestNewcomerIsQuicker(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, w *waitlist.Waitlist, _ waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, memory())
 		s := newShelf()
 		claim := s.claim(1, 1)
 		try, tries := claim.Try, 0
@@ -181,8 +165,10 @@ func TestNewcomerIsQuicker(t *testing.T) {
 
 // Look and Try contradict each other for good: that must not become a busy loop.
 func TestContradictionIsPaced(t *testing.T) {
-	recheck := func(c *waitlist.Config) { c.Recheck = time.Second }
-	bubble(t, recheck, func(t *testing.T, w *waitlist.Waitlist, _ waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory()
+		c.Recheck = time.Second
+		w := start(t, c)
 		tries := 0
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
@@ -202,7 +188,9 @@ func TestContradictionIsPaced(t *testing.T) {
 // The lock service has forgotten who is first: the waiter goes to the line again,
 // behind the one that has become first.
 func TestPlaceIsLost(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, w *waitlist.Waitlist, c waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory()
+		w := start(t, c)
 		s := newShelf()
 		var waits []<-chan error
 		for id := range 2 {
@@ -227,7 +215,9 @@ func TestPlaceIsLost(t *testing.T) {
 
 // A place that is lost during a try does not cut the try short.
 func TestTryOutlastsItsPlace(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, w *waitlist.Waitlist, c waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory()
+		w := start(t, c)
 		err := w.Wait(t.Context(), "sku", waitlist.Claim{
 			Look: func(context.Context) (bool, error) { return true, nil },
 			Try: func(ctx context.Context) (bool, error) {
@@ -238,68 +228,6 @@ func TestTryOutlastsItsPlace(t *testing.T) {
 		})
 		if err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// absent is a lock service that does not answer.
-type absent struct{ calls atomic.Int32 }
-
-func (a *absent) Acquire(context.Context, string) (*dlock.Lease, error) {
-	a.calls.Add(1)
-	return nil, errors.New("connection refused")
-}
-
-func (a *absent) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return a.Acquire(ctx, key)
-}
-
-// Without a line everybody looks once per Recheck, and no more than a few are at the
-// database at the same time.
-func TestWithoutALine(t *testing.T) {
-	const waiters = 100
-	var told atomic.Int32
-	line := &absent{}
-	change := func(c *waitlist.Config) {
-		c.Line, c.Recheck = line, time.Second
-		c.OnError = func(string, error) { told.Add(1) }
-	}
-	bubble(t, change, func(t *testing.T, w *waitlist.Waitlist, _ waitlist.Config) {
-		s := newShelf()
-		var all sync.WaitGroup
-		var now, most atomic.Int32
-		for id := range waiters {
-			claim := s.claim(id, 1)
-			try := claim.Try
-			claim.Try = func(ctx context.Context) (bool, error) {
-				defer now.Add(-1)
-				if n := now.Add(1); n > most.Load() {
-					most.Store(n)
-				}
-				time.Sleep(10 * time.Millisecond)
-				return try(ctx)
-			}
-			all.Go(func() {
-				if err := w.Wait(t.Context(), s.key, claim); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		time.Sleep(10 * time.Second)
-		if looks := read(s, &s.looks); looks < 10*waiters || looks > 13*waiters {
-			t.Errorf("%d waiters looked %d times in 10 s", waiters, looks)
-		}
-		s.give(w, waiters)
-		given := time.Now()
-		all.Wait()
-		if d := time.Since(given); d > 2*time.Second {
-			t.Errorf("all were served after %v", d)
-		}
-		if n := most.Load(); n > 8 {
-			t.Errorf("%d tries at the same time", n)
-		}
-		if told.Load() < line.calls.Load() {
-			t.Errorf("%d errors, %d were told", line.calls.Load(), told.Load())
 		}
 	})
 }

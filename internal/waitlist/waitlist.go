@@ -15,8 +15,9 @@ var (
 	// ErrFull means that this process has as many waiters as it may have.
 	ErrFull = errors.New("waitlist: too many wait")
 
-	// ErrKey means that a key has characters that it must not have, or is too long.
-	ErrKey = errors.New("waitlist: key must be 1 to 128 letters, digits and . _ - :")
+	// ErrKey means that a key is not 1 to 128 letters, digits and . : _ -, which every
+	// lock service takes.
+	ErrKey = errors.New("waitlist: key is empty, too long, or has a character that is not allowed")
 )
 
 // Config is the configuration of a [Waitlist]. All processes that serve the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/shop/internal/dlock/memlock"
@@ -30,29 +31,34 @@ func TestNewRefuses(t *testing.T) {
 // Which keys are taken, and that every lock service takes those.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	backends(t, func(t *testing.T, process func(t *testing.T) waitlist.Config) {
-		w := start(t, process(t))
-		now := waitlist.Claim{
-			Look: func(context.Context) (bool, error) { return true, nil },
-			Try:  func(context.Context) (bool, error) { return true, nil },
-		}
-		for _, key := range []string{"a", "sku:A-1_b.c", strings.Repeat("k", 128)} {
-			if err := w.Wait(t.Context(), key, now); err != nil {
-				t.Errorf("%q: %v", key, err)
+	for name, process := range backends(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, process(t))
+			now := waitlist.Claim{
+				Look: func(context.Context) (bool, error) { return true, nil },
+				Try:  func(context.Context) (bool, error) { return true, nil },
 			}
-		}
-		for _, key := range []string{"", "a b", "{a}", "a}", "ä", "a\x00", strings.Repeat("k", 129)} {
-			w.Notify(key)
-			if err := w.Wait(t.Context(), key, now); !errors.Is(err, waitlist.ErrKey) {
-				t.Errorf("%q: %v, want ErrKey", key, err)
+			for _, key := range []string{"a", "sku:A-1_b.c", strings.Repeat("k", 128)} {
+				if err := w.Wait(t.Context(), key, now); err != nil {
+					t.Errorf("%q: %v", key, err)
+				}
 			}
-		}
-	})
+			for _, key := range []string{"", "a b", "{a}", "a}", "ä", "a\x00", strings.Repeat("k", 129)} {
+				w.Notify(key)
+				if err := w.Wait(t.Context(), key, now); !errors.Is(err, waitlist.ErrKey) {
+					t.Errorf("%q: %v, want ErrKey", key, err)
+				}
+			}
+		})
+	}
 }
 
 func TestFull(t *testing.T) {
-	few := func(c *waitlist.Config) { c.Max = 3 }
-	bubble(t, few, func(t *testing.T, w *waitlist.Waitlist, _ waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory()
+		c.Max = 3
+		w := start(t, c)
 		s := newShelf()
 		var waits []<-chan error
 		for id := range 3 {
@@ -76,7 +82,9 @@ func TestFull(t *testing.T) {
 
 // A look or a try that fails ends the wait with the error of the try, and frees the place.
 func TestErrorsOfTheCaller(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, w *waitlist.Waitlist, c waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory()
+		w := start(t, c)
 		limit := errors.New("the limit of the customer")
 		for _, worth := range []bool{true, false} {
 			err := w.Wait(t.Context(), "sku", waitlist.Claim{
@@ -101,7 +109,9 @@ func TestErrorsOfTheCaller(t *testing.T) {
 
 // A panic is the caller's. The places of the line, and the lock, are free after it.
 func TestPanicFreesAll(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, w *waitlist.Waitlist, c waitlist.Config) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory()
+		w := start(t, c)
 		boom := func(context.Context) (bool, error) { panic("boom") }
 		looks := 0
 		for _, claim := range []waitlist.Claim{
@@ -136,32 +146,35 @@ func TestPanicFreesAll(t *testing.T) {
 // The end of a context comes with its cause, wherever the waiter is: first in line,
 // behind, not yet there, or without a line.
 func TestEndOfTheContext(t *testing.T) {
-	backends(t, func(t *testing.T, process func(t *testing.T) waitlist.Config) {
-		c := process(t)
-		w, s, stopping := start(t, c), newShelf(), errors.New("the server stops")
-		ctx, stop := context.WithCancelCause(t.Context())
-		defer stop(nil)
-		var waits []<-chan error
-		for id := range 3 {
-			waits = append(waits, background(t, func(context.Context) error { return w.Wait(ctx, s.key, s.claim(id, 1)) }))
-		}
-		lost := start(t, waitlist.Config{Lock: c.Lock, Cond: c.Cond, Line: &absent{}})
-		waits = append(waits, background(t, func(context.Context) error { return lost.Wait(ctx, s.key, s.claim(3, 1)) }))
-		eventually(t, "three stand in line, and one looks", func() bool {
-			return s.standing(t, c) == 3 && lost.Waiting() == 1
-		})
-		stop(stopping)
-		waits = append(waits, background(t, func(context.Context) error { return w.Wait(ctx, s.key, s.claim(4, 1)) }))
-		for id, done := range waits {
-			if err := <-done; !errors.Is(err, stopping) || !errors.Is(err, context.Canceled) {
-				t.Errorf("customer %d: %v, want the cause", id, err)
+	for name, process := range backends(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := process(t)
+			w, s, stopping := start(t, c), newShelf(), errors.New("the server stops")
+			ctx, stop := context.WithCancelCause(t.Context())
+			defer stop(nil)
+			var waits []<-chan error
+			for id := range 3 {
+				waits = append(waits, background(t, func(context.Context) error { return w.Wait(ctx, s.key, s.claim(id, 1)) }))
 			}
-		}
-		eventually(t, "the line is empty", func() bool { return s.standing(t, c) == 0 })
-		lease, err := c.Lock.TryAcquire(t.Context(), "units:"+s.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease.Release(t.Context())
-	})
+			lost := start(t, waitlist.Config{Lock: c.Lock, Cond: c.Cond, Line: &absent{}})
+			waits = append(waits, background(t, func(context.Context) error { return lost.Wait(ctx, s.key, s.claim(3, 1)) }))
+			eventually(t, "three stand in line, and one looks", func() bool {
+				return s.standing(t, c) == 3 && lost.Waiting() == 1
+			})
+			stop(stopping)
+			waits = append(waits, background(t, func(context.Context) error { return w.Wait(ctx, s.key, s.claim(4, 1)) }))
+			for id, done := range waits {
+				if err := <-done; !errors.Is(err, stopping) || !errors.Is(err, context.Canceled) {
+					t.Errorf("customer %d: %v, want the cause", id, err)
+				}
+			}
+			eventually(t, "the line is empty", func() bool { return s.standing(t, c) == 0 })
+			lease, err := c.Lock.TryAcquire(t.Context(), "units:"+s.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease.Release(t.Context())
+		})
+	}
 }

@@ -1,0 +1,131 @@
+package waitlist_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/waitlist"
+)
+
+// counter counts the scripts that a client sends.
+type counter struct{ n atomic.Int32 }
+
+// DialHook implements redis.Hook.
+func (*counter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (*counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.n.Add(int32(len(cmds)))
+		return next(ctx, cmds)
+	}
+}
+
+// A storm of notifications costs what its duration allows, not what it has in
+// number, and the last of them still arrives: the waiter wants as many units as
+// notifications.
+func TestStormIsMerged(t *testing.T) {
+	t.Parallel()
+	const storm = 10_000
+	url := testbedtest.Redis(t)
+	waiting := connect(t, url, calm)
+	s := newShelf()
+	w := start(t, waiting.config())
+	done := background(t, func(ctx context.Context) error { return w.Wait(ctx, s.key, s.claim(1, storm)) })
+	eventually(t, "the waiter has looked with the lock held", func() bool { return read(s, &s.looks) >= 2 })
+
+	quiet := connect(t, url, calm)
+	var sent counter
+	quiet.rdb.AddHook(&sent)
+	n := start(t, quiet.config())
+	begun := time.Now()
+	for range storm {
+		s.give(n, 1)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(begun)
+	// Four scripts per notification, one in every 10 ms, the first and the last; each
+	// may be sent twice to a server that does not know it.
+	if got, most := sent.n.Load(), int32(8*(took/(10*time.Millisecond)+2)); got > most {
+		t.Errorf("%d notifications in %v cost %d commands, want %d at most", storm, took, got, most)
+	}
+	t.Logf("%d notifications in %v cost %d commands and %d looks", storm, took, sent.n.Load(), read(s, &s.looks))
+}
+
+// A key for which nobody stands in line costs one command.
+func TestNobodyWaits(t *testing.T) {
+	t.Parallel()
+	const keys = 1000
+	s := connect(t, testbedtest.Redis(t), calm)
+	if _, err := s.line.Inspect(t.Context(), "line:a"); err != nil { // the server knows the script then
+		t.Fatal(err)
+	}
+	var sent counter
+	s.rdb.AddHook(&sent)
+	w := start(t, s.config())
+	shelf := newShelf()
+	for i := range keys {
+		w.Notify(fmt.Sprintf("%s-%d", shelf.key, i))
+	}
+	eventually(t, "all keys are told of", func() bool { return sent.n.Load() >= keys })
+	<-time.After(100 * time.Millisecond)
+	if n := sent.n.Load(); n > keys+keys/2 { // it would be thousands; a busy machine may lose a few answers
+		t.Errorf("%d keys cost %d commands", keys, n)
+	}
+}
+
+// Before Run, and without a lock service that answers, Notify returns at once, and
+// what it was told is not lost.
+func TestNotifyDoesNotBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory()
+		var told atomic.Int32
+		c.OnError = func(string, error) { told.Add(1) }
+		lock := c.Lock
+		c.Lock, c.Line = &absent{}, lock
+		w, err := waitlist.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newShelf()
+		place, err := lock.TryAcquire(t.Context(), "line:"+s.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		for range 1000 {
+			w.Notify(s.key, "other")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		running := make(chan error, 1)
+		go func() { running <- w.Run(ctx) }()
+		synctest.Wait()
+		for range 1000 {
+			w.Notify(s.key, "other")
+		}
+		if d := time.Since(begun); d != 0 {
+			t.Errorf("it took %v", d)
+		}
+		time.Sleep(time.Second)
+		if n := told.Load(); n != 2 { // nobody stands in line for the other key
+			t.Errorf("told of %d errors, want one for each time that Run was at it", n)
+		}
+		stop()
+		if err := <-running; err != nil {
+			t.Error(err)
+		}
+		place.Release(t.Context())
+	})
+}
