@@ -150,6 +150,7 @@ func TestLostMessagesCostNothing(t *testing.T) {
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
+		r.link.mute = true
 		r.start(timeout.Config{}, b.handle, timeout.Options{})
 		scheduler := r.queue(timeout.Config{Canary: true}) // no hand-over within the process
 		r.run(scheduler)
