@@ -15,13 +15,16 @@ const (
 	// timersTag marks the operations of the specification that only an admin may use.
 	timersTag = "timers"
 
+	metricsPath = "/metrics"
+
 	// adminTimeout is enough for a million timers to be rebuilt, and for a profile.
 	adminTimeout = time.Minute
 )
 
-// NewAdmin returns a handler for those who look after the service: the timers, and
-// profiles below /debug/pprof. It asks nobody who they are, so it belongs on a
-// loopback address. There a browser is the one stranger that can reach it, and
+// NewAdmin returns a handler for those who look after the service: the timers, metrics, and
+// profiles below /debug/pprof. With Config.Identity it asks for the key of an admin, except for
+// metrics. It belongs on a
+// loopback address all the same. There a browser is the one stranger that can reach it, and
 // requests that a page of another site makes are refused.
 func NewAdmin(c Config) (http.Handler, error) {
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, adminTimeout)
@@ -31,7 +34,10 @@ func NewAdmin(c Config) (http.Handler, error) {
 		return nil, err
 	}
 	engine.UseEscapedPath = true // the id of a timer may contain a slash
-	engine.GET("/debug/pprof/*profile", profile)
+	engine.GET("/debug/pprof/*profile", a.identify, profile)
+	if a.Metrics != nil {
+		engine.GET(metricsPath, gin.WrapH(a.Metrics))
+	}
 	return a.stamp(engine), nil
 }
 
@@ -45,6 +51,9 @@ func NewAdminServer(h http.Handler, l *slog.Logger) *http.Server {
 // refuseOtherSites refuses what a browser sends on behalf of another site, and what
 // it sends because the name of that site points to this address by now.
 func (a *api) refuseOtherSites(c *gin.Context) {
+	if c.FullPath() == metricsPath {
+		return // they are numbers, and are collected by whatever name the collector has for the instance
+	}
 	host, _, err := net.SplitHostPort(c.Request.Host)
 	if err != nil {
 		host = c.Request.Host

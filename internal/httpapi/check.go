@@ -28,6 +28,9 @@ func (r rules) check(c *gin.Context) error {
 	if !ok {
 		return errors.New("the route is not in the specification")
 	}
+	if err := rule.checkHeader(c.Request.Header); err != nil {
+		return err
+	}
 	if err := rule.checkPath(c); err != nil {
 		return err
 	}
@@ -48,8 +51,24 @@ func (r rules) check(c *gin.Context) error {
 	if err := rule.body.VisitJSON(value, openapi3.MultiErrors(), openapi3.VisitAsRequest()); err != nil {
 		return invalid(violations(err, nil)...)
 	}
+	callOf(c.Request.Context()).payload = value
 	c.Request.Body = io.NopCloser(bytes.NewReader(data))
 	return nil
+}
+
+// checkHeader joins the fields of headers that are lists, as the generated code wants them,
+// and refuses a bad key.
+func (r rule) checkHeader(h http.Header) error {
+	for _, p := range r.params {
+		if fields := h.Values(p.Value.Name); p.Value.In == openapi3.ParameterInHeader && p.Value.Name != keyHeader && len(fields) > 1 {
+			h.Set(p.Value.Name, strings.Join(fields, ", "))
+		}
+	}
+	if !r.has(keyHeader) {
+		return nil
+	}
+	_, err := idempotencyKey(h)
+	return err
 }
 
 func (r rule) checkPath(c *gin.Context) error {

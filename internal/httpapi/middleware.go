@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,7 @@ func (a *api) stamp(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("X-Instance-Id", a.Instance)
 		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // no answer is a page, except below /docs
 		h.Set("X-Content-Type-Options", "nosniff")
 		next.ServeHTTP(&response{ResponseWriter: w, drain: a.Drain}, r)
 	})
@@ -44,9 +46,25 @@ func (r *response) Flush() { _ = http.NewResponseController(r.ResponseWriter).Fl
 
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// limitTime gives the request its deadline.
+// answerTime is what an answer may take to be written behind the deadline of its request.
+const answerTime = 5 * time.Second
+
+// limitTime gives the request its deadline. Waiting that the client prefers comes on top, and
+// then the server must not cut the answer off when it usually would.
 func (a *api) limitTime(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), a.RequestTimeout)
+	in := &call{rule: a.rules[c.Request.Method+" "+c.FullPath()]}
+	limit := a.RequestTimeout
+	if in.rule.has("Prefer") {
+		in.prefer = parsePrefer(c.Request.Header.Values("Prefer"))
+		limit += in.prefer.wait
+	}
+	if in.prefer.wait > 0 {
+		err := http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(limit + answerTime))
+		if err != nil && !errors.Is(err, http.ErrNotSupported) {
+			a.Logger.WarnContext(c.Request.Context(), "the answer may be cut off", "error", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithValue(c.Request.Context(), callKey{}, in), limit)
 	defer cancel()
 	c.Request = c.Request.WithContext(ctx)
 	c.Next()

@@ -16,12 +16,35 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for EventMovement.
+const (
+	CONFIRM EventMovement = "CONFIRM"
+	RELEASE EventMovement = "RELEASE"
+	RESERVE EventMovement = "RESERVE"
+)
+
+// Valid indicates whether the value is a known member of the EventMovement enum.
+func (e EventMovement) Valid() bool {
+	switch e {
+	case CONFIRM:
+		return true
+	case RELEASE:
+		return true
+	case RESERVE:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OrderStatus.
 const (
 	CANCELLED OrderStatus = "CANCELLED"
 	CONFIRMED OrderStatus = "CONFIRMED"
 	EXPIRED   OrderStatus = "EXPIRED"
 	PENDING   OrderStatus = "PENDING"
+	QUEUED    OrderStatus = "QUEUED"
+	REJECTED  OrderStatus = "REJECTED"
 )
 
 // Valid indicates whether the value is a known member of the OrderStatus enum.
@@ -35,6 +58,10 @@ func (e OrderStatus) Valid() bool {
 		return true
 	case PENDING:
 		return true
+	case QUEUED:
+		return true
+	case REJECTED:
+		return true
 	default:
 		return false
 	}
@@ -42,25 +69,32 @@ func (e OrderStatus) Valid() bool {
 
 // Defines values for ProblemType.
 const (
-	TypeBodyTooLarge         ProblemType = "https://shop.example/problems/body-too-large"
-	TypeBusy                 ProblemType = "https://shop.example/problems/busy"
-	TypeCanary               ProblemType = "https://shop.example/problems/canary"
-	TypeDraining             ProblemType = "https://shop.example/problems/draining"
-	TypeForbidden            ProblemType = "https://shop.example/problems/forbidden"
-	TypeInternal             ProblemType = "https://shop.example/problems/internal"
-	TypeInvalidRequest       ProblemType = "https://shop.example/problems/invalid-request"
-	TypeMalformedRequest     ProblemType = "https://shop.example/problems/malformed-request"
-	TypeMethodNotAllowed     ProblemType = "https://shop.example/problems/method-not-allowed"
-	TypeNotFound             ProblemType = "https://shop.example/problems/not-found"
-	TypeOrderStateConflict   ProblemType = "https://shop.example/problems/order-state-conflict"
-	TypeOutOfStock           ProblemType = "https://shop.example/problems/out-of-stock"
-	TypeOutcomeUnknown       ProblemType = "https://shop.example/problems/outcome-unknown"
-	TypeSKUExists            ProblemType = "https://shop.example/problems/sku-exists"
-	TypeStoreUnavailable     ProblemType = "https://shop.example/problems/store-unavailable"
-	TypeStrategyUnavailable  ProblemType = "https://shop.example/problems/strategy-unavailable"
-	TypeUnknownSKU           ProblemType = "https://shop.example/problems/unknown-sku"
-	TypeUnknownStrategy      ProblemType = "https://shop.example/problems/unknown-strategy"
-	TypeUnsupportedMediaType ProblemType = "https://shop.example/problems/unsupported-media-type"
+	TypeBodyTooLarge         ProblemType = "/docs/problems/body-too-large"
+	TypeBusy                 ProblemType = "/docs/problems/busy"
+	TypeCanary               ProblemType = "/docs/problems/canary"
+	TypeDraining             ProblemType = "/docs/problems/draining"
+	TypeForbidden            ProblemType = "/docs/problems/forbidden"
+	TypeIdempotencyKeyReused ProblemType = "/docs/problems/idempotency-key-reused"
+	TypeInternal             ProblemType = "/docs/problems/internal"
+	TypeInvalidRequest       ProblemType = "/docs/problems/invalid-request"
+	TypeMalformedRequest     ProblemType = "/docs/problems/malformed-request"
+	TypeMethodNotAllowed     ProblemType = "/docs/problems/method-not-allowed"
+	TypeNotFound             ProblemType = "/docs/problems/not-found"
+	TypeOpenOrdersLimit      ProblemType = "/docs/problems/open-orders-limit"
+	TypeOrderStateConflict   ProblemType = "/docs/problems/order-state-conflict"
+	TypeOutOfStock           ProblemType = "/docs/problems/out-of-stock"
+	TypeOutcomeUnknown       ProblemType = "/docs/problems/outcome-unknown"
+	TypePurchaseLimit        ProblemType = "/docs/problems/purchase-limit"
+	TypeRateLimited          ProblemType = "/docs/problems/rate-limited"
+	TypeRequestInFlight      ProblemType = "/docs/problems/request-in-flight"
+	TypeSKUExists            ProblemType = "/docs/problems/sku-exists"
+	TypeSaturated            ProblemType = "/docs/problems/saturated"
+	TypeStoreUnavailable     ProblemType = "/docs/problems/store-unavailable"
+	TypeStrategyUnavailable  ProblemType = "/docs/problems/strategy-unavailable"
+	TypeUnauthenticated      ProblemType = "/docs/problems/unauthenticated"
+	TypeUnknownSKU           ProblemType = "/docs/problems/unknown-sku"
+	TypeUnknownStrategy      ProblemType = "/docs/problems/unknown-strategy"
+	TypeUnsupportedMediaType ProblemType = "/docs/problems/unsupported-media-type"
 )
 
 // Valid indicates whether the value is a known member of the ProblemType enum.
@@ -76,6 +110,8 @@ func (e ProblemType) Valid() bool {
 		return true
 	case TypeForbidden:
 		return true
+	case TypeIdempotencyKeyReused:
+		return true
 	case TypeInternal:
 		return true
 	case TypeInvalidRequest:
@@ -86,23 +122,56 @@ func (e ProblemType) Valid() bool {
 		return true
 	case TypeNotFound:
 		return true
+	case TypeOpenOrdersLimit:
+		return true
 	case TypeOrderStateConflict:
 		return true
 	case TypeOutOfStock:
 		return true
 	case TypeOutcomeUnknown:
 		return true
+	case TypePurchaseLimit:
+		return true
+	case TypeRateLimited:
+		return true
+	case TypeRequestInFlight:
+		return true
 	case TypeSKUExists:
+		return true
+	case TypeSaturated:
 		return true
 	case TypeStoreUnavailable:
 		return true
 	case TypeStrategyUnavailable:
+		return true
+	case TypeUnauthenticated:
 		return true
 	case TypeUnknownSKU:
 		return true
 	case TypeUnknownStrategy:
 		return true
 	case TypeUnsupportedMediaType:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for Reason.
+const (
+	ReasonNotInTime  Reason = "not-placed-in-time"
+	ReasonOutOfStock Reason = "out-of-stock"
+	ReasonOverLimit  Reason = "over-limit"
+)
+
+// Valid indicates whether the value is a known member of the Reason enum.
+func (e Reason) Valid() bool {
+	switch e {
+	case ReasonNotInTime:
+		return true
+	case ReasonOutOfStock:
+		return true
+	case ReasonOverLimit:
 		return true
 	default:
 		return false
@@ -187,6 +256,56 @@ type Delivery struct {
 	Quantity Quantity `json:"quantity"`
 }
 
+// Event A movement of units.
+//
+// Example: {"at":"2026-11-20T12:00:00Z","instance":"shop-1","movement":"RESERVE","quantity":1,"sku":"ticket"}
+type Event struct {
+	// Movement RESERVE when the order is placed, CONFIRM when it is paid, RELEASE when the units go back.
+	Movement EventMovement `json:"movement"`
+
+	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
+	//
+	// Example: ticket
+	SKU SKUName `json:"sku"`
+
+	// Quantity The units.
+	Quantity int64 `json:"quantity"`
+
+	// Fence The token of the lease under which they were reserved; absent if there was none.
+	Fence int64 `json:"fence,omitempty"`
+
+	// Instance Which instance did it.
+	Instance string `json:"instance"`
+
+	// At When; UTC.
+	At time.Time `json:"at"`
+}
+
+// EventMovement RESERVE when the order is placed, CONFIRM when it is paid, RELEASE when the units go back.
+type EventMovement string
+
+// EventList What happened to the units of an order.
+//
+// Example: {"events":[]}
+type EventList struct {
+	// Events The movements, the oldest first.
+	Events []Event `json:"events"`
+}
+
+// Exceeded A limit that the order would exceed.
+//
+// Example: {"had":3,"limit":4,"sku":"ticket"}
+type Exceeded struct {
+	// SKU Whose limit it is; absent if it is that of open orders.
+	SKU string `json:"sku,omitempty"`
+
+	// Limit What a customer may have.
+	Limit int64 `json:"limit"`
+
+	// Had What the customer has: units bought or reserved, or open orders.
+	Had int64 `json:"had"`
+}
+
 // Extension More time to pay.
 //
 // Example: {"by_seconds":300}
@@ -238,7 +357,7 @@ type NewOrder struct {
 
 // NewSKU A SKU to be put on sale.
 //
-// Example: {"on_hand":100,"strategy":"redis"}
+// Example: {"on_hand":100,"purchase_limit":4,"strategy":"redis"}
 type NewSKU struct {
 	// OnHand The units that exist.
 	OnHand int64 `json:"on_hand"`
@@ -247,6 +366,9 @@ type NewSKU struct {
 	// optimistic, for-update, redis-unfenced or redis. The last two need
 	// an instance that was started with Redis.
 	Strategy string `json:"strategy"`
+
+	// PurchaseLimit The units that one customer may buy in all; 0 is any number.
+	PurchaseLimit int64 `json:"purchase_limit,omitempty"`
 }
 
 // Order An order as it stands.
@@ -263,17 +385,21 @@ type Order struct {
 	// Example: c1
 	CustomerID PartyID `json:"customer_id"`
 
-	// Status PENDING until it becomes one of the others, which are final.
+	// Status QUEUED until it is placed; PENDING until it is paid, cancelled or expired.
+	// The others are final.
 	Status OrderStatus `json:"status"`
 
 	// Items What is reserved, by SKU, each SKU once.
 	Items []Item `json:"items"`
 
-	// ExpiresAt When the units go back if nobody pays; UTC.
+	// ExpiresAt When the units go back if nobody pays, or a queued order is given up; UTC.
 	ExpiresAt time.Time `json:"expires_at"`
 
-	// CreatedAt When the order was placed; UTC.
+	// CreatedAt When the order arrived; UTC.
 	CreatedAt time.Time `json:"created_at"`
+
+	// Reason Why the order was not placed; only if it is REJECTED.
+	Reason Reason `json:"reason,omitempty"`
 }
 
 // OrderID A UUID in lower case.
@@ -281,7 +407,19 @@ type Order struct {
 // Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
 type OrderID = string
 
-// OrderStatus PENDING until it becomes one of the others, which are final.
+// OrderPage A page of orders.
+//
+// Example: {"orders":[]}
+type OrderPage struct {
+	// Orders Orders, the latest first.
+	Orders []Order `json:"orders"`
+
+	// Next The `cursor` of the next page; absent on the last page.
+	Next *string `json:"next,omitempty"`
+}
+
+// OrderStatus QUEUED until it is placed; PENDING until it is paid, cancelled or expired.
+// The others are final.
 type OrderStatus string
 
 // PartyID 1 to 64 letters, digits and . _ : @ -, beginning with a letter or digit.
@@ -301,9 +439,9 @@ type Payment struct {
 
 // Problem Why a request was not carried out (RFC 9457).
 //
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type Problem struct {
-	// Type Identifies the kind of problem. It never changes its meaning.
+	// Type Identifies the kind of problem, and is the path of its description. It never changes its meaning.
 	Type ProblemType `json:"type"`
 
 	// Title The kind of problem in words.
@@ -326,15 +464,21 @@ type Problem struct {
 
 	// State The state of the order; with order-state-conflict.
 	State string `json:"state,omitempty"`
+
+	// Exceeded The limit; with purchase-limit and open-orders-limit.
+	Exceeded *Exceeded `json:"exceeded,omitempty"`
 }
 
-// ProblemType Identifies the kind of problem. It never changes its meaning.
+// ProblemType Identifies the kind of problem, and is the path of its description. It never changes its meaning.
 type ProblemType string
 
 // Quantity A number of units, without fraction or exponent.
 //
 // Example: 1
 type Quantity = int64
+
+// Reason Why a queued order was not placed.
+type Reason string
 
 // SKU The level of a SKU.
 //
@@ -362,6 +506,9 @@ type SKU struct {
 
 	// Fence The token of the newest lease that changed the SKU; 0 if none did.
 	Fence int64 `json:"fence"`
+
+	// PurchaseLimit The units that one customer may buy in all; absent if there is no limit.
+	PurchaseLimit int64 `json:"purchase_limit,omitempty"`
 }
 
 // SKUName 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
@@ -392,6 +539,25 @@ type Shortage struct {
 
 	// Available The units that were for sale.
 	Available int64 `json:"available"`
+}
+
+// Strategy A way to keep a SKU from being oversold.
+//
+// Example: {"available":true,"name":"redis"}
+type Strategy struct {
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Available This instance has the store that the strategy needs.
+	Available bool `json:"available"`
+}
+
+// StrategyList The strategies.
+//
+// Example: {"strategies":[{"available":true,"name":"redis"}]}
+type StrategyList struct {
+	// Strategies Strategies, the weakest first.
+	Strategies []Strategy `json:"strategies"`
 }
 
 // Timer A stored timer.
@@ -484,6 +650,12 @@ type Violation struct {
 	Detail string `json:"detail"`
 }
 
+// IdempotencyKey Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"
+type IdempotencyKey = string
+
+// IfNoneMatch Example: "n4bQgYhMfWWaL-qgxVrQFQ"
+type IfNoneMatch = string
+
 // PathKind 1 to 32 letters, digits, dots, dashes and underscores.
 //
 // Example: order.expire
@@ -504,55 +676,121 @@ type PathSKU = SKUName
 // Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
 type PathTimer = TimerID
 
+// Prefer Example: respond-async, wait=5
+type Prefer = string
+
 // Conflict Why a request was not carried out (RFC 9457).
 //
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type Conflict = Problem
 
 // Forbidden Why a request was not carried out (RFC 9457).
 //
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type Forbidden = Problem
 
 // Internal Why a request was not carried out (RFC 9457).
 //
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type Internal = Problem
 
 // Invalid Why a request was not carried out (RFC 9457).
 //
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type Invalid = Problem
 
 // Malformed Why a request was not carried out (RFC 9457).
 //
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type Malformed = Problem
 
 // NotFound Why a request was not carried out (RFC 9457).
 //
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type NotFound = Problem
 
 // TooLarge Why a request was not carried out (RFC 9457).
 //
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type TooLarge = Problem
+
+// TooMany Why a request was not carried out (RFC 9457).
+//
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
+type TooMany = Problem
+
+// Unauthenticated Why a request was not carried out (RFC 9457).
+//
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
+type Unauthenticated = Problem
 
 // Unavailable Why a request was not carried out (RFC 9457).
 //
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type Unavailable = Problem
 
 // UnsupportedMediaType Why a request was not carried out (RFC 9457).
 //
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"https://shop.example/problems/out-of-stock"}
+// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type UnsupportedMediaType = Problem
 
 // AuditBooksParams defines parameters for AuditBooks.
 type AuditBooksParams struct {
 	// SKU Audit only this SKU.
 	SKU *SKUName `form:"sku,omitempty" json:"sku,omitempty"`
+}
+
+// ListOrdersParams defines parameters for ListOrders.
+type ListOrdersParams struct {
+	// Status Only orders with this status, as it reads now.
+	Status *OrderStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// SKU Only orders with an item of this SKU.
+	SKU *SKUName `form:"sku,omitempty" json:"sku,omitempty"`
+
+	// Limit The largest number of orders on the page.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next` of the page before, of the same list: with the same key, status and SKU.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// PlaceOrderParams defines parameters for PlaceOrder.
+type PlaceOrderParams struct {
+	// IdempotencyKey 1 to 255 printable ASCII characters that nobody else uses for this path, such as a UUID;
+	// with quotes around them or without.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+
+	// Prefer `wait=N`, `respond-async`, or both, with N up to 30 seconds; more counts
+	// as 30. Other preferences are ignored.
+	Prefer *Prefer `json:"Prefer,omitempty"`
+}
+
+// GetOrderParams defines parameters for GetOrder.
+type GetOrderParams struct {
+	// IfNoneMatch Answer 304 if the ETag is one of these.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// CancelOrderParams defines parameters for CancelOrder.
+type CancelOrderParams struct {
+	// IdempotencyKey 1 to 255 printable ASCII characters that nobody else uses for this path, such as a UUID;
+	// with quotes around them or without.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ExtendOrderParams defines parameters for ExtendOrder.
+type ExtendOrderParams struct {
+	// IdempotencyKey 1 to 255 printable ASCII characters that nobody else uses for this path, such as a UUID;
+	// with quotes around them or without.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// PayOrderParams defines parameters for PayOrder.
+type PayOrderParams struct {
+	// IdempotencyKey 1 to 255 printable ASCII characters that nobody else uses for this path, such as a UUID;
+	// with quotes around them or without.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListSKUsParams defines parameters for ListSKUs.
@@ -562,6 +800,19 @@ type ListSKUsParams struct {
 
 	// Limit The largest number of SKUs on the page.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// GetSKUParams defines parameters for GetSKU.
+type GetSKUParams struct {
+	// IfNoneMatch Answer 304 if the ETag is one of these.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// RestockSKUParams defines parameters for RestockSKU.
+type RestockSKUParams struct {
+	// IdempotencyKey 1 to 255 printable ASCII characters that nobody else uses for this path, such as a UUID;
+	// with quotes around them or without.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListTimersParams defines parameters for ListTimers.
@@ -608,33 +859,42 @@ type ServerInterface interface {
 	// GetSpecification Read this document
 	// (GET /api/v1/openapi.yaml)
 	GetSpecification(c *gin.Context)
+	// ListOrders List orders
+	// (GET /api/v1/orders)
+	ListOrders(c *gin.Context, params ListOrdersParams)
 	// PlaceOrder Place an order
 	// (POST /api/v1/orders)
-	PlaceOrder(c *gin.Context)
+	PlaceOrder(c *gin.Context, params PlaceOrderParams)
 	// GetOrder Read an order
 	// (GET /api/v1/orders/{id})
-	GetOrder(c *gin.Context, id PathOrder)
+	GetOrder(c *gin.Context, id PathOrder, params GetOrderParams)
 	// CancelOrder Cancel an order
 	// (POST /api/v1/orders/{id}/cancel)
-	CancelOrder(c *gin.Context, id PathOrder)
+	CancelOrder(c *gin.Context, id PathOrder, params CancelOrderParams)
+	// ListEvents Read the history of an order
+	// (GET /api/v1/orders/{id}/events)
+	ListEvents(c *gin.Context, id PathOrder)
 	// ExtendOrder Give an order more time
 	// (POST /api/v1/orders/{id}/extend)
-	ExtendOrder(c *gin.Context, id PathOrder)
+	ExtendOrder(c *gin.Context, id PathOrder, params ExtendOrderParams)
 	// PayOrder Pay for an order
 	// (POST /api/v1/orders/{id}/pay)
-	PayOrder(c *gin.Context, id PathOrder)
+	PayOrder(c *gin.Context, id PathOrder, params PayOrderParams)
 	// ListSKUs List SKUs
 	// (GET /api/v1/skus)
 	ListSKUs(c *gin.Context, params ListSKUsParams)
 	// GetSKU Read a SKU
 	// (GET /api/v1/skus/{sku})
-	GetSKU(c *gin.Context, sku PathSKU)
+	GetSKU(c *gin.Context, sku PathSKU, params GetSKUParams)
 	// CreateSKU Create a SKU
 	// (PUT /api/v1/skus/{sku})
 	CreateSKU(c *gin.Context, sku PathSKU)
 	// RestockSKU Add units
 	// (POST /api/v1/skus/{sku}/restock)
-	RestockSKU(c *gin.Context, sku PathSKU)
+	RestockSKU(c *gin.Context, sku PathSKU, params RestockSKUParams)
+	// ListStrategies List strategies
+	// (GET /api/v1/strategies)
+	ListStrategies(c *gin.Context)
 	// ListTimers List timers
 	// (GET /api/v1/timers)
 	ListTimers(c *gin.Context, params ListTimersParams)
@@ -707,8 +967,46 @@ func (siw *ServerInterfaceWrapper) GetSpecification(c *gin.Context) {
 	siw.Handler.GetSpecification(c)
 }
 
-// PlaceOrder operation middleware
-func (siw *ServerInterfaceWrapper) PlaceOrder(c *gin.Context) {
+// ListOrders operation middleware
+func (siw *ServerInterfaceWrapper) ListOrders(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListOrdersParams
+
+	// ------------- Optional query parameter "status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "status", c.Request.URL.Query(), &params.Status, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter status: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sku" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sku", c.Request.URL.Query(), &params.SKU, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sku: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
 
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
@@ -717,7 +1015,66 @@ func (siw *ServerInterfaceWrapper) PlaceOrder(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.PlaceOrder(c)
+	siw.Handler.ListOrders(c, params)
+}
+
+// PlaceOrder operation middleware
+func (siw *ServerInterfaceWrapper) PlaceOrder(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PlaceOrderParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	// ------------- Optional header parameter "Prefer" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Prefer")]; found {
+		var Prefer Prefer
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Prefer, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Prefer", valueList[0], &Prefer, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Prefer: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.Prefer = &Prefer
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PlaceOrder(c, params)
 }
 
 // GetOrder operation middleware
@@ -735,6 +1092,30 @@ func (siw *ServerInterfaceWrapper) GetOrder(c *gin.Context) {
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetOrderParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch IfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for If-None-Match, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter If-None-Match: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
+
+	}
+
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -742,7 +1123,7 @@ func (siw *ServerInterfaceWrapper) GetOrder(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.GetOrder(c, id)
+	siw.Handler.GetOrder(c, id, params)
 }
 
 // CancelOrder operation middleware
@@ -760,6 +1141,30 @@ func (siw *ServerInterfaceWrapper) CancelOrder(c *gin.Context) {
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelOrderParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -767,7 +1172,32 @@ func (siw *ServerInterfaceWrapper) CancelOrder(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.CancelOrder(c, id)
+	siw.Handler.CancelOrder(c, id, params)
+}
+
+// ListEvents operation middleware
+func (siw *ServerInterfaceWrapper) ListEvents(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id PathOrder
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListEvents(c, id)
 }
 
 // ExtendOrder operation middleware
@@ -785,6 +1215,30 @@ func (siw *ServerInterfaceWrapper) ExtendOrder(c *gin.Context) {
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExtendOrderParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -792,7 +1246,7 @@ func (siw *ServerInterfaceWrapper) ExtendOrder(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.ExtendOrder(c, id)
+	siw.Handler.ExtendOrder(c, id, params)
 }
 
 // PayOrder operation middleware
@@ -810,6 +1264,30 @@ func (siw *ServerInterfaceWrapper) PayOrder(c *gin.Context) {
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PayOrderParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -817,7 +1295,7 @@ func (siw *ServerInterfaceWrapper) PayOrder(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.PayOrder(c, id)
+	siw.Handler.PayOrder(c, id, params)
 }
 
 // ListSKUs operation middleware
@@ -870,6 +1348,30 @@ func (siw *ServerInterfaceWrapper) GetSKU(c *gin.Context) {
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetSKUParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch IfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for If-None-Match, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter If-None-Match: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
+
+	}
+
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -877,7 +1379,7 @@ func (siw *ServerInterfaceWrapper) GetSKU(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.GetSKU(c, sku)
+	siw.Handler.GetSKU(c, sku, params)
 }
 
 // CreateSKU operation middleware
@@ -920,6 +1422,30 @@ func (siw *ServerInterfaceWrapper) RestockSKU(c *gin.Context) {
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RestockSKUParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -927,7 +1453,20 @@ func (siw *ServerInterfaceWrapper) RestockSKU(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.RestockSKU(c, sku)
+	siw.Handler.RestockSKU(c, sku, params)
+}
+
+// ListStrategies operation middleware
+func (siw *ServerInterfaceWrapper) ListStrategies(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListStrategies(c)
 }
 
 // ListTimers operation middleware
@@ -1191,11 +1730,14 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/api/v1/skus/:sku", wrapper.GetSKU)
 	router.PUT(options.BaseURL+"/api/v1/skus/:sku", wrapper.CreateSKU)
 	router.POST(options.BaseURL+"/api/v1/skus/:sku/restock", wrapper.RestockSKU)
+	router.GET(options.BaseURL+"/api/v1/orders", wrapper.ListOrders)
 	router.POST(options.BaseURL+"/api/v1/orders", wrapper.PlaceOrder)
 	router.GET(options.BaseURL+"/api/v1/orders/:id", wrapper.GetOrder)
+	router.GET(options.BaseURL+"/api/v1/orders/:id/events", wrapper.ListEvents)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/pay", wrapper.PayOrder)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/cancel", wrapper.CancelOrder)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/extend", wrapper.ExtendOrder)
+	router.GET(options.BaseURL+"/api/v1/strategies", wrapper.ListStrategies)
 	router.GET(options.BaseURL+"/api/v1/audit", wrapper.AuditBooks)
 	router.GET(options.BaseURL+"/api/v1/timers", wrapper.ListTimers)
 	router.GET(options.BaseURL+"/api/v1/timers/:kind/:id", wrapper.GetTimer)
@@ -1207,7 +1749,15 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/api/v1/openapi.yaml", wrapper.GetSpecification)
 }
 
-type ConflictApplicationProblemPlusJSONResponse Problem
+type ConflictResponseHeaders struct {
+	IdempotentReplayed *string
+	RetryAfter         *int
+}
+type ConflictApplicationProblemPlusJSONResponse struct {
+	Body Problem
+
+	Headers ConflictResponseHeaders
+}
 
 type ForbiddenApplicationProblemPlusJSONResponse Problem
 
@@ -1220,6 +1770,26 @@ type MalformedApplicationProblemPlusJSONResponse Problem
 type NotFoundApplicationProblemPlusJSONResponse Problem
 
 type TooLargeApplicationProblemPlusJSONResponse Problem
+
+type TooManyResponseHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      int
+}
+type TooManyApplicationProblemPlusJSONResponse struct {
+	Body Problem
+
+	Headers TooManyResponseHeaders
+}
+
+type UnauthenticatedResponseHeaders struct {
+	WWWAuthenticate string
+}
+type UnauthenticatedApplicationProblemPlusJSONResponse struct {
+	Body Problem
+
+	Headers UnauthenticatedResponseHeaders
+}
 
 type UnavailableResponseHeaders struct {
 	RetryAfter int
@@ -1266,6 +1836,39 @@ func (response AuditBooks400ApplicationProblemPlusJSONResponse) VisitAuditBooksR
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AuditBooks401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response AuditBooks401ApplicationProblemPlusJSONResponse) VisitAuditBooksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AuditBooks403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response AuditBooks403ApplicationProblemPlusJSONResponse) VisitAuditBooksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -1362,8 +1965,97 @@ func (response GetSpecification400ApplicationProblemPlusJSONResponse) VisitGetSp
 	return err
 }
 
+type ListOrdersRequestObject struct {
+	Params ListOrdersParams
+}
+
+type ListOrdersResponseObject interface {
+	VisitListOrdersResponse(w http.ResponseWriter) error
+}
+
+type ListOrders200JSONResponse OrderPage
+
+func (response ListOrders200JSONResponse) VisitListOrdersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListOrders400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response ListOrders400ApplicationProblemPlusJSONResponse) VisitListOrdersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListOrders401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response ListOrders401ApplicationProblemPlusJSONResponse) VisitListOrdersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListOrders500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response ListOrders500ApplicationProblemPlusJSONResponse) VisitListOrdersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListOrders503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response ListOrders503ApplicationProblemPlusJSONResponse) VisitListOrdersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PlaceOrderRequestObject struct {
-	Body *PlaceOrderJSONRequestBody
+	Params PlaceOrderParams
+	Body   *PlaceOrderJSONRequestBody
 }
 
 type PlaceOrderResponseObject interface {
@@ -1371,7 +2063,11 @@ type PlaceOrderResponseObject interface {
 }
 
 type PlaceOrder201ResponseHeaders struct {
-	Location string
+	IdempotentReplayed *string
+	Location           string
+	PreferenceApplied  *string
+	RateLimit          *string
+	RateLimitPolicy    *string
 }
 
 type PlaceOrder201JSONResponse struct {
@@ -1386,8 +2082,58 @@ func (response PlaceOrder201JSONResponse) VisitPlaceOrderResponse(w http.Respons
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
 	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	if response.Headers.PreferenceApplied != nil {
+		w.Header().Set("Preference-Applied", fmt.Sprint(*response.Headers.PreferenceApplied))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
 	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PlaceOrder202ResponseHeaders struct {
+	IdempotentReplayed *string
+	Location           string
+	PreferenceApplied  *string
+	RateLimit          *string
+	RateLimitPolicy    *string
+}
+
+type PlaceOrder202JSONResponse struct {
+	Body    Order
+	Headers PlaceOrder202ResponseHeaders
+}
+
+func (response PlaceOrder202JSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	if response.Headers.PreferenceApplied != nil {
+		w.Header().Set("Preference-Applied", fmt.Sprint(*response.Headers.PreferenceApplied))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.WriteHeader(202)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -1408,6 +2154,39 @@ func (response PlaceOrder400ApplicationProblemPlusJSONResponse) VisitPlaceOrderR
 	return err
 }
 
+type PlaceOrder401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response PlaceOrder401ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PlaceOrder403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response PlaceOrder403ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PlaceOrder409ApplicationProblemPlusJSONResponse struct {
 	ConflictApplicationProblemPlusJSONResponse
 }
@@ -1415,10 +2194,16 @@ type PlaceOrder409ApplicationProblemPlusJSONResponse struct {
 func (response PlaceOrder409ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
 	w.WriteHeader(409)
 	_, err := buf.WriteTo(w)
 	return err
@@ -1472,6 +2257,29 @@ func (response PlaceOrder422ApplicationProblemPlusJSONResponse) VisitPlaceOrderR
 	return err
 }
 
+type PlaceOrder429ApplicationProblemPlusJSONResponse struct {
+	TooManyApplicationProblemPlusJSONResponse
+}
+
+func (response PlaceOrder429ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(429)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PlaceOrder500ApplicationProblemPlusJSONResponse struct {
 	InternalApplicationProblemPlusJSONResponse
 }
@@ -1506,25 +2314,48 @@ func (response PlaceOrder503ApplicationProblemPlusJSONResponse) VisitPlaceOrderR
 }
 
 type GetOrderRequestObject struct {
-	ID PathOrder `json:"id"`
+	ID     PathOrder `json:"id"`
+	Params GetOrderParams
 }
 
 type GetOrderResponseObject interface {
 	VisitGetOrderResponse(w http.ResponseWriter) error
 }
 
-type GetOrder200JSONResponse Order
+type GetOrder200ResponseHeaders struct {
+	ETag string
+}
+
+type GetOrder200JSONResponse struct {
+	Body    Order
+	Headers GetOrder200ResponseHeaders
+}
 
 func (response GetOrder200JSONResponse) VisitGetOrderResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
+}
+
+type GetOrder304ResponseHeaders struct {
+	ETag string
+}
+
+type GetOrder304Response struct {
+	Headers GetOrder304ResponseHeaders
+}
+
+func (response GetOrder304Response) VisitGetOrderResponse(w http.ResponseWriter) error {
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(304)
+	return nil
 }
 
 type GetOrder400ApplicationProblemPlusJSONResponse struct {
@@ -1539,6 +2370,23 @@ func (response GetOrder400ApplicationProblemPlusJSONResponse) VisitGetOrderRespo
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetOrder401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response GetOrder401ApplicationProblemPlusJSONResponse) VisitGetOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -1593,22 +2441,33 @@ func (response GetOrder503ApplicationProblemPlusJSONResponse) VisitGetOrderRespo
 }
 
 type CancelOrderRequestObject struct {
-	ID PathOrder `json:"id"`
+	ID     PathOrder `json:"id"`
+	Params CancelOrderParams
 }
 
 type CancelOrderResponseObject interface {
 	VisitCancelOrderResponse(w http.ResponseWriter) error
 }
 
-type CancelOrder200JSONResponse Order
+type CancelOrder200ResponseHeaders struct {
+	IdempotentReplayed *string
+}
+
+type CancelOrder200JSONResponse struct {
+	Body    Order
+	Headers CancelOrder200ResponseHeaders
+}
 
 func (response CancelOrder200JSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -1626,6 +2485,23 @@ func (response CancelOrder400ApplicationProblemPlusJSONResponse) VisitCancelOrde
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelOrder401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response CancelOrder401ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -1653,11 +2529,33 @@ type CancelOrder409ApplicationProblemPlusJSONResponse struct {
 func (response CancelOrder409ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelOrder422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response CancelOrder422ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(409)
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -1695,24 +2593,139 @@ func (response CancelOrder503ApplicationProblemPlusJSONResponse) VisitCancelOrde
 	return err
 }
 
-type ExtendOrderRequestObject struct {
-	ID   PathOrder `json:"id"`
-	Body *ExtendOrderJSONRequestBody
+type ListEventsRequestObject struct {
+	ID PathOrder `json:"id"`
 }
 
-type ExtendOrderResponseObject interface {
-	VisitExtendOrderResponse(w http.ResponseWriter) error
+type ListEventsResponseObject interface {
+	VisitListEventsResponse(w http.ResponseWriter) error
 }
 
-type ExtendOrder200JSONResponse Order
+type ListEvents200JSONResponse EventList
 
-func (response ExtendOrder200JSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+func (response ListEvents200JSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEvents400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response ListEvents400ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEvents401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response ListEvents401ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEvents404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response ListEvents404ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEvents500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response ListEvents500ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEvents503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response ListEvents503ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrderRequestObject struct {
+	ID     PathOrder `json:"id"`
+	Params ExtendOrderParams
+	Body   *ExtendOrderJSONRequestBody
+}
+
+type ExtendOrderResponseObject interface {
+	VisitExtendOrderResponse(w http.ResponseWriter) error
+}
+
+type ExtendOrder200ResponseHeaders struct {
+	IdempotentReplayed *string
+}
+
+type ExtendOrder200JSONResponse struct {
+	Body    Order
+	Headers ExtendOrder200ResponseHeaders
+}
+
+func (response ExtendOrder200JSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -1730,6 +2743,23 @@ func (response ExtendOrder400ApplicationProblemPlusJSONResponse) VisitExtendOrde
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExtendOrder401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response ExtendOrder401ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -1757,10 +2787,16 @@ type ExtendOrder409ApplicationProblemPlusJSONResponse struct {
 func (response ExtendOrder409ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
 	w.WriteHeader(409)
 	_, err := buf.WriteTo(w)
 	return err
@@ -1848,23 +2884,34 @@ func (response ExtendOrder503ApplicationProblemPlusJSONResponse) VisitExtendOrde
 }
 
 type PayOrderRequestObject struct {
-	ID   PathOrder `json:"id"`
-	Body *PayOrderJSONRequestBody
+	ID     PathOrder `json:"id"`
+	Params PayOrderParams
+	Body   *PayOrderJSONRequestBody
 }
 
 type PayOrderResponseObject interface {
 	VisitPayOrderResponse(w http.ResponseWriter) error
 }
 
-type PayOrder200JSONResponse Order
+type PayOrder200ResponseHeaders struct {
+	IdempotentReplayed *string
+}
+
+type PayOrder200JSONResponse struct {
+	Body    Order
+	Headers PayOrder200ResponseHeaders
+}
 
 func (response PayOrder200JSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -1882,6 +2929,23 @@ func (response PayOrder400ApplicationProblemPlusJSONResponse) VisitPayOrderRespo
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PayOrder401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response PayOrder401ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -1909,10 +2973,16 @@ type PayOrder409ApplicationProblemPlusJSONResponse struct {
 func (response PayOrder409ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
 	w.WriteHeader(409)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2037,6 +3107,23 @@ func (response ListSKUs400ApplicationProblemPlusJSONResponse) VisitListSKUsRespo
 	return err
 }
 
+type ListSKUs401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response ListSKUs401ApplicationProblemPlusJSONResponse) VisitListSKUsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListSKUs500ApplicationProblemPlusJSONResponse struct {
 	InternalApplicationProblemPlusJSONResponse
 }
@@ -2071,25 +3158,48 @@ func (response ListSKUs503ApplicationProblemPlusJSONResponse) VisitListSKUsRespo
 }
 
 type GetSKURequestObject struct {
-	SKU PathSKU `json:"sku"`
+	SKU    PathSKU `json:"sku"`
+	Params GetSKUParams
 }
 
 type GetSKUResponseObject interface {
 	VisitGetSKUResponse(w http.ResponseWriter) error
 }
 
-type GetSKU200JSONResponse SKU
+type GetSKU200ResponseHeaders struct {
+	ETag string
+}
+
+type GetSKU200JSONResponse struct {
+	Body    SKU
+	Headers GetSKU200ResponseHeaders
+}
 
 func (response GetSKU200JSONResponse) VisitGetSKUResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
+}
+
+type GetSKU304ResponseHeaders struct {
+	ETag string
+}
+
+type GetSKU304Response struct {
+	Headers GetSKU304ResponseHeaders
+}
+
+func (response GetSKU304Response) VisitGetSKUResponse(w http.ResponseWriter) error {
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(304)
+	return nil
 }
 
 type GetSKU400ApplicationProblemPlusJSONResponse struct {
@@ -2104,6 +3214,23 @@ func (response GetSKU400ApplicationProblemPlusJSONResponse) VisitGetSKUResponse(
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSKU401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response GetSKU401ApplicationProblemPlusJSONResponse) VisitGetSKUResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -2210,6 +3337,39 @@ func (response CreateSKU400ApplicationProblemPlusJSONResponse) VisitCreateSKURes
 	return err
 }
 
+type CreateSKU401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response CreateSKU401ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSKU403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response CreateSKU403ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CreateSKU409ApplicationProblemPlusJSONResponse struct {
 	ConflictApplicationProblemPlusJSONResponse
 }
@@ -2217,10 +3377,16 @@ type CreateSKU409ApplicationProblemPlusJSONResponse struct {
 func (response CreateSKU409ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
 	w.WriteHeader(409)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2308,23 +3474,34 @@ func (response CreateSKU503ApplicationProblemPlusJSONResponse) VisitCreateSKURes
 }
 
 type RestockSKURequestObject struct {
-	SKU  PathSKU `json:"sku"`
-	Body *RestockSKUJSONRequestBody
+	SKU    PathSKU `json:"sku"`
+	Params RestockSKUParams
+	Body   *RestockSKUJSONRequestBody
 }
 
 type RestockSKUResponseObject interface {
 	VisitRestockSKUResponse(w http.ResponseWriter) error
 }
 
-type RestockSKU200JSONResponse SKU
+type RestockSKU200ResponseHeaders struct {
+	IdempotentReplayed *string
+}
+
+type RestockSKU200JSONResponse struct {
+	Body    SKU
+	Headers RestockSKU200ResponseHeaders
+}
 
 func (response RestockSKU200JSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2346,6 +3523,39 @@ func (response RestockSKU400ApplicationProblemPlusJSONResponse) VisitRestockSKUR
 	return err
 }
 
+type RestockSKU401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response RestockSKU401ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RestockSKU403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response RestockSKU403ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RestockSKU404ApplicationProblemPlusJSONResponse struct {
 	NotFoundApplicationProblemPlusJSONResponse
 }
@@ -2358,6 +3568,28 @@ func (response RestockSKU404ApplicationProblemPlusJSONResponse) VisitRestockSKUR
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RestockSKU409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response RestockSKU409ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(409)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -2443,6 +3675,92 @@ func (response RestockSKU503ApplicationProblemPlusJSONResponse) VisitRestockSKUR
 	return err
 }
 
+type ListStrategiesRequestObject struct {
+}
+
+type ListStrategiesResponseObject interface {
+	VisitListStrategiesResponse(w http.ResponseWriter) error
+}
+
+type ListStrategies200JSONResponse StrategyList
+
+func (response ListStrategies200JSONResponse) VisitListStrategiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStrategies400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response ListStrategies400ApplicationProblemPlusJSONResponse) VisitListStrategiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStrategies401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response ListStrategies401ApplicationProblemPlusJSONResponse) VisitListStrategiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStrategies403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response ListStrategies403ApplicationProblemPlusJSONResponse) VisitListStrategiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListStrategies500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response ListStrategies500ApplicationProblemPlusJSONResponse) VisitListStrategiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListTimersRequestObject struct {
 	Params ListTimersParams
 }
@@ -2477,6 +3795,23 @@ func (response ListTimers400ApplicationProblemPlusJSONResponse) VisitListTimersR
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTimers401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response ListTimers401ApplicationProblemPlusJSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -2564,6 +3899,23 @@ func (response PauseTimers400ApplicationProblemPlusJSONResponse) VisitPauseTimer
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PauseTimers401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response PauseTimers401ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -2671,6 +4023,23 @@ func (response RebuildTimers400ApplicationProblemPlusJSONResponse) VisitRebuildT
 	return err
 }
 
+type RebuildTimers401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response RebuildTimers401ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RebuildTimers403ApplicationProblemPlusJSONResponse struct {
 	ForbiddenApplicationProblemPlusJSONResponse
 }
@@ -2710,10 +4079,16 @@ type RebuildTimers409ApplicationProblemPlusJSONResponse struct {
 func (response RebuildTimers409ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
 	w.WriteHeader(409)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2787,6 +4162,23 @@ func (response RedriveTimers400ApplicationProblemPlusJSONResponse) VisitRedriveT
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedriveTimers401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response RedriveTimers401ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -2894,6 +4286,23 @@ func (response ResumeTimers400ApplicationProblemPlusJSONResponse) VisitResumeTim
 	return err
 }
 
+type ResumeTimers401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response ResumeTimers401ApplicationProblemPlusJSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ResumeTimers403ApplicationProblemPlusJSONResponse struct {
 	ForbiddenApplicationProblemPlusJSONResponse
 }
@@ -2978,6 +4387,23 @@ func (response GetTimer400ApplicationProblemPlusJSONResponse) VisitGetTimerRespo
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTimer401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response GetTimer401ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -3086,6 +4512,23 @@ func (response FireTimer400ApplicationProblemPlusJSONResponse) VisitFireTimerRes
 	return err
 }
 
+type FireTimer401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response FireTimer401ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type FireTimer403ApplicationProblemPlusJSONResponse struct {
 	ForbiddenApplicationProblemPlusJSONResponse
 }
@@ -3159,6 +4602,9 @@ type StrictServerInterface interface {
 	// GetSpecification Read this document
 	// (GET /api/v1/openapi.yaml)
 	GetSpecification(ctx context.Context, request GetSpecificationRequestObject) (GetSpecificationResponseObject, error)
+	// ListOrders List orders
+	// (GET /api/v1/orders)
+	ListOrders(ctx context.Context, request ListOrdersRequestObject) (ListOrdersResponseObject, error)
 	// PlaceOrder Place an order
 	// (POST /api/v1/orders)
 	PlaceOrder(ctx context.Context, request PlaceOrderRequestObject) (PlaceOrderResponseObject, error)
@@ -3168,6 +4614,9 @@ type StrictServerInterface interface {
 	// CancelOrder Cancel an order
 	// (POST /api/v1/orders/{id}/cancel)
 	CancelOrder(ctx context.Context, request CancelOrderRequestObject) (CancelOrderResponseObject, error)
+	// ListEvents Read the history of an order
+	// (GET /api/v1/orders/{id}/events)
+	ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error)
 	// ExtendOrder Give an order more time
 	// (POST /api/v1/orders/{id}/extend)
 	ExtendOrder(ctx context.Context, request ExtendOrderRequestObject) (ExtendOrderResponseObject, error)
@@ -3186,6 +4635,9 @@ type StrictServerInterface interface {
 	// RestockSKU Add units
 	// (POST /api/v1/skus/{sku}/restock)
 	RestockSKU(ctx context.Context, request RestockSKURequestObject) (RestockSKUResponseObject, error)
+	// ListStrategies List strategies
+	// (GET /api/v1/strategies)
+	ListStrategies(ctx context.Context, request ListStrategiesRequestObject) (ListStrategiesResponseObject, error)
 	// ListTimers List timers
 	// (GET /api/v1/timers)
 	ListTimers(ctx context.Context, request ListTimersRequestObject) (ListTimersResponseObject, error)
@@ -3316,9 +4768,37 @@ func (sh *strictHandler) GetSpecification(ctx *gin.Context) {
 	}
 }
 
+// ListOrders operation middleware
+func (sh *strictHandler) ListOrders(ctx *gin.Context, params ListOrdersParams) {
+	var request ListOrdersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListOrders(ctx, request.(ListOrdersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListOrders")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListOrdersResponseObject); ok {
+		if err := validResponse.VisitListOrdersResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // PlaceOrder operation middleware
-func (sh *strictHandler) PlaceOrder(ctx *gin.Context) {
+func (sh *strictHandler) PlaceOrder(ctx *gin.Context, params PlaceOrderParams) {
 	var request PlaceOrderRequestObject
+
+	request.Params = params
 
 	var body PlaceOrderJSONRequestBody
 	var err error
@@ -3359,10 +4839,11 @@ func (sh *strictHandler) PlaceOrder(ctx *gin.Context) {
 }
 
 // GetOrder operation middleware
-func (sh *strictHandler) GetOrder(ctx *gin.Context, id PathOrder) {
+func (sh *strictHandler) GetOrder(ctx *gin.Context, id PathOrder, params GetOrderParams) {
 	var request GetOrderRequestObject
 
 	request.ID = id
+	request.Params = params
 
 	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.GetOrder(ctx, request.(GetOrderRequestObject))
@@ -3385,10 +4866,11 @@ func (sh *strictHandler) GetOrder(ctx *gin.Context, id PathOrder) {
 }
 
 // CancelOrder operation middleware
-func (sh *strictHandler) CancelOrder(ctx *gin.Context, id PathOrder) {
+func (sh *strictHandler) CancelOrder(ctx *gin.Context, id PathOrder, params CancelOrderParams) {
 	var request CancelOrderRequestObject
 
 	request.ID = id
+	request.Params = params
 
 	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.CancelOrder(ctx, request.(CancelOrderRequestObject))
@@ -3410,11 +4892,38 @@ func (sh *strictHandler) CancelOrder(ctx *gin.Context, id PathOrder) {
 	}
 }
 
+// ListEvents operation middleware
+func (sh *strictHandler) ListEvents(ctx *gin.Context, id PathOrder) {
+	var request ListEventsRequestObject
+
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListEvents(ctx, request.(ListEventsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListEvents")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListEventsResponseObject); ok {
+		if err := validResponse.VisitListEventsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ExtendOrder operation middleware
-func (sh *strictHandler) ExtendOrder(ctx *gin.Context, id PathOrder) {
+func (sh *strictHandler) ExtendOrder(ctx *gin.Context, id PathOrder, params ExtendOrderParams) {
 	var request ExtendOrderRequestObject
 
 	request.ID = id
+	request.Params = params
 
 	var body ExtendOrderJSONRequestBody
 	var err error
@@ -3455,10 +4964,11 @@ func (sh *strictHandler) ExtendOrder(ctx *gin.Context, id PathOrder) {
 }
 
 // PayOrder operation middleware
-func (sh *strictHandler) PayOrder(ctx *gin.Context, id PathOrder) {
+func (sh *strictHandler) PayOrder(ctx *gin.Context, id PathOrder, params PayOrderParams) {
 	var request PayOrderRequestObject
 
 	request.ID = id
+	request.Params = params
 
 	var body PayOrderJSONRequestBody
 	var err error
@@ -3525,10 +5035,11 @@ func (sh *strictHandler) ListSKUs(ctx *gin.Context, params ListSKUsParams) {
 }
 
 // GetSKU operation middleware
-func (sh *strictHandler) GetSKU(ctx *gin.Context, sku PathSKU) {
+func (sh *strictHandler) GetSKU(ctx *gin.Context, sku PathSKU, params GetSKUParams) {
 	var request GetSKURequestObject
 
 	request.SKU = sku
+	request.Params = params
 
 	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.GetSKU(ctx, request.(GetSKURequestObject))
@@ -3595,10 +5106,11 @@ func (sh *strictHandler) CreateSKU(ctx *gin.Context, sku PathSKU) {
 }
 
 // RestockSKU operation middleware
-func (sh *strictHandler) RestockSKU(ctx *gin.Context, sku PathSKU) {
+func (sh *strictHandler) RestockSKU(ctx *gin.Context, sku PathSKU, params RestockSKUParams) {
 	var request RestockSKURequestObject
 
 	request.SKU = sku
+	request.Params = params
 
 	var body RestockSKUJSONRequestBody
 	var err error
@@ -3631,6 +5143,30 @@ func (sh *strictHandler) RestockSKU(ctx *gin.Context, sku PathSKU) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(RestockSKUResponseObject); ok {
 		if err := validResponse.VisitRestockSKUResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListStrategies operation middleware
+func (sh *strictHandler) ListStrategies(ctx *gin.Context) {
+	var request ListStrategiesRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListStrategies(ctx, request.(ListStrategiesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListStrategies")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListStrategiesResponseObject); ok {
+		if err := validResponse.VisitListStrategiesResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

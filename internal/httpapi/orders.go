@@ -37,53 +37,83 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	for i, it := range r.Body.Items {
 		items[i] = order.Item{SKU: it.SKU, Quantity: it.Quantity}
 	}
-	o, err := a.Orders.Place(requestContext(ctx), order.Purchase{Customer: r.Body.CustomerID, Items: items})
+	ctx = requestContext(ctx)
+	in := callOf(ctx)
+	o, err := a.Orders.Place(ctx, order.Purchase{
+		Customer: r.Body.CustomerID, Items: items, Once: in.once, Patience: in.prefer.patience(),
+	})
 	if errors.Is(err, order.ErrOutcomeUnknown) {
 		return nil, &unconfirmedError{id: o.ID, error: err}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return PlaceOrder201JSONResponse{
-		Body:    orderBody(o),
-		Headers: PlaceOrder201ResponseHeaders{Location: "/api/v1/orders/" + o.ID},
-	}, nil
+	return placed(o), nil
+}
+
+// placed, paid, cancelled and extended are the answers to operations that succeeded.
+func placed(o order.Order) PlaceOrderResponseObject {
+	location := "/api/v1/orders/" + o.ID
+	if o.Status == order.Queued {
+		return PlaceOrder202JSONResponse{Body: orderBody(o), Headers: PlaceOrder202ResponseHeaders{Location: location}}
+	}
+	return PlaceOrder201JSONResponse{Body: orderBody(o), Headers: PlaceOrder201ResponseHeaders{Location: location}}
+}
+
+func paid(o order.Order) PayOrderResponseObject { return PayOrder200JSONResponse{Body: orderBody(o)} }
+
+func cancelled(o order.Order) CancelOrderResponseObject {
+	return CancelOrder200JSONResponse{Body: orderBody(o)}
+}
+
+func extended(o order.Order) ExtendOrderResponseObject {
+	return ExtendOrder200JSONResponse{Body: orderBody(o)}
+}
+
+// target returns the order that a request wants to change.
+func target(ctx context.Context, id string) order.Target {
+	in := callOf(ctx)
+	return order.Target{ID: id, Owner: in.owner(), Once: in.once}
 }
 
 // GetOrder implements [StrictServerInterface].
 func (a *api) GetOrder(ctx context.Context, r GetOrderRequestObject) (GetOrderResponseObject, error) {
-	o, err := a.Orders.Order(requestContext(ctx), r.ID, "")
+	ctx = requestContext(ctx)
+	o, err := a.Orders.Order(ctx, r.ID, callOf(ctx).owner())
 	if err != nil {
 		return nil, err
 	}
-	return GetOrder200JSONResponse(orderBody(o)), nil
+	return tagged{body: orderBody(o), have: r.Params.IfNoneMatch}, nil
 }
 
 // PayOrder implements [StrictServerInterface].
 func (a *api) PayOrder(ctx context.Context, r PayOrderRequestObject) (PayOrderResponseObject, error) {
-	o, err := a.Orders.Pay(requestContext(ctx), order.Target{ID: r.ID}, r.Body.PaymentID)
+	ctx = requestContext(ctx)
+	o, err := a.Orders.Pay(ctx, target(ctx, r.ID), r.Body.PaymentID)
 	if err != nil {
 		return nil, err
 	}
-	return PayOrder200JSONResponse(orderBody(o)), nil
+	return paid(o), nil
 }
 
 // CancelOrder implements [StrictServerInterface].
 func (a *api) CancelOrder(ctx context.Context, r CancelOrderRequestObject) (CancelOrderResponseObject, error) {
-	o, err := a.Orders.Cancel(requestContext(ctx), order.Target{ID: r.ID})
+	ctx = requestContext(ctx)
+	o, err := a.Orders.Cancel(ctx, target(ctx, r.ID))
 	if err != nil {
 		return nil, err
 	}
-	return CancelOrder200JSONResponse(orderBody(o)), nil
+	return cancelled(o), nil
 }
 
 // ExtendOrder implements [StrictServerInterface].
 func (a *api) ExtendOrder(ctx context.Context, r ExtendOrderRequestObject) (ExtendOrderResponseObject, error) {
-	o, err := a.Orders.Extend(requestContext(ctx), order.Target{ID: r.ID}, time.Duration(r.Body.BySeconds)*time.Second)
+	ctx = requestContext(ctx)
+	o, err := a.Orders.Extend(ctx, target(ctx, r.ID), time.Duration(r.Body.BySeconds)*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	return ExtendOrder200JSONResponse(orderBody(o)), nil
+	return extended(o), nil
 }
 
 func orderBody(o order.Order) Order {
@@ -93,6 +123,6 @@ func orderBody(o order.Order) Order {
 	}
 	return Order{
 		ID: o.ID, CustomerID: o.CustomerID, Status: OrderStatus(o.Status), Items: items,
-		ExpiresAt: o.ExpiresAt.UTC(), CreatedAt: o.CreatedAt.UTC(),
+		ExpiresAt: o.ExpiresAt.UTC(), CreatedAt: o.CreatedAt.UTC(), Reason: Reason(o.Reason),
 	}
 }

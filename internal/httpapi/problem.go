@@ -5,43 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net/http"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/identity"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
 
-// kinds gives every type of problem its status and title.
-var kinds = map[ProblemType]struct {
-	status int
-	title  string
-}{
-	TypeMalformedRequest:     {http.StatusBadRequest, "Malformed request"},
-	TypeInvalidRequest:       {http.StatusUnprocessableEntity, "Invalid request"},
-	TypeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "Unsupported media type"},
-	TypeBodyTooLarge:         {http.StatusRequestEntityTooLarge, "Body too large"},
-	TypeMethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
-	TypeNotFound:             {http.StatusNotFound, "Not found"},
-	TypeUnknownSKU:           {http.StatusUnprocessableEntity, "Unknown SKU"},
-	TypeUnknownStrategy:      {http.StatusUnprocessableEntity, "Unknown strategy"},
-	TypeStrategyUnavailable:  {http.StatusUnprocessableEntity, "Strategy unavailable"},
-	TypeSKUExists:            {http.StatusConflict, "SKU exists"},
-	TypeOutOfStock:           {http.StatusConflict, "Out of stock"},
-	TypeOrderStateConflict:   {http.StatusConflict, "Order state conflict"},
-	TypeBusy:                 {http.StatusServiceUnavailable, "Busy"},
-	TypeStoreUnavailable:     {http.StatusServiceUnavailable, "Store unavailable"},
-	TypeOutcomeUnknown:       {http.StatusServiceUnavailable, "Outcome unknown"},
-	TypeDraining:             {http.StatusServiceUnavailable, "Draining"},
-	TypeForbidden:            {http.StatusForbidden, "Forbidden"},
-	TypeCanary:               {http.StatusConflict, "Canary"},
-	TypeInternal:             {http.StatusInternalServerError, "Internal error"},
-}
-
 const (
+	problemJSON    = "application/problem+json"
 	busyDetail     = "The request was still waiting when its time was up. Nothing happened."
 	internalDetail = "The service failed. The failure is in its log."
 )
@@ -55,6 +33,11 @@ var outcomes = []struct {
 	detail string
 	own    bool
 }{
+	{err: identity.ErrUnavailable, kind: TypeStoreUnavailable, detail: "The API key cannot be checked now. Nothing happened."},
+	{err: idempotency.ErrReused, kind: TypeIdempotencyKeyReused, detail: "The Idempotency-Key was used with another payload. Nothing happened."},
+	{err: idempotency.ErrInFlight, kind: TypeRequestInFlight, detail: "A request with the same Idempotency-Key was at work until the time of this one was up. This one did nothing."},
+	{err: order.ErrSaturated, kind: TypeSaturated, detail: "As many orders are being placed as may be at once. Nothing happened."},
+	{err: order.ErrStopping, kind: TypeDraining, detail: "The instance is about to stop, and the order was still waiting for units. Nothing happened."},
 	{err: order.ErrOutcomeUnknown, kind: TypeOutcomeUnknown, detail: "The store did not confirm the request, which may have been carried out."},
 	{err: order.ErrNotFound, kind: TypeNotFound, detail: "There is no such order."},
 	{err: stock.ErrNotFound, kind: TypeNotFound, detail: "There is no such SKU."},
@@ -64,9 +47,10 @@ var outcomes = []struct {
 	{err: stock.ErrInvalid, kind: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
 	{err: stock.ErrUnknownStrategy, kind: TypeUnknownStrategy, detail: "No strategy has this name."},
 	{err: stock.ErrStrategyUnavailable, kind: TypeStrategyUnavailable, detail: "The strategy needs a store that this instance was started without."},
-	{err: stock.ErrExists, kind: TypeSKUExists, detail: "The SKU exists with another strategy or another number of units. Its strategy never changes, its stock only by restocking."},
+	{err: stock.ErrExists, kind: TypeSKUExists, detail: "The SKU exists with another strategy, limit or number of units. Strategy and limit never change, its stock only by restocking."},
 	{err: stock.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer. Nothing happened."},
 	{err: timeout.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer."},
+	{err: stock.ErrGuarded, kind: TypeBusy, detail: "Another order holds the lock of a SKU, and this one was not to wait longer for it. Nothing happened."},
 	{err: stock.ErrBusy, kind: TypeBusy, detail: busyDetail},
 	{err: context.DeadlineExceeded, kind: TypeBusy, detail: busyDetail},
 	{err: context.Canceled, kind: TypeBusy, detail: busyDetail}, // the client is gone and will not read it
@@ -83,6 +67,9 @@ func problemOf(err error) Problem {
 			p.Shortages = append(p.Shortages, Shortage{SKU: s.SKU, Requested: s.Requested, Available: s.Available})
 		}
 		return p
+	}
+	if over, ok := errors.AsType[*order.LimitError](err); ok {
+		return overLimit(over)
 	}
 	if conflict, ok := errors.AsType[*order.StateError](err); ok {
 		p := newProblem(TypeOrderStateConflict, "The order is "+string(conflict.Order.Status)+", which does not allow this.")
@@ -103,14 +90,25 @@ func problemOf(err error) Problem {
 	return newProblem(TypeInternal, internalDetail)
 }
 
-func newProblem(kind ProblemType, detail string) Problem {
-	return Problem{Type: kind, Title: kinds[kind].title, Status: kinds[kind].status, Detail: detail}
+func overLimit(e *order.LimitError) Problem {
+	p := newProblem(TypePurchaseLimit, "With this order the customer would have more units of a SKU than one customer may buy. Nothing was reserved.")
+	if e.SKU == "" {
+		p = newProblem(TypeOpenOrdersLimit, "The customer has as many open orders as one customer may have. Nothing was reserved.")
+	}
+	p.Exceeded = &Exceeded{SKU: e.SKU, Limit: e.Limit, Had: e.Had}
+	return p
+}
+
+func newProblem(t ProblemType, detail string) Problem {
+	k, _ := kindOf(t)
+	return Problem{Type: t, Title: k.title, Status: k.status, Detail: detail}
 }
 
 // refusal is an error that knows its problem.
 type refusal struct {
 	Problem
-	cause error // for the log; may be nil
+	cause error         // for the log; may be nil
+	after time.Duration // Retry-After; a second if it is less
 }
 
 func (r *refusal) Error() string {
@@ -129,6 +127,10 @@ func refuse(kind ProblemType, detail string) *refusal {
 // refuse answers the request with the problem of err, and logs what an operator
 // has to know of.
 func (a *api) refuse(c *gin.Context, err error) {
+	if again, ok := errors.AsType[*idempotency.Replay](err); ok {
+		writeReplay(c, again.Answer)
+		return
+	}
 	p := problemOf(err)
 	if p.Type == TypeOutcomeUnknown {
 		p.OrderID = c.Param("id")
@@ -147,20 +149,43 @@ func (a *api) refuse(c *gin.Context, err error) {
 	a.Logger.LogAttrs(c.Request.Context(), level, "request refused",
 		slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),
 		slog.String("type", string(p.Type)), slog.Any("error", err))
+	switch p.Type {
+	case TypeSaturated:
+		a.sayLimits(c, true)
+	case TypeUnauthenticated:
+		c.Header("WWW-Authenticate", `Bearer realm="shop"`)
+	default:
+	}
+	if k, _ := kindOf(p.Type); k.retry {
+		c.Header("Retry-After", wholeSeconds(retryAfter(err), 1))
+	}
 	writeProblem(c, p)
+}
+
+// retryAfter returns when err wants to see the client again; 0 if it does not say.
+func retryAfter(err error) time.Duration {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r.after
+	}
+	if full, ok := errors.AsType[*permits.SaturatedError](err); ok {
+		return full.RetryAfter
+	}
+	return 0
 }
 
 // writeProblem sends p as the answer and keeps later handlers from running.
 func writeProblem(c *gin.Context, p Problem) {
+	c.Abort()
+	c.Data(p.Status, problemJSON, p.body())
+}
+
+// body returns p as it is sent.
+func (p Problem) body() []byte {
 	body, err := json.Marshal(p)
 	if err != nil {
 		body = []byte("{}") // strings and integers always marshal
 	}
-	if p.Status == http.StatusServiceUnavailable {
-		c.Header("Retry-After", "1")
-	}
-	c.Abort()
-	c.Data(p.Status, "application/problem+json", append(body, '\n'))
+	return append(body, '\n')
 }
 
 // shorten keeps what a client sent from filling the answer or the log.

@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"example.com/shop/internal/permits"
 )
 
 //go:generate go tool -modfile=../../tools/go.mod oapi-codegen -config oapi-codegen.yaml openapi.yaml
@@ -22,6 +24,19 @@ import (
 type Config struct {
 	Orders Orders
 	Stock  Stock
+
+	// Strategies are those that are listed. Default: none.
+	Strategies Strategies
+
+	// Identity says who callers are. Default: nobody is asked, and everybody may do everything.
+	Identity Identity
+
+	// Rates bounds how often a customer may place orders. Default: as often as one likes.
+	Rates Rates
+
+	// Permits says how many orders may be placed at once, for those who are refused because
+	// of that. Default: they are not told.
+	Permits func() permits.Stats
 
 	// Timers is what NewAdmin serves, and required there.
 	Timers Timers
@@ -37,7 +52,7 @@ type Config struct {
 	// never is.
 	Drain *Drain
 
-	// Metrics is served as /metrics. Default: no such path.
+	// Metrics is served as /metrics by the handler of NewAdmin. Default: no such path.
 	Metrics http.Handler
 
 	// Logger hears of failures, and at debug level of every request. Default:
@@ -51,7 +66,8 @@ type Config struct {
 	MeterProvider  metric.MeterProvider
 	Propagator     propagation.TextMapPropagator
 
-	// RequestTimeout bounds every request; default 10 seconds, for an admin 60.
+	// RequestTimeout bounds every request, beyond what it prefers to wait; default 10
+	// seconds, for an admin 60.
 	// It is less than the WriteTimeout of the server, so that the answer still gets through.
 	RequestTimeout time.Duration
 }
@@ -76,7 +92,11 @@ func (c Config) withDefaults() Config {
 }
 
 // api implements the generated [StrictServerInterface].
-type api struct{ Config }
+type api struct {
+	Config
+	rules   rules
+	flights flights
+}
 
 // New returns a handler for the whole service, except for what [NewAdmin] serves.
 // It fails only when the embedded specification is broken.
@@ -88,8 +108,8 @@ func New(c Config) (http.Handler, error) {
 	}
 	engine.GET("/livez", a.live)
 	engine.GET("/readyz", a.ready)
-	if a.Metrics != nil {
-		engine.GET("/metrics", gin.WrapH(a.Metrics))
+	if err := a.serveDocs(engine); err != nil {
+		return nil, err
 	}
 	return a.stamp(engine), nil
 }
@@ -101,6 +121,7 @@ func (a *api) engine(serves func(rule) bool, guards ...gin.HandlerFunc) (*gin.En
 	if err != nil {
 		return nil, err
 	}
+	a.rules = rules
 	gin.SetMode(gin.ReleaseMode) // debug mode prints the headers of a request that panics
 	engine := gin.New()
 	if err := engine.SetTrustedProxies(nil); err != nil {
@@ -112,18 +133,21 @@ func (a *api) engine(serves func(rule) bool, guards ...gin.HandlerFunc) (*gin.En
 	engine.Use(guards...)
 	engine.NoRoute(func(c *gin.Context) { a.refuse(c, refuse(TypeNotFound, "There is nothing at this path.")) })
 	engine.NoMethod(func(c *gin.Context) { a.refuse(c, refuse(TypeMethodNotAllowed, "The path does not have this method.")) })
-	checked := engine.Group("/", func(c *gin.Context) {
+	checked := engine.Group("/", a.identify, func(c *gin.Context) {
 		if err := rules.check(c); err != nil {
 			a.refuse(c, err)
 		}
 	})
+	middlewares := []StrictMiddlewareFunc{a.once, a.applyPreferences, a.limitRate, a.refuseStrangers} // the last one comes first
 	served := some{IRouter: checked, has: func(route string) bool { return serves(rules[route]) }}
-	RegisterHandlersWithOptions(served, NewStrictHandlerWithOptions(a, nil, StrictGinServerOptions{
+	RegisterHandlersWithOptions(served, NewStrictHandlerWithOptions(a, middlewares, StrictGinServerOptions{
 		RequestErrorHandlerFunc:  a.refuse,
 		HandlerErrorFunc:         a.refuse,
 		ResponseErrorHandlerFunc: a.refuse,
 	}), GinServerOptions{
-		ErrorHandler: func(c *gin.Context, err error, _ int) { a.refuse(c, err) },
+		ErrorHandler: func(c *gin.Context, err error, _ int) {
+			a.refuse(c, &refusal{Problem: newProblem(TypeMalformedRequest, "A parameter is malformed."), cause: err})
+		},
 	})
 	return engine, nil
 }

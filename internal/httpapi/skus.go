@@ -51,12 +51,12 @@ func (a *api) GetSKU(ctx context.Context, r GetSKURequestObject) (GetSKUResponse
 	if err != nil {
 		return nil, err
 	}
-	return GetSKU200JSONResponse(skuBody(l)), nil
+	return tagged{body: skuBody(l), have: r.Params.IfNoneMatch}, nil
 }
 
 // CreateSKU implements [StrictServerInterface].
 func (a *api) CreateSKU(ctx context.Context, r CreateSKURequestObject) (CreateSKUResponseObject, error) {
-	l, created, err := a.Stock.Create(requestContext(ctx), stock.Level{SKU: r.SKU, Strategy: r.Body.Strategy, OnHand: r.Body.OnHand})
+	l, created, err := a.Stock.Create(requestContext(ctx), stock.Level{SKU: r.SKU, Strategy: r.Body.Strategy, OnHand: r.Body.OnHand, Limit: r.Body.PurchaseLimit})
 	if err != nil {
 		return nil, err
 	}
@@ -68,16 +68,23 @@ func (a *api) CreateSKU(ctx context.Context, r CreateSKURequestObject) (CreateSK
 
 // RestockSKU implements [StrictServerInterface].
 func (a *api) RestockSKU(ctx context.Context, r RestockSKURequestObject) (RestockSKUResponseObject, error) {
-	l, err := a.Stock.Restock(requestContext(ctx), r.SKU, r.Body.Quantity, nil)
+	ctx = requestContext(ctx)
+	l, err := a.Stock.Restock(ctx, r.SKU, r.Body.Quantity, callOf(ctx).once)
 	if err != nil {
 		return nil, err
 	}
-	return RestockSKU200JSONResponse(skuBody(l)), nil
+	return restocked(l), nil
+}
+
+// restocked is the answer to a restock.
+func restocked(l stock.Level) RestockSKUResponseObject {
+	return RestockSKU200JSONResponse{Body: skuBody(l)}
 }
 
 func skuBody(l stock.Level) SKU {
 	return SKU{
 		SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Reserved: l.Reserved, Available: l.Available(),
 		Version: l.Version, Fence: int64(l.Fence.Token), // microseconds since 1970: 2^53 is reached in the year 2255
+		PurchaseLimit: l.Limit,
 	}
 }

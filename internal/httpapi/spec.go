@@ -31,8 +31,27 @@ type rules map[string]rule
 // rule is what the specification asks of the requests for one operation.
 type rule struct {
 	tag    string // what the operation belongs to
+	access access
 	params openapi3.Parameters
 	body   *openapi3.Schema // nil: the operation takes no body
+}
+
+// has reports whether the operation has a parameter in the header with the name.
+func (r rule) has(header string) bool {
+	return r.params.GetByInAndName(openapi3.ParameterInHeader, header) != nil
+}
+
+// accessOf returns who may use an operation with these requirements, of which one has to be met.
+func accessOf(any openapi3.SecurityRequirements) access {
+	if len(any) == 0 {
+		return forAll
+	}
+	for _, one := range any {
+		if _, ok := one["customer"]; ok {
+			return forCustomers
+		}
+	}
+	return forAdmins
 }
 
 // loadRules reads the embedded specification.
@@ -46,6 +65,10 @@ func loadRules() (rules, error) {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			r := rule{tag: strings.Join(op.Tags, " "), params: slices.Concat(op.Parameters, item.Parameters)}
+			r.access = accessOf(doc.Security)
+			if op.Security != nil {
+				r.access = accessOf(*op.Security)
+			}
 			if op.RequestBody != nil {
 				r.body = op.RequestBody.Value.Content["application/json"].Schema.Value
 			}

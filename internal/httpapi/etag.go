@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// tagged is an answer 200 with an ETag that changes with every byte of its body, or 304 if the
+// client has it already. It may be kept if it is asked about each time.
+type tagged struct {
+	body any
+	have *string // If-None-Match
+}
+
+// VisitGetOrderResponse implements [GetOrderResponseObject].
+func (t tagged) VisitGetOrderResponse(w http.ResponseWriter) error { return t.write(w) }
+
+// VisitGetSKUResponse implements [GetSKUResponseObject].
+func (t tagged) VisitGetSKUResponse(w http.ResponseWriter) error { return t.write(w) }
+
+func (t tagged) write(w http.ResponseWriter) error {
+	var body bytes.Buffer
+	if err := json.NewEncoder(&body).Encode(t.body); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body.Bytes())
+	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Cache-Control", "private, no-cache")
+	if t.have != nil && matches(*t.have, tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	_, err := body.WriteTo(w)
+	return err
+}
+
+// matches compares as If-None-Match wants it (RFC 9110, 13.1.2): weak tags are equal to
+// strong ones. What is not a tag matches nothing.
+func matches(list, tag string) bool {
+	if strings.Trim(list, " \t") == "*" {
+		return true
+	}
+	for _, one := range splitTags(list) {
+		if strings.TrimPrefix(strings.Trim(one, " \t"), "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// splitTags splits a list of tags, in which backslashes mean nothing.
+func splitTags(list string) []string { return splitList(strings.ReplaceAll(list, `\`, `\\`)) }

@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"example.com/shop/internal/identity"
+)
+
+// Identity says who a caller is by its API key; [*identity.Service] provides it.
+type Identity interface {
+	// Authenticate returns whose key text is, [identity.ErrUnauthenticated] or
+	// [identity.ErrUnavailable].
+	Authenticate(ctx context.Context, text string) (identity.Caller, error)
+}
+
+var _ Identity = (*identity.Service)(nil)
+
+// access is who may use an operation. What the specification says nothing about is for
+// admins.
+type access int
+
+const (
+	forAdmins access = iota
+	forCustomers
+	forAll
+)
+
+// identify finds out who the caller is, and refuses what the operation is not for.
+func (a *api) identify(c *gin.Context) {
+	in := callOf(c.Request.Context())
+	if a.Identity == nil || in.rule.access == forAll {
+		return
+	}
+	caller, err := a.authenticate(c.Request.Context(), c.Request.Header)
+	switch {
+	case errors.Is(err, identity.ErrUnauthenticated):
+		a.refuse(c, &refusal{Problem: newProblem(TypeUnauthenticated, "The API key is missing, or is none that works now."), cause: err})
+	case err != nil:
+		a.refuse(c, err)
+	case caller.Admin, in.rule.access == forCustomers && caller.Customer != "":
+		in.caller = caller
+	default:
+		a.refuse(c, refuse(TypeForbidden, "This operation needs the key of an admin."))
+	}
+}
+
+// authenticate reads the key (RFC 6750) and asks whose it is.
+func (a *api) authenticate(ctx context.Context, h http.Header) (identity.Caller, error) {
+	fields := h.Values("Authorization")
+	if len(fields) != 1 {
+		return identity.Caller{}, identity.ErrUnauthenticated
+	}
+	scheme, key, _ := strings.Cut(fields[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return identity.Caller{}, identity.ErrUnauthenticated
+	}
+	return a.Identity.Authenticate(ctx, strings.Trim(key, " "))
+}
+
+// refuseStrangers refuses an order that a customer places in the name of another one.
+func (a *api) refuseStrangers(next StrictHandlerFunc, _ string) StrictHandlerFunc {
+	return func(c *gin.Context, request any) (any, error) {
+		r, ok := request.(PlaceOrderRequestObject)
+		if owner := callOf(c.Request.Context()).owner(); ok && owner != "" && r.Body.CustomerID != owner {
+			return nil, refuse(TypeForbidden, "The key is that of another customer than customer_id.")
+		}
+		return next(c, request)
+	}
+}

@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// once carries out a request that has a key if no equal one was answered before, and answers
+// as that one was otherwise. Equal requests of this process wait for each other here, before
+// they have taken anything that others need. If the first one ended without an answer that
+// counts, the next one does the work.
+func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
+	return func(c *gin.Context, request any) (any, error) {
+		ctx := c.Request.Context()
+		in := callOf(ctx)
+		if !in.rule.has(keyHeader) {
+			return next(c, request)
+		}
+		key, err := idempotencyKey(c.Request.Header)
+		if err != nil || key == "" {
+			if err != nil {
+				return nil, err
+			}
+			return next(c, request)
+		}
+		payload, err := json.Marshal(in.payload)
+		if err != nil {
+			return nil, fmt.Errorf("hash the payload: %w", err)
+		}
+		r := &idempotency.Request{
+			Scope:  idempotency.Scope{Customer: customerOf(in, request), Route: c.Request.Method + " " + c.Request.URL.Path, Key: key},
+			Hash:   sha256.Sum256(payload),
+			Render: func(result any, err error) (idempotency.Answer, bool) { return render(operation, result, err) },
+		}
+		leave, err := a.flights.enter(ctx, r.Scope)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		answer, found, err := a.Orders.Answer(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			return nil, &idempotency.Replay{Answer: answer}
+		}
+		in.once = r
+		return next(c, request)
+	}
+}
+
+// customerOf returns whose request it is: the caller's, or the customer's for whom
+// somebody else, or somebody whom nobody asked, places an order.
+func customerOf(in *call, request any) string {
+	if r, ok := request.(PlaceOrderRequestObject); ok && in.owner() == "" {
+		return r.Body.CustomerID
+	}
+	return in.caller.Customer
+}
+
+// render returns the answer to an operation that ended with result or err, byte for byte as
+// the handler gives it, and whether it is final: a success, or a conflict that is one for good
+// reasons.
+func render(operation string, result any, err error) (answer idempotency.Answer, final bool) {
+	if err != nil {
+		p := problemOf(err)
+		return idempotency.Answer{Status: p.Status, Body: p.body()}, p.Status == http.StatusConflict && p.Type != TypeRequestInFlight
+	}
+	var page recording
+	if err := visit(operation, result)(&page); err != nil {
+		p := problemOf(err)
+		return idempotency.Answer{Status: p.Status, Body: p.body()}, false
+	}
+	return idempotency.Answer{Status: page.status, Location: page.header.Get("Location"), Body: page.body.Bytes()}, true
+}
+
+// visit returns what writes the answer to an operation that succeeded.
+func visit(operation string, result any) func(http.ResponseWriter) error {
+	switch r := result.(type) {
+	case order.Order:
+		switch operation {
+		case "PlaceOrder":
+			return placed(r).VisitPlaceOrderResponse
+		case "PayOrder":
+			return paid(r).VisitPayOrderResponse
+		case "CancelOrder":
+			return cancelled(r).VisitCancelOrderResponse
+		case "ExtendOrder":
+			return extended(r).VisitExtendOrderResponse
+		}
+	case stock.Level:
+		if operation == "RestockSKU" {
+			return restocked(r).VisitRestockSKUResponse
+		}
+	}
+	return func(http.ResponseWriter) error {
+		return fmt.Errorf("no answer to %s is made of a %T", operation, result)
+	}
+}
+
+// recording is a [http.ResponseWriter] that keeps what is written.
+type recording struct {
+	status int
+	header http.Header
+	body   bytes.Buffer
+}
+
+// Header implements [http.ResponseWriter], and so do the others.
+func (r *recording) Header() http.Header {
+	if r.header == nil {
+		r.header = make(http.Header)
+	}
+	return r.header
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (r *recording) WriteHeader(status int) { r.status = status }
+
+// Write implements [http.ResponseWriter].
+func (r *recording) Write(p []byte) (int, error) { return r.body.Write(p) }
+
+// writeReplay answers as an equal request was answered.
+func writeReplay(c *gin.Context, a idempotency.Answer) {
+	contentType := "application/json"
+	if a.Status >= http.StatusBadRequest {
+		contentType = problemJSON
+	}
+	if a.Location != "" {
+		c.Header("Location", a.Location)
+	}
+	c.Header("Idempotent-Replayed", "true")
+	c.Abort()
+	c.Data(a.Status, contentType, a.Body)
+}

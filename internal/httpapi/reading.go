@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"context"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// ordersPage is the default number of orders on one page.
+const ordersPage = 50
+
+// ListOrders implements [StrictServerInterface].
+func (a *api) ListOrders(ctx context.Context, r ListOrdersRequestObject) (ListOrdersResponseObject, error) {
+	ctx = requestContext(ctx)
+	f := order.Filter{Owner: callOf(ctx).owner(), Limit: ordersPage}
+	if p := r.Params.Status; p != nil {
+		f.Status = order.Status(*p)
+	}
+	if p := r.Params.SKU; p != nil {
+		f.SKU = *p
+	}
+	if p := r.Params.Limit; p != nil {
+		f.Limit = *p
+	}
+	if p := r.Params.Cursor; p != nil {
+		var ok bool
+		if f.Before, ok = placeOfCursor(f, *p); !ok {
+			return nil, refuse(TypeMalformedRequest, "The query parameter cursor is not the next of a page of this list.")
+		}
+	}
+	page, err := a.Orders.Orders(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	body := OrderPage{Orders: make([]Order, len(page.Orders))}
+	for i, o := range page.Orders {
+		body.Orders[i] = orderBody(o)
+	}
+	if page.Next != "" {
+		next, err := cursorOf(f, page.Next)
+		if err != nil {
+			return nil, err
+		}
+		body.Next = &next
+	}
+	return ListOrders200JSONResponse(body), nil
+}
+
+// ListEvents implements [StrictServerInterface].
+func (a *api) ListEvents(ctx context.Context, r ListEventsRequestObject) (ListEventsResponseObject, error) {
+	ctx = requestContext(ctx)
+	events, err := a.Orders.Events(ctx, r.ID, callOf(ctx).owner())
+	if err != nil {
+		return nil, err
+	}
+	body := EventList{Events: make([]Event, len(events))}
+	for i, e := range events {
+		body.Events[i] = Event{
+			Movement: EventMovement(e.Movement), SKU: e.SKU, Quantity: e.Quantity,
+			Fence:    int64(e.Fence), //nolint:gosec // microseconds since 1970
+			Instance: e.Instance, At: e.At.UTC(),
+		}
+	}
+	return ListEvents200JSONResponse(body), nil
+}
+
+// Strategies is what the handler asks of strategies; [*stock.Strategies] provides it.
+type Strategies interface {
+	Names() []string
+	Lookup(name string) (stock.Strategy, error)
+}
+
+var _ Strategies = (*stock.Strategies)(nil)
+
+// ListStrategies implements [StrictServerInterface].
+func (a *api) ListStrategies(context.Context, ListStrategiesRequestObject) (ListStrategiesResponseObject, error) {
+	body := StrategyList{Strategies: []Strategy{}}
+	if a.Strategies == nil {
+		return ListStrategies200JSONResponse(body), nil
+	}
+	for _, name := range a.Strategies.Names() {
+		_, err := a.Strategies.Lookup(name)
+		body.Strategies = append(body.Strategies, Strategy{Name: name, Available: err == nil})
+	}
+	return ListStrategies200JSONResponse(body), nil
+}
