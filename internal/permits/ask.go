@@ -32,33 +32,41 @@ func (l *Limiter) ask() (*flight, error) {
 }
 
 // serve does what others asked for: it releases what they gave back, and leases
-// what they need.
+// what they need: no more than that, so that nothing is missing elsewhere when
+// there is just enough.
 func (l *Limiter) serve(ctx context.Context) {
 	l.mu.Lock()
 	b := &l.books
 	f, returns := b.pending, b.returns
 	b.pending, b.returns = nil, nil
-	want := max(1, (l.recent()+3)/4)
-	if f != nil {
-		want = max(want, f.wanting)
-	}
-	prefetch := l.asked.Load() && !b.waiting && !b.alone(time.Now()) && time.Now().After(l.prefetchAt)
 	l.mu.Unlock()
 	for _, lease := range returns {
 		l.release(ctx, lease)
 	}
-	switch {
-	case f != nil:
-		f.granted = l.lease(ctx, want, 1)
+	if f != nil {
+		f.granted = l.lease(ctx, f.wanting, 1)
 		if !f.granted {
 			l.denied(ctx)
 		}
 		close(f.done)
-	case prefetch && !l.lease(ctx, want, want):
+	} else if l.asked.Load() && time.Now().After(l.prefetchAt) {
 		l.prefetchAt = time.Now().Add(l.tick())
-	case prefetch:
-		l.asked.Store(false)
+		if l.prefetch(ctx) {
+			l.prefetchAt = time.Time{}
+			l.asked.Store(false)
+		}
 	}
+}
+
+// prefetch leases a quarter of recent use more, while there is plenty. It reports
+// whether it did.
+func (l *Limiter) prefetch(ctx context.Context) bool {
+	permits, held, waiters, err := l.usage(ctx, l.cfg.Key)
+	if err != nil || waiters > 0 || 4*(permits-held) < permits {
+		return false
+	}
+	n := min((l.recent()+3)/4, (permits-held)/4)
+	return n > 0 && l.lease(ctx, n, n)
 }
 
 // lease takes one block of about n permits, and of less down to least when there

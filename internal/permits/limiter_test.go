@@ -2,6 +2,7 @@ package permits_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,7 @@ type member struct {
 	*permits.Limiter
 
 	rdb  redis.UniversalClient
+	sem  *redislock.Semaphore
 	stop context.CancelFunc
 	done chan struct{} // closed when Run has returned
 }
@@ -71,7 +73,7 @@ func join(t *testing.T, url, key string, n int) *member {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	m := &member{Limiter: l, rdb: rdb, stop: cancel, done: make(chan struct{})}
+	m := &member{Limiter: l, rdb: rdb, sem: sem, stop: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(m.done)
 		if err := l.Run(ctx); err != nil {
@@ -101,9 +103,18 @@ func (m *member) take(t *testing.T) (release func()) {
 	return release
 }
 
-// load runs operations of length d in so many goroutines until stop is closed.
-func (m *member) load(wg *sync.WaitGroup, u *usage, goroutines int, d time.Duration, stop <-chan struct{}) *atomic.Int64 {
-	var done atomic.Int64
+// load runs operations of length d in so many goroutines until the function is
+// called, or the test ends. The counter is of operations done.
+func (m *member) load(t *testing.T, u *usage, goroutines int, d time.Duration) (done *atomic.Int64, end func()) {
+	t.Helper()
+	done = new(atomic.Int64)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	end = sync.OnceFunc(func() {
+		close(stop)
+		wg.Wait()
+	})
+	t.Cleanup(end)
 	for range goroutines {
 		wg.Go(func() {
 			for {
@@ -112,9 +123,9 @@ func (m *member) load(wg *sync.WaitGroup, u *usage, goroutines int, d time.Durat
 					return
 				default:
 				}
-				release, err := m.Take(context.WithoutCancel(context.TODO()))
+				release, err := m.Take(context.TODO())
 				if err != nil {
-					<-time.After(5 * time.Millisecond)
+					<-time.After(10 * time.Millisecond)
 					continue
 				}
 				u.begin()
@@ -125,7 +136,7 @@ func (m *member) load(wg *sync.WaitGroup, u *usage, goroutines int, d time.Durat
 			}
 		})
 	}
-	return &done
+	return done, end
 }
 
 // waitFor looks for a condition every few milliseconds, for a generous time at most.
@@ -154,7 +165,7 @@ func together(t *testing.T, members ...*member) {
 
 func TestTakeAndRelease(t *testing.T) {
 	t.Parallel()
-	m := join(t, testbedtest.Redis(t), t.Name(), 3)
+	m := join(t, testbedtest.Redis(t), rand.Text(), 3)
 	var releases []func()
 	for range 3 {
 		releases = append(releases, m.take(t))

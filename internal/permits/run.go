@@ -154,8 +154,9 @@ func (l *Limiter) join(ctx context.Context, key string) bool {
 	return err == nil
 }
 
-// recent is the most operations that were in flight within the last second.
-func (l *Limiter) recent() int { return max(slices.Max(l.peaks[:]), int(l.peak.Load())) }
+// recent is the most operations that were in flight within the last second, as
+// far as that is over: of a burst nobody can tell yet how large it is.
+func (l *Limiter) recent() int { return slices.Max(l.peaks[:]) }
 
 // tune sets when more is asked for: when half of what would be leased is left.
 func (l *Limiter) tune() {
@@ -163,7 +164,7 @@ func (l *Limiter) tune() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := &l.books
-	if b.small() || b.live+b.draining >= b.permits || b.alone(time.Now()) {
+	if recent == 0 || b.small() || b.live+b.draining >= b.permits || b.alone(time.Now()) {
 		l.low.Store(-1)
 		return
 	}

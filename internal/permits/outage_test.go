@@ -1,0 +1,154 @@
+package permits_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/permits"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// outage is three members under more load than there are permits, on a server of their own.
+type outage struct {
+	server  *testbed.Redis
+	u       usage
+	members []*member
+	done    []*atomic.Int64
+	ends    []func()
+}
+
+const outageBound = 24
+
+func startOutage(t *testing.T) *outage {
+	t.Helper()
+	o := &outage{server: testbedtest.StartRedis(t, testbed.RedisConfig{})}
+	key := rand.Text()
+	for range 3 {
+		o.members = append(o.members, join(t, o.server.URL(), key, outageBound))
+	}
+	together(t, o.members...)
+	for _, m := range o.members {
+		n, end := m.load(t, &o.u, outageBound, 5*time.Millisecond)
+		o.done, o.ends = append(o.done, n), append(o.ends, end)
+	}
+	waitFor(t, "everybody works", func() bool {
+		for _, m := range o.members {
+			if m.Stats().Leased < outageBound/6 {
+				return false
+			}
+		}
+		return true
+	})
+	return o
+}
+
+// goesOn fails unless each member does operations without the store.
+func (o *outage) goesOn(t *testing.T) {
+	t.Helper()
+	for i, m := range o.members {
+		waitFor(t, "the leases are lost", func() bool { s := m.Stats(); return s.Alone && s.Leased == 0 })
+		if s := m.Stats(); s.Capacity > outageBound/len(o.members) {
+			t.Errorf("on its own an instance serves %d of %d: %+v", s.Capacity, outageBound, s)
+		}
+		before := o.done[i].Load()
+		waitFor(t, "it goes on", func() bool { return o.done[i].Load() > before+50 })
+	}
+}
+
+// isOver waits until everybody leases again.
+func (o *outage) isOver(t *testing.T) {
+	t.Helper()
+	for i, m := range o.members {
+		waitFor(t, "the permits are leased again", func() bool { s := m.Stats(); return !s.Alone && s.Leased > 0 && s.Capacity <= s.Leased })
+		before := o.done[i].Load()
+		waitFor(t, "it works", func() bool { return o.done[i].Load() > before+50 })
+	}
+}
+
+func (o *outage) end(t *testing.T) {
+	t.Helper()
+	for _, end := range o.ends {
+		end()
+	}
+	o.u.check(t, outageBound)
+	if most := o.u.most.Load(); most < outageBound/2 {
+		t.Errorf("at most %d operations at once: the load does not try the bound", most)
+	}
+}
+
+// A store that stalls for longer than the TTL comes back with nothing held, and
+// whoever asks first could have everything.
+func TestBoundHoldsOverStall(t *testing.T) {
+	t.Parallel()
+	o := startOutage(t)
+	if err := o.server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	o.goesOn(t)
+	if err := o.server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	o.isOver(t)
+	o.end(t)
+}
+
+// A store that is shut down comes back empty.
+func TestBoundHoldsOverShutdown(t *testing.T) {
+	t.Parallel()
+	o := startOutage(t)
+	if err := o.server.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.goesOn(t)
+	if err := o.server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.isOver(t)
+	o.end(t)
+}
+
+// A store that loses its data faster than anybody notices makes a gap of nobody's.
+func TestBoundHoldsOverLossOfData(t *testing.T) {
+	t.Parallel()
+	o := startOutage(t)
+	if err := o.server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range o.members {
+		before := o.done[i].Load()
+		waitFor(t, "it goes on", func() bool { return o.done[i].Load() > before+50 })
+	}
+	o.isOver(t)
+	o.end(t)
+}
+
+// Whoever starts while the store is away has nothing, and does not hang.
+func TestStartWithoutStore(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, server.URL(), rand.Text(), 8)
+	start := time.Now()
+	if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+		t.Errorf("Take = %v, want ErrSaturated", err)
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("Take took %v", d)
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "a permit", func() bool {
+		_, err := m.Take(t.Context())
+		return err == nil
+	})
+}

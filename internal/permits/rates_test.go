@@ -1,0 +1,172 @@
+package permits_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/permits"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+func rates(t *testing.T, url string, cfg permits.RatesConfig) *permits.Rates {
+	t.Helper()
+	rdb, err := redislock.NewClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rdb.Close() })
+	r, err := permits.NewRates(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func allow(t *testing.T, r *permits.Rates, key string) permits.Verdict {
+	t.Helper()
+	v, err := r.Allow(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// The burst is over all instances, and of each key.
+func TestRateIsShared(t *testing.T) {
+	t.Parallel()
+	const burst, instances = 20, 3
+	url, key := testbedtest.Redis(t), rand.Text()
+	var (
+		wg      sync.WaitGroup
+		allowed atomic.Int64
+		all     []*permits.Rates
+	)
+	for range instances {
+		all = append(all, rates(t, url, permits.RatesConfig{Rate: 1, Period: time.Hour, Burst: burst, Timeout: ttl}))
+	}
+	for _, r := range all {
+		for range 2 * burst {
+			wg.Go(func() {
+				v, err := r.Allow(t.Context(), key)
+				switch {
+				case err != nil || v.Local || v.Limit != burst:
+					t.Errorf("%+v, %v", v, err)
+				case v.Allowed:
+					allowed.Add(1)
+				case v.RetryAfter <= 0 || v.Remaining != 0 || v.ResetAfter < v.RetryAfter:
+					t.Errorf("refused with %+v", v)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if n := allowed.Load(); n != burst {
+		t.Errorf("%d of a burst of %d were allowed", n, burst)
+	}
+	if v := allow(t, all[0], key+" of another"); !v.Allowed || v.Remaining != burst-1 || v.RetryAfter != 0 {
+		t.Errorf("another key: %+v", v)
+	}
+}
+
+// A key may go on after what it was told.
+func TestRateComesBack(t *testing.T) {
+	t.Parallel()
+	r, key := rates(t, testbedtest.Redis(t), permits.RatesConfig{Rate: 5, Burst: 1, Timeout: ttl}), rand.Text()
+	allow(t, r, key)
+	v := allow(t, r, key)
+	for end := time.Now().Add(10 * ttl); !v.Allowed; v = allow(t, r, key) {
+		if time.Now().After(end) {
+			t.Fatal("never allowed again")
+		}
+		<-time.After(v.RetryAfter)
+	}
+}
+
+// While Redis is away each instance decides alone, at once, and within a bounded memory.
+func TestRateWithoutRedis(t *testing.T) {
+	t.Parallel()
+	const burst, instances, keys = 8, 2, 50
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	r := rates(t, server.URL(), permits.RatesConfig{
+		Rate: 1, Period: time.Hour, Burst: burst, Timeout: 500 * time.Millisecond, Cooldown: ttl, MaxKeys: keys,
+		Instances: func() int { return instances },
+	})
+	key := rand.Text()
+	waitFor(t, "a verdict of Redis", func() bool { return !allow(t, r, key).Local })
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	start, allowed := time.Now(), 0
+	for range burst {
+		v := allow(t, r, key)
+		if !v.Local {
+			t.Errorf("%+v from a server that is stopped", v)
+		}
+		if v.Allowed {
+			allowed++
+		} else if v.RetryAfter <= 0 || v.Remaining != 0 {
+			t.Errorf("refused with %+v", v)
+		}
+	}
+	if allowed != burst/instances {
+		t.Errorf("%d were allowed, want the part of one instance, %d", allowed, burst/instances)
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("%d verdicts without Redis took %v: more than one has waited for it", burst, d)
+	}
+	for i := range 10 * keys {
+		allow(t, r, key+strconv.Itoa(i))
+		if n := r.Buckets(); n > keys {
+			t.Fatalf("%d buckets, at most %d are allowed", n, keys)
+		}
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "a verdict of Redis", func() bool { return !allow(t, r, rand.Text()).Local })
+}
+
+func TestLocalRates(t *testing.T) {
+	t.Parallel()
+	r, err := permits.NewRates(nil, permits.RatesConfig{Rate: 2, Period: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, true, false} {
+		if v := allow(t, r, "one"); v.Allowed != want || !v.Local || v.Limit != 2 {
+			t.Errorf("operation %d: %+v", i, v)
+		}
+	}
+	if v := allow(t, r, "another"); !v.Allowed {
+		t.Errorf("%+v", v)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the caller has left")
+	cancel(cause)
+	if _, err := r.Allow(ctx, "one"); !errors.Is(err, cause) {
+		t.Errorf("Allow with an ended context: %v", err)
+	}
+}
+
+// A client that repeats commands would count one operation twice.
+func TestRatesRefuseClients(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer rdb.Close()
+	if _, err := permits.NewRates(rdb, permits.RatesConfig{Rate: 1}); err == nil {
+		t.Error("a client that repeats commands is accepted")
+	}
+	if _, err := permits.NewRates(nil, permits.RatesConfig{}); err == nil {
+		t.Error("a rate of nothing is accepted")
+	}
+}

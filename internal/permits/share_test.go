@@ -1,0 +1,234 @@
+package permits_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/permits"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// An instance that comes while another has everything and wants more gets its share.
+func TestNewcomerGetsItsShare(t *testing.T) {
+	t.Parallel()
+	for _, bound := range []int{64, 200} {
+		t.Run(fmt.Sprint(bound), func(t *testing.T) {
+			t.Parallel()
+			var (
+				u   usage
+				url = testbedtest.Redis(t)
+				key = rand.Text()
+			)
+			first := join(t, url, key, bound)
+			first.load(t, &u, bound+16, 20*time.Millisecond)
+			waitFor(t, "the first has all", func() bool { return first.Stats().InUse == bound })
+			members := []*member{first}
+			start := time.Now()
+			for range 2 {
+				m := join(t, url, key, bound)
+				m.load(t, &u, bound*2/3, 20*time.Millisecond)
+				members = append(members, m)
+			}
+			share := bound / len(members) * 9 / 10
+			waitFor(t, "everybody has a share", func() bool {
+				for _, m := range members {
+					if m.Stats().Capacity < share {
+						return false
+					}
+				}
+				return true
+			})
+			t.Logf("shares after %v", time.Since(start))
+			u.check(t, bound)
+		})
+	}
+}
+
+// What an instance no longer needs is back while it lives.
+func TestSurplusComesBack(t *testing.T) {
+	t.Parallel()
+	const bound = 64
+	url, key := testbedtest.Redis(t), rand.Text()
+	busy, idle := join(t, url, key, bound), join(t, url, key, bound)
+	together(t, busy, idle)
+	var releases []func()
+	waitFor(t, "most permits", func() bool {
+		if release, err := busy.Take(t.Context()); err == nil {
+			releases = append(releases, release)
+		}
+		return len(releases) == bound-4
+	})
+	for _, release := range releases {
+		release()
+	}
+	waitFor(t, "the surplus is back", func() bool { return busy.Stats().Leased <= bound/8 })
+	for had := 0; had < bound-bound/8; {
+		if _, err := idle.Take(t.Context()); err == nil {
+			had++
+		} else {
+			waitFor(t, "what was given back", func() bool { return idle.Stats().Remaining > 0 })
+		}
+	}
+}
+
+// A burst from nothing may be as large as the number of permits: no instance
+// leases more of them than it needs.
+func TestBurstOverAll(t *testing.T) {
+	t.Parallel()
+	const bound, members = 1000, 3
+	url, key := testbedtest.Redis(t), rand.Text()
+	var all []*member
+	for range members {
+		all = append(all, join(t, url, key, bound))
+	}
+	together(t, all...)
+	var wg sync.WaitGroup
+	var refused atomic.Int64
+	for at, m := range all {
+		for i := range 1000 {
+			if i%members != at {
+				continue
+			}
+			wg.Go(func() {
+				if _, err := m.Take(t.Context()); err != nil {
+					refused.Add(1)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if n := refused.Load(); n > 0 {
+		t.Errorf("%d of 1000 operations were refused, of 1000 permits", n)
+	}
+}
+
+// Few permits are leased one by one, and go round.
+func TestSmallLimits(t *testing.T) {
+	t.Parallel()
+	for _, bound := range []int{2, 5} {
+		t.Run(fmt.Sprint(bound), func(t *testing.T) {
+			t.Parallel()
+			var (
+				u    usage
+				url  = testbedtest.Redis(t)
+				key  = rand.Text()
+				all  []*member
+				done []*atomic.Int64
+				ends []func()
+			)
+			for range 3 {
+				all = append(all, join(t, url, key, bound))
+			}
+			together(t, all...)
+			for _, m := range all {
+				n, end := m.load(t, &u, 8, 2*time.Millisecond)
+				done, ends = append(done, n), append(ends, end)
+			}
+			waitFor(t, "everybody gets on", func() bool {
+				for _, n := range done {
+					if n.Load() < 100 {
+						return false
+					}
+				}
+				return true
+			})
+			for _, end := range ends {
+				end()
+			}
+			u.check(t, bound)
+			for _, n := range done {
+				t.Logf("%d operations", n.Load())
+			}
+			waitFor(t, "no permit is kept", func() bool {
+				leased := 0
+				for _, m := range all {
+					leased += m.Stats().Leased
+				}
+				return leased == 0 || bound >= 3 && leased <= 3
+			})
+		})
+	}
+}
+
+// The end of Run gives everything back at once, and operations in flight are waited for.
+func TestEndOfRun(t *testing.T) {
+	t.Parallel()
+	const bound = 8
+	url, key := testbedtest.Redis(t), rand.Text()
+	m, next := join(t, url, key, bound), join(t, url, key, bound)
+	together(t, m, next)
+	release, last := m.take(t), m.take(t)
+	m.stop()
+	waitFor(t, "the end has begun", func() bool {
+		_, err := m.Take(t.Context())
+		return errors.Is(err, permits.ErrClosed)
+	})
+	release()
+	select {
+	case <-m.done:
+		t.Error("Run has not waited for an operation")
+	default:
+	}
+	last()
+	<-m.done
+	start := time.Now()
+	for had := 0; had < bound; {
+		waitFor(t, "all permits", func() bool {
+			_, err := next.Take(t.Context())
+			return err == nil
+		})
+		had++
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("the permits were back after %v", d)
+	}
+	if s := m.Stats(); s.Leased != 0 || s.InUse != 0 {
+		t.Errorf("%+v after the end", s)
+	}
+}
+
+// A number that is changed in the store counts for those who run.
+func TestResize(t *testing.T) {
+	t.Parallel()
+	url, key := testbedtest.Redis(t), rand.Text()
+	m := join(t, url, key, 4)
+	m.take(t)
+	if err := m.sem.Resize(t.Context(), key, 2); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the new number", func() bool { return m.Stats().Permits == 2 })
+	m.take(t)
+	if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+		t.Errorf("the third of two: %v", err)
+	}
+}
+
+func TestWithoutStore(t *testing.T) {
+	t.Parallel()
+	l, err := permits.New(nil, permits.Config{Permits: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := l.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+		t.Errorf("the third of two: %v", err)
+	}
+	first()
+	if s := l.Stats(); s.Permits != 2 || s.InUse != 1 || s.Remaining != 1 || s.Instances != 1 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := permits.New(nil, permits.Config{}); err == nil {
+		t.Error("a limiter without permits")
+	}
+}
