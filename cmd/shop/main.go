@@ -4,6 +4,7 @@
 //	shop demo         a flash sale, with and without a lock, and its audit
 //	shop audit        compare columns, ledger and orders in the database
 //	shop timers       look after the timers of a running instance
+//	shop keys         make, list and revoke API keys
 //	shop migrate      bring the schema up to date
 //	shop healthcheck  ask a running instance whether it is ready
 //
@@ -45,6 +46,7 @@ var commands = []struct {
 	{"demo", "watch a flash sale oversell, and then not", demonstrate},
 	{"audit", "compare columns, ledger and orders in the database", audit},
 	{"timers", "look after the timers of a running instance", timers},
+	{"keys", "make, list and revoke API keys", keys},
 	{"migrate", "bring the schema up to date", migrate},
 	{"healthcheck", "ask a running instance whether it is ready", healthcheck},
 }

@@ -100,7 +100,7 @@ func (s *Service) List(ctx context.Context, after string, limit int) ([]Key, err
 func (s *Service) Revoke(ctx context.Context, prefix string) (Key, error) {
 	k, err := s.store.RevokeKey(ctx, prefix)
 	if err != nil {
-		return Key{}, fmt.Errorf("revoke key %q: %w", prefix, err)
+		return Key{}, fmt.Errorf("revoke a key: %w", err)
 	}
 	return k, nil
 }

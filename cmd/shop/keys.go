@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"example.com/shop/internal/identity"
+	"example.com/shop/internal/sqlstore"
+)
+
+// keysTimeout is how long a command on keys may take, once the database is open.
+const keysTimeout = time.Minute
+
+// keysCommands are the commands below `shop keys`.
+var keysCommands = []struct {
+	name, args, what string
+	run              func(k *keysCall, ctx context.Context) error
+}{
+	{"create", "", "make a key and print it, once: give --customer C, or --admin, or both", (*keysCall).create},
+	{"list", "", "show all keys, the newest last, without their secrets", (*keysCall).list},
+	{"revoke", "PREFIX", "end a key for good", (*keysCall).revoke},
+}
+
+// keys runs the command below `shop keys` that args name.
+func keys(ctx context.Context, p process, args []string) error {
+	if len(args) == 0 {
+		keysUsage(p.stderr)
+		return usageError{errors.New("keys: which command?")}
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		keysUsage(p.stdout)
+		return nil
+	}
+	for _, c := range keysCommands {
+		if c.name != args[0] {
+			continue
+		}
+		k := &keysCall{p: p}
+		if err := k.parse(c.name, strings.TrimSpace("keys "+c.name+" "+c.args), c.what, args[1:]); err != nil {
+			return err
+		}
+		return k.on(ctx, c.name, c.run)
+	}
+	keysUsage(p.stderr)
+	return usageError{fmt.Errorf("keys: no command %q", args[0])}
+}
+
+func keysUsage(w io.Writer) {
+	fmt.Fprintln(w, "shop keys looks after the API keys in the database, with or without a running instance.")
+	fmt.Fprintln(w)
+	for _, c := range keysCommands {
+		fmt.Fprintf(w, "  shop keys %-6s %-6s %s\n", c.name, c.args, c.what)
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintln(w, "shop keys COMMAND --help lists the flags. Only --database is also read from the environment.")
+}
+
+// keysCall is one command and what it was told.
+type keysCall struct {
+	p        process
+	database string
+	json     bool
+	prefix   string          // to revoke
+	key      identity.NewKey // to create
+	store    *sqlstore.Store
+	service  *identity.Service
+}
+
+func (k *keysCall) parse(command, name, what string, args []string) error {
+	p := k.p
+	p.getenv = onlyDatabase(p.getenv)
+	f := newFlags(p, name, what)
+	f.StringVar(&k.database, "database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB; SHOP_DATABASE in the environment")
+	f.BoolVar(&k.json, "json", false, "print JSON")
+	wanted := 0
+	switch command {
+	case "create":
+		f.StringVar(&k.key.Customer, "customer", "", "the key is for the orders of this customer `ID`")
+		f.BoolVar(&k.key.Admin, "admin", false, "the key may do everything")
+		f.StringVar(&k.key.Name, "name", "", "a `LABEL` for people: up to 64 characters")
+		f.DurationVar(&k.key.Life, "expires", 0, "how long the key works, such as 720h (default for ever)")
+	case "revoke":
+		wanted = 1
+	}
+	rest, err := f.parseWith(args, 0, len(args)) // which would repeat one too many, and it may be a key
+	if err != nil {
+		return err
+	}
+	if len(rest) != wanted {
+		return usageError{fmt.Errorf("keys %s: want %d arguments, not %d", command, wanted, len(rest))}
+	}
+	if wanted == 1 {
+		k.prefix = rest[0]
+	}
+	return k.validate(command, given(f)["expires"])
+}
+
+// onlyDatabase hides all variables but that of the database: SHOP_ADMIN is an address to
+// shop timers, and what a key may do should stand where it is made.
+func onlyDatabase(getenv func(string) string) func(string) string {
+	return func(name string) string {
+		if name != variable("database") {
+			return ""
+		}
+		return getenv(name)
+	}
+}
+
+func (k *keysCall) validate(command string, ends bool) error {
+	if err := validDatabase(k.database); err != nil {
+		return usageError{err}
+	}
+	switch command {
+	case "create":
+		if k.key.Customer == "" && !k.key.Admin {
+			return usageError{errors.New("keys create: whose key? Give --customer ID, or --admin for one that may do everything")}
+		}
+		if ends && k.key.Life == 0 {
+			return usageError{errors.New("keys create: --expires 0: want 1s to 87600h; without it the key works for ever")}
+		}
+		if err := k.key.Validate(); err != nil {
+			return usageError{fmt.Errorf("keys create: %s", strings.ReplaceAll(err.Error(), "\n", "; "))}
+		}
+	case "revoke":
+		if t, err := identity.ParseToken(k.prefix); err == nil {
+			k.prefix = t.Prefix() // whoever found a lost key has all of it
+		}
+		if !identity.ValidPrefix(k.prefix) {
+			return usageError{errors.New("keys revoke: want the PREFIX of a key as shop keys list shows it: ten letters and digits")}
+		}
+	}
+	return nil
+}
+
+// on opens the database and runs a command on it. Only create makes the schema, as it may be
+// the first command of all; revoke should work whatever else is going on.
+func (k *keysCall) on(ctx context.Context, command string, run func(*keysCall, context.Context) error) (err error) {
+	if file, ok := strings.CutPrefix(k.database, "sqlite:"); ok && command != "create" {
+		if _, err := os.Stat(file); err != nil { // opening it would create it
+			return fmt.Errorf("%s: %w", k.database, err)
+		}
+	}
+	opening, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	k.store, err = sqlstore.Open(opening, sqlstore.Config{URL: k.database, Instance: "keys"})
+	if err != nil {
+		return err
+	}
+	defer closing(&err, k.store.Close)
+	ctx, cancel = context.WithTimeout(ctx, keysTimeout)
+	defer cancel()
+	if command == "create" {
+		if err := k.store.Migrate(ctx); err != nil {
+			return err
+		}
+	}
+	if k.service, err = identity.New(k.store, identity.Config{}); err != nil {
+		return err
+	}
+	err = run(k, ctx)
+	if errors.Is(err, sqlstore.ErrNoSchema) {
+		return fmt.Errorf("keys %s: %s has no keys: its schema is older than this program, and shop migrate brings it up to date", command, k.store.Address())
+	}
+	if err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	return nil
+}
