@@ -9,7 +9,7 @@ import (
 
 	"gorm.io/gorm"
 
-	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
 )
@@ -17,60 +17,104 @@ import (
 // errRefused rolls back a batch of which nothing is left to store.
 var errRefused = errors.New("sqlstore: every order of the batch was refused")
 
-// Commit implements [order.Store].
+// Commit implements [order.Store]. What is found out about some requests of the batch, once
+// its transaction has been rolled back, answers those, and the others begin again.
 func (s *Store) Commit(ctx context.Context, claims []stock.Claim, requests []*order.Request) error {
 	if len(requests) > 1 && len(claims) > 1 {
 		return fmt.Errorf("sqlstore: %d orders of %d SKUs in one transaction", len(requests), len(claims))
 	}
 	open := slices.Clone(requests)
-	for lost := 0; len(open) > 0; lost++ {
-		b := batch{Store: s, claims: claims, requests: open}
+	for try := 0; len(open) > 0; try++ {
+		b := &batch{Store: s, claims: claims, requests: open}
 		err := b.read(ctx)
 		if err == nil {
 			err = s.inTx(ctx, b.place)
 		}
-		switch {
-		case err == nil, errors.Is(err, errRefused):
+		if err == nil || errors.Is(err, errRefused) {
 			b.answer()
 			b.push()
 			return nil
-		case !duplicate(err) && !errors.Is(err, order.ErrOutcomeUnknown), lost == maxRetries:
+		}
+		if try == maxRetries {
 			return err
 		}
-		if open, err = s.unstored(ctx, open); err != nil {
+		switch lost := errors.Is(err, order.ErrOutcomeUnknown); {
+		case lost || duplicate(err):
+			open, err = b.unstored(ctx, lost)
+		case errors.Is(err, errAnswered):
+			open, err = b.unanswered(ctx)
+		case errors.Is(err, errStranger):
+			err = b.enroll(ctx)
+		case errors.Is(err, errMoved):
+			err = nil
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unstored answers the requests that an earlier commit, whose reply was lost,
-// has stored, and returns the others. It asks with a locking read, which waits
-// for a session that still holds such a row: what it does not find will not
-// appear later.
-func (s *Store) unstored(ctx context.Context, requests []*order.Request) (rest []*order.Request, err error) {
-	ids := make([]string, len(requests))
-	for i, r := range requests {
+// stored returns the rows of the orders that exist. It asks with a locking read, which waits
+// for a session that still holds such a row: what it does not find will not appear later.
+func (s *Store) stored(ctx context.Context, ids ...string) (rows []orderRow, err error) {
+	err = s.inTx(ctx, func(tx *gorm.DB) error {
+		rows = nil
+		return tx.Raw("SELECT * FROM orders WHERE id IN ?"+s.dialect.forUpdate, ids).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+	}
+	return rows, nil
+}
+
+// unstored answers the requests that have been stored, by this batch if the reply to its
+// COMMIT was lost and else by an earlier one, and returns the others.
+func (b *batch) unstored(ctx context.Context, lost bool) (rest []*order.Request, err error) {
+	ids := make([]string, len(b.requests))
+	for i, r := range b.requests {
 		ids[i] = r.Order.ID
 	}
-	var stored []string
-	err = s.inTx(ctx, func(tx *gorm.DB) error {
-		stored = nil
-		return tx.Raw("SELECT id FROM orders WHERE id IN ?"+s.dialect.forUpdate, ids).Scan(&stored).Error
-	})
-	for _, r := range requests {
-		if err != nil {
-			break
+	rows, err := b.stored(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range b.requests {
+		o := b.accepted(r)
+		i := slices.IndexFunc(rows, func(row orderRow) bool { return row.ID == r.Order.ID })
+		switch {
+		case i < 0, r.Queued && rows[i].ExpiresAt != o.ExpiresAt.UnixMicro():
+			rest = append(rest, r)
+			continue
+		case !lost:
+			if o, err = b.Order(ctx, r.Order.ID, ""); err != nil {
+				return nil, fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+			}
 		}
-		if !slices.Contains(stored, r.Order.ID) {
+		r.Order, r.Err = o, nil
+	}
+	b.push()
+	return rest, nil
+}
+
+// unanswered answers the requests whose keys are stored, and returns the others.
+func (b *batch) unanswered(ctx context.Context) (rest []*order.Request, err error) {
+	for _, r := range b.requests {
+		if r.Once == nil {
 			rest = append(rest, r)
 			continue
 		}
-		r.Err = nil
-		r.Order, err = s.Order(ctx, r.Order.ID, "")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+		a, found, err := b.Answer(ctx, r.Once)
+		switch {
+		case errors.Is(err, idempotency.ErrReused):
+			r.Err = err
+		case err != nil:
+			return nil, err
+		case found:
+			r.Err = &idempotency.Replay{Answer: a}
+		default:
+			rest = append(rest, r)
+		}
 	}
 	return rest, nil
 }
@@ -81,97 +125,69 @@ type batch struct {
 	claims   []stock.Claim
 	requests []*order.Request
 
-	now       int64
-	seen      map[string]stock.Level // levels read before the transaction
-	shortages [][]stock.Shortage     // of each request; set afresh by place
-	push      func()                 // tells of the timers; set afresh by place
+	now     int64
+	seen    map[string]stock.Level // levels read before the transaction
+	limited map[string]int64       // limits per customer of the SKUs that have one
+	twins   []int                  // of each request: the first one with the same key, or -1
+
+	// Set afresh by place.
+	tallies   map[string]*tally          // of the customers whom a limit concerns
+	refused   []error                    // of each request: for which it never came to the stock
+	shortages [][]stock.Shortage         // of each request
+	answers   map[int]idempotency.Answer // of the requests that are accepted and have keys
+	push      func()                     // tells of the timers
 }
 
 // read reads what is decided upon before the transaction begins, each level in
 // a statement of its own.
 func (b *batch) read(ctx context.Context) (err error) {
+	b.push = func() {}
+	b.pair()
 	if b.now, err = b.Store.now(ctx); err != nil {
 		return b.translate(ctx, err)
 	}
-	b.seen = make(map[string]stock.Level)
+	b.seen, b.limited = make(map[string]stock.Level), make(map[string]int64)
 	for _, c := range b.claims {
-		if !c.Write.ReadsBefore() {
-			continue
+		limit, known := b.limits.Load(c.SKU)
+		if c.Write.ReadsBefore() || !known {
+			level, err := b.Level(ctx, c.SKU)
+			if err != nil {
+				return err
+			}
+			b.seen[c.SKU], limit = level, level.Limit
 		}
-		if b.seen[c.SKU], err = b.Level(ctx, c.SKU); err != nil {
-			return err
+		if n := limit.(int64); n > 0 { //nolint:errcheck,forcetypeassert // only int64 is stored
+			b.limited[c.SKU] = n
 		}
 	}
 	return nil
 }
 
-// place changes the stock rows in the order of the claims and then stores the
-// orders that all of them had enough for. A basket that is short of anything
-// leaves nothing behind.
-func (b *batch) place(tx *gorm.DB) (err error) {
-	b.shortages, b.push = make([][]stock.Shortage, len(b.requests)), func() {}
-	for _, c := range b.claims {
-		if err := b.reserve(tx, c); err != nil {
-			return err
-		}
-	}
-	var (
-		accepted []order.Order
-		orders   []orderRow
-		lines    []lineRow
-		ledger   []ledgerRow
-	)
-	fences := make(map[string]dlock.Fence, len(b.claims))
-	for _, c := range b.claims {
-		fences[c.SKU] = c.Fence
-	}
+// pair finds the requests that have one key.
+func (b *batch) pair() {
+	first := make(map[idempotency.Scope]int)
+	b.twins = make([]int, len(b.requests))
 	for i, r := range b.requests {
-		if len(b.shortages[i]) > 0 {
+		b.twins[i] = -1
+		if r.Once == nil {
 			continue
 		}
-		o := b.accepted(r)
-		accepted = append(accepted, o)
-		orders = append(orders, fromOrder(o))
-		for _, it := range o.Items {
-			lines = append(lines, lineRow{OrderID: o.ID, SKU: it.SKU, Quantity: it.Quantity})
-			ledger = append(ledger, b.entry(stock.Reserve, it.SKU, o.ID, it.Quantity, b.now, fences[it.SKU]))
+		if j, ok := first[r.Once.Scope]; ok {
+			b.twins[i] = j
+			continue
 		}
+		first[r.Once.Scope] = i
 	}
-	if len(orders) == 0 {
-		return errRefused
-	}
-	if err := tx.Create(&orders).Error; err != nil {
-		return err
-	}
-	if err := tx.Create(&lines).Error; err != nil {
-		return err
-	}
-	if err := tx.Create(&ledger).Error; err != nil {
-		return err
-	}
-	b.push, err = b.schedule(tx, accepted...)
-	return err
 }
 
 // accepted returns the order of r as it is stored.
 func (b *batch) accepted(r *order.Request) order.Order {
-	o := r.Order
-	o.Status = order.Pending
-	o.CreatedAt = time.UnixMicro(b.now).UTC()
-	o.ExpiresAt = o.CreatedAt.Add(r.TTL)
-	return o
-}
-
-// answer fills in the requests after the transaction.
-func (b *batch) answer() {
-	for i, r := range b.requests {
-		r.Err = nil
-		if len(b.shortages[i]) > 0 {
-			r.Err = &stock.ShortageError{Shortages: b.shortages[i]}
-			continue
-		}
-		r.Order = b.accepted(r)
+	o, now := r.Order, time.UnixMicro(b.now).UTC()
+	o.Status, o.ExpiresAt = order.Pending, now.Add(r.TTL)
+	if !r.Queued {
+		o.CreatedAt = now
 	}
+	return o
 }
 
 // quantity returns how many units of sku the order of r wants.

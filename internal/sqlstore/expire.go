@@ -23,7 +23,7 @@ func (s *Store) Expire(ctx context.Context, ids []string) ([]order.Expiry, error
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	e := expiration{Store: s, ids: slices.Sorted(slices.Values(ids))}
+	e := expiration{Store: s, ids: slices.Sorted(slices.Values(ids)), freed: make(map[string][]string)}
 	if err := s.repeating(ctx, e.run); err != nil {
 		return nil, err
 	}
@@ -31,6 +31,9 @@ func (s *Store) Expire(ctx context.Context, ids []string) ([]order.Expiry, error
 	found := make([]order.Expiry, len(ids))
 	for i, id := range ids {
 		found[i] = e.found[id]
+		if found[i].Status == order.Expired {
+			found[i].SKUs = e.freed[id]
+		}
 	}
 	return found, nil
 }
@@ -41,6 +44,7 @@ type expiration struct {
 	ids []string // ascending, so that two batches never wait for each other
 
 	found map[string]order.Expiry // set afresh by run
+	freed map[string][]string     // SKUs of the orders that a run has expired, and perhaps committed
 	push  func()                  // set afresh by run
 }
 
@@ -70,7 +74,7 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 			return err
 		}
 	}
-	if e.push, err = e.unschedule(tx, final...); err != nil {
+	if e.push, err = e.unschedule(tx, order.ExpireTimer, final...); err != nil {
 		return err
 	}
 	// The stock rows come last, as everybody who buys the SKU waits for them.
@@ -96,8 +100,12 @@ func (e *expiration) expire(tx *gorm.DB, due []string, now int64) (lines []lineR
 	if err := tx.Raw("SELECT * FROM order_lines"+e.dialect.byKey+" WHERE order_id IN ?", due).Scan(&lines).Error; err != nil {
 		return nil, err
 	}
+	for _, id := range due {
+		e.freed[id] = nil
+	}
 	ledger := make([]ledgerRow, len(lines))
 	for i, l := range lines {
+		e.freed[l.OrderID] = append(e.freed[l.OrderID], l.SKU)
 		ledger[i] = e.entry(stock.Release, l.SKU, l.OrderID, l.Quantity, now, dlock.Fence{})
 	}
 	return lines, tx.CreateInBatches(&ledger, maxRows).Error

@@ -9,34 +9,28 @@ import (
 	"example.com/shop/internal/order"
 )
 
-// Extend implements [order.Store].
+// Extend implements [order.Store]. A second extension cannot be told from the first one that
+// was done again, so only a key helps when the reply to COMMIT was lost.
 func (s *Store) Extend(ctx context.Context, t order.Target, by, life time.Duration) (o order.Order, changed bool, err error) {
-	var (
-		target time.Time // what a run has set, and perhaps committed
-		push   func()
-	)
-	err = s.repeating(ctx, func(tx *gorm.DB) (err error) {
+	var push func()
+	err = s.answering(ctx, s.resolving(t.Once), t.Once, func(tx *gorm.DB) (result any, done bool, err error) {
 		changed, push = false, func() {}
 		if o, err = s.readOrder(tx, t, s.dialect.forUpdate); err != nil || o.Status != order.Pending {
-			return err
-		}
-		if !target.IsZero() && !o.ExpiresAt.Before(target) {
-			changed = true // by a run whose reply was lost
-			return nil
+			return nil, false, err
 		}
 		extended := o
 		extended.ExpiresAt = o.ExpiresAt.Add(by)
 		if extended.ExpiresAt.Sub(o.CreatedAt) > life {
-			return nil
+			return nil, false, nil
 		}
 		if err := tx.Exec("UPDATE orders SET expires_at = ? WHERE id = ?", extended.ExpiresAt.UnixMicro(), t.ID).Error; err != nil {
-			return err
+			return nil, false, err
 		}
 		if push, err = s.schedule(tx, extended); err != nil {
-			return err
+			return nil, false, err
 		}
-		o, changed, target = extended, true, extended.ExpiresAt
-		return nil
+		o, changed = extended, true
+		return o, true, nil
 	})
 	if err != nil {
 		return order.Order{}, false, err

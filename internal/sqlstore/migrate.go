@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
@@ -34,7 +36,12 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 func (s *Store) migrate(ctx context.Context) (err error) {
-	conn, err := s.pool.Conn(ctx)
+	pool := s.pool
+	if s.dialect.unhurried != nil {
+		pool = s.dialect.unhurried()
+		defer func() { err = errors.Join(err, pool.Close()) }()
+	}
+	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,7 +115,7 @@ func (st step) apply(ctx context.Context, conn *sql.Conn) error {
 		if strings.TrimSpace(statement) == "" {
 			continue
 		}
-		if _, err := conn.ExecContext(ctx, statement); err != nil {
+		if _, err := conn.ExecContext(ctx, statement); err != nil && !there(err) {
 			return err
 		}
 	}
@@ -134,7 +141,7 @@ func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(con
 		}, nil
 	}
 	var got sql.NullInt64
-	// The wait is shorter than the driver's read timeout; the caller's context bounds the loop.
+	// Each wait is short, as the server does not notice at once that somebody has gone; the caller's context bounds the loop.
 	for got.Int64 != 1 {
 		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+migrateLock+", 2)").Scan(&got); err != nil {
 			return nil, err
@@ -147,4 +154,13 @@ func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(con
 		_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK("+migrateLock+")")
 		return err
 	}, nil
+}
+
+// there reports whether err says that a statement that adds a column or an index has been
+// run before: MySQL and SQLite do not know "IF NOT EXISTS" there.
+func there(err error) bool {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return e.Number == 1060 || e.Number == 1061 // duplicate column, duplicate index
+	}
+	return err != nil && strings.Contains(err.Error(), "duplicate column name")
 }

@@ -18,6 +18,8 @@ import (
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
+const mysqlNow = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)"
+
 // parseMySQL returns how to connect to the server that rawURL names, and its
 // address without secrets.
 func parseMySQL(rawURL string) (c *driver.Config, address string, err error) {
@@ -69,14 +71,25 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 	if err != nil {
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
 	}
+	slow := c.Clone()
+	slow.ReadTimeout = 0 // a change of the schema takes as long as the tables are large
+	unhurried, err := driver.NewConnector(slow)
+	if err != nil {
+		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
+	}
 	return dialect{
 		name: "mysql",
 		open: func(string) gorm.Dialector { // by a connector, as a data source name would lose the logger
 			return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true})
 		},
+		unhurried:   func() *sql.DB { return sql.OpenDB(unhurried) },
 		connections: 32,
-		now:         "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)",
+		now:         mysqlNow,
 		forUpdate:   " FOR UPDATE",
+		forShare:    " LOCK IN SHARE MODE",
+		firstJoin:   "STRAIGHT_JOIN",
+		index:       func(name string) string { return " FORCE INDEX (" + name + ")" },
+		purge:       "DELETE FROM idempotency_keys WHERE created_at < " + mysqlNow + " - ? ORDER BY created_at LIMIT ?",
 		byKey:       " FORCE INDEX (PRIMARY)",
 		timers:      sqltimers.MySQL,
 	}, "", address, nil

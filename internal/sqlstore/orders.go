@@ -41,22 +41,23 @@ func (s *Store) readOrder(db *gorm.DB, t order.Target, suffix string) (order.Ord
 // Settle implements [order.Store].
 func (s *Store) Settle(ctx context.Context, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
 	var push func()
-	err = s.repeating(ctx, func(tx *gorm.DB) (err error) {
+	err = s.answering(ctx, s.repeating, t.Once, func(tx *gorm.DB) (result any, done bool, err error) {
 		push = func() {}
-		r := tx.Exec("UPDATE orders SET status = ?, payment_id = ? WHERE id = ? AND ? IN ('', customer_id) AND status = ? AND expires_at > "+s.dialect.now,
-			string(to), paymentID, t.ID, t.Owner, string(order.Pending))
-		if r.Error != nil {
-			return r.Error
+		was, err := s.leave(tx, t, to, paymentID)
+		if err != nil {
+			return nil, false, err
 		}
-		changed = r.RowsAffected > 0
+		changed = was != ""
 		if o, err = s.readOrder(tx, t, ""); err != nil || !changed {
-			return err
+			return nil, false, err
 		}
-		if err := s.settleStock(tx, o, to.Movement()); err != nil {
-			return err
+		if was == order.Pending { // a queued order has no units
+			if err := s.settleStock(tx, o, to.Movement()); err != nil {
+				return nil, false, err
+			}
 		}
-		push, err = s.unschedule(tx, t.ID)
-		return err
+		push, err = s.unschedule(tx, timerOf(was), t.ID)
+		return o, true, err
 	})
 	if err != nil {
 		return order.Order{}, false, err
@@ -65,10 +66,28 @@ func (s *Store) Settle(ctx context.Context, t order.Target, to order.Status, pay
 	return o, changed, nil
 }
 
+// leave turns the order into to and returns the state that it was in, or nothing if to
+// cannot be reached from there.
+func (s *Store) leave(tx *gorm.DB, t order.Target, to order.Status, paymentID string) (was order.Status, err error) {
+	from := []order.Status{order.Pending}
+	if to == order.Cancelled {
+		// What became pending between the first two looks is found by the third.
+		from = []order.Status{order.Pending, order.Queued, order.Pending}
+	}
+	for _, was := range from {
+		r := tx.Exec("UPDATE orders SET status = ?, payment_id = ? WHERE id = ? AND ? IN ('', customer_id) AND status = ? AND expires_at > "+s.dialect.now,
+			string(to), paymentID, t.ID, t.Owner, string(was))
+		if r.Error != nil || r.RowsAffected > 0 {
+			return was, r.Error
+		}
+	}
+	return "", nil
+}
+
 // settleStock moves the units of o, SKU by SKU in ascending order.
 func (s *Store) settleStock(tx *gorm.DB, o order.Order, m stock.Movement) error {
-	var now int64
-	if err := tx.Raw("SELECT " + s.dialect.now).Scan(&now).Error; err != nil {
+	now, err := s.clock(tx)
+	if err != nil {
 		return err
 	}
 	entries := make([]ledgerRow, len(o.Items))

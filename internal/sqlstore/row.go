@@ -19,13 +19,14 @@ type skuRow struct {
 	Fence      int64
 	FenceOwner string
 	CreatedAt  int64 `gorm:"autoCreateTime:false"`
+	Limit      int64 `gorm:"column:purchase_limit"`
 }
 
 func (skuRow) TableName() string { return "skus" }
 
 func (r skuRow) level() stock.Level {
 	return stock.Level{
-		SKU: r.SKU, Strategy: r.Strategy, OnHand: r.OnHand, Reserved: r.Reserved, Version: r.Version,
+		SKU: r.SKU, Strategy: r.Strategy, OnHand: r.OnHand, Reserved: r.Reserved, Version: r.Version, Limit: r.Limit,
 		Fence: dlock.Fence{Token: uint64(max(0, r.Fence)), Owner: r.FenceOwner},
 	}
 }
@@ -37,6 +38,7 @@ type orderRow struct {
 	PaymentID  string
 	CreatedAt  int64 `gorm:"autoCreateTime:false"`
 	ExpiresAt  int64
+	Reason     string
 
 	Now int64 `gorm:"->"` // the time of reading; no column
 }
@@ -46,6 +48,7 @@ func (orderRow) TableName() string { return "orders" }
 func fromOrder(o order.Order) orderRow {
 	return orderRow{
 		ID: o.ID, CustomerID: o.CustomerID, Status: string(o.Status), PaymentID: o.PaymentID,
+		Reason:    string(o.Reason),
 		CreatedAt: o.CreatedAt.UnixMicro(), ExpiresAt: o.ExpiresAt.UnixMicro(),
 	}
 }
@@ -54,10 +57,16 @@ func fromOrder(o order.Order) orderRow {
 func (r orderRow) order(lines []lineRow) order.Order {
 	o := order.Order{
 		ID: r.ID, CustomerID: r.CustomerID, Status: order.Status(r.Status), PaymentID: r.PaymentID,
+		Reason:    order.Reason(r.Reason),
 		CreatedAt: time.UnixMicro(r.CreatedAt).UTC(), ExpiresAt: time.UnixMicro(r.ExpiresAt).UTC(),
 	}
-	if o.Status == order.Pending && r.ExpiresAt <= r.Now {
-		o.Status = order.Expired
+	if r.ExpiresAt <= r.Now {
+		switch o.Status {
+		case order.Pending:
+			o.Status = order.Expired
+		case order.Queued:
+			o.Status, o.Reason = order.Rejected, order.NotInTime
+		}
 	}
 	for _, l := range lines {
 		o.Items = append(o.Items, order.Item{SKU: l.SKU, Quantity: l.Quantity})

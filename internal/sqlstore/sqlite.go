@@ -10,6 +10,8 @@ import (
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
+const sqliteNow = "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000"
+
 // inURI writes the name of a file so that nothing in it is taken for syntax.
 var inURI = strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23")
 
@@ -28,6 +30,10 @@ func sqliteDialect(file string) (d dialect, dsn, address string, err error) {
 		connections: 8,
 		writers:     1,
 		timers:      sqltimers.SQLite,
-		now:         "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
+		now:         sqliteNow,
+		firstJoin:   "CROSS JOIN",
+		index:       func(name string) string { return " INDEXED BY " + name },
+		purge: "DELETE FROM idempotency_keys WHERE rowid IN " +
+			"(SELECT rowid FROM idempotency_keys WHERE created_at < " + sqliteNow + " - ? ORDER BY created_at LIMIT ?)",
 	}, "file:" + inURI.Replace(file) + "?" + q.Encode(), "sqlite:" + file, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -51,6 +52,7 @@ type Store struct {
 	instance string
 	address  string
 	timers   Scheduler
+	limits   *sync.Map     // SKU to its limit per customer, which never changes
 	writers  chan struct{} // one token per transaction that may run at once; nil: no limit
 }
 
@@ -62,8 +64,14 @@ type dialect struct {
 	writers     int    // transactions at once per process; 0: no limit
 	now         string // expression: microseconds since 1970 by the database's clock
 	forUpdate   string // suffix of a SELECT that locks its rows
-	byKey       string // suffix of a table that is read by its primary key, however few rows it has
-	timers      sqltimers.Dialect
+	forShare    string // suffix of a SELECT that keeps others from changing its rows
+	firstJoin   string // joins the table on the left, which is read first
+	purge       string // deletes answers that are older than the first argument, at most the second
+
+	index     func(name string) string // suffix of a table that is read by that index
+	unhurried func() *sql.DB           // connections for statements that take long; nil: the usual ones
+	byKey     string                   // suffix of a table that is read by its primary key, however few rows it has
+	timers    sqltimers.Dialect
 }
 
 // Open connects to the database that c.URL names. It fails, naming the address,
@@ -89,7 +97,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	pool.SetMaxOpenConns(n)
 	pool.SetMaxIdleConns(n)
 	pool.SetConnMaxIdleTime(time.Minute)
-	s := &Store{db: db, pool: pool, dialect: d, instance: c.Instance, address: address, timers: noTimers{}}
+	s := &Store{db: db, pool: pool, dialect: d, instance: c.Instance, address: address, timers: noTimers{}, limits: new(sync.Map)}
 	if d.writers > 0 {
 		s.writers = make(chan struct{}, d.writers)
 	}
@@ -162,9 +170,11 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) Close() error { return s.pool.Close() }
 
 // now returns the time by the database's clock.
-func (s *Store) now(ctx context.Context) (int64, error) {
-	var t int64
-	err := s.db.WithContext(ctx).Raw("SELECT " + s.dialect.now).Scan(&t).Error
+func (s *Store) now(ctx context.Context) (int64, error) { return s.clock(s.db.WithContext(ctx)) }
+
+// clock is now through db, which may be a transaction.
+func (s *Store) clock(db *gorm.DB) (t int64, err error) {
+	err = db.Raw("SELECT " + s.dialect.now).Scan(&t).Error
 	return t, err
 }
 

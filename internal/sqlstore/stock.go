@@ -19,7 +19,7 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 		return stock.Level{}, false, s.translate(ctx, err)
 	}
 	err = s.inTx(ctx, func(tx *gorm.DB) error {
-		row := skuRow{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Version: 1, CreatedAt: now}
+		row := skuRow{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Limit: l.Limit, Version: 1, CreatedAt: now}
 		if err := tx.Create(&row).Error; err != nil {
 			return err
 		}
@@ -40,8 +40,9 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 	if err := s.db.WithContext(ctx).Raw(first, l.SKU).Scan(&initial).Error; err != nil {
 		return stock.Level{}, false, s.translate(ctx, err)
 	}
-	if level.Strategy != l.Strategy || initial != l.OnHand {
-		return level, false, fmt.Errorf("%w: %q was created with strategy %q and %d units", stock.ErrExists, l.SKU, level.Strategy, initial)
+	if level.Strategy != l.Strategy || initial != l.OnHand || level.Limit != l.Limit {
+		return level, false, fmt.Errorf("%w: %q was created with strategy %q, %d units and a limit of %d",
+			stock.ErrExists, l.SKU, level.Strategy, initial, level.Limit)
 	}
 	return level, false, nil
 }
@@ -52,6 +53,7 @@ func (s *Store) Level(ctx context.Context, sku string) (stock.Level, error) {
 	if err != nil {
 		return stock.Level{}, s.translate(ctx, err)
 	}
+	s.limits.Store(sku, l.Limit)
 	return l, nil
 }
 
@@ -70,20 +72,23 @@ func (s *Store) Levels(ctx context.Context, after string, limit int) ([]stock.Le
 }
 
 // Restock implements [stock.Store].
-func (s *Store) Restock(ctx context.Context, sku string, quantity int64, _ *idempotency.Request) (level stock.Level, err error) {
-	err = s.inTx(ctx, func(tx *gorm.DB) (err error) {
+func (s *Store) Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (level stock.Level, err error) {
+	err = s.answering(ctx, s.resolving(once), once, func(tx *gorm.DB) (result any, done bool, err error) {
 		if err = move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
-			return err
+			return nil, false, err
 		}
-		var now int64
-		if err = tx.Raw("SELECT " + s.dialect.now).Scan(&now).Error; err != nil {
-			return err
+		now, err := s.clock(tx)
+		if err != nil {
+			return nil, false, err
 		}
 		if err = tx.Create(new(s.entry(stock.Restock, sku, "", quantity, now, dlock.Fence{}))).Error; err != nil {
-			return err
+			return nil, false, err
 		}
 		level, err = readLevel(tx, sku, "")
-		return err
+		return level, true, err
 	})
-	return level, err
+	if err != nil {
+		return stock.Level{}, err
+	}
+	return level, nil
 }

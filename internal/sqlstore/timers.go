@@ -45,12 +45,20 @@ func (s *Store) schedule(tx *gorm.DB, orders ...order.Order) (push func(), err e
 	return s.timers.Schedule(tx.Statement.Context, tx.Statement.ConnPool, timers...)
 }
 
+// timerOf returns the kind of the timer that an order has while it is s.
+func timerOf(s order.Status) string {
+	if s == order.Queued {
+		return order.PlaceTimer
+	}
+	return order.ExpireTimer
+}
+
 // unschedule deletes the timers of the orders in tx.
-func (s *Store) unschedule(tx *gorm.DB, ids ...string) (push func(), err error) {
+func (s *Store) unschedule(tx *gorm.DB, kind string, ids ...string) (push func(), err error) {
 	if len(ids) == 0 {
 		return func() {}, nil
 	}
-	return s.timers.Cancel(tx.Statement.Context, tx.Statement.ConnPool, order.ExpireTimer, ids...)
+	return s.timers.Cancel(tx.Statement.Context, tx.Statement.ConnPool, kind, ids...)
 }
 
 // noTimers forgets what it is told.

@@ -32,6 +32,12 @@ const (
 // A COMMIT that was sent and not confirmed fails with [order.ErrOutcomeUnknown]
 // and is not tried again: only the caller knows how to find out.
 func (s *Store) inTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return s.writing(ctx, func() error { return s.once(ctx, fn) })
+}
+
+// writing calls f, which writes, until it succeeds or fails for good. Without a transaction
+// around it f must be safe to repeat.
+func (s *Store) writing(ctx context.Context, f func() error) error {
 	if s.writers != nil {
 		select {
 		case s.writers <- struct{}{}:
@@ -40,7 +46,7 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
 			return context.Cause(ctx)
 		}
 	}
-	return s.retrying(ctx, func() error { return s.once(ctx, fn) })
+	return s.retrying(ctx, f)
 }
 
 // repeating is inTx for an fn that can be run again after it has been committed:

@@ -22,8 +22,12 @@ func (b *batch) reserve(tx *gorm.DB, c stock.Claim) error {
 	}
 	wanted := level.Reserved
 	for i, r := range b.requests {
+		if !b.stands(i) {
+			continue
+		}
 		if q := quantity(r, c.SKU); level.Available() >= q {
 			level.Reserved += q
+			b.count(r)
 		} else {
 			b.short(i, c.SKU, q, level.Available())
 		}
@@ -114,6 +118,9 @@ func compareAndSet(tx *gorm.DB, l stock.Level) error {
 // conditional lets the row decide about each request.
 func (b *batch) conditional(tx *gorm.DB, sku string) error {
 	for i, r := range b.requests {
+		if !b.stands(i) {
+			continue
+		}
 		q := quantity(r, sku)
 		res := tx.Exec(`UPDATE skus SET reserved = reserved + ?, version = version + 1
 			WHERE sku = ? AND on_hand - reserved >= ?`, q, sku, q)
@@ -121,6 +128,7 @@ func (b *batch) conditional(tx *gorm.DB, sku string) error {
 			return res.Error
 		}
 		if res.RowsAffected > 0 {
+			b.count(r)
 			continue
 		}
 		level, err := readLevel(tx, sku, "")

@@ -1,0 +1,162 @@
+package sqlstore
+
+import (
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// place looks at the limits, changes the stock rows in the order of the claims and then stores
+// the orders that all of them had enough for. A basket that is short of anything leaves nothing
+// behind.
+func (b *batch) place(tx *gorm.DB) error {
+	n := len(b.requests)
+	b.refused, b.shortages, b.answers = make([]error, n), make([][]stock.Shortage, n), make(map[int]idempotency.Answer)
+	b.push = func() {}
+	if err := b.tallyUp(tx); err != nil {
+		return err
+	}
+	if err := b.lockQueued(tx); err != nil {
+		return err
+	}
+	standing := 0
+	for i := range b.requests {
+		if b.stands(i) {
+			standing++
+		}
+	}
+	if standing == 0 {
+		return errRefused
+	}
+	for _, c := range b.claims {
+		if err := b.reserve(tx, c); err != nil {
+			return err
+		}
+	}
+	return b.store(tx)
+}
+
+// stands reports whether request i still asks for units: it is within its limits, and no
+// request before it has got the order that both are for.
+func (b *batch) stands(i int) bool {
+	if j := b.twins[i]; j >= 0 && b.served(j) {
+		return false
+	}
+	if b.refused[i] == nil {
+		b.refused[i] = b.over(b.requests[i])
+	}
+	return b.refused[i] == nil
+}
+
+// served reports whether request i has got all that it asked for.
+func (b *batch) served(i int) bool { return b.refused[i] == nil && len(b.shortages[i]) == 0 }
+
+// granted reports whether the order of request i is stored.
+func (b *batch) granted(i int) bool {
+	return b.served(i) && (b.twins[i] < 0 || !b.served(b.twins[i]))
+}
+
+// store stores the orders that are granted, and what belongs to them.
+func (b *batch) store(tx *gorm.DB) (err error) {
+	var (
+		accepted, added []order.Order
+		dequeued        []string
+		rows            []orderRow
+		lines           []lineRow
+		ledger          []ledgerRow
+		answers         []answer
+	)
+	fences := make(map[string]dlock.Fence, len(b.claims))
+	for _, c := range b.claims {
+		fences[c.SKU] = c.Fence
+	}
+	for i, r := range b.requests {
+		if !b.granted(i) {
+			continue
+		}
+		o := b.accepted(r)
+		accepted = append(accepted, o)
+		for _, it := range o.Items {
+			ledger = append(ledger, b.entry(stock.Reserve, it.SKU, o.ID, it.Quantity, b.now, fences[it.SKU]))
+		}
+		for _, a := range render(r.Once, o) {
+			b.answers[i] = a.Answer
+			answers = append(answers, a)
+		}
+		if r.Queued {
+			dequeued = append(dequeued, o.ID)
+			if err := b.dequeue(tx, o); err != nil {
+				return err
+			}
+			continue
+		}
+		added = append(added, o)
+	}
+	if len(accepted) == 0 {
+		return errRefused
+	}
+	for _, o := range added {
+		rows, lines = append(rows, fromOrder(o)), append(lines, linesOf(o)...)
+	}
+	if len(rows) > 0 {
+		if err := tx.Create(&rows).Error; err != nil {
+			return err
+		}
+		if err := tx.Create(&lines).Error; err != nil {
+			return err
+		}
+	}
+	if err := tx.Create(&ledger).Error; err != nil {
+		return err
+	}
+	if err := b.time(tx, accepted, dequeued); err != nil {
+		return err
+	}
+	return b.keep(tx, answers...)
+}
+
+// time gives the orders that are accepted their timers, and deletes those of the queue.
+func (b *batch) time(tx *gorm.DB, accepted []order.Order, dequeued []string) error {
+	scheduled, err := b.schedule(tx, accepted...)
+	if err != nil {
+		return err
+	}
+	cancelled, err := b.unschedule(tx, order.PlaceTimer, dequeued...)
+	if err != nil {
+		return err
+	}
+	b.push = func() {
+		scheduled()
+		cancelled()
+	}
+	return nil
+}
+
+// answer fills in the requests after the transaction.
+func (b *batch) answer() {
+	for i, r := range b.requests {
+		switch {
+		case b.granted(i):
+			r.Order, r.Err = b.accepted(r), nil
+		case b.refused[i] != nil:
+			r.Err = b.refused[i]
+		case len(b.shortages[i]) > 0:
+			r.Err = &stock.ShortageError{Shortages: b.shortages[i]}
+		case r.Once.Hash != b.requests[b.twins[i]].Once.Hash:
+			r.Err = idempotency.ErrReused
+		default:
+			r.Err = &idempotency.Replay{Answer: b.answers[b.twins[i]]}
+		}
+	}
+}
+
+func linesOf(o order.Order) []lineRow {
+	lines := make([]lineRow, len(o.Items))
+	for i, it := range o.Items {
+		lines[i] = lineRow{OrderID: o.ID, SKU: it.SKU, Quantity: it.Quantity}
+	}
+	return lines
+}

@@ -1,0 +1,148 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
+)
+
+// errMoved says that a queued order, which was locked as such, is queued no longer: its time
+// was over while the transaction waited for stock.
+var errMoved = fmt.Errorf("sqlstore: the order left the queue meanwhile: %w", stock.ErrBusy)
+
+// Enqueue implements [order.Store].
+func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Duration) error {
+	var (
+		o    order.Order
+		push func()
+	)
+	for try := 0; ; try++ {
+		err := s.inTx(ctx, func(tx *gorm.DB) (err error) {
+			o, push, err = s.enqueue(tx, r, pause)
+			return err
+		})
+		lost := errors.Is(err, order.ErrOutcomeUnknown)
+		switch {
+		case err == nil:
+			r.Order = o
+			push()
+			return nil
+		case errors.Is(err, errAnswered):
+			return s.replay(ctx, r.Once)
+		case !lost && !duplicate(err), try == maxRetries:
+			return err
+		}
+		rows, err := s.stored(ctx, r.Order.ID)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		if !lost { // by an earlier call
+			o, err = s.Order(ctx, r.Order.ID, "")
+		}
+		r.Order = o
+		push()
+		return err
+	}
+}
+
+// enqueue stores the order of r and its timer in tx.
+func (s *Store) enqueue(tx *gorm.DB, r *order.Request, pause time.Duration) (o order.Order, push func(), err error) {
+	push = func() {}
+	now, err := s.clock(tx)
+	if err != nil {
+		return order.Order{}, push, err
+	}
+	o = r.Order
+	o.Status = order.Queued
+	o.CreatedAt = time.UnixMicro(now).UTC()
+	o.ExpiresAt = o.CreatedAt.Add(r.TTL)
+	if err := tx.Create(new(fromOrder(o))).Error; err != nil {
+		return o, push, err
+	}
+	if err := tx.Create(linesOf(o)).Error; err != nil {
+		return o, push, err
+	}
+	push, err = s.timers.Schedule(tx.Statement.Context, tx.Statement.ConnPool,
+		timeout.Timer{Kind: order.PlaceTimer, ID: o.ID, Due: o.CreatedAt.Add(pause)})
+	if err != nil {
+		return o, push, err
+	}
+	return o, push, s.keep(tx, render(r.Once, o)...)
+}
+
+// Reject implements [order.Store].
+func (s *Store) Reject(ctx context.Context, id string, why order.Reason) error {
+	var push func()
+	err := s.repeating(ctx, func(tx *gorm.DB) (err error) {
+		push = func() {}
+		r := tx.Exec("UPDATE orders SET status = ?, reason = ? WHERE id = ? AND status = ?",
+			string(order.Rejected), string(why), id, string(order.Queued))
+		if r.Error != nil || r.RowsAffected == 0 {
+			return r.Error
+		}
+		push, err = s.unschedule(tx, order.PlaceTimer, id)
+		return err
+	})
+	if err == nil {
+		push()
+	}
+	return err
+}
+
+// lockQueued locks the orders of the batch that are said to be queued, and refuses those that
+// are not. It comes before the stock is locked, as with everybody who locks both.
+func (b *batch) lockQueued(tx *gorm.DB) error {
+	var ids []string
+	for _, r := range b.requests {
+		if r.Queued {
+			ids = append(ids, r.Order.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var rows []orderRow
+	err := tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o WHERE id IN ? ORDER BY id"+b.dialect.forUpdate, ids).Scan(&rows).Error
+	if err != nil {
+		return err
+	}
+	queued := make(map[string]bool)
+	for _, row := range rows {
+		queued[row.ID] = row.order(nil).Status == order.Queued
+	}
+	for i, r := range b.requests {
+		if !r.Queued || queued[r.Order.ID] {
+			continue
+		}
+		o, err := b.readOrder(tx, order.Target{ID: r.Order.ID}, "")
+		switch {
+		case errors.Is(err, order.ErrNotFound):
+			b.refused[i] = err
+		case err != nil:
+			return err
+		default:
+			b.refused[i] = &order.StateError{Order: o}
+		}
+	}
+	return nil
+}
+
+// dequeue turns an order that is queued into o.
+func (b *batch) dequeue(tx *gorm.DB, o order.Order) error {
+	r := tx.Exec("UPDATE orders SET status = ?, expires_at = ? WHERE id = ? AND status = ? AND expires_at > "+b.dialect.now,
+		string(o.Status), o.ExpiresAt.UnixMicro(), o.ID, string(order.Queued))
+	if r.Error == nil && r.RowsAffected == 0 {
+		return errMoved
+	}
+	return r.Error
+}
