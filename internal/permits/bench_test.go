@@ -1,0 +1,170 @@
+package permits_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/permits"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// commands counts what a client sends, pushes and renewals too.
+type commands struct{ sent atomic.Int64 }
+
+// DialHook implements redis.Hook.
+func (c *commands) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (c *commands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.sent.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (c *commands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.sent.Add(int64(len(cmds)))
+		return next(ctx, cmds)
+	}
+}
+
+// A steady load costs what an idle instance costs, and not a command per operation.
+func TestCommandsPerOperation(t *testing.T) {
+	t.Parallel()
+	const goroutines = 16
+	m := join(t, testbedtest.Redis(t), rand.Text(), 64)
+	var c commands
+	m.rdb.AddHook(&c)
+	want := int64(testbedtest.Size(20_000, 1_000_000)) / goroutines
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			for range want {
+				release, err := m.Take(t.Context())
+				if err != nil {
+					t.Errorf("16 at once, of 64: %v", err)
+					return
+				}
+				release()
+			}
+		})
+	}
+	wg.Wait()
+	perThousand := float64(c.sent.Load()) * 1000 / float64(want*goroutines)
+	t.Logf("%d commands for %d operations, %.2f per 1,000", c.sent.Load(), want*goroutines, perThousand)
+	if perThousand > 50 {
+		t.Errorf("%.1f commands per 1,000 operations", perThousand)
+	}
+}
+
+// Refusals cost the store next to nothing.
+func TestCommandsPerRefusal(t *testing.T) {
+	t.Parallel()
+	url, key := testbedtest.Redis(t), rand.Text()
+	first, m := join(t, url, key, 8), join(t, url, key, 8)
+	together(t, first, m)
+	for had := 0; had < 8; {
+		for _, who := range []*member{first, m} {
+			if _, err := who.Take(t.Context()); err == nil {
+				had++
+			}
+		}
+	}
+	var c commands
+	m.rdb.AddHook(&c)
+	start := time.Now()
+	const refusals = 20_000
+	for range refusals {
+		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+			t.Fatalf("Take = %v, want ErrSaturated", err)
+		}
+	}
+	d := time.Since(start)
+	perThousand := float64(c.sent.Load()) * 1000 / refusals
+	t.Logf("%d commands for %d refusals in %v, %.2f per 1,000", c.sent.Load(), refusals, d, perThousand)
+	if perThousand > 50 {
+		t.Errorf("%.1f commands per 1,000 refusals", perThousand)
+	}
+}
+
+// BenchmarkTake compares, in one run and with the same goroutines, a permit of the
+// Limiter with a lease of the semaphore for each operation. The ratio is local
+// permits per lease.
+func BenchmarkTake(b *testing.B) {
+	rdb, err := redislock.NewClient(testbedtest.Redis(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rdb.Close()
+	sem, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: 64, TTL: ttl})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer sem.Close(b.Context())
+	key := rand.Text()
+	l, err := permits.New(sem, permits.Config{Key: key, Permits: 64, TTL: ttl, Timeout: calm})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { l.Run(ctx) })
+	defer wg.Wait()
+	defer cancel()
+	for l.Stats().Leased == 0 {
+		<-time.After(time.Millisecond)
+	}
+	var c commands
+	rdb.AddHook(&c)
+	var local, leased float64
+	measure := func(b *testing.B, f func() error) float64 {
+		b.Helper()
+		c.sent.Store(0)
+		b.SetParallelism(16)
+		start := time.Now()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if err := f(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+		rate := float64(b.N) / time.Since(start).Seconds()
+		b.ReportMetric(rate, "permits/s")
+		b.ReportMetric(float64(c.sent.Load())*1000/float64(b.N), "commands/1000")
+		return rate
+	}
+	b.Run("leases", func(b *testing.B) {
+		b.ReportAllocs()
+		leased = measure(b, func() error {
+			lease, err := sem.Acquire(b.Context(), key+"-apart", 1)
+			if err != nil {
+				return err
+			}
+			return lease.Release(b.Context())
+		})
+	})
+	b.Run("blocks", func(b *testing.B) {
+		b.ReportAllocs()
+		local = measure(b, func() error {
+			release, err := l.Take(b.Context())
+			if err != nil {
+				return err
+			}
+			release()
+			return nil
+		})
+		b.ReportMetric(local/leased, "ratio")
+	})
+}
