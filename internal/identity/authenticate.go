@@ -23,7 +23,7 @@ const (
 // Outcomes of an authentication.
 var (
 	// ErrUnauthenticated says that the text is no key that works. It never says why; see
-	// [Refusal].
+	// [RefusedError].
 	ErrUnauthenticated = errors.New("identity: unauthenticated")
 
 	// ErrUnavailable says that nobody can tell now whether the key works. The same key may
@@ -50,31 +50,31 @@ const (
 	ReasonExpired   Reason = "expired"
 )
 
-// Refusal is the error of a key that does not work. It matches [ErrUnauthenticated] and has
+// RefusedError is the error of a key that does not work. It matches [ErrUnauthenticated] and has
 // its text. What it holds is for the log, and not for who sent the key.
-type Refusal struct {
+type RefusedError struct {
 	Prefix string // as it was sent; empty when the text has not the form of a key
 	Why    Reason
 }
 
 // Error implements error.
-func (*Refusal) Error() string { return ErrUnauthenticated.Error() }
+func (*RefusedError) Error() string { return ErrUnauthenticated.Error() }
 
 // Is makes the error match [ErrUnauthenticated].
-func (*Refusal) Is(target error) bool { return target == ErrUnauthenticated }
+func (*RefusedError) Is(target error) bool { return target == ErrUnauthenticated }
 
 // LogValue implements [slog.LogValuer].
-func (r *Refusal) LogValue() slog.Value {
+func (r *RefusedError) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key_prefix", r.Prefix), slog.String("reason", string(r.Why)))
 }
 
 // Authenticate says whose key text is. It may wait for the database, for at most some seconds
-// or until ctx ends, but not for a key that was seen within [Config.Keep]. Errors: a [*Refusal],
+// or until ctx ends, but not for a key that was seen within [Config.Keep]. Errors: a [*RefusedError],
 // which is [ErrUnauthenticated]; [ErrUnavailable], also when ctx ends.
 func (s *Service) Authenticate(ctx context.Context, text string) (Caller, error) {
 	t, err := ParseToken(text)
 	if err != nil {
-		return Caller{}, &Refusal{Why: ReasonMalformed}
+		return Caller{}, &RefusedError{Why: ReasonMalformed}
 	}
 	now := time.Now()
 	e, ok := s.memory.get(t.prefix)
@@ -93,13 +93,13 @@ func (e entry) judge(t Token, now time.Time) (Caller, error) {
 	same := subtle.ConstantTimeCompare(hash[:], e.hash[:]) == 1
 	switch {
 	case !e.exists:
-		return Caller{}, &Refusal{Prefix: t.prefix, Why: ReasonUnknown}
+		return Caller{}, &RefusedError{Prefix: t.prefix, Why: ReasonUnknown}
 	case !same:
-		return Caller{}, &Refusal{Prefix: t.prefix, Why: ReasonSecret}
+		return Caller{}, &RefusedError{Prefix: t.prefix, Why: ReasonSecret}
 	case e.state == Revoked:
-		return Caller{}, &Refusal{Prefix: t.prefix, Why: ReasonRevoked}
+		return Caller{}, &RefusedError{Prefix: t.prefix, Why: ReasonRevoked}
 	case e.state != Active, e.expires && !now.Before(e.ends):
-		return Caller{}, &Refusal{Prefix: t.prefix, Why: ReasonExpired}
+		return Caller{}, &RefusedError{Prefix: t.prefix, Why: ReasonExpired}
 	}
 	return e.caller, nil
 }

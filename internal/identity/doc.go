@@ -16,7 +16,7 @@
 //  1. A key is shown once, by [Service.Create]. No error, log line, list or stored row has it
 //     or its secret; a [Token] prints without it (TestSecretsAreNotShown).
 //  2. Whatever is wrong with a key, the answer is the same [ErrUnauthenticated] with the same
-//     text. [Refusal] has the reason for the log (TestRefusalsLookAlike).
+//     text. [RefusedError] has the reason for the log (TestRefusalsLookAlike).
 //  3. [Service.Revoke] and a revocation by another process hold everywhere [Config.Keep] after
 //     the database has them, at the latest, whatever was being looked up meanwhile
 //     (TestRevokedWhileInUse, TestRevokedDuringALookUp).

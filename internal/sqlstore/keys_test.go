@@ -148,37 +148,36 @@ func TestPrefixIsTaken(t *testing.T) {
 	})
 }
 
-// A database without the table says what is missing; one that is away says so.
-func TestKeysCannotBeAsked(t *testing.T) {
-	fails := func(t *testing.T, s *sqlstore.Store, want error) {
-		t.Helper()
-		ctx := t.Context()
-		_, byPrefix := s.Key(ctx, "a")
-		_, list := s.Keys(ctx, "", 1)
-		_, revoke := s.RevokeKey(ctx, "a")
-		_, create := s.CreateKey(ctx, identity.Key{Prefix: "a"}, [32]byte{1}, 0)
-		for what, err := range map[string]error{"key": byPrefix, "keys": list, "revoke": revoke, "create": create} {
-			if !errors.Is(err, want) || errors.Is(err, identity.ErrNotFound) {
-				t.Errorf("%s: %v, want %v", what, err, want)
-			}
+// keysFail fails the test if anything about keys ends otherwise than with want.
+func keysFail(t *testing.T, s *sqlstore.Store, want error) {
+	t.Helper()
+	ctx := t.Context()
+	_, byPrefix := s.Key(ctx, "a")
+	_, list := s.Keys(ctx, "", 1)
+	_, revoke := s.RevokeKey(ctx, "a")
+	_, create := s.CreateKey(ctx, identity.Key{Prefix: "a"}, [32]byte{1}, 0)
+	for what, err := range map[string]error{"key": byPrefix, "keys": list, "revoke": revoke, "create": create} {
+		if !errors.Is(err, want) || errors.Is(err, identity.ErrNotFound) {
+			t.Errorf("%s: %v, want %v", what, err, want)
 		}
 	}
+}
+
+// A database without the table says what is missing.
+func TestKeysWithoutTheirTable(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
-		fails(t, s, sqlstore.ErrNoSchema)
+		keysFail(t, s, sqlstore.ErrNoSchema)
 	})
-	s, proxy := proxied(t)
-	makeKey(t, s, identity.Key{Prefix: "a", Admin: true}, 0)
-	proxy.Refuse()
-	fails(t, s, stock.ErrUnavailable)
 }
 
-// The reply to COMMIT is lost: the key is made once and revoked once.
-func TestLostReplyToKeys(t *testing.T) {
+// The reply to COMMIT is lost: the key is made once and revoked once. When the database is
+// away nothing is said about any key.
+func TestKeysOfABrokenDatabase(t *testing.T) {
 	s, proxy := proxied(t)
 	proxy.DropReply("COMMIT")
 	made, _ := makeKey(t, s, identity.Key{Prefix: "a", Admin: true}, 0)
@@ -189,6 +188,8 @@ func TestLostReplyToKeys(t *testing.T) {
 	if n := proxy.Dropped(); n != 2 {
 		t.Errorf("%d replies were dropped, want 2", n)
 	}
+	proxy.Refuse()
+	keysFail(t, s, stock.ErrUnavailable)
 }
 
 // From making a key to refusing it: the whole of it on a real database, and no byte of the

@@ -1,0 +1,32 @@
+package identity
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Neither keys nor guesses fill more than their places, and neither takes those of the other.
+func TestMemoryIsBounded(t *testing.T) {
+	m := newMemory(100)
+	for i := range 2000 {
+		m.put(fmt.Sprint("key", i%150), entry{exists: true})
+		m.put(fmt.Sprint("guess", i), entry{})
+		if len(m.keys) > 100 || len(m.none) > 100 {
+			t.Fatalf("%d keys and %d guesses, want at most 100 each", len(m.keys), len(m.none))
+		}
+	}
+	if len(m.keys) != 100 || len(m.none) != 100 {
+		t.Errorf("%d keys and %d guesses, want 100 each", len(m.keys), len(m.none))
+	}
+	for prefix := range m.keys {
+		m.put(prefix, entry{})
+		if m.exists(prefix) || len(m.keys) != 99 {
+			t.Errorf("%s is still a key", prefix)
+		}
+		m.put(prefix, entry{exists: true})
+		if _, both := m.none[prefix]; both || !m.exists(prefix) || len(m.keys) != 100 {
+			t.Errorf("%s is no key", prefix)
+		}
+		break
+	}
+}
