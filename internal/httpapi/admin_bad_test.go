@@ -64,7 +64,7 @@ func TestBadRequestsForTimers(t *testing.T) {
 		"/%7Bk%7D/rebuild":           "POST",
 		"/k/resume?kind=other&a=b%c": "POST",
 	} {
-		if got := s.must(t, 400, method, timers+path, ""); got["type"] != "https://shop.example/problems/malformed-request" {
+		if got := s.must(t, 400, method, timers+path, ""); got["type"] != "/docs/problems/malformed-request" {
 			t.Errorf("%s %s: %v", method, path, got)
 		}
 	}

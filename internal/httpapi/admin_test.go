@@ -237,7 +237,7 @@ func TestRebuildTellsWhatTheIndexMissed(t *testing.T) {
 	canary, _ := newQueue(t, timeout.Config{Canary: true})
 	schedule(t, canary, time.Now(), "a")
 	got := newAdmin(t, canary).must(t, 409, "POST", timers+"/k/rebuild", "")
-	if got["type"] != "https://shop.example/problems/canary" {
+	if got["type"] != "/docs/problems/canary" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -150,7 +150,7 @@ func TestAudit(t *testing.T) {
 
 func wantType(t *testing.T, problem map[string]any, slug string) {
 	t.Helper()
-	if got, want := problem["type"], "https://shop.example/problems/"+slug; got != want {
+	if got, want := problem["type"], "/docs/problems/"+slug; got != want {
 		t.Errorf("type is %v, want %s: %v", got, want, problem)
 	}
 }

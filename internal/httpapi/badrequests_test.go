@@ -162,7 +162,7 @@ func badPaths(order string) []badRequest {
 		"/api/v1/skus":            {http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodHead},
 		"/api/v1/skus/s1":         {http.MethodPost, http.MethodPatch, http.MethodDelete},
 		"/api/v1/skus/s1/restock": {http.MethodGet, http.MethodPut},
-		orders:                    {http.MethodGet, http.MethodPut, http.MethodTrace, "BREW"},
+		orders:                    {http.MethodDelete, http.MethodPut, http.MethodTrace, "BREW"},
 		order:                     {http.MethodPut, http.MethodDelete, http.MethodPost},
 		order + "/pay":            {http.MethodGet},
 		order + "/cancel":         {http.MethodGet, http.MethodDelete},

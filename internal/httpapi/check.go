@@ -60,8 +60,14 @@ func (r rules) check(c *gin.Context) error {
 // and refuses a bad key.
 func (r rule) checkHeader(h http.Header) error {
 	for _, p := range r.params {
-		if fields := h.Values(p.Value.Name); p.Value.In == openapi3.ParameterInHeader && p.Value.Name != keyHeader && len(fields) > 1 {
-			h.Set(p.Value.Name, strings.Join(fields, ", "))
+		name := p.Value.Name
+		if p.Value.In != openapi3.ParameterInHeader || name == keyHeader {
+			continue
+		}
+		if list := strings.Join(h.Values(name), ", "); list != "" {
+			h.Set(name, list)
+		} else {
+			h.Del(name)
 		}
 	}
 	if !r.has(keyHeader) {

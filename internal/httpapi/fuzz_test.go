@@ -12,22 +12,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
 )
 
 // recorder accepts every order and keeps what reached it.
 type recorder struct {
-	httpapi.Orders
+	fake
 	calls    int
 	customer string
 	items    []order.Item
+	patience order.Patience
+	once     *idempotency.Request
 }
 
 func (r *recorder) Place(_ context.Context, p order.Purchase) (order.Order, error) {
 	r.calls, r.customer, r.items = r.calls+1, p.Customer, p.Items
+	r.patience, r.once = p.Patience, p.Once
+	o := someOrderOf(p.Customer)
+	o.Items = p.Items
+	return o, nil
+}
+
+// someOrderOf returns an order that was just placed.
+func someOrderOf(customer string) order.Order {
 	now := time.UnixMicro(1_763_636_400_000_000)
-	return order.Order{ID: someOrder, CustomerID: p.Customer, Status: order.Pending, Items: p.Items, CreatedAt: now, ExpiresAt: now}, nil
+	return order.Order{
+		ID: someOrder, CustomerID: customer, Status: order.Pending, Items: []order.Item{{SKU: "s1", Quantity: 2}},
+		CreatedAt: now, ExpiresAt: now.Add(15 * time.Minute),
+	}
 }
 
 // FuzzOrder sends any bytes as the body of an order. Whatever is refused does

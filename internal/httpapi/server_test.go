@@ -93,13 +93,24 @@ func TestDrainReachesRunningRequests(t *testing.T) {
 	}
 }
 
-func TestMetricsAreServed(t *testing.T) {
-	s := newHandler(t, httpapi.Config{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+// TestMetricsAreForAdmins who may ask for them by any name of the host.
+func TestMetricsAreForAdmins(t *testing.T) {
+	c := httpapi.Config{Timers: brokenTimers{}, Instance: "i1", Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "shop_oversold_units 0\n")
-	})})
-	status, header, body := s.do(httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if status != 200 || string(body) != "shop_oversold_units 0\n" || header.Get("X-Instance-Id") != "i1" {
-		t.Errorf("%d %v %s", status, header, body)
+	})}
+	h, err := httpapi.NewAdmin(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*shop{{Handler: h}, newHandler(t, c)} {
+		status, header, body := s.do(httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if s.spec != nil {
+			if status != http.StatusNotFound {
+				t.Errorf("metrics are public: %d %s", status, body)
+			}
+		} else if status != 200 || string(body) != "shop_oversold_units 0\n" || header.Get("X-Instance-Id") != "i1" {
+			t.Errorf("%d %v %s", status, header, body)
+		}
 	}
 }
 
