@@ -43,7 +43,7 @@ func TestInstancesReplaced(t *testing.T) {
 	}
 	instances := []instance{next(), next(), next()}
 	returned := 0
-	placed, replaced := w.during(teller, testbedtest.Size(600, 5_000), 300*time.Millisecond, func() {
+	placed, replaced := w.during(teller, testbedtest.Size(400, 5_000), 200*time.Millisecond, func() {
 		old := instances[0]
 		before := old.seen.get("returned")
 		old.stop()
