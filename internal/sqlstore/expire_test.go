@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/dlock"
@@ -66,6 +67,18 @@ func TestExpireABatchOfAllSorts(t *testing.T) {
 			for i, want := range []order.Status{order.Confirmed, order.Expired, "", order.Pending, order.Cancelled, order.Expired} {
 				if found[i].Status != want {
 					t.Errorf("%s, order %d: %q, want %q", try, i, found[i].Status, want)
+				}
+			}
+			returned := []string{"a"}
+			if try == "again" {
+				returned = nil
+			}
+			for i, want := range [][]string{nil, returned, nil, nil, nil, append(returned, returned...)} {
+				if len(want) == 2 {
+					want[1] = "b"
+				}
+				if diff := cmp.Diff(want, found[i].SKUs); diff != "" {
+					t.Errorf("%s, units of order %d (-want +got):\n%s", try, i, diff)
 				}
 			}
 			if d := found[3].Timer.Due.Sub(later.ExpiresAt); d < 0 || d >= time.Millisecond || found[3].Timer.ID != later.ID {

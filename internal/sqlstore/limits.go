@@ -91,26 +91,42 @@ func (b *batch) tallyUp(tx *gorm.DB) error {
 	return b.tallyUnits(tx, customers)
 }
 
-// tallyOpen counts pending orders. When units are to be counted, too, it keeps the orders from
-// being paid or given up meanwhile: one that is being paid as it expires counts or does not,
-// but is not overlooked.
+// tallyOpen counts pending orders.
 func (b *batch) tallyOpen(tx *gorm.DB, customers []string) error {
-	var rows []struct {
-		CustomerID string
-		Alive      bool
+	var rows []orderRow
+	err := tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o"+b.dialect.index("orders_customer_status")+
+		" WHERE customer_id IN ? AND status = ?", customers, string(order.Pending)).Scan(&rows).Error
+	if err == nil && len(b.limited) > 0 && b.dialect.forShare != "" {
+		err = b.freeze(tx, &rows)
 	}
-	suffix := ""
-	if len(b.limited) > 0 {
-		suffix = b.dialect.forShare
-	}
-	err := tx.Raw("SELECT customer_id, expires_at > "+b.dialect.now+" AS alive FROM orders"+b.dialect.index("orders_customer_status")+
-		" WHERE customer_id IN ? AND status = ?"+suffix, customers, string(order.Pending)).Scan(&rows).Error
 	for _, r := range rows {
-		if r.Alive {
+		if r.order(nil).Status == order.Pending {
 			b.tallies[r.CustomerID].open++
 		}
 	}
 	return err
+}
+
+// freeze keeps pending orders from being paid or given up until the transaction ends, and reads
+// them again. So an order that is being paid as it expires is seen as paid or as expired by all
+// that follows. It locks them by their ids, as everybody does: by another index it would meet
+// those who change them half-way.
+func (b *batch) freeze(tx *gorm.DB, rows *[]orderRow) error {
+	ids := make([]string, len(*rows))
+	for i, r := range *rows {
+		ids[i] = r.ID
+	}
+	slices.Sort(ids)
+	*rows = nil
+	for some := range slices.Chunk(ids, maxRows) {
+		var found []orderRow
+		err := tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o"+b.dialect.byKey+" WHERE id IN ?"+b.dialect.forShare, some).Scan(&found).Error
+		if err != nil {
+			return err
+		}
+		*rows = append(*rows, found...)
+	}
+	return nil
 }
 
 func (b *batch) tallyUnits(tx *gorm.DB, customers []string) error {

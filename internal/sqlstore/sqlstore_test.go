@@ -219,7 +219,14 @@ func TestCreateSKU(t *testing.T) {
 		if _, created, err := s.CreateSKU(ctx, stock.Level{SKU: "a", Strategy: "redis", OnHand: 10}); err != nil || created {
 			t.Errorf("the same again: created %v, %v", created, err)
 		}
-		for _, l := range []stock.Level{{SKU: "a", Strategy: "naive", OnHand: 10}, {SKU: "a", Strategy: "redis", OnHand: 11}} {
+		limited(t, s, "few", "redis", 10, 2)
+		if l, created, err := s.CreateSKU(ctx, stock.Level{SKU: "few", Strategy: "redis", OnHand: 10, Limit: 2}); err != nil || created || l.Limit != 2 {
+			t.Errorf("the same again: %+v, created %v, %v", l, created, err)
+		}
+		for _, l := range []stock.Level{
+			{SKU: "a", Strategy: "naive", OnHand: 10}, {SKU: "a", Strategy: "redis", OnHand: 11},
+			{SKU: "a", Strategy: "redis", OnHand: 10, Limit: 2}, {SKU: "few", Strategy: "redis", OnHand: 10},
+		} {
 			if _, _, err := s.CreateSKU(ctx, l); !errors.Is(err, stock.ErrExists) {
 				t.Errorf("%+v: %v, want ErrExists", l, err)
 			}
@@ -231,10 +238,10 @@ func TestCreateSKU(t *testing.T) {
 		if _, err := s.Audit(ctx, "nothing"); !errors.Is(err, stock.ErrNotFound) {
 			t.Errorf("audit an unknown SKU: %v", err)
 		}
-		if audits, err := s.Audit(ctx, ""); err != nil || len(audits) != 2 || audits[0].SKU != "A" || audits[1].Stocked != 10 {
+		if audits, err := s.Audit(ctx, ""); err != nil || len(audits) != 3 || audits[0].SKU != "A" || audits[1].Stocked != 10 {
 			t.Errorf("audit of everything: %+v, %v", audits, err)
 		}
-		levels, err := s.Levels(ctx, "A", 10)
+		levels, err := s.Levels(ctx, "A", 1)
 		if err != nil || len(levels) != 1 || levels[0].SKU != "a" {
 			t.Errorf("levels behind A: %+v, %v", levels, err)
 		}

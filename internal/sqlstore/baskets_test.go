@@ -1,0 +1,118 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// victims is a gorm plugin that counts the statements that failed because of a deadlock or of a
+// wait for a lock.
+type victims struct{ atomic.Int64 }
+
+func (*victims) Name() string { return "victims" }
+
+func (v *victims) Initialize(db *gorm.DB) error {
+	count := func(tx *gorm.DB) {
+		if e, ok := errors.AsType[*driver.MySQLError](tx.Error); ok && (e.Number == 1213 || e.Number == 1205) {
+			v.Add(1)
+		}
+	}
+	return errors.Join(
+		db.Callback().Raw().After("gorm:raw").Register("victims", count),
+		db.Callback().Create().After("gorm:create").Register("victims", count),
+		db.Callback().Row().After("gorm:row").Register("victims", count),
+		db.Callback().Query().After("gorm:query").Register("victims", count),
+	)
+}
+
+// Random baskets from two instances, which name their SKUs in opposite orders, with all
+// strategies, limits and keys, while others are paid, cancelled and expired: nobody is told
+// anything but that units are short, and no deadlock storm comes up.
+func TestBasketsInOppositeOrders(t *testing.T) {
+	t.Parallel()
+	url := testbedtest.Database(t)
+	count := new(victims)
+	lease := memlock.New(memlock.Config{})
+	stores, services := []string{"one", "two"}, make([]*order.Service, 2)
+	s := open(t, url, "books", count)
+	strategies := []string{"conditional", "for-update", "optimistic", "redis"}
+	var skus []string
+	for n := range 12 {
+		sku := fmt.Sprint("sku-", n)
+		skus = append(skus, sku)
+		limited(t, s, sku, strategies[n%len(strategies)], 400, int64(n%3)*60)
+	}
+	for i, name := range stores {
+		services[i] = order.NewService(open(t, url, name, count), stock.NewStrategies(lease), order.Config{MaxOpen: 200, TTL: time.Minute})
+	}
+	baskets, sides := testbedtest.Size(1000, 20_000), 8
+	var (
+		group    sync.WaitGroup
+		accepted atomic.Int64
+		short    atomic.Int64
+	)
+	for side := range sides {
+		group.Go(func() {
+			svc := services[side%2]
+			for n := range baskets / sides {
+				var items []order.Item
+				for _, i := range rand.Perm(len(skus))[:1+rand.N(5)] {
+					items = append(items, order.Item{SKU: skus[i], Quantity: 1 + rand.N(int64(3))})
+				}
+				slices.SortFunc(items, func(a, b order.Item) int { return strings.Compare(a.SKU, b.SKU) * (1 - 2*(side%2)) })
+				o, err := svc.Place(t.Context(), order.Purchase{
+					Customer: fmt.Sprint("c", rand.N(3)), Items: items, Once: keyed("POST /orders", fmt.Sprint(side, "-", n), ""),
+				})
+				_, isShort := errors.AsType[*stock.ShortageError](err)
+				_, over := errors.AsType[*order.LimitError](err)
+				switch {
+				case isShort || over:
+					short.Add(1)
+					continue
+				case err != nil:
+					t.Error(err)
+					return
+				}
+				accepted.Add(1)
+				switch target := (order.Target{ID: o.ID}); n % 4 {
+				case 0:
+					_, err = svc.Pay(t.Context(), target, "p1")
+				case 1:
+					_, err = svc.Cancel(t.Context(), target)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	t.Logf("%d accepted, %d refused, %d victims", accepted.Load(), short.Load(), count.Load())
+	audits, err := s.Audit(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range audits {
+		if !a.OK() {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	}
+	if n := count.Load(); n > int64(baskets/20) || accepted.Load() == 0 {
+		t.Errorf("%d statements of %d baskets were victims; %d accepted", n, baskets, accepted.Load())
+	}
+}
