@@ -23,11 +23,7 @@ func validAdmin(address string) error {
 	if err := validAddress("admin-listen", address); err != nil {
 		return err
 	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
-	}
-	if host != "localhost" && !net.ParseIP(host).IsLoopback() {
+	if !isLoopback(address) {
 		return fmt.Errorf("--admin-listen %q: whoever reaches it may do everything, so it must be a loopback address: want 127.0.0.1:PORT, [::1]:PORT or localhost:PORT", address)
 	}
 	return nil

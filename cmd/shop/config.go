@@ -118,6 +118,10 @@ type serveConfig struct {
 	database    string
 	redis       string
 	orderTTL    time.Duration
+	permits     int
+	rate        int
+	maxOpen     int64
+	auth        string
 	canary      bool
 	lane        string
 	exitOnStdin bool
@@ -133,6 +137,10 @@ func parseServe(p process, args []string) (serveConfig, error) {
 	f.StringVar(&c.database, "database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
 	f.StringVar(&c.redis, "redis", "", "redis://HOST:6379/0 for the strategies that take leases; without it they are refused")
 	f.DurationVar(&c.orderTTL, "order-ttl", 15*time.Minute, "how long an order waits for payment")
+	f.IntVar(&c.permits, "permits", 64, "how many orders may be placed at the same time by all instances together, which agree on it through --redis, without which it is the number of each; 0: any number")
+	f.IntVar(&c.rate, "customer-rate", -1, "how many orders a customer may place per second, and twice that at once; 0: any number (default 50 with --auth keys; else 0, for then anybody can claim to be anybody)")
+	f.Int64Var(&c.maxOpen, "max-open-orders", 0, "how many unpaid orders a customer may have; 0: any number")
+	f.StringVar(&c.auth, "auth", "", "keys: every request needs an API key, see shop keys; none: nobody is asked (default none if --listen is a loopback address, otherwise keys)")
 	f.BoolVar(&c.canary, "canary", false, "schedule the expiry of orders and leave it to other instances, so that a version on trial expires nothing")
 	f.StringVar(&c.lane, "lane", timeout.Base, "`LANE` of the orders that this instance places and expires: one of its own keeps a version on trial to its own orders; those of a lane without instances go to base after 30s")
 	f.BoolVar(&c.exitOnStdin, "exit-on-stdin-eof", false, "stop when standard input ends, so that the instance does not outlive the process that holds it")
@@ -142,6 +150,18 @@ func parseServe(p process, args []string) (serveConfig, error) {
 	}
 	if c.instance == "" {
 		c.instance = hostname() + "-" + strconv.Itoa(os.Getpid())
+	}
+	if c.auth == "" {
+		c.auth = authKeys
+		if isLoopback(c.listen) {
+			c.auth = authNone
+		}
+	}
+	if c.rate == -1 {
+		c.rate = 0
+		if c.auth == authKeys {
+			c.rate = 50
+		}
 	}
 	return c, c.validate()
 }
@@ -154,6 +174,18 @@ func (c serveConfig) validate() error {
 	}
 	if c.orderTTL < time.Second || c.orderTTL > 30*24*time.Hour {
 		bad = append(bad, fmt.Errorf("--order-ttl %s: want 1s to 720h", c.orderTTL))
+	}
+	if c.permits < 0 || c.permits > 1_000_000 {
+		bad = append(bad, fmt.Errorf("--permits %d: want 0 to 1000000", c.permits))
+	}
+	if c.rate < 0 || c.rate > 1_000_000 {
+		bad = append(bad, fmt.Errorf("--customer-rate %d: want 0 to 1000000", c.rate))
+	}
+	if c.maxOpen < 0 {
+		bad = append(bad, fmt.Errorf("--max-open-orders %d: want 0 or more", c.maxOpen))
+	}
+	if c.auth != authKeys && c.auth != authNone {
+		bad = append(bad, fmt.Errorf("--auth %q: want keys or none", c.auth))
 	}
 	if err := (timeout.Config{Lane: c.lane}).Validate(); err != nil {
 		bad = append(bad, fmt.Errorf("--lane %q: want 1 to 32 letters, digits, dots, dashes and underscores", c.lane))

@@ -123,7 +123,7 @@ func TestDemoFindsABrokenStrategy(t *testing.T) {
 		},
 	})
 	handler, err := httpapi.New(httpapi.Config{
-		Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies), Instance: "broken",
+		Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil), Instance: "broken",
 	})
 	if err != nil {
 		t.Fatal(err)

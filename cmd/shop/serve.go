@@ -40,6 +40,9 @@ const (
 	// expireBatch is how many orders expire in one transaction. Larger ones save
 	// little more, and keep the stock rows from buyers for longer.
 	expireBatch = 200
+
+	// placeBatch is how many queued orders are tried at a time by an instance.
+	placeBatch = 16
 )
 
 // serve runs one instance until ctx ends, and then drains it.
@@ -84,11 +87,18 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 
 	// Domain.
 	strategies := stock.NewStrategies(locks.locker)
-	orders := order.NewService(store, strategies, order.Config{TTL: c.orderTTL, Tracer: tel.TracerProvider, Observer: observer})
-	if err := timers.Handle(order.ExpireTimer, tel.TraceTimers(order.ExpireTimer, orders.Expire), timeout.Options{Batch: expireBatch}); err != nil {
+	limits, err := openLimits(ctx, c, locks, &closers, log)
+	if err != nil {
 		return err
 	}
-	stocks := stock.NewService(store, strategies)
+	orders := order.NewService(store, strategies, order.Config{
+		TTL: c.orderTTL, MaxOpen: c.maxOpen, Permits: limits.permits, Waitlist: limits.waitlist, Stopping: ctx,
+		Tracer: tel.TracerProvider, Observer: observer,
+	})
+	if err := handleTimers(timers, orders, tel); err != nil {
+		return err
+	}
+	stocks := stock.NewService(store, strategies, limits.restocked)
 	err = telemetry.WatchOversold(tel.MeterProvider, func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") },
 		telemetry.OversoldConfig{})
 	if err != nil {
@@ -98,12 +108,16 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	// HTTP.
 	drain := new(httpapi.Drain)
 	api := httpapi.Config{
-		Orders: orders, Stock: stocks, Timers: timers, Instance: c.instance, Drain: drain, Logger: log,
+		Orders: orders, Stock: stocks, Strategies: strategies, Timers: timers, Instance: c.instance, Drain: drain, Logger: log,
 		// Not Redis: without it some strategies are refused, and an instance that
 		// called itself unready would take the others away as well.
 		Ready:          store.Ping,
 		Metrics:        tel.Metrics,
 		TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider, Propagator: tel.Propagator,
+	}
+	limits.tell(&api)
+	if api.Identity, err = openIdentity(ctx, c, store, log); err != nil {
+		return err
 	}
 	handler, err := httpapi.New(api)
 	if err != nil {
@@ -119,13 +133,21 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	}
 	log.InfoContext(ctx, "serving", slog.String("address", listener.Addr().String()),
 		slog.String("database", store.Address()), slog.Bool("redis", c.redis != ""), slog.Bool("canary", c.canary),
-		slog.String("admin", admin.address()))
+		slog.String("auth", c.auth), slog.Int("permits", c.permits), slog.String("admin", admin.address()))
 	fmt.Fprintf(p.stdout, "shop %s %shttp://%s\n", c.instance, demo.Listening, listener.Addr())
 	return runAll(ctx,
 		func(ctx context.Context) error {
 			return serveHTTP(ctx, httpapi.NewServer(handler, log), listener, drain, log)
 		},
-		timers.Run, admin.run)
+		timers.Run, limits.run, forget(store, locks.locker, log), admin.run)
+}
+
+// handleTimers says who works off the timers of orders.
+func handleTimers(timers *timeout.Queue, orders *order.Service, tel *telemetry.Telemetry) error {
+	return errors.Join(
+		timers.Handle(order.ExpireTimer, tel.TraceTimers(order.ExpireTimer, orders.Expire), timeout.Options{Batch: expireBatch}),
+		timers.Handle(order.PlaceTimer, tel.TraceTimers(order.PlaceTimer, orders.PlaceQueued), timeout.Options{Batch: placeBatch}),
+	)
 }
 
 // runAll runs front until ctx ends or one of them fails. The others go on until the

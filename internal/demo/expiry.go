@@ -62,7 +62,6 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 	sku := "demo-expiry-" + d.run
 	first := newShop(f.urls())
 	defer first.client.CloseIdleConnections()
-	first.insists = true
 	if err := first.stock(ctx, sku, unpaidStrategy, unpaid); err != nil {
 		return e, err
 	}
@@ -89,7 +88,7 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 
 	again := newShop(f.urls()[1:])
 	defer again.client.CloseIdleConnections()
-	again.insists, again.pays = true, true
+	again.pays = true
 	e.second = again.sell(ctx, sku, unpaid, func(int) {})
 	if ctx.Err() != nil {
 		return e, context.Cause(ctx)

@@ -44,12 +44,6 @@ func (p Patience) guards(ctx context.Context) context.Context {
 	return stock.WithPatience(ctx, p.Wait)
 }
 
-// Permits bounds how many orders are being placed at once.
-type Permits interface {
-	// Take takes a permit. If none is free it fails at once, with [ErrSaturated].
-	Take(ctx context.Context) (release func(), err error)
-}
-
 // ErrSaturated says that as many orders are being placed as may be at once. The order had
 // no effect.
 var ErrSaturated = permits.ErrSaturated

@@ -16,6 +16,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/waitlist"
 )
@@ -36,7 +37,7 @@ type Config struct {
 	MaxLife   time.Duration        // how long it may wait with all extensions; default four times TTL
 	QueueLife time.Duration        // how long a queued order is tried; default 30 seconds
 	MaxOpen   int64                // how many pending orders a customer may have; default any number
-	Permits   Permits              // default: no bound
+	Permits   *permits.Limiter     // of orders that are being placed; default: no bound
 	Waitlist  *waitlist.Waitlist   // default: nobody waits for units
 	Tracer    trace.TracerProvider // default: no spans
 	Observer  Observer             // default: nobody
@@ -53,7 +54,7 @@ type Service struct {
 	maxLife    time.Duration
 	queueLife  time.Duration
 	maxOpen    int64
-	permits    Permits
+	permits    *permits.Limiter
 	waitlist   *waitlist.Waitlist
 	stopping   context.Context //nolint:containedctx // It is a signal.
 	tracer     trace.Tracer
