@@ -58,14 +58,14 @@ func (l *Limiter) serve(ctx context.Context) {
 	}
 }
 
-// prefetch leases a quarter of recent use more, while there is plenty. It reports
-// whether it did.
+// prefetch leases a quarter more than was in use, while there is plenty. It
+// reports whether it did.
 func (l *Limiter) prefetch(ctx context.Context) bool {
 	permits, held, waiters, err := l.usage(ctx, l.cfg.Key)
-	if err != nil || waiters > 0 || 4*(permits-held) < permits {
+	if err != nil || waiters > 0 || 2*(permits-held) < permits {
 		return false
 	}
-	n := min((l.recent()+3)/4, (permits-held)/4)
+	n := min((l.steady()+3)/4, (permits-held)/4)
 	return n > 0 && l.lease(ctx, n, n)
 }
 
@@ -134,7 +134,9 @@ func (l *Limiter) queue(ctx context.Context, n int) {
 }
 
 // heard notes whether a call got through. An outage that can have cost anybody a
-// lease is followed by a time in which nobody grows beyond what it had.
+// lease is followed by a time in which nobody grows beyond what it had: until all
+// have heard that the store is back, a store that has lost its data grants again, and
+// what was served without a lease has ended.
 func (l *Limiter) heard(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -151,7 +153,7 @@ func (l *Limiter) heard(ctx context.Context, err error) {
 	if b.failing {
 		b.failing = false
 		if now.Sub(b.heard) > l.cfg.TTL/2 {
-			b.settled = now.Add(l.settling())
+			b.outage(now, l.cfg.TTL)
 		}
 		l.apply(now)
 	}

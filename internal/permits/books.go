@@ -35,12 +35,14 @@ type books struct {
 
 	failing bool      // the last call did not get through
 	heard   time.Time // when one last did
-	settled time.Time // from when on the store's word is enough, after an outage
+	own     time.Time // until when, after an outage, it goes on with what it had and has not leased again
+	settled time.Time // until when it does not grow beyond that
 
 	pending *flight        // asked for and not begun
 	waiting bool           // in the queue of the semaphore
 	denied  time.Time      // until when asking again is idle
 	returns []*dlock.Lease // to be released
+	ran     time.Time      // when Run last did anything
 	running bool
 	closing bool
 }
@@ -71,8 +73,21 @@ func (b *books) largest(limit int) int {
 }
 
 // room is how many permits an instance that is alone may have beside its blocks:
-// no more than it had, and no more than its share.
-func (b *books) room() int { return max(0, min(b.orphaned, b.share()-b.live)) }
+// no more than it had, and no more than its share. Once the store answers it is no
+// more than nobody holds either: if it was this instance alone that could not reach
+// the store, the others have what it had.
+func (b *books) room() int {
+	n := min(b.orphaned, b.share()-b.live)
+	if !b.failing {
+		n = min(n, b.permits-b.held)
+	}
+	return max(0, n)
+}
+
+// outage begins the time after one.
+func (b *books) outage(now time.Time, ttl time.Duration) {
+	b.own, b.settled = now.Add(ttl+ttl/4), now.Add(ttl+3*ttl/4)
+}
 
 // apply makes the capacity what the books say. It is called under mu, as all below.
 func (l *Limiter) apply(now time.Time) {
@@ -208,10 +223,11 @@ func (l *Limiter) lost(bl *block) {
 	b := &l.books
 	if _, ok := b.blocks[bl]; ok {
 		b.remove(bl)
-		if !bl.stale {
+		if !bl.stale && now.Sub(b.ran) < l.cfg.TTL/2 {
 			b.orphaned += bl.n
-			if !b.failing {
-				b.settled = now.Add(l.settling())
+			if !b.failing { // soon known: has the store lost it, or only this instance?
+				b.outage(now, l.cfg.TTL)
+				l.look.Store(true)
 			}
 		}
 	} else {
@@ -227,8 +243,3 @@ func (l *Limiter) lost(bl *block) {
 	l.mu.Unlock()
 	l.nudge()
 }
-
-// settling is how long after an outage nobody grows beyond what it had: by then
-// every instance has heard that the store is back, and a store that has lost its
-// data grants again.
-func (l *Limiter) settling() time.Duration { return l.cfg.TTL + l.cfg.TTL/4 }

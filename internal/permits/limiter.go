@@ -85,6 +85,7 @@ type Limiter struct {
 	low      atomic.Int64 // ask for more when this many are left; -1: never
 	asked    atomic.Bool  // whether somebody has since the last answer
 	watched  atomic.Bool  // whether whoever leaves has to look at the books
+	look     atomic.Bool  // whether to look at the store at once
 	rejected atomic.Int64
 	calls    atomic.Int64
 	wake     chan struct{} // has room for one
@@ -139,17 +140,19 @@ func (l *Limiter) Take(ctx context.Context) (release func(), err error) {
 
 // takeSlow asks the store, for as long as that has permits and others are quicker.
 func (l *Limiter) takeSlow(ctx context.Context) (func(), error) {
-	patience := time.NewTimer(l.cfg.Timeout)
-	defer patience.Stop()
+	var patience <-chan time.Time // most refusals need no timer
 	for {
 		f, err := l.ask()
 		if err != nil {
 			return nil, err
 		}
+		if patience == nil {
+			patience = time.After(l.cfg.Timeout)
+		}
 		late := false
 		select {
 		case <-f.done:
-		case <-patience.C:
+		case <-patience:
 			late = true
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)

@@ -38,12 +38,12 @@ func (u *usage) begin() {
 
 func (u *usage) end() { u.now.Add(-1) }
 
-// check fails when more than permits were in use at once.
-func (u *usage) check(t *testing.T, permits int) {
+// check fails when more than bound were in use at once.
+func (u *usage) check(t *testing.T, bound int) {
 	t.Helper()
-	t.Logf("%d operations, at most %d at once, of %d", u.total.Load(), u.most.Load(), permits)
-	if most := u.most.Load(); most > int64(permits) {
-		t.Errorf("%d operations at once, the bound is %d", most, permits)
+	t.Logf("%d operations, at most %d at once, of %d", u.total.Load(), u.most.Load(), bound)
+	if most := u.most.Load(); most > int64(bound) {
+		t.Errorf("%d operations at once, the bound is %d", most, bound)
 	}
 }
 
@@ -189,5 +189,30 @@ func TestTakeAndRelease(t *testing.T) {
 	cancel(cause)
 	if _, err := m.Take(ended); !errors.Is(err, cause) {
 		t.Errorf("Take with an ended context: %v", err)
+	}
+}
+
+func TestWithoutStore(t *testing.T) {
+	t.Parallel()
+	l, err := permits.New(nil, permits.Config{Permits: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := l.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+		t.Errorf("the third of two: %v", err)
+	}
+	first()
+	if s := l.Stats(); s.Permits != 2 || s.InUse != 1 || s.Remaining != 1 || s.Instances != 1 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := permits.New(nil, permits.Config{}); err == nil {
+		t.Error("a limiter without permits")
 	}
 }

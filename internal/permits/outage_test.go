@@ -12,7 +12,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// outage is three members under more load than there are permits, on a server of their own.
+// outage is three members under more load than there are permits, on a server
+// of their own.
 type outage struct {
 	server  *testbed.Redis
 	u       usage
@@ -23,7 +24,7 @@ type outage struct {
 
 const outageBound = 24
 
-func startOutage(t *testing.T) *outage {
+func startOutage(t *testing.T, d time.Duration) *outage {
 	t.Helper()
 	o := &outage{server: testbedtest.StartRedis(t, testbed.RedisConfig{})}
 	key := rand.Text()
@@ -32,7 +33,7 @@ func startOutage(t *testing.T) *outage {
 	}
 	together(t, o.members...)
 	for _, m := range o.members {
-		n, end := m.load(t, &o.u, outageBound, 5*time.Millisecond)
+		n, end := m.load(t, &o.u, outageBound, d)
 		o.done, o.ends = append(o.done, n), append(o.ends, end)
 	}
 	waitFor(t, "everybody works", func() bool {
@@ -55,7 +56,7 @@ func (o *outage) goesOn(t *testing.T) {
 			t.Errorf("on its own an instance serves %d of %d: %+v", s.Capacity, outageBound, s)
 		}
 		before := o.done[i].Load()
-		waitFor(t, "it goes on", func() bool { return o.done[i].Load() > before+50 })
+		waitFor(t, "it goes on", func() bool { return o.done[i].Load() > before+10 })
 	}
 }
 
@@ -65,7 +66,7 @@ func (o *outage) isOver(t *testing.T) {
 	for i, m := range o.members {
 		waitFor(t, "the permits are leased again", func() bool { s := m.Stats(); return !s.Alone && s.Leased > 0 && s.Capacity <= s.Leased })
 		before := o.done[i].Load()
-		waitFor(t, "it works", func() bool { return o.done[i].Load() > before+50 })
+		waitFor(t, "it works", func() bool { return o.done[i].Load() > before+10 })
 	}
 }
 
@@ -84,7 +85,7 @@ func (o *outage) end(t *testing.T) {
 // whoever asks first could have everything.
 func TestBoundHoldsOverStall(t *testing.T) {
 	t.Parallel()
-	o := startOutage(t)
+	o := startOutage(t, 300*time.Millisecond) // what one serves alone is still there when another leases
 	if err := o.server.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestBoundHoldsOverStall(t *testing.T) {
 // A store that is shut down comes back empty.
 func TestBoundHoldsOverShutdown(t *testing.T) {
 	t.Parallel()
-	o := startOutage(t)
+	o := startOutage(t, 5*time.Millisecond)
 	if err := o.server.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -111,19 +112,20 @@ func TestBoundHoldsOverShutdown(t *testing.T) {
 	o.end(t)
 }
 
-// A store that loses its data faster than anybody notices makes a gap of nobody's.
+// A store that loses its data, and is back at once, takes the leases of all.
 func TestBoundHoldsOverLossOfData(t *testing.T) {
 	t.Parallel()
-	o := startOutage(t)
+	o := startOutage(t, 5*time.Millisecond)
 	if err := o.server.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for i := range o.members {
+	for i, m := range o.members {
+		waitFor(t, "it hears of the loss", func() bool { return m.Stats().Alone })
 		before := o.done[i].Load()
-		waitFor(t, "it goes on", func() bool { return o.done[i].Load() > before+50 })
+		waitFor(t, "it goes on", func() bool { return o.done[i].Load() > before+10 })
 	}
 	o.isOver(t)
 	o.end(t)
@@ -150,5 +152,43 @@ func TestStartWithoutStore(t *testing.T) {
 	waitFor(t, "a permit", func() bool {
 		_, err := m.Take(t.Context())
 		return err == nil
+	})
+}
+
+// An instance that was cut off alone serves a share at most, and when it is back
+// no more than the others have left.
+func TestCutOffAlone(t *testing.T) {
+	t.Parallel()
+	const bound = 16
+	server, key := testbedtest.StartRedis(t, testbed.RedisConfig{}), rand.Text()
+	proxy := testbedtest.StartProxy(t, server.Addr())
+	m, other := join(t, "redis://"+proxy.Addr(), key, bound), join(t, server.URL(), key, bound)
+	together(t, m, other)
+	for range bound / 2 {
+		waitFor(t, "a permit of its share", func() bool {
+			_, err := m.Take(t.Context())
+			return err == nil
+		})
+	}
+	proxy.BlackHole()
+	for range bound {
+		waitFor(t, "a permit that was of the other", func() bool {
+			_, err := other.Take(t.Context())
+			return err == nil
+		})
+	}
+	waitFor(t, "it is on its own", func() bool { s := m.Stats(); return s.Alone && s.Leased == 0 })
+	if s := m.Stats(); s.Capacity > bound/2 {
+		t.Errorf("cut off it serves more than a share: %+v", s)
+	}
+	if err := proxy.Pass(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "it leaves to the others what they have", func() bool {
+		s := m.Stats()
+		if !s.Alone {
+			t.Fatalf("only after the time for all: %+v", s)
+		}
+		return s.Capacity == 0
 	})
 }

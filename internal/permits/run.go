@@ -3,14 +3,10 @@ package permits
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"example.com/shop/internal/dlock"
 )
-
-// history is for how many ticks a peak is remembered: about a second.
-const history = 10
 
 // crowd is the number of permits of the semaphore that counts the instances.
 const crowd = 1 << 20
@@ -30,21 +26,19 @@ func (l *Limiter) Run(ctx context.Context) error {
 		l.mu.Unlock()
 		return errors.New("permits: Run is called twice")
 	}
-	l.books.running, l.books.heard = true, time.Now()
+	now := time.Now()
+	l.books.running, l.books.heard, l.books.ran = true, now, now
 	l.mu.Unlock()
 	defer l.background.Wait()
 	tick := time.NewTicker(l.tick())
 	defer tick.Stop()
 	var next time.Time // look at the store
-	for last := time.Now(); ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		now := time.Now()
-		if now.Sub(last) > l.cfg.TTL/2 {
-			l.slept(last)
-		}
-		last = now
+		l.ran(now)
 		if l.sem != nil {
-			if !now.Before(next) {
-				l.look(ctx)
+			if l.look.Swap(false) || !now.Before(next) {
+				l.inspect(ctx)
 				next = now.Add(l.pause())
 			}
 			l.serve(ctx)
@@ -72,34 +66,39 @@ func (l *Limiter) Run(ctx context.Context) error {
 func (l *Limiter) pause() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.books.failing {
+	if l.books.alone(time.Now()) {
 		return l.cfg.TTL / 12
 	}
 	return l.cfg.TTL / 4
 }
 
-// slept is for a process that was stopped after last: what it lost meanwhile the
-// others have, and that is no outage.
-func (l *Limiter) slept(last time.Time) {
+// ran notes that the process runs. What one that was stopped lost meanwhile, the
+// others have.
+func (l *Limiter) ran(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := &l.books
-	for bl := range b.blocks {
-		bl.stale = true
+	if now.Sub(b.ran) > l.cfg.TTL/2 {
+		for bl := range b.blocks {
+			bl.stale = true
+		}
+		b.orphaned = 0
+		l.apply(now)
 	}
-	b.orphaned = 0
-	if b.settled.Add(-l.settling()).After(last) {
-		b.settled = time.Time{}
-	}
-	l.apply(time.Now())
+	b.ran = now
 }
 
-// look asks how many instances there are, and whether any of them waits.
-func (l *Limiter) look(ctx context.Context) {
+// inspect asks how many instances there are, and whether any of them waits.
+func (l *Limiter) inspect(ctx context.Context) {
 	permits, held, waiters, err := l.usage(ctx, l.cfg.Key)
 	if err != nil {
 		return
 	}
+	l.mu.Lock()
+	b := &l.books
+	b.permits, b.held, b.waiters = permits, held, waiters
+	l.apply(time.Now())
+	l.mu.Unlock()
 	crowdKey := l.cfg.Key + ":instances"
 	joined := l.join(ctx, crowdKey)
 	_, instances, _, err := l.usage(ctx, crowdKey)
@@ -110,8 +109,6 @@ func (l *Limiter) look(ctx context.Context) {
 		instances++
 	}
 	l.mu.Lock()
-	b := &l.books
-	b.permits, b.held, b.waiters = permits, held, waiters
 	if b.alone(time.Now()) {
 		instances = max(instances, b.instances) // the others may not be back yet
 	}
@@ -152,91 +149,6 @@ func (l *Limiter) join(ctx context.Context, key string) bool {
 	}
 	l.heard(ctx, err)
 	return err == nil
-}
-
-// recent is the most operations that were in flight within the last second, as
-// far as that is over: of a burst nobody can tell yet how large it is.
-func (l *Limiter) recent() int { return slices.Max(l.peaks[:]) }
-
-// tune sets when more is asked for: when half of what would be leased is left.
-func (l *Limiter) tune() {
-	recent := l.recent()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b := &l.books
-	if recent == 0 || b.small() || b.live+b.draining >= b.permits || b.alone(time.Now()) {
-		l.low.Store(-1)
-		return
-	}
-	l.low.Store(int64(min((recent+3)/4, b.largest(l.cfg.MaxBlock)) / 2))
-}
-
-// balance returns what is not needed, or is more than the share while others
-// wait, and leases what every instance has.
-func (l *Limiter) balance(ctx context.Context) {
-	_, used := l.gate.load()
-	copy(l.peaks[1:], l.peaks[:])
-	l.peaks[0] = max(int(l.peak.Swap(int64(used))), used)
-	if time.Now().After(l.prefetchAt) {
-		l.asked.Store(false)
-	}
-	now := time.Now()
-	l.mu.Lock()
-	b := &l.books
-	alone, failing, need := b.alone(now), b.failing, 0
-	switch {
-	case failing:
-	case alone:
-		need = b.room()
-	default:
-		b.orphaned = 0
-		l.apply(now)
-		pressed := b.waiters > 0 && !b.waiting
-		l.surplus(pressed)
-		if pressed {
-			l.yield(now)
-		}
-		if idle := b.permits - b.held; b.waiters == 0 && !b.waiting && b.live < b.reserve() && 4*idle >= b.permits {
-			need = b.reserve() - b.live
-		}
-	}
-	l.flush()
-	l.mu.Unlock()
-	if need > 0 {
-		l.lease(ctx, need, 1)
-	}
-	l.tune()
-}
-
-// surplus returns blocks that nobody needed for a second. It is called under mu.
-func (l *Limiter) surplus(pressed bool) {
-	b := &l.books
-	recent := l.recent()
-	keep := max(b.reserve(), recent+(recent+3)/4)
-	if pressed && recent == 0 {
-		keep = 0
-	}
-	if b.small() && b.instances > 1 {
-		keep = max(recent, b.reserve())
-	}
-	for bl := range b.blocks {
-		if b.live-bl.n >= keep {
-			l.giveBack(bl)
-		}
-	}
-}
-
-// yield drains blocks beyond the share of this instance. A block too many goes
-// when it is larger than those that make a share now: what is missing then comes
-// back in smaller ones. It is called under mu.
-func (l *Limiter) yield(now time.Time) {
-	b := &l.books
-	share, fine := b.share(), b.largest(l.cfg.MaxBlock)
-	for bl := range b.blocks {
-		if b.live-bl.n >= share || b.live > share+fine && bl.n > fine {
-			l.drain(bl, now)
-		}
-	}
 }
 
 // end lets nobody begin, and returns every block when its operations have ended.
@@ -288,5 +200,5 @@ func (l *Limiter) end(ctx context.Context) {
 // release gives a lease back behind the back of Run.
 func (l *Limiter) release(ctx context.Context, lease *dlock.Lease) {
 	l.calls.Add(1)
-	l.background.Go(func() { lease.Release(ctx) })
+	l.background.Go(func() { _ = lease.Release(ctx) }) // what fails the TTL does
 }

@@ -192,43 +192,35 @@ func TestEndOfRun(t *testing.T) {
 	}
 }
 
-// A number that is changed in the store counts for those who run.
+// A number that is changed in the store counts for those who run, with what they have.
 func TestResize(t *testing.T) {
 	t.Parallel()
 	url, key := testbedtest.Redis(t), rand.Text()
 	m := join(t, url, key, 4)
-	m.take(t)
+	releases := []func(){m.take(t), m.take(t), m.take(t), m.take(t)}
 	if err := m.sem.Resize(t.Context(), key, 2); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the new number", func() bool { return m.Stats().Permits == 2 })
-	m.take(t)
+	waitFor(t, "the new number", func() bool { s := m.Stats(); return s.Permits == 2 && s.Capacity <= 2 })
+	for i, release := range releases[:2] {
+		release()
+		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+			t.Errorf("Take = %v beside %d of two", err, 3-i)
+		}
+	}
+	releases[2]()
+	waitFor(t, "a permit of two", func() bool {
+		_, err := m.Take(t.Context())
+		return err == nil
+	})
 	if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
 		t.Errorf("the third of two: %v", err)
 	}
-}
-
-func TestWithoutStore(t *testing.T) {
-	t.Parallel()
-	l, err := permits.New(nil, permits.Config{Permits: 2})
-	if err != nil {
+	if err := m.sem.Resize(t.Context(), key, 5); err != nil {
 		t.Fatal(err)
 	}
-	first, err := l.Take(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
-		t.Errorf("the third of two: %v", err)
-	}
-	first()
-	if s := l.Stats(); s.Permits != 2 || s.InUse != 1 || s.Remaining != 1 || s.Instances != 1 {
-		t.Errorf("%+v", s)
-	}
-	if _, err := permits.New(nil, permits.Config{}); err == nil {
-		t.Error("a limiter without permits")
-	}
+	waitFor(t, "more", func() bool {
+		m.Take(t.Context())
+		return m.Stats().InUse == 5
+	})
 }
