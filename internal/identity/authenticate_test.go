@@ -184,7 +184,7 @@ func TestUnavailable(t *testing.T) {
 			t.Helper()
 			c, err := s.Authenticate(t.Context(), text)
 			if !errors.Is(err, identity.ErrUnavailable) || !errors.Is(err, away) || errors.Is(err, identity.ErrUnauthenticated) || c != (identity.Caller{}) {
-				t.Errorf("%+v, %v", c, err)
+				t.Fatalf("%+v, %v", c, err)
 			}
 			shows(t, err.Error(), text)
 		}

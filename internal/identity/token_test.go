@@ -70,6 +70,7 @@ func TestMistakes(t *testing.T) {
 	for _, text := range []string{
 		" " + golden, golden + " ", golden + "\n", golden[:40] + "\n" + golden[40:], golden[:70] + "\r\n", strings.ToUpper(golden),
 		"Bearer " + golden, golden + "=", golden[:71] + "=", golden + golden, strings.Repeat("a", 72), strings.Repeat("a", 1<<20), "\x00",
+		forge("ABCDEFGHIJ", goldenSecret()), forge("' OR 1=1--", goldenSecret()), forge("abcdefgh\r\n", goldenSecret()),
 		golden[:5] + "ABCDEFGHIJ" + golden[15:], golden[:71] + "\xff", "sh\u00f6p_" + golden[6:],
 	} {
 		refused("another spelling", text)
@@ -81,7 +82,7 @@ func TestMistakes(t *testing.T) {
 func FuzzParseToken(f *testing.F) {
 	for _, seed := range []string{
 		golden, golden[:71], golden + "\n", golden[:40] + "\n" + golden[40:], strings.ToUpper(golden), golden + "=", "", "shop_", "shop__",
-		"shop_abcdefghij_", "Bearer " + golden, strings.Repeat("_", 72), guess(1), "shop_' OR 1=1--_" + golden[16:], "shop_\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00_" + golden[16:],
+		"shop_abcdefghij_", "Bearer " + golden, strings.Repeat("_", 72), guess(1), forge("' OR 1=1--", goldenSecret()), "shop_\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00_" + golden[16:],
 	} {
 		f.Add(seed)
 	}
