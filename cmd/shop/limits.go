@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
 
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/permits"
+	"example.com/shop/internal/telemetry"
 	"example.com/shop/internal/waitlist"
 )
 
@@ -42,6 +45,18 @@ func openLimits(ctx context.Context, c serveConfig, l locks, closers *closers, l
 	}
 	s.waitlist, err = openWaitlist(l, closers, log)
 	return s, err
+}
+
+// watch makes metrics of the limits.
+func (l limits) watch(mp metric.MeterProvider) error {
+	var errs []error
+	if l.permits != nil {
+		errs = append(errs, telemetry.WatchPermits(mp, l.permits.Stats))
+	}
+	if l.waitlist != nil {
+		errs = append(errs, telemetry.WatchWaiting(mp, l.waitlist.Waiting))
+	}
+	return errors.Join(errs...)
 }
 
 // instances returns how many instances share the limits.

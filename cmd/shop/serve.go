@@ -99,9 +99,8 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		return err
 	}
 	stocks := stock.NewService(store, strategies, limits.restocked)
-	err = telemetry.WatchOversold(tel.MeterProvider, func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") },
-		telemetry.OversoldConfig{})
-	if err != nil {
+	audit := func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") }
+	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{})); err != nil {
 		return err
 	}
 

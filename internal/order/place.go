@@ -48,6 +48,10 @@ func (p Patience) guards(ctx context.Context) context.Context {
 // no effect.
 var ErrSaturated = permits.ErrSaturated
 
+// ErrQueued is what an [Observer] hears of an order that was put into the queue; it hears of
+// the order again when that ends. No operation returns it.
+var ErrQueued = errors.New("order: queued")
+
 // ErrStopping says that the order was waiting for units when the service was about to stop. It
 // had no effect.
 var ErrStopping = errors.New("order: the service is stopping")
@@ -70,6 +74,10 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	defer span.End()
 	defer func() {
 		mark(span, err)
+		if err == nil && o.Status == Queued {
+			s.observer.Placed(ctx, ErrQueued)
+			return
+		}
 		s.observer.Placed(ctx, err)
 	}()
 	if !ValidName(p.Customer) {

@@ -99,6 +99,7 @@ func (s *Service) try(ctx context.Context, o Order) error {
 }
 
 func (s *Service) reject(ctx context.Context, o Order, why Reason) (timeout.Outcome, error) {
+	o.Status, o.Reason = Rejected, why
 	s.observer.Placed(ctx, &StateError{Order: o})
 	if err := s.store.Reject(ctx, o.ID, why); err != nil {
 		return timeout.Outcome{}, err

@@ -11,7 +11,7 @@
 //
 // # Metrics
 //
-// All metrics are on /metrics, and with an OTLP endpoint they are pushed as
+// All metrics are on /metrics of the admin listener, and with an OTLP endpoint they are pushed as
 // well. Instruments have the name that Prometheus shows, so that one search
 // finds both. No label has values that a client can choose: the strategy of a
 // SKU is a label, the SKU is not.
@@ -21,6 +21,9 @@
 //	shop_fence_rejections_total     stale fences that the database refused
 //	shop_oversold_units{strategy}   units promised beyond those that exist: must stay 0
 //	shop_audit_failures_total       audits for shop_oversold_units that gave no answer
+//	shop_permits, _leased, _in_use, _instances, _alone, _refused_total, _store_calls_total
+//	                                see [WatchPermits]
+//	shop_waiting                    orders that wait for units
 //
 // shop_oversold_units comes from an audit of the books, which reads all of
 // them. However often and by however many it is scraped, there is at most one

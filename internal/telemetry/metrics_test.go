@@ -14,7 +14,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/telemetry"
 )
@@ -60,8 +62,13 @@ func TestOutcomesAreCounted(t *testing.T) {
 	}{
 		{"accepted", []error{nil}},
 		{"out_of_stock", []error{&stock.ShortageError{}}},
-		{"invalid", []error{order.ErrInvalid, order.ErrUnknownSKU}},
-		{"busy", []error{stock.ErrBusy, context.DeadlineExceeded, errors.Join(stock.ErrBusy, dlock.ErrLost)}},
+		{"over_limit", []error{&order.LimitError{}}},
+		{"queued", []error{order.ErrQueued}},
+		{"rejected", []error{&order.StateError{}}},
+		{"replayed", []error{&idempotency.Replay{}}},
+		{"saturated", []error{order.ErrSaturated}},
+		{"invalid", []error{order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused}},
+		{"busy", []error{stock.ErrBusy, stock.ErrGuarded, order.ErrStopping, context.DeadlineExceeded, errors.Join(stock.ErrBusy, dlock.ErrLost)}},
 		{"unavailable", []error{stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy}},
 		{"unknown", []error{order.ErrOutcomeUnknown, errors.Join(stock.ErrBusy, context.Canceled, order.ErrOutcomeUnknown)}},
 		{"cancelled", []error{context.Canceled}},
@@ -83,6 +90,30 @@ func TestOutcomesAreCounted(t *testing.T) {
 		want[name(c.outcome)] = fmt.Sprint(len(c.errs))
 		expect(t, scrape(t, tel), want)
 	}
+}
+
+func TestPermitsAreShown(t *testing.T) {
+	tel := setup(t, telemetry.Config{})
+	l, err := permits.New(nil, permits.Config{Permits: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(telemetry.WatchPermits(tel.MeterProvider, l.Stats), telemetry.WatchWaiting(tel.MeterProvider, func() int { return 3 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := l.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+		t.Fatal(err)
+	}
+	expect(t, scrape(t, tel), map[string]string{
+		"shop_permits": "2", "shop_permits_in_use": "2", "shop_permits_instances": "1", "shop_permits_alone": "0",
+		"shop_permits_refused_total": "1", "shop_permits_store_calls_total": "0", "shop_waiting": "3",
+	})
 }
 
 func TestRetriesAreCounted(t *testing.T) {

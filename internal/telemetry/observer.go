@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
 )
@@ -23,8 +24,9 @@ var _ order.Observer = (*Observer)(nil)
 // The label values, each of which has a counter from the start: a rate over a
 // counter that begins at 1 misses the first event.
 var (
-	outcomes = labels("outcome", "accepted", "out_of_stock", "invalid", "busy", "unavailable", "unknown", "cancelled", "error")
-	reasons  = labels("reason", "fenced", "lost", "conflict")
+	outcomes = labels("outcome", "accepted", "out_of_stock", "over_limit", "queued", "rejected", "replayed",
+		"saturated", "invalid", "busy", "unavailable", "unknown", "cancelled", "error")
+	reasons = labels("reason", "fenced", "lost", "conflict")
 )
 
 // labels returns an option for each value of key.
@@ -94,11 +96,21 @@ func outcome(err error) string {
 		return "unknown"
 	case errors.As(err, new(*stock.ShortageError)):
 		return "out_of_stock"
-	case is(order.ErrInvalid, order.ErrUnknownSKU):
+	case errors.As(err, new(*order.LimitError)):
+		return "over_limit"
+	case is(order.ErrQueued):
+		return "queued"
+	case errors.As(err, new(*order.StateError)): // of a queued order, at its end
+		return "rejected"
+	case errors.As(err, new(*idempotency.Replay)):
+		return "replayed"
+	case is(order.ErrSaturated):
+		return "saturated"
+	case is(order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused):
 		return "invalid"
 	case is(stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy):
 		return "unavailable"
-	case is(stock.ErrBusy, context.DeadlineExceeded):
+	case is(stock.ErrBusy, order.ErrStopping, context.DeadlineExceeded):
 		return "busy"
 	case is(context.Canceled):
 		return "cancelled"
