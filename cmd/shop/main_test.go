@@ -65,13 +65,13 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// start serves on a free port until the test ends.
+// start serves on free ports until the test ends.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := &running{stop: stop, exited: make(chan struct{}), stderr: new(lockedBuffer)}
 	out, w := io.Pipe()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--instance", "test"}, args...)
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--instance", "test"}, args...)
 	go func() {
 		defer close(r.exited)
 		r.err = run(ctx, args, noEnv, strings.NewReader(""), w, r.stderr)
@@ -157,6 +157,13 @@ func TestBadCommandLines(t *testing.T) {
 		{"serve", "--redis", "redis://["},
 		{"serve", "--order-ttl", "0s"},
 		{"serve", "--lane", "no spaces"},
+		{"serve", "--permits", "-1"},
+		{"serve", "--permits", "1000001"},
+		{"serve", "--permits", "few"},
+		{"serve", "--customer-rate", "-2"},
+		{"serve", "--customer-rate", "1000001"},
+		{"serve", "--max-open-orders", "-1"},
+		{"serve", "--auth", "open"},
 		{"serve", "--canary", "--lane", "trial"},
 		{"serve", "--nonsense"},
 		{"demo", "--stock", "0"},

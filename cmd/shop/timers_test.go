@@ -136,7 +136,7 @@ func TestTimersByCommand(t *testing.T) {
 // metrics fails the test unless the instance shows lines that begin with all of want.
 func metrics(t *testing.T, r *running, want ...string) {
 	t.Helper()
-	page := r.want(t, http.StatusOK, "GET", "/metrics", "")
+	page := (&running{url: r.admin(t)}).want(t, http.StatusOK, "GET", "/metrics", "")
 	for _, w := range want {
 		if !strings.Contains(page, "\n"+w) {
 			t.Errorf("/metrics has no %s", w)
