@@ -132,24 +132,27 @@ func TestTryHoldsThePlaceAndNoLock(t *testing.T) {
 	})
 }
 
-// A newcomer is quicker: the waiter goes on, and is still first.
+// Newcomers are quicker time after time: the waiter goes on, is still first, and is
+// served as soon as nobody is quicker.
 func TestNewcomerIsQuicker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const newcomers, every = 10, 100 * time.Millisecond
 		w := start(t, memory())
 		s := newShelf()
 		claim := s.claim(1, 1)
 		try, tries := claim.Try, 0
 		claim.Try = func(ctx context.Context) (bool, error) {
-			if tries++; tries <= 3 {
+			if tries++; tries <= newcomers {
 				s.give(nil, -1)
 			}
 			return try(ctx)
 		}
+		begun := time.Now()
 		first := background(t, func(ctx context.Context) error { return w.Wait(ctx, s.key, claim) })
 		time.Sleep(time.Millisecond)
 		second := background(t, func(ctx context.Context) error { return w.Wait(ctx, s.key, s.claim(2, 1)) })
-		for range 5 {
-			time.Sleep(time.Second)
+		for range newcomers + 2 {
+			time.Sleep(every)
 			s.give(w, 1)
 		}
 		for _, done := range []<-chan error{first, second} {
@@ -159,6 +162,9 @@ func TestNewcomerIsQuicker(t *testing.T) {
 		}
 		if diff := cmp.Diff([]int{1, 2}, s.served); diff != "" {
 			t.Errorf("served (-want +got):\n%s", diff)
+		}
+		if d := time.Since(begun); d > (newcomers+3)*every {
+			t.Errorf("served after %v; the last unit came after %v", d, (newcomers+2)*every)
 		}
 	})
 }
