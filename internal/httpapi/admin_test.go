@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/shop/internal/httpapi"
-	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/memindex"
 )
@@ -25,7 +23,13 @@ const timers = "/api/v1/timers"
 // newAdmin returns the handler of an admin, asked as localhost.
 func newAdmin(tb testing.TB, q httpapi.Timers) *shop {
 	tb.Helper()
-	h, err := httpapi.NewAdmin(httpapi.Config{Timers: q, Instance: "i1"})
+	return newAdminWith(tb, httpapi.Config{Timers: q})
+}
+
+func newAdminWith(tb testing.TB, c httpapi.Config) *shop {
+	tb.Helper()
+	c.Instance = "i1"
+	h, err := httpapi.NewAdmin(c)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -41,15 +45,7 @@ func newAdmin(tb testing.TB, q httpapi.Timers) *shop {
 // newQueue returns a queue on a database of its own, which runs once the returned function is called.
 func newQueue(tb testing.TB, c timeout.Config) (q *timeout.Queue, run func()) {
 	tb.Helper()
-	store, err := sqlstore.Open(tb.Context(), sqlstore.Config{URL: "sqlite:" + filepath.Join(tb.TempDir(), "shop.db")})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = store.Close() })
-	if err := store.Migrate(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
-	rows, err := store.Timers()
+	rows, err := newStore(tb).Timers()
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -54,12 +54,12 @@ func (f fake) Extend(ctx context.Context, _ order.Target, _ time.Duration) (orde
 
 func (f fake) Create(ctx context.Context, _ stock.Level) (stock.Level, bool, error) {
 	_, err := f.do(ctx)
-	return stock.Level{}, false, err
+	return someLevel, false, err
 }
 
 func (f fake) Level(ctx context.Context, _ string) (stock.Level, error) {
 	_, err := f.do(ctx)
-	return stock.Level{}, err
+	return someLevel, err
 }
 
 func (f fake) Levels(ctx context.Context, _ string, _ int) ([]stock.Level, error) {
@@ -69,13 +69,15 @@ func (f fake) Levels(ctx context.Context, _ string, _ int) ([]stock.Level, error
 
 func (f fake) Restock(ctx context.Context, _ string, _ int64, _ *idempotency.Request) (stock.Level, error) {
 	_, err := f.do(ctx)
-	return stock.Level{}, err
+	return someLevel, err
 }
 
 func (f fake) Audit(ctx context.Context, _ string) ([]stock.Audit, error) {
 	_, err := f.do(ctx)
 	return nil, err
 }
+
+var someLevel = stock.Level{SKU: "s1", Strategy: "naive", OnHand: 5, Version: 2}
 
 const someOrder = "0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01"
 

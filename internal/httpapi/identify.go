@@ -38,11 +38,11 @@ func (a *api) identify(c *gin.Context) {
 	}
 	caller, err := a.authenticate(c.Request.Context(), c.Request.Header)
 	switch {
-	case errors.Is(err, identity.ErrUnauthenticated):
+	case errors.Is(err, identity.ErrUnauthenticated), err == nil && !caller.Admin && caller.Customer == "":
 		a.refuse(c, &refusal{Problem: newProblem(TypeUnauthenticated, "The API key is missing, or is none that works now."), cause: err})
 	case err != nil:
 		a.refuse(c, err)
-	case caller.Admin, in.rule.access == forCustomers && caller.Customer != "":
+	case caller.Admin, in.rule.access == forCustomers:
 		in.caller = caller
 	default:
 		a.refuse(c, refuse(TypeForbidden, "This operation needs the key of an admin."))

@@ -87,8 +87,7 @@ func (m *memory) Extend(ctx context.Context, t order.Target, _ time.Duration) (o
 
 func (m *memory) Restock(ctx context.Context, _ string, _ int64, once *idempotency.Request) (stock.Level, error) {
 	_, err := m.do(ctx)
-	l := stock.Level{SKU: "s1", Strategy: "naive", OnHand: 5, Version: 2}
-	return l, m.settle(once, l, err)
+	return someLevel, m.settle(once, someLevel, err)
 }
 
 // keyed is a good request for every operation that takes a key.

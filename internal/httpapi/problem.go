@@ -146,9 +146,14 @@ func (a *api) refuse(c *gin.Context, err error) {
 		level = slog.LevelWarn
 	default:
 	}
-	a.Logger.LogAttrs(c.Request.Context(), level, "request refused",
+	attrs := []slog.Attr{
 		slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),
-		slog.String("type", string(p.Type)), slog.Any("error", err))
+		slog.String("type", string(p.Type)), slog.Any("error", err),
+	}
+	if why, ok := errors.AsType[*identity.RefusedError](err); ok {
+		attrs = append(attrs, slog.Any("key", why))
+	}
+	a.Logger.LogAttrs(c.Request.Context(), level, "request refused", attrs...)
 	switch p.Type {
 	case TypeSaturated:
 		a.sayLimits(c, true)

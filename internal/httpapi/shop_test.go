@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 )
 
@@ -34,19 +32,13 @@ func newShop(tb testing.TB) *shop {
 
 func newShopWith(tb testing.TB, c order.Config) *shop {
 	tb.Helper()
-	store, err := sqlstore.Open(tb.Context(), sqlstore.Config{URL: "sqlite:" + filepath.Join(tb.TempDir(), "shop.db"), Instance: "i1"})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = store.Close() })
-	if err := store.Migrate(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
+	store := newStore(tb)
 	strategies := stock.NewStrategies(nil)
 	return newHandler(tb, httpapi.Config{
-		Orders: order.NewService(store, strategies, c),
-		Stock:  stock.NewService(store, strategies, nil),
-		Ready:  store.Ping,
+		Orders:     order.NewService(store, strategies, c),
+		Stock:      stock.NewService(store, strategies, nil),
+		Strategies: strategies,
+		Ready:      store.Ping,
 	})
 }
 
@@ -182,9 +174,17 @@ func (s *shop) isProblem(tb testing.TB, status int, header http.Header, body []b
 // books returns everything that a request could have changed.
 func (s *shop) books(tb testing.TB) string {
 	tb.Helper()
+	return s.booksAs(tb, "")
+}
+
+// booksAs returns the books with the key of an admin.
+func (s *shop) booksAs(tb testing.TB, key string) string {
+	tb.Helper()
 	var all strings.Builder
-	for _, path := range []string{"/api/v1/audit", "/api/v1/skus"} {
-		status, _, body := s.do(httptest.NewRequest(http.MethodGet, path, nil))
+	for _, path := range []string{"/api/v1/audit", "/api/v1/skus", "/api/v1/orders?limit=100"} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Authorization", "Bearer "+key)
+		status, _, body := s.do(r)
 		if status != http.StatusOK {
 			tb.Fatalf("%s: %d %s", path, status, body)
 		}
