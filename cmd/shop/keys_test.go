@@ -74,6 +74,7 @@ func TestLifeOfAKey(t *testing.T) {
 }
 
 func testLifeOfAKey(t *testing.T, database string) {
+	t.Helper()
 	env := func(k string) string {
 		return map[string]string{"SHOP_DATABASE": database, "SHOP_ADMIN": "http://127.0.0.1:8081", "SHOP_EXPIRES": "1s"}[k]
 	}

@@ -86,10 +86,11 @@ func FuzzParseToken(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+	_, malformed := identity.ParseToken("")
 	f.Fuzz(func(t *testing.T, text string) {
 		k, err := identity.ParseToken(text)
 		if err != nil {
-			if k != (identity.Token{}) || len(text) > 2 && strings.Contains(err.Error(), text) && text != "shop_" {
+			if k != (identity.Token{}) || err.Error() != malformed.Error() {
 				t.Errorf("%q: %v", text, err)
 			}
 			return
