@@ -164,7 +164,7 @@ func (s *shop) isProblem(tb testing.TB, status int, header http.Header, body []b
 	if len(body) > 4096 {
 		tb.Errorf("problem has %d bytes", len(body))
 	}
-	for _, word := range []string{"Go ", "json:", "strconv", "openapi3", "goroutine", "sql", "struct", "order:", "stock:", "httpapi", "regular expression", "EOF"} {
+	for _, word := range []string{"Go ", "json:", "strconv", "openapi3", "goroutine", "sql", "struct", "order:", "stock:", "httpapi", "regular expression", "EOF", ".go:", "SELECT ", "gorm", "UNIQUE", "constraint", "idempotency:", "identity:", "permits:", "10.0.0."} {
 		if strings.Contains(string(body), word) {
 			tb.Errorf("problem contains %q: %s", word, body)
 		}
