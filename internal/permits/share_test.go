@@ -49,7 +49,7 @@ func TestNewcomerGetsItsShare(t *testing.T) {
 	}
 }
 
-// What an instance no longer needs is back while it lives.
+// What an instance no longer needs is back while it lives, and is not used by both.
 func TestSurplusComesBack(t *testing.T) {
 	t.Parallel()
 	const bound = 64
@@ -67,12 +67,22 @@ func TestSurplusComesBack(t *testing.T) {
 		release()
 	}
 	waitFor(t, "the surplus is back", func() bool { return busy.Stats().Leased <= bound/8 })
-	for had := 0; had < bound-bound/8; {
-		if _, err := idle.Take(t.Context()); err == nil {
+	var had int
+	take := func(m *member) {
+		if _, err := m.Take(t.Context()); err == nil {
 			had++
-		} else {
-			waitFor(t, "what was given back", func() bool { return idle.Stats().Remaining > 0 })
 		}
+	}
+	for range bound / 2 { // at the moment of the return
+		take(busy)
+	}
+	waitFor(t, "what was given back", func() bool { take(idle); return had >= bound })
+	for range 50 {
+		take(busy)
+		take(idle)
+	}
+	if had > bound {
+		t.Errorf("%d operations at once, of %d: what was given back is used twice", had, bound)
 	}
 }
 
