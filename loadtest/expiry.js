@@ -7,12 +7,11 @@
 //
 // k6 exits with 0 if every order expired at its time and the books agree, and with 99 if not.
 import exec from 'k6/execution';
-import http from 'k6/http';
 import { sleep } from 'k6';
-import { Counter, Trend } from 'k6/metrics';
+import { Trend } from 'k6/metrics';
 import * as env from './lib/env.js';
-import { audits, createSKUs, insist, level, order, pay, placeOrder, placeOrders } from './lib/api.js';
-import { line, text, summarize } from './lib/expiry.js';
+import { ask, audits, createSKUs, level, newRun, once, order, pay, placeOrder, placeOrders, unit } from './lib/api.js';
+import { conclude, figures, newCounters } from './lib/outcome.js';
 
 // Looking is load, too. There are a few looks in the second before an order expires, one when
 // it should have, and each pause after that is longer.
@@ -22,12 +21,7 @@ const shortest = 0.02; // seconds, afterwards
 const patience = 30; // seconds after which an order counts as lost
 const longest = 60; // seconds that an order may be given
 
-// A busy instance has done nothing, and the customers here ask again.
-http.setResponseCallback(http.expectedStatuses({ min: 200, max: 299 }, 409, 503));
-
-const counters = Object.fromEntries(
-  ['expired', 'early', 'lost', 'paid_late', 'resold', 'balanced', 'unbalanced'].map((name) => [name, new Counter(`expiry_${name}`)]),
-);
+const counters = newCounters('expiry', ['expired', 'early', 'lost', 'paid_late', 'resold', 'balanced', 'unbalanced']);
 const lateness = new Trend('expiry_lateness', true);
 
 export const options = {
@@ -50,11 +44,11 @@ export const options = {
 };
 
 export function setup() {
-  Object.values(counters).forEach((c) => c.add(0)); // a threshold on a metric without samples holds
-  const run = `k6-${Date.now().toString(36)}${Math.random().toString(36).slice(2, 6)}-expiry`;
+  counters.start();
+  const run = `${newRun()}-expiry`;
   const skus = Array.from({ length: env.unpaid }, (_, i) => `${run}-${i}`);
   createSKUs(env.urls, skus, 1, 'conditional');
-  const orders = placeOrders(env.urls, skus).map((o) => ({
+  const orders = placeOrders(env.urls, skus, run).map((o) => ({
     id: o.id, sku: o.items[0].sku, expires: Date.parse(o.expires_at), seconds: (Date.parse(o.expires_at) - Date.parse(o.created_at)) / 1000,
   }));
   const most = Math.max(...orders.map((o) => o.seconds));
@@ -65,7 +59,7 @@ export function setup() {
   return { run, orders, placed: Date.now() };
 }
 
-export function wait({ orders, placed }) {
+export function wait({ run, orders, placed }) {
   const nth = exec.vu.idInTest - 1;
   const { id, sku, expires, seconds, ahead } = orders[nth % orders.length];
   const url = (turn) => env.survivors[(nth + turn) % env.survivors.length];
@@ -74,7 +68,7 @@ export function wait({ orders, placed }) {
   sleep(Math.max(0, left() - lookAhead));
   const end = Date.now() + (seconds + patience) * 1000;
   let pause = shortest;
-  while (insist(() => level(url(0), sku)).json().available < 1) {
+  while (ask(() => level(url(0), sku)).json().available < 1) {
     if (Date.now() > end) {
       counters.lost.add(1);
       return;
@@ -86,17 +80,18 @@ export function wait({ orders, placed }) {
       pause = Math.min(1, 1.5 * pause);
     }
   }
-  const status = insist(() => order(url(1), id)).json().status;
+  const status = ask(() => order(url(1), id)).json().status;
   if (status === 'EXPIRED') counters.expired.add(1);
   else counters.early.add(1);
-  if (insist(() => pay(url(0), id, `late-${nth}`)).status !== 409) counters.paid_late.add(1);
+  if (ask(() => pay(url(0), id, `late-${nth}`)).status !== 409) counters.paid_late.add(1);
 
-  const next = insist(() => placeOrder(url(1), `next-${nth}`, sku));
+  const customer = `${run}-next-${nth}`;
+  const next = ask(() => placeOrder(url(1), customer, unit(sku), once(customer)));
   if (next.status !== 201) return;
   const late = Date.parse(next.json().created_at) - expires;
   lateness.add(late);
   if (late < 0) counters.early.add(1);
-  const paid = insist(() => pay(url(0), next.json().id, `payment-${nth}`));
+  const paid = ask(() => pay(url(0), next.json().id, `payment-${nth}`));
   // One who pays too late is a customer like the first: the unit was sold again all the same.
   if (paid.status === 200 || paid.status === 409) counters.resold.add(1);
 }
@@ -109,8 +104,24 @@ export function teardown({ orders }) {
 }
 
 export function handleSummary(data) {
-  const summary = summarize(data, env);
-  const files = { stdout: text(summary) };
-  if (env.out !== '') files[`${env.out}/k6-expiry.json`] = `${JSON.stringify({ ...summary, line: line(summary), metrics: data.metrics }, null, 2)}\n`;
-  return files;
+  const { count, value } = figures(data, 'expiry');
+  const killed = env.urls.length - env.survivors.length;
+  const though = killed > 0 ? `, though ${killed} of the instances was killed -9` : '';
+  return conclude(data, env, {
+    name: 'expiry',
+    row: {
+      killed,
+      orders: env.unpaid,
+      expired: count('expired'),
+      early: count('early'),
+      lost: count('lost'),
+      resold: count('resold'),
+      unbalanced: count('unbalanced'),
+      p50_ms: value('lateness', 'med'),
+      p99_ms: value('lateness', 'p(99)'),
+    },
+    proved: `${env.unpaid} unpaid orders gave their units back at their time${though}, and all were sold again`,
+    note: 'p50, p99 = lateness: from the moment an order expires until its unit is sold again, by the\n'
+      + "database's clock, which includes the customer's pauses between two looks",
+  });
 }

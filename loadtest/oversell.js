@@ -6,10 +6,13 @@
 // with 110 if a control did not oversell or none ran: then the run proves nothing.
 import exec from 'k6/execution';
 import * as env from './lib/env.js';
-import { audit, createSKU, instance, placeOrder, ready } from './lib/api.js';
+import { ask, audit, busy, createSKU, instance, once, placeOrder, ready, unit } from './lib/api.js';
 import { metrics, places, thresholds } from './lib/judge.js';
 import { inconclusive, summarize } from './lib/summary.js';
 import { html, text } from './lib/report.js';
+
+// A buyer who asks once or twice cannot see that several instances answer.
+if (env.attempts < 4 * env.buyers) throw new Error(`ATTEMPTS=${env.attempts}: want at least 4 for each of the ${env.buyers} BUYERS`);
 
 export const options = {
   scenarios: {
@@ -58,7 +61,11 @@ export function buy({ run, instances, skus, began }) {
   const url = env.urls[(exec.vu.idInTest + exec.vu.iterationInScenario) % env.urls.length];
   exec.vu.metrics.tags.arm = arm; // on every metric of this attempt, those of k6 too
   metrics.elapsed.add(Date.now() - began);
-  const r = placeOrder(url, `${run}-${nth}`, skus[arm]);
+  const customer = `${run}-${nth}`;
+  const r = ask(
+    () => placeOrder(url, customer, unit(skus[arm]), once(customer)),
+    (answer) => metrics.busy.add(busy(answer) ? 1 : 0),
+  );
   metrics.attempted.add(1);
   metrics.elapsed.add(Date.now() - began);
   if (r.status === 201) {

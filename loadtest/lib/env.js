@@ -20,8 +20,23 @@ export const urls = list('BASE_URLS', __ENV.BASE_URL || 'http://127.0.0.1:8080')
 // Those of them that are still there once the unpaid orders are placed.
 export const survivors = list('SURVIVORS', urls.join(',')).map((u) => u.replace(/\/+$/, ''));
 
-// Orders of expiry.js.
+// An admin's key, for deployments that ask for one.
+export const apiKey = __ENV.API_KEY || '';
+
+// Orders of expiry.js, baskets of baskets.js, keys of retries.js.
 export const unpaid = whole('UNPAID', 100);
+export const baskets = whole('BASKETS', 1000);
+export const keys = whole('KEYS', 160);
+
+// Customers of waiting.js, the units that come back while they wait, and for how many seconds
+// each does.
+export const waiters = whole('WAITERS', 30);
+export const units = whole('UNITS', 20);
+export const waits = whole('WAITS', 6);
+
+// What limits.js expects of the deployment; 0 finds out.
+export const permits = whole('PERMITS', 0, 0);
+export const customerRate = whole('CUSTOMER_RATE', 0, 0);
 
 export const stock = whole('STOCK', 100);
 export const attempts = whole('ATTEMPTS', 800);
@@ -51,5 +66,11 @@ export const arms = [...new Set(list('STRATEGIES', 'naive,redis'))].map((strateg
   expected: expect === 'auto' && controls.includes(strategy) ? 'oversold' : 'exact',
 }));
 
-// A buyer who asks once or twice cannot see that several instances answer.
-if (attempts < 4 * buyers) throw new Error(`ATTEMPTS=${attempts}: want at least 4 for each of the ${buyers} BUYERS`);
+// The strategies of what baskets.js, limits.js and retries.js sell, which must be exact.
+export const exact = list('EXACT', 'conditional,redis');
+
+// SAFE=no leaves out what makes a script safe: the keys of retries.js, the patience of
+// waiting.js. It must end red, too.
+const asked = __ENV.SAFE || 'yes';
+if (asked !== 'yes' && asked !== 'no') throw new Error(`SAFE=${asked}: want yes or no`);
+export const safe = asked === 'yes';

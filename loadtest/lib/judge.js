@@ -9,6 +9,7 @@ export const metrics = {
   attempted: new Counter('orders_attempted'),
   accepted: new Counter('orders_accepted'), // 201, as the buyers saw it
   refused: new Counter('orders_refused'), // 409
+  busy: new Counter('orders_busy'), // 429 and 503, which had no effect and are asked again
   failed: new Counter('orders_failed'), // no answer, or any other
   answered: new Counter('orders_answered'), // by instance
   seen: new Trend('instances_seen'), // by one buyer: its greatest value is a lower bound
@@ -38,6 +39,7 @@ function judge(arm, { attempts, exactly, minInstances }) {
     // Always true: a series for one arm exists only if a threshold names it.
     orders_accepted: 'count>=0',
     orders_refused: 'count>=0',
+    orders_busy: 'count>=0',
     elapsed_ms: 'value>=0',
     http_req_duration: 'max>=0',
     units_recorded: 'value>=0',

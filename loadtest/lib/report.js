@@ -12,6 +12,7 @@ const columns = [
   ['accepted', (a) => plain(a.accepted)],
   ['in database', (a) => plain(a.recorded)],
   ['rejected', (a) => plain(a.rejected)],
+  ['busy', (a) => plain(a.busy)],
   ['errors', (a) => plain(a.errors)],
   ['oversold', (a) => plain(a.oversold)],
   ['undersold', (a) => plain(a.undersold)],

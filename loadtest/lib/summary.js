@@ -29,6 +29,7 @@ function summarizeArm(metrics, { strategy, expected }, { stock, attempts }) {
     attempts,
     accepted,
     rejected,
+    busy: count('orders_busy'),
     errors: count('orders_attempted') - accepted - rejected,
     recorded: book('units_recorded'),
     oversold: book('units_oversold'),
