@@ -60,13 +60,12 @@ func (r orderRow) order(lines []lineRow) order.Order {
 		Reason:    order.Reason(r.Reason),
 		CreatedAt: time.UnixMicro(r.CreatedAt).UTC(), ExpiresAt: time.UnixMicro(r.ExpiresAt).UTC(),
 	}
-	if r.ExpiresAt <= r.Now {
-		switch o.Status {
-		case order.Pending:
-			o.Status = order.Expired
-		case order.Queued:
-			o.Status, o.Reason = order.Rejected, order.NotInTime
-		}
+	late := r.ExpiresAt <= r.Now
+	switch {
+	case late && o.Status == order.Pending:
+		o.Status = order.Expired
+	case late && o.Status == order.Queued:
+		o.Status, o.Reason = order.Rejected, order.NotInTime
 	}
 	for _, l := range lines {
 		o.Items = append(o.Items, order.Item{SKU: l.SKU, Quantity: l.Quantity})

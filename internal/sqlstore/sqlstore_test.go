@@ -224,8 +224,10 @@ func TestCreateSKU(t *testing.T) {
 			t.Errorf("the same again: %+v, created %v, %v", l, created, err)
 		}
 		for _, l := range []stock.Level{
-			{SKU: "a", Strategy: "naive", OnHand: 10}, {SKU: "a", Strategy: "redis", OnHand: 11},
-			{SKU: "a", Strategy: "redis", OnHand: 10, Limit: 2}, {SKU: "few", Strategy: "redis", OnHand: 10},
+			{SKU: "a", Strategy: "naive", OnHand: 10},
+			{SKU: "a", Strategy: "redis", OnHand: 11},
+			{SKU: "a", Strategy: "redis", OnHand: 10, Limit: 2},
+			{SKU: "few", Strategy: "redis", OnHand: 10},
 		} {
 			if _, _, err := s.CreateSKU(ctx, l); !errors.Is(err, stock.ErrExists) {
 				t.Errorf("%+v: %v, want ErrExists", l, err)
