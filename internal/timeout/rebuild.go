@@ -17,7 +17,7 @@ func (q *Queue) pages(ctx context.Context, kind string) <-chan page {
 	pages := make(chan page)
 	go func() {
 		defer close(pages)
-		for f := (Filter{Kind: kind, State: Open, Limit: pageMax}); ; {
+		for f := (Filter{Kind: kind, State: Open, Limit: pageMax, Brief: true}); ; {
 			rows, err := q.store.List(ctx, f)
 			select {
 			case pages <- page{rows, err}:

@@ -12,6 +12,10 @@ type Filter struct {
 	After Row       // the last row of the page before: its Next, Kind and ID; none without ID
 	Until time.Time // the last Next that is chosen
 	Limit int       // 0 means 100, at most 5,000
+
+	// Brief asks for no more than Kind, ID, Lane, State, Next and MinVersion of a row,
+	// which a store may find in an index. What the other fields are is not said.
+	Brief bool
 }
 
 // Later is a timer that is to be tried again.

@@ -48,6 +48,6 @@ func (s *Store) Adopt(ctx context.Context, silent time.Duration, limit int) (n i
 
 // orphans selects open timers of silent lanes.
 func (s *Store) orphans(silent time.Duration, limit int) *query {
-	return s.selectFrom("timeouts_lane").add(" WHERE state = ? AND (lane < ? OR lane > ?) AND lane NOT IN (SELECT lane FROM timeout_lanes WHERE seen_at >= "+
+	return s.selectFrom("timeouts_lane", columns).add(" WHERE state = ? AND (lane < ? OR lane > ?) AND lane NOT IN (SELECT lane FROM timeout_lanes WHERE seen_at >= "+
 		s.dialect.now+" - ?) LIMIT ?", timeout.Open, timeout.Base, timeout.Base, silent.Milliseconds(), page(limit))
 }

@@ -53,6 +53,10 @@ func (s *Store) list(f timeout.Filter) *query {
 	if f.State == "" {
 		states = []timeout.State{timeout.Open, timeout.Buried}
 	}
+	wanted := columns
+	if f.Brief {
+		wanted = brief
+	}
 	const order = " ORDER BY next_at, kind, id LIMIT ?"
 	q := new(query)
 	for i, state := range states {
@@ -62,7 +66,7 @@ func (s *Store) list(f timeout.Filter) *query {
 		if len(states) > 1 {
 			q.add("SELECT * FROM (")
 		}
-		q.add(s.selectFrom("timeouts_next").text.String()+" WHERE state = ?", state)
+		q.add(s.selectFrom("timeouts_next", wanted).text.String()+" WHERE state = ?", state)
 		if f.Kind != "" {
 			q.add(" AND kind = ?", f.Kind)
 		}
@@ -97,7 +101,7 @@ func (s *Store) Tail(
 }
 
 func (s *Store) tail(from, to time.Time, after timeout.Row, limit int) *query {
-	q := s.selectFrom("timeouts_created").add(" WHERE created_at >= ? AND created_at < ? AND state = ?",
+	q := s.selectFrom("timeouts_created", columns).add(" WHERE created_at >= ? AND created_at < ? AND state = ?",
 		millis(from), millis(to), timeout.Open)
 	if after.ID != "" {
 		s.dialect.after(q, "created_at", millis(after.CreatedAt), after.Kind, after.ID)

@@ -73,8 +73,8 @@ func (q *query) timedRows(ctx context.Context, tx timeout.Tx) (all []timeout.Row
 	return all, now, err
 }
 
-// selectFrom begins to select rows and the time, as an index orders them.
-func (s *Store) selectFrom(index string) *query {
+// selectFrom begins to select columns of rows and the time, as an index orders them.
+func (s *Store) selectFrom(index, columns string) *query {
 	return newQuery("SELECT " + columns + ", " + s.dialect.now + " AS moment" + s.dialect.from(index))
 }
 

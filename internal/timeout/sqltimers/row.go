@@ -14,6 +14,9 @@ import (
 // columns are those of a row, in the order of scanRow.
 const columns = "kind, id, lane, due_at, next_at, attempt, state, min_version, trace, last_error, created_at"
 
+// brief are those of the columns that timeouts_next has, in the places of all.
+const brief = "kind, id, lane, next_at AS due_at, next_at, 0 AS attempt, state, min_version, '' AS trace, '' AS last_error, 0 AS created_at"
+
 // Sizes of columns, in characters.
 const (
 	traceSize    = 128

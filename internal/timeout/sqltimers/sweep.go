@@ -35,7 +35,7 @@ func (s *Store) Sweep(
 // overdue selects and locks the timers to sweep. It reads them in the order of the index,
 // so that it locks no more than it returns.
 func (s *Store) overdue(kinds []string, lane string, version int, before int64, limit int) *query {
-	q := s.selectFrom("timeouts_next").add(" WHERE state = ? AND next_at < ? AND lane = ? AND min_version <= ?",
+	q := s.selectFrom("timeouts_next", columns).add(" WHERE state = ? AND next_at < ? AND lane = ? AND min_version <= ?",
 		timeout.Open, before, lane, version)
 	return q.in("kind", kinds).add(" ORDER BY next_at, kind, id LIMIT ?"+s.dialect.skipLocked, page(limit))
 }

@@ -66,6 +66,12 @@ func listEachOnce(ctx context.Context, t *testing.T, c StoreClient) {
 				t.Fatalf("%s timer %s is %s", r.Kind, r.ID, r.State)
 			}
 		}
+		for i, r := range c.pages(ctx, t, timeout.Filter{State: state, Limit: 777, Brief: true}) {
+			full := all[i]
+			if r.Kind != full.Kind || r.ID != full.ID || r.Lane != full.Lane || r.State != full.State || !r.Next.Equal(full.Next) || r.MinVersion != full.MinVersion {
+				t.Fatalf("state %q: brief %+v, want %+v", state, r, full)
+			}
+		}
 		if len(all) != want || len(distinct) != want {
 			t.Errorf("state %q: %d rows, %d distinct; want %d", state, len(all), len(distinct), want)
 		}
