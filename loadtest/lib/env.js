@@ -32,7 +32,7 @@ export const keys = whole('KEYS', 160);
 // each does.
 export const waiters = whole('WAITERS', 30);
 export const units = whole('UNITS', 20);
-export const waits = whole('WAITS', 6);
+export const waits = whole('WAITS', 8);
 
 // What limits.js expects of the deployment; 0 finds out.
 export const permits = whole('PERMITS', 0, 0);
