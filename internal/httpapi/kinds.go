@@ -14,11 +14,11 @@ type kind struct {
 
 // kindOf returns the kind of the problems of type t. A type stays what it is: it may get
 // another text, but neither another meaning nor another status.
-func kindOf(t ProblemType) (k kind, ok bool) {
-	if k, ok = conflicts[t]; !ok {
-		k, ok = mistakes[t]
+func kindOf(t ProblemType) kind {
+	if k, ok := conflicts[t]; ok {
+		return k
 	}
-	return k, ok
+	return mistakes[t]
 }
 
 // mistakes are the problems of requests that do not succeed at another time either.

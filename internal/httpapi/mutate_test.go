@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
@@ -57,7 +58,7 @@ func mutateValue(schema *openapi3.Schema, value any, at string, put func(raw str
 	}
 	for _, raw := range raws {
 		var v any
-		if json.Unmarshal([]byte(raw), &v) != nil || schema.VisitJSON(v) != nil || strings.ContainsAny(raw, "\x00\xff\xc0") {
+		if json.Unmarshal([]byte(raw), &v) != nil || schema.VisitJSON(v) != nil || !utf8.ValidString(raw) || strings.Contains(raw, "\x00") {
 			emit(fmt.Sprintf("%s is %.40s", at, raw), put(raw))
 		}
 	}

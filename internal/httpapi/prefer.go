@@ -58,7 +58,7 @@ func seconds(s string) (d time.Duration, ok bool) {
 	if err != nil || n > uint64(maxWait/time.Second) {
 		return maxWait, true // as many digits as there may be
 	}
-	return time.Duration(n) * time.Second, true //nolint:gosec // n is small.
+	return time.Duration(n) * time.Second, true
 }
 
 // splitList splits a list of HTTP at the commas that are not within quotes.

@@ -100,7 +100,7 @@ func overLimit(e *order.LimitError) Problem {
 }
 
 func newProblem(t ProblemType, detail string) Problem {
-	k, _ := kindOf(t)
+	k := kindOf(t)
 	return Problem{Type: t, Title: k.title, Status: k.status, Detail: detail}
 }
 
@@ -161,7 +161,7 @@ func (a *api) refuse(c *gin.Context, err error) {
 		c.Header("WWW-Authenticate", `Bearer realm="shop"`)
 	default:
 	}
-	if k, _ := kindOf(p.Type); k.retry {
+	if kindOf(p.Type).retry {
 		c.Header("Retry-After", wholeSeconds(retryAfter(err), 1))
 	}
 	writeProblem(c, p)

@@ -58,7 +58,7 @@ func (a *api) ListEvents(ctx context.Context, r ListEventsRequestObject) (ListEv
 	for i, e := range events {
 		body.Events[i] = Event{
 			Movement: EventMovement(e.Movement), SKU: e.SKU, Quantity: e.Quantity,
-			Fence:    int64(e.Fence), //nolint:gosec // microseconds since 1970
+			Fence:    int64(e.Fence), // as that of a SKU
 			Instance: e.Instance, At: e.At.UTC(),
 		}
 	}

@@ -117,7 +117,7 @@ func New(c Config) (http.Handler, error) {
 // engine returns a router with those operations of the specification that serves
 // says, behind the given middleware.
 func (a *api) engine(serves func(rule) bool, guards ...gin.HandlerFunc) (*gin.Engine, error) {
-	rules, err := loadRules()
+	rules, err := rulesOf()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
@@ -42,17 +43,20 @@ func (r rule) has(header string) bool {
 }
 
 // accessOf returns who may use an operation with these requirements, of which one has to be met.
-func accessOf(any openapi3.SecurityRequirements) access {
-	if len(any) == 0 {
+func accessOf(ways openapi3.SecurityRequirements) access {
+	if len(ways) == 0 {
 		return forAll
 	}
-	for _, one := range any {
+	for _, one := range ways {
 		if _, ok := one["customer"]; ok {
 			return forCustomers
 		}
 	}
 	return forAdmins
 }
+
+// rulesOf returns the rules of the embedded specification, which is read once.
+var rulesOf = sync.OnceValues(loadRules)
 
 // loadRules reads the embedded specification.
 func loadRules() (rules, error) {

@@ -1,0 +1,92 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+)
+
+// TestOneKeyManyInstances sends each request many times at once, with one key, to instances that
+// share nothing but the database.
+func TestOneKeyManyInstances(t *testing.T) {
+	url := "sqlite:" + t.TempDir() + "/shop.db"
+	var instances []*shop
+	for range 3 {
+		store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url, Instance: "i1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		if err := store.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		strategies := stock.NewStrategies(nil)
+		instances = append(instances, newHandler(t, httpapi.Config{
+			Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil),
+		}))
+	}
+	s := instances[0]
+	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":100,"strategy":"conditional"}`)
+	s.must(t, 201, http.MethodPut, "/api/v1/skus/none", `{"on_hand":0,"strategy":"conditional"}`)
+	paid, cancelled := orders+"/"+s.place(t), orders+"/"+s.place(t)
+	for _, c := range []struct {
+		path, body string
+		want       int
+	}{
+		{orders, basket, 201},
+		{orders, strings.Replace(basket, "s1", "none", 1), 409},
+		{cancelled + "/extend", `{"by_seconds":900}`, 200},
+		{cancelled + "/cancel", "", 200},
+		{paid + "/pay", `{"payment_id":"p1"}`, 200},
+		{paid + "/cancel", "", 409},
+		{"/api/v1/skus/s1/restock", `{"quantity":7}`, 200},
+	} {
+		var all sync.WaitGroup
+		answers := make([]string, 20)
+		var mu sync.Mutex
+		replays := 0
+		start := make(chan struct{})
+		for i := range answers {
+			all.Go(func() {
+				<-start
+				r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
+				if c.body != "" {
+					r.Header.Set("Content-Type", jsonType)
+				}
+				r.Header.Set("Idempotency-Key", "k-"+c.path[len(c.path)-4:]+fmt.Sprint(c.want))
+				status, header, body := instances[i%len(instances)].do(r)
+				mu.Lock()
+				defer mu.Unlock()
+				answers[i] = fmt.Sprint(status, header["Location"], header["Content-Type"], string(body))
+				if header.Get("Idempotent-Replayed") != "" {
+					replays++
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+		for _, a := range answers {
+			if a != answers[0] || !strings.HasPrefix(a, fmt.Sprint(c.want)) {
+				t.Errorf("%s: %s and %s", c.path, answers[0], a)
+			}
+		}
+		if replays != len(answers)-1 {
+			t.Errorf("%s: %d replays", c.path, replays)
+		}
+	}
+	got := s.must(t, 200, http.MethodGet, "/api/v1/audit?sku=s1", "")["skus"].([]any)[0].(map[string]any)
+	if got["stocked"] != 107.0 || got["accepted"] != 4.0 || got["ok"] != true {
+		t.Errorf("books: %v", got)
+	}
+	if n := len(s.must(t, 200, http.MethodGet, orders, "")["orders"].([]any)); n != 3 {
+		t.Errorf("%d orders", n)
+	}
+}
