@@ -119,8 +119,8 @@
 //
 // # What it costs
 //
-// In Redis, per second: one command for each waiter behind the first; some five for the
-// first of each key. In the database: two looks per Recheck for each key, and two for
+// In Redis, per second: one command for each waiter behind the first, or one in each quarter
+// of the TTL of Line if that is less than 4 s; some six for the first of each key. In the database: two looks per Recheck for each key, and two for
 // each wake-up, whatever the number of those who wait. A key can be told of a hundred times per
 // second by each process, however often Notify is called.
 //

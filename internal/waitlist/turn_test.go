@@ -143,7 +143,7 @@ func TestNewcomerIsQuicker(t *testing.T) {
 		try, tries := claim.Try, 0
 		claim.Try = func(ctx context.Context) (bool, error) {
 			if tries++; tries <= newcomers {
-				s.give(nil, -1)
+				s.give(nil, -read(s, &s.units)) // all that is there
 			}
 			return try(ctx)
 		}
