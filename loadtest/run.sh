@@ -1,22 +1,27 @@
 #!/usr/bin/env bash
-# Runs the flash sale of oversell.js against three instances of this checkout, which share
-# one database and one Redis, and then leaves the orders of expiry.js unpaid at three others,
-# of which it kills one. It stops everything it has started.
+# Runs the scripts against instances of this checkout, which share one database and one
+# Redis: a sale, baskets, waiting and retries against three of them, of which it kills one
+# during the retries; limits against three that have few permits; and the orders of expiry.js
+# against three whose orders last seconds, of which it kills one, too. It stops everything it
+# has started.
 #
 #   loadtest/run.sh [K6 ARGUMENTS]
 #
 # SHOP_DATABASE and SHOP_REDIS name stores that run already; without them it is SQLite in a
-# temporary folder and a redis-server from PATH. INSTANCES is how many instances (3).
-# STRATEGIES, STOCK, ATTEMPTS and BUYERS are those of oversell.js. ORDER_TTL is how long
-# unpaid orders last (3s), UNPAID how many there are (100).
+# temporary folder and a redis-server from PATH. SCRIPTS is what to run (all), INSTANCES how
+# many instances (3). PERMITS and CUSTOMER_RATE are those of limits.js (4 and 10), ORDER_TTL
+# is how long unpaid orders last (3s). The scripts read their own settings.
 #
-# Exit code: that of k6, the worse of the two: 0 proved, 99 failed, 110 inconclusive; 2 if something is missing,
-# 1 if a store or an instance did not come up.
+# Exit code: that of k6, the worst of all: 0 proved, 99 failed, 110 inconclusive; 2 if
+# something is missing, 1 if a store or an instance did not come up.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+all="oversell baskets waiting retries limits expiry"
+read -ra scripts <<<"${SCRIPTS:-$all}"
 instances=${INSTANCES:-3}
 ttl=${ORDER_TTL:-3s}
+export PERMITS=${PERMITS:-4} CUSTOMER_RATE=${CUSTOMER_RATE:-10}
 redis=
 shops=()
 dir=$(mktemp -d)
@@ -93,6 +98,10 @@ await() {
   exit 1
 }
 
+for script in "${scripts[@]}"; do
+  [[ " $all " == *" $script "* ]] || { say "SCRIPTS=${SCRIPTS:-}: there is no $script"; exit 2; }
+done
+
 mkdir -p .bin out
 say "building shop and k6"
 CGO_ENABLED=0 go build -o .bin/shop ./cmd/shop
@@ -108,51 +117,57 @@ if [[ -z ${SHOP_REDIS:-} ]]; then
 fi
 export SHOP_DATABASE=${SHOP_DATABASE:-sqlite:$dir/shop.db}
 
-# serve FIRST LAST FLAGS...: start instances, and name them in shops and urls.
+started=0
+
+# serve FLAGS...: start instances, and name them in shops and urls.
 serve() {
-  local first=$1 last=$2 i port
-  shift 2
+  local i port
+  ((${#shops[@]} == 0)) || stop "${shops[@]}"
   shops=()
   urls=()
-  for ((i = first; i <= last; i++)); do
+  for ((i = 0; i < instances; i++)); do
     port=$(free_port)
-    .bin/shop serve --listen "127.0.0.1:$port" --instance "shop-$i" "$@" >"$dir/shop-$i.log" 2>&1 &
+    started=$((started + 1))
+    .bin/shop serve --listen "127.0.0.1:$port" --instance "shop-$started" "$@" >"$dir/shop-$started.log" 2>&1 &
     shops+=($!)
     urls+=("http://127.0.0.1:$port")
-    await $! "shop-$i on port $port" get "http://127.0.0.1:$port/readyz"
+    await $! "shop-$started on port $port" get "http://127.0.0.1:$port/readyz"
   done
 }
 
 comma() { local IFS=,; echo "$*"; }
 
-# run SCRIPT K6 ARGUMENTS...
-run() {
-  local script=$1
-  shift
-  OUT=out K6_NO_USAGE_REPORT=true timeout --foreground 300 .bin/k6 run --quiet --no-color "$@" "loadtest/$script"
+# wanted SCRIPT...: whether any of them is to be run.
+wanted() {
+  local script
+  for script; do
+    [[ " ${scripts[*]} " != *" $script "* ]] || return 0
+  done
+  return 1
 }
 
-warnings() { grep -h -m 1 -E '"level":"(WARN|ERROR)"' "$dir"/shop-*.log >&2 || true; }
+worst=0
 
-.bin/shop migrate >"$dir/migrate.log" 2>&1
-rm -f out/k6-summary.json out/loadtest.html out/k6-expiry.json
+# run SCRIPT K6 ARGUMENTS...: run it if it is wanted, remember the worst that k6 said, and end
+# if that is no verdict.
+run() {
+  local script=$1 code=0
+  wanted "$script" || return 0
+  shift
+  BASE_URLS=$(comma "${urls[@]}") OUT=out K6_NO_USAGE_REPORT=true \
+    timeout --foreground 300 .bin/k6 run --quiet --no-color "$@" "loadtest/$script.js" || code=$?
+  # A run that k6 marked as inconclusive may have crossed a threshold too: that weighs more.
+  if ((code == 110)) && grep -q '"verdict": "failed"' out/k6-summary.json; then code=99; fi
+  ((code != 99)) || grep -h -m 1 -E '"level":"(WARN|ERROR)"' "$dir"/shop-*.log >&2 || true
+  ((code == 0 || code == 99 || code == 110)) || exit "$code"
+  ((worst == 99 || code == 0)) || worst=$code
+}
 
-serve 1 "$instances"
-say "selling through $instances instances: ${urls[*]}"
-sold=0
-BASE_URLS=$(comma "${urls[@]}") run oversell.js "$@" || sold=$?
-((sold != 99)) || warnings
-# A run that k6 marked as inconclusive may have crossed a threshold too: that weighs more.
-if ((sold == 110)) && grep -q '"verdict": "failed"' out/k6-summary.json; then sold=99; fi
-[[ -s out/loadtest.html ]] && say "report: out/loadtest.html"
-((sold == 0 || sold == 99 || sold == 110)) || exit "$sold"
-stop "${shops[@]}"
-
-# killing: pass on what k6 says, and kill an instance when all orders are placed.
+# killing: pass on what k6 says, and kill an instance when it says that it is time.
 killing() {
   local line
   while IFS= read -r line; do
-    if [[ $line =~ [0-9]+' orders placed' ]]; then
+    if [[ $line =~ [0-9]+' '(orders placed|keys used) ]]; then
       kill -9 "${shops[0]}"
       say "${BASH_REMATCH[0]}; kill -9 of the first instance"
     else
@@ -161,12 +176,35 @@ killing() {
   done
 }
 
-((instances > 1)) || instances=2 # somebody has to be left
-serve $((instances + 1)) $((2 * instances)) --order-ttl "$ttl"
-disown "${shops[0]}" # whose death is no news
-say "leaving orders unpaid for $ttl at $instances instances: ${urls[*]}"
-expired=0
-BASE_URLS=$(comma "${urls[@]}") SURVIVORS=$(comma "${urls[@]:1}") run expiry.js "$@" 2> >(killing) || expired=$?
-((expired != 99)) || warnings
-((expired == 0 || sold == 99)) && exit "$sold"
-exit "$expired"
+# run_killing SCRIPT K6 ARGUMENTS...: the same, and kill an instance meanwhile.
+run_killing() {
+  wanted "$1" || return 0
+  disown "${shops[0]}" # whose death is no news
+  SURVIVORS=$(comma "${urls[@]:1}") run "$@" 2> >(killing)
+}
+
+.bin/shop migrate >"$dir/migrate.log" 2>&1
+rm -f out/k6-*.json out/loadtest.html
+
+if wanted oversell baskets waiting retries; then
+  serve
+  say "$instances instances: ${urls[*]}"
+  run oversell "$@"
+  [[ ! -s out/loadtest.html ]] || say "report: out/loadtest.html"
+  run baskets "$@"
+  run waiting "$@"
+  ((instances > 1)) || { instances=2 && serve; } # somebody has to be left
+  run_killing retries "$@"
+fi
+if wanted limits; then
+  serve --permits "$PERMITS" --customer-rate "$CUSTOMER_RATE"
+  say "$instances instances with $PERMITS permits in all: ${urls[*]}"
+  run limits "$@"
+fi
+if wanted expiry; then
+  ((instances > 1)) || instances=2
+  serve --order-ttl "$ttl"
+  say "$instances instances whose orders last $ttl: ${urls[*]}"
+  run_killing expiry "$@"
+fi
+exit "$worst"
