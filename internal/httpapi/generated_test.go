@@ -31,6 +31,7 @@ var spoofed = http.Header{
 // TestEveryOperationRefusesBadInput makes bad requests of every kind for every operation of the
 // specification. None of them is answered with a failure, says more than it should, or has an effect.
 func TestEveryOperationRefusesBadInput(t *testing.T) {
+	t.Parallel()
 	public := newShop(t)
 	public.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":100000,"strategy":"conditional"}`)
 	id := public.place(t)
@@ -142,6 +143,7 @@ func badRequestsOf(t *testing.T, path, method string, item *openapi3.PathItem, o
 
 // TestBadRequestsOnTheWire are those that no client library sends.
 func TestBadRequestsOnTheWire(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":9,"strategy":"conditional"}`)
 	before := s.books(t)

@@ -17,6 +17,7 @@ import (
 // TestOneKeyManyInstances sends each request many times at once, with one key, to instances that
 // share nothing but the database.
 func TestOneKeyManyInstances(t *testing.T) {
+	t.Parallel()
 	url := "sqlite:" + t.TempDir() + "/shop.db"
 	var instances []*shop
 	for range 3 {

@@ -11,6 +11,7 @@ import (
 
 // TestKeys says what a key may look like, and that its quotes do not belong to it.
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("k", 255)
 	for field, want := range map[string]string{ // empty: refused
 		"8e03978e-40d5-43dd-bc93-6894a57f9324":   "8e03978e-40d5-43dd-bc93-6894a57f9324",

@@ -31,6 +31,7 @@ func post(body string, header ...string) *http.Request {
 // TestPreferences gives what a client prefers to the domain, and says which of it had an
 // effect. Nothing in Prefer is an error.
 func TestPreferences(t *testing.T) {
+	t.Parallel()
 	second := time.Second
 	for _, c := range []struct {
 		fields  []string
@@ -153,6 +154,7 @@ func TestPatienceIsBeyondTheDeadline(t *testing.T) {
 
 // TestWaitingOutlivesTheWriteTimeout of the server, on a real connection.
 func TestWaitingOutlivesTheWriteTimeout(t *testing.T) {
+	t.Parallel()
 	const limit = 250 * time.Millisecond
 	s := newHandler(t, httpapi.Config{Orders: fake{func(ctx context.Context) (order.Order, error) {
 		<-time.After(2 * limit)
