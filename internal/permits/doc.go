@@ -34,9 +34,9 @@
 //
 // With P permits and N instances the share is P/N, at least 1. A block is at most
 // P/4N, so that a share consists of several, and exactly as large as what is asked
-// for at the moment: a burst strands nothing. When half of a block is left, one of a
-// quarter of recent use is leased in advance, but only while a quarter of all permits
-// is free. An idle instance keeps P/16N, at least 1, to have something to begin with;
+// for at the moment: a burst strands nothing. Under a load that has lasted for half a
+// second, when half of a block is left, one of a quarter of the use is leased in
+// advance, but only while half of all permits are free. An idle instance keeps P/16N, at least 1, to have something to begin with;
 // it gives that up too when another waits.
 //
 // If P < 4N a block is one permit, nothing is leased in advance, and a permit goes
@@ -76,18 +76,20 @@
 // that had nothing, because it starts then or because P < N, serves nothing.
 //
 // When the store is back, its leases have lapsed, and who comes first could take all,
-// beside what the others still serve on their own. So for 5/4 of a TTL after an outage that was longer
-// than half a TTL, the least that can have cost anybody a lease, every instance
-// leases again no more than it served. By then all have heard, and what was not leased again is given up.
-// A store that lost its data within a moment takes the leases of all at once: for
+// beside what the others still serve on their own. So after an outage that was longer
+// than half a TTL, the least that can have cost anybody a lease, every instance goes
+// on with what it served for 5/4 of a TTL, leases that again and no more, and grows
+// only after 7/4: by then all have heard, and what was not leased again has ended.
+// All the while it counts what the store says is held: what others have it gives up
+// at once. A store that lost its data within a moment takes the leases of all: for
 // instances that ran all the time that is an outage, too.
 //
 // # Not promised
 //
 //   - That the bound holds for an instance that is cut off while others are not. The
 //     store has given its blocks to them, and it serves up to P/N on its own: the
-//     bound may be exceeded by that for each one that is cut off, until 5/4 of a TTL
-//     after its return. The alternative is an instance that refuses everything.
+//     bound may be exceeded by that for each one that is cut off, until its return
+//     (CutOffAlone). A process too starved to renew in time is cut off. The alternative is an instance that refuses everything.
 //   - Operations of a block that was lost finish; nothing stops them. A process that
 //     is paused for longer than a TTL wakes with up to a block's worth of them, and may begin
 //     one or two more before its timers have run. A longer pause of the whole machine
@@ -116,7 +118,7 @@
 //	an instance dies             its blocks, for a TTL
 //	an instance is cut off       what it serves alone is beyond the bound, P/N at most
 //	the store is away            permits that were free, and that are beyond P/N of each
-//	the store is back            growth, for 5/4 of a TTL
+//	the store is back            growth, for 7/4 of a TTL
 //	the store is slow            a Take that finds nothing here waits, at most Config.Timeout
 //	a call fails                 leasing, until the next look, TTL/12 later
 //	all permits are in use       ErrSaturated, and at most fifty calls per second

@@ -77,8 +77,7 @@ func TestSurplusComesBack(t *testing.T) {
 		take(busy)
 	}
 	waitFor(t, "what was given back", func() bool { take(idle); return had >= bound })
-	for range 50 {
-		take(busy)
+	for range bound {
 		take(idle)
 	}
 	if had > bound {
