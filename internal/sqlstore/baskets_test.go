@@ -59,10 +59,10 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 	for n := range 12 {
 		sku := fmt.Sprint("sku-", n)
 		skus = append(skus, sku)
-		limited(t, s, sku, strategies[n%len(strategies)], 400, int64(n%3)*60)
+		limited(t, s, sku, strategies[n%len(strategies)], 400, int64(n%3)*15)
 	}
 	for i, name := range stores {
-		services[i] = order.NewService(open(t, url, name, count), stock.NewStrategies(lease), order.Config{MaxOpen: 200, TTL: time.Minute})
+		services[i] = order.NewService(open(t, url, name, count), stock.NewStrategies(lease), order.Config{MaxOpen: 30, TTL: time.Minute})
 	}
 	baskets, sides := testbedtest.Size(1000, 20_000), 8
 	var (
@@ -80,7 +80,7 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 				}
 				slices.SortFunc(items, func(a, b order.Item) int { return strings.Compare(a.SKU, b.SKU) * (1 - 2*(side%2)) })
 				o, err := svc.Place(t.Context(), order.Purchase{
-					Customer: fmt.Sprint("c", rand.N(3)), Items: items, Once: keyed("POST /orders", fmt.Sprint(side, "-", n), ""),
+					Customer: fmt.Sprint("c", rand.N(16)), Items: items, Once: keyed("POST /orders", fmt.Sprint(side, "-", n), ""),
 				})
 				_, isShort := errors.AsType[*stock.ShortageError](err)
 				_, over := errors.AsType[*order.LimitError](err)

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -66,4 +68,25 @@ func TestMigrationIsPatient(t *testing.T) {
 	if err := s.Migrate(t.Context()); err != nil || time.Since(began) < 4*time.Second {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
+}
+
+func TestFiveInstancesMigrateAtOnce(t *testing.T) {
+	engines(t, func(t *testing.T, url string) {
+		errs := make(chan error)
+		for range 5 {
+			go func() {
+				s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url})
+				if err == nil {
+					err = errors.Join(s.Migrate(t.Context()), s.Close())
+				}
+				errs <- err
+			}()
+		}
+		for range 5 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		create(t, open(t, url, "one"), "a", "redis", 1)
+	})
 }

@@ -1,10 +1,8 @@
 package sqlstore_test
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -248,50 +246,4 @@ func TestCreateSKU(t *testing.T) {
 			t.Errorf("levels behind A: %+v, %v", levels, err)
 		}
 	})
-}
-
-func TestFiveInstancesMigrateAtOnce(t *testing.T) {
-	engines(t, func(t *testing.T, url string) {
-		errs := make(chan error)
-		for range 5 {
-			go func() {
-				s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url})
-				if err == nil {
-					err = errors.Join(s.Migrate(t.Context()), s.Close())
-				}
-				errs <- err
-			}()
-		}
-		for range 5 {
-			if err := <-errs; err != nil {
-				t.Error(err)
-			}
-		}
-		create(t, open(t, url, "one"), "a", "redis", 1)
-	})
-}
-
-func TestOpenNamesTheAddressAndNoPassword(t *testing.T) {
-	for _, url := range []string{
-		"mysql://user:secret@127.0.0.1:1/shop",
-		"mysql://user:secret@127.0.0.1:port/shop",
-		"mysql://user:secret@127.0.0.1:1/",
-		"sqlite:" + filepath.Join(t.TempDir(), "no", "such", "folder", "shop.db"),
-		"sqlite:",
-		"postgres://127.0.0.1/shop",
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		s, err := sqlstore.Open(ctx, sqlstore.Config{URL: url})
-		cancel()
-		if err == nil {
-			t.Errorf("%s: opened: %v", url, s.Close())
-			continue
-		}
-		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: the error shows the password: %v", url, err)
-		}
-		if strings.ContainsRune(err.Error(), '\n') {
-			t.Errorf("%s: more than a line: %v", url, err)
-		}
-	}
 }

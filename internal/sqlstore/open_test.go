@@ -1,0 +1,36 @@
+package sqlstore_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/sqlstore"
+)
+
+func TestOpenNamesTheAddressAndNoPassword(t *testing.T) {
+	for _, url := range []string{
+		"mysql://user:secret@127.0.0.1:1/shop",
+		"mysql://user:secret@127.0.0.1:port/shop",
+		"mysql://user:secret@127.0.0.1:1/",
+		"sqlite:" + filepath.Join(t.TempDir(), "no", "such", "folder", "shop.db"),
+		"sqlite:",
+		"postgres://127.0.0.1/shop",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		s, err := sqlstore.Open(ctx, sqlstore.Config{URL: url})
+		cancel()
+		if err == nil {
+			t.Errorf("%s: opened: %v", url, s.Close())
+			continue
+		}
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error shows the password: %v", url, err)
+		}
+		if strings.ContainsRune(err.Error(), '\n') {
+			t.Errorf("%s: more than a line: %v", url, err)
+		}
+	}
+}
