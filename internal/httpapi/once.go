@@ -51,7 +51,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 			return nil, err
 		}
 		if found {
-			return nil, &idempotency.Replay{Answer: answer}
+			return nil, &idempotency.AnsweredError{Answer: answer}
 		}
 		in.once = r
 		return next(c, request)

@@ -175,7 +175,7 @@ func TestSaturationIsNotStored(t *testing.T) {
 // TestReplayFromTheDomain is what another instance was faster with.
 func TestReplayFromTheDomain(t *testing.T) {
 	body := []byte(`{"from":"elsewhere"}` + "\n")
-	s := newHandler(t, httpapi.Config{Orders: failing(fmt.Errorf("late: %w", &idempotency.Replay{Answer: idempotency.Answer{
+	s := newHandler(t, httpapi.Config{Orders: failing(fmt.Errorf("late: %w", &idempotency.AnsweredError{Answer: idempotency.Answer{
 		Status: http.StatusCreated, Location: orders + "/" + someOrder, Body: body,
 	}}))})
 	status, header, got := s.do(post(basket, "Idempotency-Key", "k1", "Prefer", "wait=1"))

@@ -104,7 +104,7 @@ func (a *api) applyPreferences(next StrictHandlerFunc, _ string) StrictHandlerFu
 	return func(c *gin.Context, request any) (any, error) {
 		response, err := next(c, request)
 		_, queued := response.(PlaceOrder202JSONResponse)
-		_, replayed := errors.AsType[*idempotency.Replay](err)
+		_, replayed := errors.AsType[*idempotency.AnsweredError](err)
 		if applied := callOf(c.Request.Context()).prefer.applied(queued); applied != "" && !replayed {
 			c.Header("Preference-Applied", applied)
 		}

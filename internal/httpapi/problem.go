@@ -127,7 +127,7 @@ func refuse(kind ProblemType, detail string) *refusal {
 // refuse answers the request with the problem of err, and logs what an operator
 // has to know of.
 func (a *api) refuse(c *gin.Context, err error) {
-	if again, ok := errors.AsType[*idempotency.Replay](err); ok {
+	if again, ok := errors.AsType[*idempotency.AnsweredError](err); ok {
 		writeReplay(c, again.Answer)
 		return
 	}

@@ -60,11 +60,11 @@ type Answer struct {
 	Body     []byte
 }
 
-// Replay is the error of an operation that was not carried out because the answer of an
+// AnsweredError is the error of an operation that was not carried out because the answer of an
 // earlier request with the same key is stored.
-type Replay struct{ Answer Answer }
+type AnsweredError struct{ Answer Answer }
 
 // Error implements error.
-func (r *Replay) Error() string {
-	return fmt.Sprintf("idempotency: answered before with status %d", r.Answer.Status)
+func (e *AnsweredError) Error() string {
+	return fmt.Sprintf("idempotency: answered before with status %d", e.Answer.Status)
 }

@@ -26,7 +26,7 @@ type Request struct {
 
 	// Err is nil after Commit when the order was accepted. Otherwise it was not, and
 	// nothing of it is stored: a [*stock.ShortageError], a [*LimitError], for a key that is
-	// stored [*idempotency.Replay] or [idempotency.ErrReused], and for a queued order that
+	// stored [*idempotency.AnsweredError] or [idempotency.ErrReused], and for a queued order that
 	// is queued no longer a [*StateError].
 	Err error
 }
@@ -84,7 +84,7 @@ type Store interface {
 
 	// Refuse stores the answer to an operation that failed with err and had no effect, if r is
 	// not nil and Render calls it final. It returns err; or, for a key that was stored
-	// meanwhile, [*idempotency.Replay] or [idempotency.ErrReused]; or why it could not be stored.
+	// meanwhile, [*idempotency.AnsweredError] or [idempotency.ErrReused]; or why it could not be stored.
 	Refuse(ctx context.Context, r *idempotency.Request, result any, err error) error
 
 	// Order returns the order with the given id as of now if it is of owner, or of anybody

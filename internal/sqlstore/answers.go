@@ -71,7 +71,7 @@ func fits(s idempotency.Scope) error {
 // Refuse implements [order.Store]. Storing an answer again is safe, so the one statement is
 // repeated when nobody knows what became of it.
 func (s *Store) Refuse(ctx context.Context, r *idempotency.Request, result any, err error) error {
-	if _, replayed := errors.AsType[*idempotency.Replay](err); r == nil || replayed || errors.Is(err, idempotency.ErrReused) {
+	if _, replayed := errors.AsType[*idempotency.AnsweredError](err); r == nil || replayed || errors.Is(err, idempotency.ErrReused) {
 		return err
 	}
 	a, final := r.Render(result, err)
@@ -132,7 +132,7 @@ func (s *Store) replay(ctx context.Context, once *idempotency.Request) error {
 	case !found:
 		return errAnswered // and was purged meanwhile
 	}
-	return &idempotency.Replay{Answer: a}
+	return &idempotency.AnsweredError{Answer: a}
 }
 
 // runner is [Store.inTx] or [Store.repeating].
@@ -148,7 +148,7 @@ func (s *Store) resolving(once *idempotency.Request) runner {
 }
 
 // answering runs fn in a transaction and stores the answer in it, if fn has done something.
-// It fails with [*idempotency.Replay] or [idempotency.ErrReused] if the key is stored: after
+// It fails with [*idempotency.AnsweredError] or [idempotency.ErrReused] if the key is stored: after
 // a COMMIT whose reply was lost, too, as then the key tells what became of it.
 func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Request, fn func(tx *gorm.DB) (result any, done bool, err error)) error {
 	err := run(ctx, func(tx *gorm.DB) error {
@@ -170,7 +170,7 @@ func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Req
 		return err
 	}
 	stored := s.replay(ctx, once)
-	_, replayed := errors.AsType[*idempotency.Replay](stored)
+	_, replayed := errors.AsType[*idempotency.AnsweredError](stored)
 	if errors.Is(err, order.ErrOutcomeUnknown) && !replayed && !errors.Is(stored, idempotency.ErrReused) {
 		return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, stored)
 	}

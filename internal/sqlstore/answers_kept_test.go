@@ -97,7 +97,7 @@ func TestScopesOfKeys(t *testing.T) {
 			if err := place(once); err != nil {
 				t.Errorf("%d: %v", i, err)
 			}
-			if _, replayed := errors.AsType[*idempotency.Replay](place(once)); !replayed {
+			if _, replayed := errors.AsType[*idempotency.AnsweredError](place(once)); !replayed {
 				t.Errorf("%d again: no replay", i)
 			}
 		}

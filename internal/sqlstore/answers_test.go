@@ -39,7 +39,7 @@ func render(result any, err error) (idempotency.Answer, bool) {
 
 // answered returns how a request ended for its client, the first time or again.
 func answered(result any, err error) (a idempotency.Answer, replayed bool) {
-	if r, ok := errors.AsType[*idempotency.Replay](err); ok {
+	if r, ok := errors.AsType[*idempotency.AnsweredError](err); ok {
 		return r.Answer, true
 	}
 	a, _ = render(result, err)
@@ -187,7 +187,7 @@ func TestBatchWithKeys(t *testing.T) {
 			var got []string
 			for i, r := range batch {
 				_, short := errors.AsType[*stock.ShortageError](r.Err)
-				replay, replayed := errors.AsType[*idempotency.Replay](r.Err)
+				replay, replayed := errors.AsType[*idempotency.AnsweredError](r.Err)
 				switch {
 				case r.Err == nil:
 					got = append(got, "placed")

@@ -111,7 +111,7 @@ func (b *batch) unanswered(ctx context.Context) (rest []*order.Request, err erro
 		case err != nil:
 			return nil, err
 		case found:
-			r.Err = &idempotency.Replay{Answer: a}
+			r.Err = &idempotency.AnsweredError{Answer: a}
 		default:
 			rest = append(rest, r)
 		}

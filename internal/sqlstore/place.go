@@ -148,7 +148,7 @@ func (b *batch) answer() {
 		case r.Once.Hash != b.requests[b.twins[i]].Once.Hash:
 			r.Err = idempotency.ErrReused
 		default:
-			r.Err = &idempotency.Replay{Answer: b.answers[b.twins[i]]}
+			r.Err = &idempotency.AnsweredError{Answer: b.answers[b.twins[i]]}
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 		{"over_limit", []error{&order.LimitError{}}},
 		{"queued", []error{order.ErrQueued}},
 		{"rejected", []error{&order.StateError{}}},
-		{"replayed", []error{&idempotency.Replay{}}},
+		{"replayed", []error{&idempotency.AnsweredError{}}},
 		{"saturated", []error{order.ErrSaturated}},
 		{"invalid", []error{order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused}},
 		{"busy", []error{stock.ErrBusy, stock.ErrGuarded, order.ErrStopping, context.DeadlineExceeded, errors.Join(stock.ErrBusy, dlock.ErrLost)}},

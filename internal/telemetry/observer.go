@@ -102,7 +102,7 @@ func outcome(err error) string {
 		return "queued"
 	case errors.As(err, new(*order.StateError)): // of a queued order, at its end
 		return "rejected"
-	case errors.As(err, new(*idempotency.Replay)):
+	case errors.As(err, new(*idempotency.AnsweredError)):
 		return "replayed"
 	case is(order.ErrSaturated):
 		return "saturated"
