@@ -21,6 +21,10 @@ const (
 	// permitsTTL is how long the permits of an instance that died are missing.
 	permitsTTL = 3 * time.Second
 
+	// permitsTimeout is how long an order may wait for an answer about permits. A crowd that
+	// comes at once keeps every core busy for a while, and must not be turned away because of that.
+	permitsTimeout = permitsTTL / 4
+
 	permitsKey = "orders"
 )
 
@@ -123,7 +127,7 @@ func openPermits(ctx context.Context, c serveConfig, l locks, closers *closers, 
 	if err := sem.Resize(ctx, permitsKey, c.permits); err != nil {
 		return nil, err
 	}
-	return permits.New(sem, permits.Config{Key: permitsKey, Permits: c.permits, TTL: permitsTTL})
+	return permits.New(sem, permits.Config{Key: permitsKey, Permits: c.permits, TTL: permitsTTL, Timeout: permitsTimeout})
 }
 
 // openWaitlist returns where orders wait for units, or nil without Redis.

@@ -29,9 +29,12 @@ const (
 	// questions of a balancer that asks once a second.
 	drainWait = 2 * time.Second
 
-	// stopTimeout bounds everything after that. It is longer than a request may
-	// take, so that none is cut off.
+	// stopTimeout is how long requests may go on after that. It is longer than one takes,
+	// unless its client prefers to wait for longer.
 	stopTimeout = 12 * time.Second
+
+	// cutTimeout is for those to be told that the instance stops.
+	cutTimeout = 2 * time.Second
 
 	// leaseTTL is how long a SKU is blocked by an instance that died while it
 	// held the lease: well within the time of a request that waits for it.
@@ -165,10 +168,10 @@ func runAll(ctx context.Context, front func(context.Context) error, behind ...fu
 }
 
 // serveHTTP serves until ctx ends. Then it lets balancers notice, lets requests
-// finish, and cuts off those that do not.
+// finish, ends those that do not, and cuts off those that do not answer even then.
 func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, drain *httpapi.Drain, log *slog.Logger) error {
-	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
-	defer cut()
+	requests, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
 	server.BaseContext = func(net.Listener) context.Context { return requests }
 	var running sync.WaitGroup
 	next := server.Handler
@@ -189,17 +192,25 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, 
 		log.InfoContext(ctx, "draining", slog.String("cause", context.Cause(ctx).Error()))
 		drain.Start()
 		time.Sleep(drainWait)
-		stop, cancel := context.WithTimeout(requests, stopTimeout)
-		defer cancel()
-		if err := server.Shutdown(stop); err != nil {
-			cut()
-			err = errors.Join(fmt.Errorf("shut down: %w", err), server.Close())
-			running.Wait() // they release their leases on their way out, which is bounded
-			return err
+		if shutDown(requests, server, stopTimeout) == nil {
+			return nil
 		}
-		return nil
+		cut(order.ErrStopping)
+		err := shutDown(context.WithoutCancel(requests), server, cutTimeout)
+		if err != nil {
+			err = errors.Join(fmt.Errorf("shut down: %w", err), server.Close())
+		}
+		running.Wait() // they release their leases on their way out, which is bounded
+		return err
 	})
 	return g.Wait()
+}
+
+// shutDown refuses connections and waits for requests, so long at most.
+func shutDown(ctx context.Context, server *http.Server, atMost time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	return server.Shutdown(ctx)
 }
 
 // closers are what an instance has opened, in that order.

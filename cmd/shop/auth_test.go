@@ -1,0 +1,118 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/identity"
+)
+
+// newKey makes a key from the command line.
+func newKey(t *testing.T, database string, args ...string) (header []string, text string) {
+	t.Helper()
+	code, out, stderr := call(t, noEnv, append([]string{"keys", "create", "--database", database}, args...)...)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	text = strings.TrimSpace(out)
+	return []string{"Authorization", "Bearer " + text}, text
+}
+
+// Keys that the command makes open exactly what they are for, at every instance; one that was
+// revoked is refused everywhere within the time that is promised.
+func TestServiceWithKeys(t *testing.T) {
+	t.Parallel()
+	database := sqliteURL(t)
+	admin, _ := newKey(t, database, "--admin")
+	ann, annsKey := newKey(t, database, "--customer", "ann")
+	ben, _ := newKey(t, database, "--customer", "ben")
+	fleet := []*running{
+		start(t, "--database", database, "--auth", "keys", "--instance", "one"),
+		start(t, "--database", database, "--auth", "keys", "--instance", "two"),
+	}
+	client := customers(t)
+	expect := func(r *running, status int, header []string, method, path, body string) answer {
+		t.Helper()
+		a := ask(t.Context(), client, method, r.url+path, body, header...)
+		if a.err != nil || a.status != status {
+			t.Fatalf("%s %s: %v, want %d", method, path, a, status)
+		}
+		return a
+	}
+	const sku = `{"on_hand":5,"strategy":"conditional"}`
+	annsOrder := `{"customer_id":"ann","items":[{"sku":"a","quantity":1}]}`
+	expect(fleet[0], http.StatusUnauthorized, nil, "PUT", "/api/v1/skus/a", sku)
+	expect(fleet[0], http.StatusForbidden, ann, "PUT", "/api/v1/skus/a", sku)
+	expect(fleet[0], http.StatusCreated, admin, "PUT", "/api/v1/skus/a", sku)
+
+	if a := expect(fleet[0], http.StatusUnauthorized, nil, "POST", "/api/v1/orders", annsOrder); a.header.Get("WWW-Authenticate") == "" {
+		t.Error("a 401 without WWW-Authenticate")
+	}
+	expect(fleet[0], http.StatusForbidden, ben, "POST", "/api/v1/orders", annsOrder)
+	path := expect(fleet[0], http.StatusCreated, ann, "POST", "/api/v1/orders", annsOrder).header.Get("Location")
+	for _, r := range fleet {
+		for status, header := range map[int][]string{http.StatusOK: ann, http.StatusNotFound: ben, http.StatusUnauthorized: nil} {
+			expect(r, status, header, "GET", path, "")
+			expect(r, status, header, "GET", path+"/events", "")
+		}
+		expect(r, http.StatusNotFound, ben, "POST", path+"/cancel", "")
+		expect(r, http.StatusNotFound, ben, "POST", path+"/pay", `{"payment_id":"p1"}`)
+		if a := expect(r, http.StatusOK, ben, "GET", "/api/v1/orders", ""); strings.Contains(a.body, "ann") {
+			t.Errorf("ben's orders: %s", a.body)
+		}
+		expect(r, http.StatusForbidden, ann, "GET", "/api/v1/audit", "")
+		expect(r, http.StatusOK, nil, "GET", "/livez", "")
+		expect(r, http.StatusOK, nil, "GET", "/readyz", "")
+		admins := &running{url: r.admin(t)}
+		expect(admins, http.StatusUnauthorized, nil, "GET", "/api/v1/timers", "")
+		expect(admins, http.StatusOK, admin, "GET", "/api/v1/timers", "")
+	}
+	expect(fleet[1], http.StatusOK, admin, "GET", path, "")
+	expect(fleet[1], http.StatusOK, ann, "POST", path+"/pay", `{"payment_id":"p1"}`)
+
+	shows(t, []string{"keys", "revoke", "--database", database, annsKey[5:15]}, "was revoked", identity.Keep.String())
+	revoked := time.Now()
+	for _, r := range fleet { // both have seen the key a moment ago
+		for {
+			asked := time.Now()
+			a := ask(t.Context(), client, "GET", r.url+path, "", ann...)
+			if a.status == http.StatusUnauthorized {
+				break
+			}
+			if a.status != http.StatusOK || asked.Sub(revoked) > identity.Keep {
+				t.Fatalf("%v after the key was revoked: %v", asked.Sub(revoked), a)
+			}
+			<-time.After(20 * time.Millisecond)
+		}
+		expect(r, http.StatusNotFound, ben, "GET", path, "")
+	}
+}
+
+// Only a listener that nobody else can reach asks nobody for a key, and then says so.
+func TestKeysAreTheDefaultUnlessTheListenerIsLoopback(t *testing.T) {
+	t.Parallel()
+	for listen, status := range map[string]int{
+		"127.0.0.1:0": http.StatusOK,
+		"localhost:0": http.StatusOK,
+		"[::1]:0":     http.StatusOK,
+		"0.0.0.0:0":   http.StatusUnauthorized,
+		":0":          http.StatusUnauthorized,
+	} {
+		r := start(t, "--database", sqliteURL(t), "--listen", listen)
+		if _, port, found := strings.Cut(r.url, "[::]:"); found {
+			r.url = "http://127.0.0.1:" + port
+		}
+		r.want(t, status, "GET", "/api/v1/orders", "")
+		if warned := strings.Contains(r.stderr.String(), "nobody is asked for a key"); warned != (status == http.StatusOK) {
+			t.Errorf("%s: warned %v: %s", listen, warned, r.stderr)
+		}
+	}
+	none := start(t, "--database", sqliteURL(t), "--listen", "0.0.0.0:0", "--auth", "none")
+	none.url = strings.Replace(strings.Replace(none.url, "[::]", "127.0.0.1", 1), "0.0.0.0", "127.0.0.1", 1)
+	none.want(t, http.StatusOK, "GET", "/api/v1/orders", "")
+	if !strings.Contains(none.stderr.String(), "nobody is asked for a key") {
+		t.Errorf("no warning: %s", none.stderr)
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// A thousand customers want ten units, a hundred at a time, from three instances. Ten get one,
+// all others hear that it is sold out, and nobody hears anything else.
+func TestAThousandBuyersOfTen(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	fleet := s.three(t, "--permits", "1000")
+	client := customers(t)
+	store := books(t, s.database)
+	const buyers = 1000
+	for _, strategy := range []string{"conditional", "redis"} {
+		fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+strategy, `{"on_hand":10,"strategy":"`+strategy+`"}`)
+		began := time.Now()
+		var queue atomic.Int64
+		answers := make([]answer, buyers)
+		together(100, func(int) (last answer) {
+			for i := int(queue.Add(1)) - 1; i < buyers; i = int(queue.Add(1)) - 1 {
+				answers[i] = purchase(t.Context(), client, fleet[i%3].url, strategy)
+			}
+			return last
+		})
+		got := tally(answers)
+		if want := (map[int]int{http.StatusCreated: 10, http.StatusConflict: buyers - 10}); !maps.Equal(got, want) {
+			t.Errorf("%s: answers by status: %s", strategy, cmp.Diff(want, got))
+			for _, a := range answers {
+				if a.status != http.StatusCreated && a.status != http.StatusConflict {
+					t.Log(a)
+					break
+				}
+			}
+		}
+		t.Logf("%s: %d buyers are answered after %v", strategy, buyers, time.Since(began).Round(time.Millisecond))
+		audits, err := store.Audit(t.Context(), strategy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := audits[0]; !a.OK() || a.Reserved != 10 {
+			t.Errorf("%s: the books: %v, %d reserved", strategy, a.Broken(), a.Reserved)
+		}
+	}
+}
+
+// Baskets name the same SKUs, guarded in different ways, in every order, and want more than
+// there is. No two wait for each other, each gets all it wants or nothing, and the books
+// balance while customers pay and cancel.
+func TestBasketsInOppositeOrders(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	fleet := s.three(t, "--permits", "1000")
+	client := customers(t)
+	skus := map[string]string{}
+	for i, strategy := range []string{"conditional", "optimistic", "for-update", "redis", "conditional", "redis"} {
+		sku := fmt.Sprint("s", i)
+		skus[sku] = strategy
+		fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, fmt.Sprintf(`{"on_hand":%d,"strategy":%q}`, testbedtest.Size(60, 300), strategy))
+	}
+	baskets := testbedtest.Size(200, 1000)
+	const hands = 50
+	began := time.Now()
+	answers := together(hands, func(hand int) (worst answer) {
+		for i := hand; i < baskets; i += hands {
+			url := fleet[rand.N(3)].url
+			a := ask(t.Context(), client, http.MethodPost, url+"/api/v1/orders", randomBasket(len(skus)))
+			switch {
+			case a.err != nil || a.status != http.StatusCreated && a.status != http.StatusConflict:
+				return a
+			case a.status == http.StatusConflict:
+				continue
+			}
+			end, body := []string{"cancel", "pay", ""}[i%3], ""
+			if end == "pay" {
+				body = `{"payment_id":"p1"}`
+			}
+			if end == "" {
+				continue
+			}
+			if a := ask(t.Context(), client, http.MethodPost, url+a.header.Get("Location")+"/"+end, body); a.err != nil || a.status != http.StatusOK {
+				return a
+			}
+		}
+		return worst
+	})
+	for _, a := range answers {
+		if a.err != nil || a.status != 0 {
+			t.Error(a)
+		}
+	}
+	t.Logf("%d baskets after %v", baskets, time.Since(began).Round(time.Millisecond))
+	store := books(t, s.database)
+	audits, err := store.Audit(t.Context(), "")
+	if err != nil || len(audits) != len(skus) {
+		t.Fatalf("%d audits, %v", len(audits), err)
+	}
+	var sold int64
+	for _, a := range audits {
+		if sold += a.Reserved; !a.OK() {
+			t.Errorf("the books of %s, %s: %v", a.SKU, skus[a.SKU], a.Broken())
+		}
+	}
+	if sold == 0 {
+		t.Error("no basket was sold")
+	}
+}
+
+// randomBasket asks for one to three units of two to four SKUs of so many, in any order, and
+// sometimes twice for the same one.
+func randomBasket(skus int) string {
+	order, lines := rand.Perm(skus), ""
+	for i := range 2 + rand.N(3) {
+		lines += fmt.Sprintf(`{"sku":"s%d","quantity":%d},`, order[i], 1+rand.N(3))
+	}
+	return fmt.Sprintf(`{"customer_id":"c%d","items":[%s{"sku":"s%d","quantity":1}]}`, rand.N(20), lines, rand.N(skus))
+}

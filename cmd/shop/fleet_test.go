@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/demo"
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// spawned is an instance in a process of its own.
+type spawned struct {
+	running
+	cmd *exec.Cmd
+}
+
+// spawn starts an instance that ends with the test at the latest, also when that is killed.
+func spawn(t *testing.T, args ...string) *spawned {
+	t.Helper()
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--exit-on-stdin-eof"}, args...)
+	s := &spawned{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)}
+	s.exited, s.stderr = make(chan struct{}), new(lockedBuffer)
+	s.cmd.Stderr = s.stderr
+	stdin, err := s.cmd.StdinPipe() // open for as long as this process lives
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, w := io.Pipe()
+	s.cmd.Stdout = w
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		s.err = s.cmd.Wait()
+		w.CloseWithError(errors.New("the instance has stopped"))
+		close(s.exited)
+	}()
+	t.Cleanup(func() {
+		s.kill()
+		stdin.Close()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("serve: %v: %s", err, s.stderr)
+	}
+	_, s.url, _ = strings.Cut(strings.TrimSpace(line), demo.Listening)
+	return s
+}
+
+// terminate asks the instance to stop.
+func (s *spawned) terminate(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kill ends the instance where it stands.
+func (s *spawned) kill() {
+	_ = s.cmd.Process.Kill() // it may have gone by itself
+	<-s.exited
+}
+
+// stopped waits for the instance to end by itself, in good order.
+func (r *running) stopped(t *testing.T) {
+	t.Helper()
+	select {
+	case <-r.exited:
+		if r.err != nil {
+			t.Errorf("serve: %v: %s", r.err, r.stderr)
+		}
+	case <-time.After(60 * time.Second):
+		t.Fatal("the instance does not stop")
+	}
+}
+
+// stage is a database and a Redis that nobody else uses.
+type stage struct {
+	database, redis string
+	flags           []string // that make an instance use both
+}
+
+func newStage(t *testing.T) stage {
+	t.Helper()
+	s := stage{database: testbedtest.Database(t), redis: ownRedis(t)}
+	s.flags = []string{"--database", s.database, "--redis", s.redis}
+	return s
+}
+
+// three starts three instances in this process.
+func (s stage) three(t *testing.T, more ...string) (fleet [3]*running) {
+	t.Helper()
+	for i := range fleet {
+		args := append(append([]string{"--instance", fmt.Sprint("shop-", i+1)}, s.flags...), more...)
+		fleet[i] = start(t, args...)
+	}
+	return fleet
+}
+
+// locks returns the locks of the instances, for a test that holds or inspects them itself.
+func (s stage) locks(t *testing.T) *redislock.Locker {
+	t.Helper()
+	rdb, err := redislock.NewClient(s.redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks, err := redislock.New(rdb, redislock.Config{TTL: leaseTTL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
+		defer cancel()
+		if err := errors.Join(locks.Close(ctx), rdb.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return locks
+}
+
+// hold takes a lock from the instances until the test gives it back.
+func hold(t *testing.T, locks *redislock.Locker, key string) *dlock.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	lease, err := locks.Acquire(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// free gives a lock back.
+func free(t *testing.T, lease *dlock.Lease) {
+	t.Helper()
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// queued waits until so many stand in the queue of a lock.
+func queued(t *testing.T, locks *redislock.Locker, key string, n int) {
+	t.Helper()
+	becomes(t, fmt.Sprint(n, " wait for ", key), func() bool {
+		state, err := locks.Inspect(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state.Waiters == n
+	})
+}
+
+// becomes waits for a condition.
+func becomes(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !done(); {
+		if time.Now().After(end) {
+			t.Fatalf("never came true: %s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// answer is what a client hears. It hears nothing if err is set.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	err    error
+	took   time.Duration
+}
+
+// String is for messages.
+func (a answer) String() string {
+	return fmt.Sprintf("status %d after %v, %v: %s", a.status, a.took.Round(time.Millisecond), a.err, a.body)
+}
+
+// customers are clients with connections of their own, which tell of every request that they
+// heard no answer to: they never send one again by themselves.
+func customers(t *testing.T) *http.Client {
+	t.Helper()
+	transport := &http.Transport{
+		MaxIdleConnsPerHost: 10_000,
+		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// ask sends one request; header is pairs of names and values. It may be called in any goroutine.
+func ask(ctx context.Context, client *http.Client, method, url, body string, header ...string) (a answer) {
+	began := time.Now()
+	defer func() { a.took = time.Since(began) }()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	// Without GetBody net/http cannot send it again.
+	req, err := http.NewRequestWithContext(ctx, method, url, struct{ io.Reader }{strings.NewReader(body)})
+	if err != nil {
+		return answer{err: err}
+	}
+	req.ContentLength = int64(len(body))
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(text), err: err}
+}
+
+// purchase asks the instance at url for one unit of a SKU.
+func purchase(ctx context.Context, client *http.Client, url, sku string, header ...string) answer {
+	return ask(ctx, client, http.MethodPost, url+"/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1), header...)
+}
+
+// together makes n requests at the same moment.
+func together(n int, one func(i int) answer) []answer {
+	answers := make([]answer, n)
+	begin := make(chan struct{})
+	var ready, group sync.WaitGroup
+	for i := range n {
+		ready.Add(1)
+		group.Go(func() {
+			ready.Done()
+			<-begin
+			answers[i] = one(i)
+		})
+	}
+	ready.Wait()
+	close(begin)
+	group.Wait()
+	return answers
+}
+
+// tally counts answers by status; 0 counts those that were not heard.
+func tally(answers []answer) map[int]int {
+	counts := make(map[int]int)
+	for _, a := range answers {
+		if a.err != nil {
+			a.status = 0
+		}
+		counts[a.status]++
+	}
+	return counts
+}

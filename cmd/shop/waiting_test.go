@@ -1,0 +1,252 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// waiter sends an order in the background, again while all permits are in use, and returns
+// where its answer comes.
+func waiter(t *testing.T, client *http.Client, url, sku string, header ...string) <-chan answer {
+	t.Helper()
+	c := make(chan answer, 1)
+	go func() {
+		for {
+			if a := purchase(t.Context(), client, url, sku, header...); a.status != http.StatusTooManyRequests {
+				c <- a
+				return
+			}
+		}
+	}()
+	return c
+}
+
+// heard returns the answer, or fails the test.
+func heard(t *testing.T, c <-chan answer) answer {
+	t.Helper()
+	select {
+	case a := <-c:
+		return a
+	case <-time.After(time.Minute):
+		t.Fatal("no answer")
+	}
+	return answer{}
+}
+
+// inLine waits until somebody is first in line for a SKU and so many stand behind.
+func inLine(t *testing.T, s stage, sku string, behind int) {
+	t.Helper()
+	locks := s.locks(t)
+	becomes(t, "customers are in line for "+sku, func() bool {
+		state, err := locks.Inspect(t.Context(), "line:"+sku)
+		return err == nil && state.Held && state.Waiters == behind
+	})
+}
+
+// Customers who wait at one instance are served by what comes back at another: a cancellation, an
+// expiry, a restock. A payment of theirs meanwhile needs no permit, and neither do they.
+func TestWaitingForUnits(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	fleet := s.three(t, "--permits", "1")
+	client := customers(t)
+	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
+	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":9,"strategy":"conditional"}`)
+	sold := fleet[0].eventuallyPlaced(t, client, "a")
+
+	first := waiter(t, client, fleet[1].url, "a", "Prefer", "wait=25")
+	inLine(t, s, "a", 0)
+	second := waiter(t, client, fleet[2].url, "a", "Prefer", "wait=25")
+	inLine(t, s, "a", 1)
+	fleet[0].eventuallyPlaced(t, client, "b") // nobody who waits has the permit
+	fleet[0].want(t, http.StatusOK, "POST", sold+"/cancel", "")
+	a := heard(t, first)
+	if a.status != http.StatusCreated || a.header.Get("Preference-Applied") != "wait=25" {
+		t.Fatalf("%v, %v", a, a.header)
+	}
+	fleet[2].want(t, http.StatusOK, "POST", a.header.Get("Location")+"/pay", `{"payment_id":"p1"}`)
+	fleet[0].want(t, http.StatusOK, "POST", "/api/v1/skus/a/restock", `{"quantity":1}`)
+	if a := heard(t, second); a.status != http.StatusCreated {
+		t.Fatal(a)
+	}
+	if a := heard(t, waiter(t, client, fleet[0].url, "a", "Prefer", "wait=1")); a.status != http.StatusConflict || a.took < time.Second {
+		t.Errorf("in vain: %v", a)
+	}
+	balancedBut(t, s, "a", 1)
+}
+
+// eventuallyPlaced places an order, in spite of others who have the permits, and returns its path.
+func (r *running) eventuallyPlaced(t *testing.T, client *http.Client, sku string) (path string) {
+	t.Helper()
+	becomes(t, "an order of "+sku, func() bool {
+		a := purchase(t.Context(), client, r.url, sku)
+		path = a.header.Get("Location")
+		if a.status != http.StatusCreated && a.status != http.StatusTooManyRequests {
+			t.Fatal(a)
+		}
+		return a.status == http.StatusCreated
+	})
+	return path
+}
+
+// An instance that is told to stop sends those who wait away at once, and with an answer. It
+// does the same with those who have just come, and those who wait for a guard.
+func TestWhoWaitsIsSentAwayAtTheEnd(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	stops := spawn(t, append(s.flags, "--instance", "stops")...)
+	other := start(t, append(s.flags, "--instance", "other")...)
+	client := customers(t)
+	other.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":0,"strategy":"conditional"}`)
+	other.want(t, http.StatusCreated, "PUT", "/api/v1/skus/guarded", `{"on_hand":9,"strategy":"redis"}`)
+	var waiting []<-chan answer
+	for i := range 5 {
+		waiting = append(waiting, waiter(t, client, stops.url, "a", "Prefer", "wait=30"))
+		inLine(t, s, "a", i)
+	}
+	locks := s.locks(t)
+	guard := hold(t, locks, stock.LockKey("guarded"))
+	atGuard := waiter(t, client, stops.url, "guarded", "Prefer", "wait=30")
+	queued(t, locks, guard.Key(), 1)
+	stops.terminate(t)
+	began := time.Now()
+	draining := func(a answer) {
+		t.Helper()
+		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "draining") || a.header.Get("Retry-After") == "" {
+			t.Error(a)
+		}
+	}
+	for _, c := range waiting {
+		draining(heard(t, c))
+	}
+	if d := time.Since(began); d > 10*time.Second {
+		t.Errorf("they were told after %v", d)
+	}
+	// The one at the guard had the time of a request; then it is told, too, and is not cut off.
+	if a := heard(t, atGuard); a.err != nil || a.status != http.StatusServiceUnavailable {
+		t.Errorf("at the guard: %v", a)
+	}
+	stops.stopped(t)
+	free(t, guard)
+	balancedBut(t, s, "guarded", 0)
+	inLineIsNobody(t, s, "a")
+}
+
+// inLineIsNobody waits until nobody is in line for a SKU.
+func inLineIsNobody(t *testing.T, s stage, sku string) {
+	t.Helper()
+	locks := s.locks(t)
+	becomes(t, "nobody is in line for "+sku, func() bool {
+		state, err := locks.Inspect(t.Context(), "line:"+sku)
+		return err == nil && !state.Held && state.Waiters == 0
+	})
+}
+
+// Somebody waits longer than an answer may take to be written without it.
+func TestWaitBeyondTheWriteTimeout(t *testing.T) {
+	t.Parallel()
+	testbedtest.FullSize(t)
+	s := newStage(t)
+	fleet := s.three(t)
+	client := customers(t)
+	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
+	sold := fleet[0].place(t)
+	vain := waiter(t, client, fleet[0].url, "a", "Prefer", "wait=18")
+	inLine(t, s, "a", 0)
+	served := waiter(t, client, fleet[1].url, "a", "Prefer", "wait=30")
+	if a := heard(t, vain); a.status != http.StatusConflict || a.took < 18*time.Second {
+		t.Errorf("in vain: %v", a)
+	}
+	fleet[2].want(t, http.StatusOK, "POST", "/api/v1/orders/"+sold+"/cancel", "")
+	if a := heard(t, served); a.status != http.StatusCreated {
+		t.Error(a)
+	}
+}
+
+// status returns how an order reads.
+func (r *running) status(t *testing.T, path string) (status, reason string) {
+	t.Helper()
+	var o struct{ Status, Reason string }
+	if err := json.Unmarshal([]byte(r.want(t, http.StatusOK, "GET", path, "")), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o.Status, o.Reason
+}
+
+// Somebody else holds the guard. Who does not want to wait is refused at once; who wants to be
+// queued has an order that is placed when the guard is free, wherever it was queued and read.
+func TestQueuedOrders(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	fleet := s.three(t)
+	client := customers(t)
+	locks := s.locks(t)
+	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":2,"strategy":"redis"}`)
+	guard := hold(t, locks, stock.LockKey("a"))
+	if a := purchase(t.Context(), client, fleet[1].url, "a", "Prefer", "wait=0"); a.status != http.StatusServiceUnavailable ||
+		!strings.Contains(a.body, "busy") || a.header.Get("Retry-After") == "" || a.header.Get("Preference-Applied") != "wait=0" {
+		t.Errorf("%v, %v", a, a.header)
+	}
+	var paths []string
+	for i := range 4 {
+		a := purchase(t.Context(), client, fleet[i%3].url, "a", "Prefer", "respond-async")
+		if a.status != http.StatusAccepted || a.header.Get("Preference-Applied") != "respond-async" {
+			t.Fatalf("%v, %v", a, a.header)
+		}
+		path := a.header.Get("Location")
+		if status, _ := fleet[(i+1)%3].status(t, path); status != "QUEUED" {
+			t.Errorf("the order is %s", status)
+		}
+		paths = append(paths, path)
+	}
+	fleet[2].want(t, http.StatusOK, "POST", paths[0]+"/cancel", "")
+	balancedBut(t, s, "a", 0) // what is queued has nothing
+	free(t, guard)
+	counts := make(map[string]int)
+	for i, path := range paths {
+		becomes(t, path+" leaves the queue", func() bool {
+			status, reason := fleet[i%3].status(t, path)
+			if status != "QUEUED" {
+				counts[strings.TrimSpace(status+" "+reason)]++
+			}
+			return status != "QUEUED"
+		})
+	}
+	if counts["CANCELLED"] != 1 || counts["PENDING"] != 2 || counts["REJECTED out-of-stock"] != 1 {
+		t.Errorf("the orders end as %v", counts)
+	}
+	balancedBut(t, s, "a", 2)
+}
+
+// An order that cannot be placed in its time is rejected, and its customer can read why.
+func TestQueuedOrderIsNotPlacedInTime(t *testing.T) {
+	t.Parallel()
+	testbedtest.FullSize(t)
+	s := newStage(t)
+	r := start(t, s.flags...)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":2,"strategy":"redis"}`)
+	guard := hold(t, s.locks(t), stock.LockKey("a"))
+	a := purchase(t.Context(), customers(t), r.url, "a", "Prefer", "respond-async")
+	if a.status != http.StatusAccepted {
+		t.Fatal(a)
+	}
+	end := time.Now().Add(2 * time.Minute)
+	for {
+		status, reason := r.status(t, a.header.Get("Location"))
+		if status == "REJECTED" && reason == "not-placed-in-time" {
+			break
+		}
+		if status != "QUEUED" || time.Now().After(end) {
+			t.Fatalf("the order is %s %s", status, reason)
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	free(t, guard)
+	balancedBut(t, s, "a", 0)
+}
