@@ -16,7 +16,35 @@
 // Placing an order then asks for the order's id with a locking read, which
 // waits for the broken session's rows and so learns what became of them;
 // settling one is repeated, which its conditional UPDATE makes safe. A restock
-// leaves nothing to recognise it by and fails with [order.ErrOutcomeUnknown].
+// and an extension leave nothing to recognise them by: with a key they are repeated,
+// and the key tells, and without one they fail with [order.ErrOutcomeUnknown].
+//
+// # Order of locks
+//
+// Customers, then orders, then stock, then timers, then keys, each by its primary key in
+// ascending order. The exception is Expire, whose stock rows come last, which is safe because
+// nobody who holds stock waits for the timer of an order that is somebody else's.
+//
+// # Keys
+//
+// The answer to a request with a key is the last row that its transaction inserts.
+// Equal requests meet at the rows that both change, or else at that row: the first commits, and
+// the others roll back and give its answer. Whatever is committed can therefore be repeated, and
+// whatever is answered is committed. Keys are compared byte by byte. [Store.PurgeAnswers] deletes old ones.
+//
+// # Limits
+//
+// An order that a limit concerns first locks the row of its customer, and then counts, so
+// that two orders of a customer count one after the other. Those that are open are locked,
+// too, before units are added up: one that is being paid at the moment when it expires is waited for.
+// Nothing is locked or counted when no limit concerns the order. A limit of
+// open orders holds only if all instances have it.
+//
+// # Queue
+//
+// A queued order is a row with lines, a timer of [order.PlaceTimer], and no ledger. Placing it
+// changes its row where placing another one inserts it. Its row is locked before the
+// stock, as settling does, and its time is looked at once more when it is changed.
 //
 // # Expiry
 //

@@ -44,7 +44,7 @@ type expiration struct {
 	ids []string // ascending, so that two batches never wait for each other
 
 	found map[string]order.Expiry // set afresh by run
-	freed map[string][]string     // SKUs of the orders that a run has expired, and perhaps committed
+	freed map[string][]string     // SKUs of the orders that a run has expired: the last one, or one whose reply was lost
 	push  func()                  // set afresh by run
 }
 
