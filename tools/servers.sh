@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that redis-server and mariadbd are installed. Tests start servers of
+# Makes sure that redis-server, mariadbd and haproxy are installed. Tests start servers of
 # their own, so nothing is started here and nothing is set to start with the machine.
 set -euo pipefail
 
@@ -8,12 +8,13 @@ has() { PATH="$PATH:/usr/sbin:/usr/local/sbin:/opt/homebrew/bin:/opt/homebrew/op
 packages=()
 has redis-server || packages+=(redis-server)
 { has mariadbd && has mariadb-install-db; } || packages+=(mariadb-server)
+has haproxy || packages+=(haproxy)
 ((${#packages[@]})) || exit 0
 
 sudo=()
 ((EUID == 0)) || sudo=(sudo -n)
 if ! command -v apt-get >/dev/null || ! "${sudo[@]}" true 2>/dev/null; then
-	echo "missing servers: install redis-server and mariadb-server (macOS: brew install redis mariadb), then run this again" >&2
+	echo "missing servers: install redis-server, mariadb-server and haproxy (macOS: brew install redis mariadb haproxy), then run this again" >&2
 	exit 1
 fi
 echo "installing ${packages[*]}" >&2
@@ -35,7 +36,7 @@ install_packages install -q -y --no-install-recommends "${packages[@]}"
 rm -f "$log"
 
 # A package enables its service for the next start of the machine.
-for service in redis-server mariadb; do
+for service in redis-server mariadb haproxy; do
 	if [[ " ${packages[*]} " == *" $service"* ]] && command -v systemctl >/dev/null; then
 		"${sudo[@]}" systemctl disable --quiet "$service" 2>/dev/null || true
 	fi

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// configuration is the balancer of the deployment.
+const configuration = "../../deployments/haproxy.cfg"
+
+// haproxy returns the program.
+func haproxy(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"haproxy", "/usr/sbin/haproxy", "/usr/local/sbin/haproxy", "/opt/homebrew/bin/haproxy"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("SHOP_TEST_REQUIRE") == "1" {
+		t.Fatal("haproxy is not installed")
+	}
+	t.Skip("haproxy is not installed; SHOP_TEST_REQUIRE=1 makes this a failure")
+	return ""
+}
+
+// balance runs the balancer as it is deployed, but for addresses: those of instances are given.
+// It returns where it listens, once it finds at least one of them ready.
+func balance(t *testing.T, addresses ...string) (url string) {
+	t.Helper()
+	program := haproxy(t)
+	text, err := os.ReadFile(configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	config := swap(t, string(text), `(?m)^  bind :8080$`, "  bind "+address)
+	servers := ""
+	for i, a := range addresses {
+		servers += fmt.Sprintf("  server shop-%d %s\n", i+1, strings.TrimPrefix(a, "http://"))
+	}
+	config = swap(t, config, `(?m)^  server-template .*$\n?`, servers)
+	config = swap(t, config, `(?m)^resolvers docker\n(  .*\n)*`, "")
+	file := filepath.Join(t.TempDir(), "haproxy.cfg")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output := new(lockedBuffer)
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), program, "-db", "-f", file)
+	c.Stdout, c.Stderr = output, output
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	url = "http://" + address
+	becomes(t, "the balancer is ready", func() bool {
+		a := ask(t.Context(), http.DefaultClient, http.MethodGet, url+"/lb-health", "")
+		if a.status != http.StatusOK && strings.Contains(output.String(), "ALERT") {
+			t.Fatalf("haproxy: %s", output)
+		}
+		return a.status == http.StatusOK
+	})
+	return url
+}
+
+// swap replaces the one match of a pattern.
+func swap(t *testing.T, text, pattern, with string) string {
+	t.Helper()
+	p := regexp.MustCompile(pattern)
+	if n := len(p.FindAllString(text, -1)); n != 1 {
+		t.Fatalf("%s has %d lines that match %s", configuration, n, pattern)
+	}
+	return p.ReplaceAllLiteralString(text, with)
+}
+
+// The balancer tries another instance when it gets no connection, and never sends an order for a
+// second time: an instance that has read it may have carried it out.
+func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
+	t.Parallel()
+	if out, err := exec.CommandContext(t.Context(), haproxy(t), "-c", "-f", configuration).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s := newStage(t)
+	works := start(t, append(s.flags, "--instance", "real")...)
+	works.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
+
+	// dying is ready, passes an order on, and dies before it has answered.
+	var read atomic.Int64
+	deadly := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		read.Add(1)
+		if a := ask(context.WithoutCancel(r.Context()), http.DefaultClient, r.Method, works.url+r.URL.Path, string(body)); a.status != http.StatusCreated {
+			t.Error(a)
+		}
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		connection.Close()
+	})
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dying := &http.Server{Handler: deadly, ReadHeaderTimeout: time.Minute}
+	go dying.Serve(listener) //nolint:errcheck // It ends with Close.
+	defer dying.Close()
+
+	client := customers(t)
+	client.Transport.(*http.Transport).DisableKeepAlives = true // who used a connection before is cut off instead of told
+	url := balance(t, listener.Addr().String(), works.url)
+	placed, lost := 0, 0
+	for range 20 {
+		switch a := purchase(t.Context(), client, url, "a"); {
+		case a.status == http.StatusCreated:
+			placed++
+		case a.status == http.StatusBadGateway && strings.Contains(a.header.Get("Content-Type"), "problem+json"):
+			lost++
+		default:
+			t.Error(a)
+		}
+	}
+	if lost == 0 || placed == 0 || int(read.Load()) != lost {
+		t.Errorf("%d orders were placed, %d lost; %d were read", placed, lost, read.Load())
+	}
+	balancedBut(t, s, "a", int64(placed+lost)) // each one once
+
+	// It has gone, and before the balancer knows it, others get what is sent.
+	dying.Close()
+	for range 10 {
+		if a := purchase(t.Context(), client, url, "a"); a.status != http.StatusCreated {
+			t.Error(a)
+		}
+	}
+}
+
+// An order that waits for as long as one may is answered through the balancer.
+func TestBalancerLetsOrdersWait(t *testing.T) {
+	t.Parallel()
+	testbedtest.FullSize(t)
+	s := newStage(t)
+	r := start(t, s.flags...)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":0,"strategy":"conditional"}`)
+	a := purchase(t.Context(), customers(t), balance(t, r.url), "a", "Prefer", "wait=30")
+	if a.status != http.StatusConflict || a.took < 30*time.Second {
+		t.Error(a)
+	}
+}
+
+// Instances behind the balancer stop and start all the time, on addresses that stay. Customers
+// notice nothing.
+func TestRestartsBehindTheBalancer(t *testing.T) {
+	t.Parallel()
+	testbedtest.FullSize(t)
+	s := newStage(t)
+	fleet := make([]*spawned, 3)
+	var addresses []string
+	for i := range fleet {
+		fleet[i] = spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i))...)
+		addresses = append(addresses, fleet[i].url)
+	}
+	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10000000,"strategy":"conditional"}`)
+	url := balance(t, addresses...)
+	load := &shoppers{client: customers(t), url: func() string { return url }}
+	load.shop(t.Context(), 8)
+	const restarts = 100
+	for i := range restarts {
+		old := fleet[i%3]
+		old.terminate(t)
+		old.stopped(t)
+		fleet[i%3] = spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i), "--listen", strings.TrimPrefix(addresses[i%3], "http://"))...)
+		before := load.count()
+		becomes(t, "orders are placed", func() bool { return load.count() > before+20 })
+		probe := time.Now() // the balancer has to see it before the next one goes
+		becomes(t, "the balancer knows it", func() bool { return time.Since(probe) > 1500*time.Millisecond })
+	}
+	load.stop(t, &fleet[0].running)
+	t.Logf("%d restarts", restarts)
+	balancedBut(t, s, "a", 0)
+}

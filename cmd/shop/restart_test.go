@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// shoppers buy, pay and cancel all the time, each request with a key of its own, and keep
+// what they heard.
+type shoppers struct {
+	client *http.Client
+	url    func() string // where to send the next request
+	group  sync.WaitGroup
+	enough atomic.Bool
+
+	mu    sync.Mutex
+	heard []deal
+}
+
+// deal is an order that was asked for, and what was heard.
+type deal struct {
+	key string
+	answer
+}
+
+// shop lets n shoppers begin with the SKU a.
+func (s *shoppers) shop(ctx context.Context, n int) {
+	for i := range n {
+		s.group.Go(func() {
+			for !s.enough.Load() {
+				key := order.NewID()
+				a := purchase(ctx, s.client, s.url(), "a", "Idempotency-Key", key)
+				s.mu.Lock()
+				s.heard = append(s.heard, deal{key, a})
+				s.mu.Unlock()
+				if a.status != http.StatusCreated {
+					continue
+				}
+				end := []string{"/cancel", "/pay"}[i%2]
+				body := []string{"", `{"payment_id":"p1"}`}[i%2]
+				a = ask(ctx, s.client, http.MethodPost, s.url()+a.header.Get("Location")+end, body)
+				if a.err != nil || a.status != http.StatusOK {
+					s.mu.Lock()
+					s.heard = append(s.heard, deal{"", a})
+					s.mu.Unlock()
+				}
+				<-time.After(2 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// count returns how many orders were answered so far.
+func (s *shoppers) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.heard)
+}
+
+// stop ends the shopping and fails the test if a request was not answered, or not as it should
+// be. Then some are sent again to the given instance, and have to be answered as before.
+func (s *shoppers) stop(t *testing.T, again *running) {
+	t.Helper()
+	s.enough.Store(true)
+	s.group.Wait()
+	unknown, failed := 0, 0
+	for _, d := range s.heard {
+		switch {
+		case d.err != nil:
+			unknown++
+		case d.status != http.StatusCreated:
+			failed++
+		default:
+			continue
+		}
+		if unknown+failed < 5 {
+			t.Log(d.answer)
+		}
+	}
+	t.Logf("%d orders, %d failed, %d unknown", len(s.heard), failed, unknown)
+	if failed+unknown > 0 {
+		t.Errorf("%d requests failed and %d had no answer", failed, unknown)
+	}
+	for _, d := range slices.Concat(s.heard[:min(20, len(s.heard))], s.heard[max(0, len(s.heard)-20):]) {
+		a := purchase(t.Context(), s.client, again.url, "a", "Idempotency-Key", d.key)
+		if d.key != "" && d.err == nil && (a.status != d.status || a.body != d.body || a.header.Get("Location") != d.header.Get("Location")) {
+			t.Errorf("again: %v, before: %v", a, d.answer)
+		}
+	}
+}
+
+// Instances stop and start all the time. Customers, whose requests go to those that say that
+// they are ready, notice nothing: none is refused, none is left without an answer.
+func TestRestartsUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	b := new(balancer)
+	fleet := make([]*spawned, 3)
+	next := func(i int) {
+		fleet[i] = spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i))...)
+	}
+	for i := range fleet {
+		next(i)
+	}
+	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10000000,"strategy":"conditional"}`)
+	ready := func() { // as a balancer finds out
+		var urls []string
+		for _, f := range fleet {
+			if a := ask(t.Context(), http.DefaultClient, http.MethodGet, f.url+"/readyz", ""); a.status == http.StatusOK {
+				urls = append(urls, f.url)
+			}
+		}
+		b.set(urls...)
+	}
+	ready()
+	load := &shoppers{client: customers(t), url: b.url}
+	load.shop(t.Context(), 8)
+	restarts := testbedtest.Size(3, 100)
+	for i := range restarts {
+		before := load.count()
+		becomes(t, "orders are placed", func() bool { return load.count() > before+20 })
+		old := fleet[i%3]
+		old.terminate(t)
+		becomes(t, "the instance says that it stops", func() bool {
+			a := ask(t.Context(), http.DefaultClient, http.MethodGet, old.url+"/readyz", "")
+			return a.status == http.StatusServiceUnavailable
+		})
+		ready()
+		old.stopped(t)
+		next(i % 3)
+		ready()
+	}
+	load.stop(t, &fleet[0].running)
+	t.Logf("%d restarts", restarts)
+	audits, err := books(t, s.database).Audit(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := audits[0]; !a.OK() || a.Reserved != 0 {
+		t.Errorf("the books: %v, %d reserved", a.Broken(), a.Reserved)
+	}
+}
