@@ -14,6 +14,7 @@ type call struct {
 	rule    rule
 	prefer  preference
 	caller  identity.Caller
+	key     string               // of idempotency; empty without one
 	payload any                  // the body, parsed; nil without one
 	once    *idempotency.Request // nil without a key
 	rate    *permits.Verdict     // nil if nobody was asked

@@ -28,7 +28,8 @@ func (r rules) check(c *gin.Context) error {
 	if !ok {
 		return errors.New("the route is not in the specification")
 	}
-	if err := rule.checkHeader(c.Request.Header); err != nil {
+	rule.joinLists(c.Request.Header)
+	if err := rule.checkKey(c); err != nil {
 		return err
 	}
 	if err := rule.checkPath(c); err != nil {
@@ -56,9 +57,8 @@ func (r rules) check(c *gin.Context) error {
 	return nil
 }
 
-// checkHeader joins the fields of headers that are lists, as the generated code wants them,
-// and refuses a bad key.
-func (r rule) checkHeader(h http.Header) error {
+// joinLists joins the fields of headers that are lists, as the generated code wants them.
+func (r rule) joinLists(h http.Header) {
 	for _, p := range r.params {
 		name := p.Value.Name
 		if p.Value.In != openapi3.ParameterInHeader || name == keyHeader {
@@ -70,10 +70,13 @@ func (r rule) checkHeader(h http.Header) error {
 			h.Del(name)
 		}
 	}
-	if !r.has(keyHeader) {
-		return nil
+}
+
+// checkKey reads the key of a request that may have one.
+func (r rule) checkKey(c *gin.Context) (err error) {
+	if r.has(keyHeader) {
+		callOf(c.Request.Context()).key, err = idempotencyKey(c.Request.Header)
 	}
-	_, err := idempotencyKey(h)
 	return err
 }
 

@@ -81,6 +81,34 @@ func TestNextInLine(t *testing.T) {
 	})
 }
 
+// TestLateInLine: whoever comes while the second one is at work waits for that.
+func TestLateInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		atWork, tries := 0, 0
+		m := newMemory(func(context.Context) (order.Order, error) {
+			if atWork++; atWork > 1 {
+				t.Error("two are at work")
+			}
+			tries++
+			time.Sleep(2 * time.Second)
+			if atWork--; tries < 3 {
+				return order.Order{}, stock.ErrBusy
+			}
+			return someOrderOf("c1"), nil
+		})
+		s := newHandler(t, httpapi.Config{Orders: m})
+		var all sync.WaitGroup
+		for range 5 { // one a second
+			all.Go(func() { s.do(post(basket, "Idempotency-Key", "k1")) })
+			time.Sleep(time.Second)
+		}
+		all.Wait()
+		if m.work != 3 {
+			t.Errorf("%d tries", m.work)
+		}
+	})
+}
+
 // TestInFlight: whoever waits longer than it may is told that the first one is still at work. Others
 // are not kept by that.
 func TestInFlight(t *testing.T) {

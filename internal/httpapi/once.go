@@ -22,14 +22,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		ctx := c.Request.Context()
 		in := callOf(ctx)
-		if !in.rule.has(keyHeader) {
-			return next(c, request)
-		}
-		key, err := idempotencyKey(c.Request.Header)
-		if err != nil || key == "" {
-			if err != nil {
-				return nil, err
-			}
+		if in.key == "" {
 			return next(c, request)
 		}
 		payload, err := json.Marshal(in.payload)
@@ -37,7 +30,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 			return nil, fmt.Errorf("hash the payload: %w", err)
 		}
 		r := &idempotency.Request{
-			Scope:  idempotency.Scope{Customer: customerOf(in, request), Route: c.Request.Method + " " + c.Request.URL.Path, Key: key},
+			Scope:  idempotency.Scope{Customer: customerOf(in, request), Route: c.Request.Method + " " + c.Request.URL.Path, Key: in.key},
 			Hash:   sha256.Sum256(payload),
 			Render: func(result any, err error) (idempotency.Answer, bool) { return render(operation, result, err) },
 		}
