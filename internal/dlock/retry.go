@@ -19,8 +19,8 @@ type Backoff struct {
 	Max time.Duration // longest pause; 0 means 50 ms
 }
 
-// next returns the pause after one of prev.
-func (b Backoff) next(prev time.Duration) time.Duration {
+// Next returns the pause after one of prev, which is 0 before the first one.
+func (b Backoff) Next(prev time.Duration) time.Duration {
 	low := cmp.Or(b.Min, time.Millisecond)
 	high := max(low, cmp.Or(b.Max, 50*time.Millisecond))
 	prev = max(prev, low)
@@ -46,7 +46,7 @@ func Poll(ctx context.Context, b Backoff, try func(context.Context) (*Lease, err
 		if !errors.Is(err, ErrHeld) {
 			return lease, err
 		}
-		prev = b.next(prev)
+		prev = b.Next(prev)
 		pause.Reset(prev)
 	}
 }

@@ -2,17 +2,12 @@ package sqltimers
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"time"
 
-	sqlitedriver "github.com/glebarez/go-sqlite"
-	mysqldriver "github.com/go-sql-driver/mysql"
-
+	"example.com/shop/internal/sqlerr"
 	"example.com/shop/internal/timeout"
 )
 
@@ -74,7 +69,7 @@ func (s *Store) once(ctx context.Context, f func(tx timeout.Tx) error) error {
 func retrying(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
-		if err == nil || ctx.Err() != nil || !transient(err) || try == maxRetries || !pause(ctx, retryPause<<try) {
+		if err == nil || ctx.Err() != nil || !sqlerr.Transient(err) || try == maxRetries || !pause(ctx, retryPause<<try) {
 			return err
 		}
 	}
@@ -101,59 +96,8 @@ func describe(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("%s: %w: %w: %w", what, timeout.ErrUnavailable, context.Cause(ctx), err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), err)
-	case transient(err), broken(err):
+	case sqlerr.Transient(err), sqlerr.Broken(err):
 		return fmt.Errorf("%s: %w: %w", what, timeout.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
-}
-
-// transient reports whether err says that a transaction was in another one's way.
-func transient(err error) bool {
-	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
-		switch e.Number {
-		case 1205, // lock wait timeout
-			1213, // deadlock
-			1020: // snapshot conflict (innodb_snapshot_isolation)
-			return true
-		}
-	}
-	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok {
-		const busy, locked = 5, 6
-		primary := e.Code() & 0xff
-		return primary == busy || primary == locked
-	}
-	return false
-}
-
-// broken reports whether err says that the database cannot be reached or refuses to work.
-func broken(err error) bool {
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysqldriver.ErrInvalidConn) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return true
-	}
-	if _, ok := errors.AsType[net.Error](err); ok {
-		return true
-	}
-	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
-		switch e.Number {
-		case 1021, // disk full
-			1040, // too many connections
-			1053, // server shutdown in progress
-			1114, // table full
-			1203, // too many connections of one user
-			1290, // read only
-			1317, // query interrupted
-			1836, // read only
-			1927: // connection killed
-			return true
-		}
-	}
-	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok {
-		const readonly, ioerr, full, cantopen = 8, 10, 13, 14
-		switch e.Code() & 0xff {
-		case readonly, ioerr, full, cantopen:
-			return true
-		}
-	}
-	return false
 }

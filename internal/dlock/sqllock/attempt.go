@@ -1,0 +1,183 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/sqlerr"
+)
+
+const (
+	maxRetries = 5
+	retryPause = 4 * time.Millisecond // longest first pause; doubles with each retry
+)
+
+// errUnsent says that the statement has not been sent.
+var errUnsent = errors.New("not sent")
+
+// run calls f with a connection, and the time before anything was sent. A statement
+// that was in the way of another one, or of a connection that was no longer one, has
+// changed nothing and is repeated. The error is errUnsent, and maybe the end of ctx,
+// or that of the last f.
+func (l *Locker) run(ctx context.Context, f func(ctx context.Context, conn *sql.Conn, sent time.Time) error) error {
+	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
+	defer cancel()
+	for try := 0; ; try++ {
+		err := l.once(limited, f)
+		again := errors.Is(err, driver.ErrBadConn) || sqlerr.Transient(err)
+		if err == nil || !again || try == maxRetries || !pause(limited, retryPause<<try) {
+			return l.inTime(ctx, limited, err)
+		}
+	}
+}
+
+func (l *Locker) once(ctx context.Context, f func(ctx context.Context, conn *sql.Conn, sent time.Time) error) error {
+	conn, err := l.db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnsent, err)
+	}
+	defer conn.Close()
+	return f(ctx, conn, time.Now())
+}
+
+// write is run for a statement that writes.
+func (l *Locker) write(ctx context.Context, f func(ctx context.Context, conn *sql.Conn, sent time.Time) error) error {
+	if l.writers != nil {
+		select {
+		case l.writers <- struct{}{}:
+			defer func() { <-l.writers }()
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", errUnsent, dlock.Ended(ctx))
+		}
+	}
+	return l.run(ctx, f)
+}
+
+// exec runs a statement that writes, and returns how many rows it has changed.
+func (l *Locker) exec(ctx context.Context, statement string, args ...any) (changed int, err error) {
+	err = l.write(ctx, func(ctx context.Context, conn *sql.Conn, _ time.Time) error {
+		result, err := conn.ExecContext(ctx, statement, args...)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		changed = int(n)
+		return err
+	})
+	return changed, err
+}
+
+// pause waits up to d and reports whether ctx is still alive.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d/2 + rand.N(d/2)):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// inTime tells the end of the caller's ctx from that of the time of a statement.
+func (l *Locker) inTime(ctx, limited context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", dlock.Ended(ctx), err)
+	case limited.Err() != nil && errors.Is(err, errUnsent):
+		return fmt.Errorf("%w: no connection within %v", errUnsent, l.cfg.Timeout)
+	case limited.Err() != nil:
+		return fmt.Errorf("no answer within %v", l.cfg.Timeout)
+	}
+	return err
+}
+
+// certain reports whether the statement that failed with err has changed nothing, and
+// never will.
+func certain(err error) bool {
+	return errors.Is(err, errUnsent) || errors.Is(err, driver.ErrBadConn) || sqlerr.Refused(err)
+}
+
+// attempt tries to take key for id, once. The token is 0 if another owner has it.
+func (l *Locker) attempt(ctx context.Context, key, id string) (token uint64, sent time.Time, err error) {
+	err = l.write(ctx, func(ctx context.Context, conn *sql.Conn, at time.Time) (err error) {
+		sent = at
+		token, err = l.take(ctx, conn, key, id, l.cfg.TTL.Microseconds())
+		return err
+	})
+	switch {
+	case err == nil:
+		return token, sent, nil
+	case errors.Is(err, errUnsent) && ctx.Err() != nil:
+		return 0, sent, dlock.Ended(ctx)
+	case certain(err):
+		return 0, sent, fmt.Errorf("sqllock: acquire %q: %w", key, err)
+	}
+	return 0, sent, fmt.Errorf("sqllock: acquire %q: %w: %w", key, dlock.ErrUncertain, err)
+}
+
+// take runs the statement of the same name.
+func (l *Locker) take(ctx context.Context, conn *sql.Conn, args ...any) (token uint64, err error) {
+	if l.sql.byID {
+		result, err := conn.ExecContext(ctx, l.sql.take, args...)
+		if err != nil {
+			return 0, err
+		}
+		id, err := result.LastInsertId()
+		return uint64(id), err //nolint:gosec // A token is positive, and so is its column.
+	}
+	rows, err := conn.QueryContext(ctx, l.sql.take, args...)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	for rows.Next() { // to the end: that is where SQLite commits
+		if err := rows.Scan(&token); err != nil {
+			return 0, err
+		}
+	}
+	return token, rows.Err()
+}
+
+// try makes one attempt, and gives back what it may have taken if its outcome is unknown.
+func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) {
+	token, sent, err := l.attempt(ctx, key, id)
+	switch {
+	case errors.Is(err, dlock.ErrUncertain):
+		l.abandon(ctx, key, id)
+		return nil, err
+	case err != nil:
+		return nil, err
+	case token == 0:
+		return nil, fmt.Errorf("sqllock: %q: %w", key, dlock.ErrHeld)
+	}
+	return l.lease(ctx, key, dlock.Fence{Token: token, Owner: id}, sent), nil
+}
+
+// abandon gives back in the background what id may have of key.
+func (l *Locker) abandon(ctx context.Context, key, id string) {
+	l.undo.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
+}
+
+// giveBack is for the Undo.
+func (l *Locker) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
+	args := make([]any, 0, 2*len(held))
+	for _, h := range held {
+		args = append(args, h.Key, h.Fence.Owner)
+	}
+	n, err := l.exec(ctx, l.sql.free+anyOf("(name = ? AND owner = ?)", len(held)), args...)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]bool, len(held))
+	for i := range found {
+		found[i] = n == len(held) // or it is unknown which
+	}
+	return found, nil
+}

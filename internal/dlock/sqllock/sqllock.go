@@ -1,0 +1,156 @@
+package sqllock
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Config is the configuration of a [Locker].
+type Config struct {
+	// TTL is how long the database keeps a grant that is not renewed: the time that a
+	// key stays locked after its holder has died. A live holder renews every TTL/3.
+	// 0 means 30 s.
+	TTL time.Duration
+
+	// MaxHold ends a lease that long after it was granted, renewed or not. The
+	// database is not told: the key is free when the TTL of the last renewal is over.
+	// 0 means no limit.
+	MaxHold time.Duration
+
+	// Timeout bounds one statement, and the wait for a connection before it. 0 means
+	// 2 s; it is never more than TTL/3.
+	Timeout time.Duration
+
+	// Retry spreads the looks of a waiter. The default is 5 ms at first, and up to
+	// 100 ms.
+	Retry dlock.Backoff
+
+	// NoReentry makes a holder that acquires its key again, with the context of its
+	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
+	NoReentry bool
+}
+
+// validate completes the configuration.
+func (cfg *Config) validate() error {
+	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
+	cfg.Timeout = min(cmp.Or(cfg.Timeout, 2*time.Second), cfg.TTL/3)
+	cfg.Retry.Min = cmp.Or(cfg.Retry.Min, 5*time.Millisecond)
+	cfg.Retry.Max = cmp.Or(cfg.Retry.Max, 100*time.Millisecond)
+	if cfg.TTL < 10*time.Millisecond {
+		return fmt.Errorf("TTL %v is less than 10 ms", cfg.TTL) // SQLite's clock has milliseconds
+	}
+	return nil
+}
+
+// Locker locks keys in a database. Close it to wait for what it does in the background.
+type Locker struct {
+	cfg     Config
+	db      *sql.DB
+	sql     statements
+	writers chan struct{} // one token per own writer that may run at once; nil: no limit
+	renewer *dlock.Renewer
+	undo    *dlock.Undo
+	turns   dlock.Turns
+	process string
+	calls   atomic.Uint64
+}
+
+var (
+	_ dlock.Locker        = (*Locker)(nil)
+	_ dlock.MultiLocker   = (*Locker)(nil)
+	_ dlock.Inspector     = (*Locker)(nil)
+	_ dlock.ForceReleaser = (*Locker)(nil)
+	_ dlock.Reseeder      = (*Locker)(nil)
+)
+
+// New returns a Locker on db, which has the table of [Schema]. The caller closes db,
+// after the Locker.
+func New(db *sql.DB, d Dialect, cfg Config) (*Locker, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("sqllock: %w", err)
+	}
+	if db == nil {
+		return nil, errors.New("sqllock: no database")
+	}
+	l := &Locker{cfg: cfg, db: db, process: rand.Text()}
+	switch d {
+	case SQLite:
+		l.sql, l.writers = sqliteStatements(), make(chan struct{}, 1)
+	case MySQL:
+		l.sql = mysqlStatements()
+	default:
+		return nil, fmt.Errorf("sqllock: unknown dialect %d", d)
+	}
+	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
+	l.undo = dlock.NewUndo(dlock.UndoConfig{
+		TTL: cfg.TTL, Pause: cfg.Timeout / 4, Timeout: cfg.Timeout, GiveBack: l.giveBack,
+	})
+	return l, nil
+}
+
+// newID returns the owner of a grant to come.
+func (l *Locker) newID() string { return l.process + "-" + strconv.FormatUint(l.calls.Add(1), 10) }
+
+// TryAcquire implements [dlock.Locker]. It is one statement.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+		return lease, err
+	}
+	return l.try(ctx, key, l.newID())
+}
+
+// Acquire implements [dlock.Locker]. It is one statement if key is free. Otherwise it
+// looks for the end of the lease now and then, as one of all that wait in this process.
+func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+		return lease, err
+	}
+	id := l.newID()
+	lease, err := l.try(ctx, key, id)
+	if !errors.Is(err, dlock.ErrHeld) {
+		return lease, err
+	}
+	return l.wait(ctx, key, id)
+}
+
+// AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in
+// order, and gives all back if one fails.
+func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
+	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
+		return lease, err
+	}
+	return dlock.InOrder(ctx, keys, l.Acquire)
+}
+
+// Close waits until every uncertain acquisition has been given back, or its TTL has
+// passed, or ctx has ended: then it returns the error of ctx, and the rest is left to
+// the TTL. Leases are not released; that is for their holders.
+func (l *Locker) Close(ctx context.Context) error { return l.undo.Wait(ctx) }
+
+// maxKey is the size of the column.
+const maxKey = 255
+
+// enter is what comes before an acquisition.
+func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error) {
+	if lease, err := dlock.Reenter(ctx, l, keys...); lease != nil || err != nil {
+		return lease, err
+	}
+	if ctx.Err() != nil {
+		return nil, dlock.Ended(ctx)
+	}
+	for _, key := range keys {
+		if key == "" || len(key) > maxKey {
+			return nil, fmt.Errorf("sqllock: a key has between 1 and %d bytes, not %d", maxKey, len(key))
+		}
+	}
+	return nil, nil
+}

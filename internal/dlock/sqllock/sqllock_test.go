@@ -1,0 +1,201 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"math/rand/v2"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/goleak"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// ttl is what the leases of the tests have. A tenth of it, and a third, are times within
+// which a busy machine must still get something done; all bounds grow with it.
+const ttl = 3 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMariaDB(t *testing.T) {
+	t.Parallel()
+	suite(t, mariaDB(testbedtest.Database(t)))
+}
+
+// TestMariaDBOtherwise prepares statements and counts rows in the other way, in
+// another time zone: none of that matters.
+func TestMariaDBOtherwise(t *testing.T) {
+	testbedtest.FullSize(t)
+	t.Parallel()
+	s := mariaDB(testbedtest.Database(t))
+	s.change = func(c *mysql.Config) {
+		c.ClientFoundRows, c.InterpolateParams = false, false
+		c.Params["time_zone"] = "'+05:30'"
+		c.Params["tx_isolation"] = "'REPEATABLE-READ'"
+	}
+	suite(t, s)
+}
+
+// TestSQLite has as many processes as use a file together, and a pool for each.
+func TestSQLite(t *testing.T) {
+	t.Parallel()
+	s := sqlite(filepath.Join(t.TempDir(), "locks.db"))
+	s.create(t)
+	for range 3 {
+		pool := s.open(t)
+		pool.SetMaxOpenConns(2)
+		s.pools = append(s.pools, pool)
+	}
+	suite(t, s)
+}
+
+// store is a database, and how to reach it.
+type store struct {
+	dialect sqllock.Dialect
+	address string // of a server, or the name of a file
+	change  func(*mysql.Config)
+	pools   []*sql.DB // shared by clients; nil: each has its own
+}
+
+func mariaDB(address string) store { return store{dialect: sqllock.MySQL, address: address} }
+
+func sqlite(file string) store { return store{dialect: sqllock.SQLite, address: file} }
+
+// open returns a pool, as a process has it.
+func (s store) open(tb testing.TB) *sql.DB {
+	tb.Helper()
+	if s.dialect == sqllock.SQLite {
+		db, err := sql.Open("sqlite", "file:"+s.address+"?_txlock=immediate&_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() { db.Close() })
+		return db
+	}
+	u, err := url.Parse(s.address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := mysql.NewConfig()
+	c.User = u.User.Username()
+	c.Passwd, _ = u.User.Password()
+	c.Net, c.Addr, c.DBName = "tcp", u.Host, u.Path[1:]
+	c.Timeout, c.ReadTimeout, c.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
+	c.ClientFoundRows, c.InterpolateParams = true, true
+	c.Params = map[string]string{"tx_isolation": "'READ-COMMITTED'", "innodb_lock_wait_timeout": "2", "time_zone": "'+00:00'"}
+	c.Logger = &mysql.NopLogger{}
+	if s.change != nil {
+		s.change(c)
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	tb.Cleanup(func() { db.Close() })
+	return db
+}
+
+// create creates the table, twice as any instance may, and returns a pool.
+func (s store) create(tb testing.TB) *sql.DB {
+	tb.Helper()
+	db := s.open(tb)
+	for range 2 {
+		for _, statement := range sqllock.Schema(s.dialect) {
+			if _, err := db.ExecContext(tb.Context(), statement); err != nil {
+				tb.Fatalf("%v\n%s", err, statement)
+			}
+		}
+	}
+	return db
+}
+
+// locker returns a Locker with a pool of its own.
+func (s store) locker(tb testing.TB, cfg sqllock.Config) *sqllock.Locker {
+	tb.Helper()
+	var pool *sql.DB
+	if len(s.pools) > 0 {
+		pool = s.pools[rand.N(len(s.pools))]
+	} else {
+		pool = s.open(tb)
+	}
+	l, err := sqllock.New(pool, s.dialect, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 10*time.Second)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			tb.Error(err)
+		}
+	})
+	return l
+}
+
+// behind returns a Locker whose connections go through a proxy.
+func (s store) behind(t *testing.T, cfg sqllock.Config) (*sqllock.Locker, dlocktest.Link) {
+	t.Helper()
+	u, err := url.Parse(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testbedtest.StartProxy(t, u.Host)
+	u.Host, s.address = proxy.Addr(), ""
+	s.address = u.String()
+	return s.locker(t, cfg), dlocktest.Link{
+		Cut: proxy.BlackHole,
+		Heal: func() {
+			if err := proxy.Pass(); err != nil {
+				t.Error(err)
+			}
+		},
+		LoseReply: func() { proxy.DropReply("leases") },
+		Lost:      proxy.Dropped,
+	}
+}
+
+func exec(t *testing.T, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// suite runs the conformance suite.
+func suite(t *testing.T, s store) {
+	t.Helper()
+	admin := s.create(t)
+	h := dlocktest.Harness{
+		New:       func(t *testing.T) dlock.Locker { return s.locker(t, sqllock.Config{TTL: ttl}) },
+		TTL:       ttl,
+		Crowd:     testbedtest.Size(100, 1000),
+		Reentrant: true,
+		Expire:    func(t *testing.T, key string) { exec(t, admin, "UPDATE leases SET expires_at = 1 WHERE name = ?", key) },
+		Wipe:      func(t *testing.T, key string) { exec(t, admin, "DELETE FROM leases WHERE name = ?", key) },
+		Leftovers: func(t *testing.T, key string) (left []string) {
+			var n int
+			if err := admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leases WHERE name = ? AND (expires_at > 0 OR owner <> '')", key).Scan(&n); err != nil || n > 0 {
+				return []string{key}
+			}
+			return nil
+		},
+		NoReentry: func(t *testing.T) dlock.Locker { return s.locker(t, sqllock.Config{TTL: ttl, NoReentry: true}) },
+		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
+			return s.locker(t, sqllock.Config{TTL: ttl, MaxHold: limit})
+		},
+	}
+	if s.dialect == sqllock.MySQL {
+		h.Behind = func(t *testing.T) (dlock.Locker, dlocktest.Link) { return s.behind(t, sqllock.Config{TTL: ttl}) }
+	}
+	dlocktest.Run(t, h)
+}

@@ -1,0 +1,106 @@
+// Package sqlerr says what the errors of the database drivers mean, whichever of
+// SQLite, MariaDB and MySQL reported them. It knows the drivers, so that those who
+// talk to a [database/sql.DB] need not.
+//
+// An error has one of the meanings, or none: then it is a mistake in a statement or
+// in the schema, which neither waiting nor repeating helps. The functions look through
+// whatever wraps an error.
+package sqlerr
+
+import (
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+
+	sqlitedriver "github.com/glebarez/go-sqlite"
+	mysqldriver "github.com/go-sql-driver/mysql"
+)
+
+// Transient reports whether err says that a transaction was in another one's way:
+// deadlock, lock timeout, snapshot conflict, a busy file. It has been, or must be,
+// rolled back, and may be tried again from its start.
+func Transient(err error) bool {
+	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
+		switch e.Number {
+		case 1205, // lock wait timeout
+			1213, // deadlock
+			1020: // snapshot conflict (innodb_snapshot_isolation)
+			return true
+		}
+	}
+	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		const busy, locked = 5, 6
+		primary := e.Code() & 0xff
+		return primary == busy || primary == locked
+	}
+	return false
+}
+
+// Broken reports whether err says that the database cannot be reached or refuses to
+// work. Whether a statement that was under way has been executed is then unknown,
+// unless [Refused] says otherwise.
+func Broken(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysqldriver.ErrInvalidConn) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
+		switch e.Number {
+		case 1021, // disk full
+			1040, // too many connections
+			1053, // server shutdown in progress
+			1114, // table full
+			1203, // too many connections of one user
+			1290, // read only
+			1317, // query interrupted
+			1836, // read only
+			1927: // connection killed
+			return true
+		}
+	}
+	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		const readonly, ioerr, full, cantopen = 8, 10, 13, 14
+		switch e.Code() & 0xff {
+		case readonly, ioerr, full, cantopen:
+			return true
+		}
+	}
+	return false
+}
+
+// Duplicate reports whether err says that a key is stored already.
+func Duplicate(err error) bool {
+	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
+		return e.Number == 1062
+	}
+	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		const primaryKey, unique = 1555, 2067
+		return e.Code() == primaryKey || e.Code() == unique
+	}
+	return false
+}
+
+// Refused reports whether err proves that a single statement outside a transaction
+// has changed nothing: the database itself answered that it failed.
+func Refused(err error) bool {
+	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
+		switch e.Number {
+		case 1053, // server shutdown in progress
+			1180, // error during COMMIT
+			1317, // query interrupted
+			1927: // connection killed
+			return false
+		}
+		return true
+	}
+	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		const interrupt, ioerr = 9, 10
+		primary := e.Code() & 0xff
+		return primary != interrupt && primary != ioerr
+	}
+	return false
+}
