@@ -41,8 +41,9 @@ func books(t *testing.T, url string) *sqlstore.Store {
 }
 
 // expired waits until every order of the SKU has given its units back, and judges:
-// there are so many orders, none was lost, none ended twice, and none before its time.
-func expired(t *testing.T, store *sqlstore.Store, sku string, orders int) {
+// there are so many orders, none was lost, none ended twice, and none before its time. It
+// returns how late the latest was.
+func expired(t *testing.T, store *sqlstore.Store, sku string, orders int) (latest time.Duration) {
 	t.Helper()
 	var fates []sqlstore.Fate
 	released := func(f sqlstore.Fate) bool { return f.Releases > 0 }
@@ -76,6 +77,7 @@ func expired(t *testing.T, store *sqlstore.Store, sku string, orders int) {
 	if len(fates) != orders || lost+double+early > 0 {
 		t.Errorf("want %d orders of %s that have expired once each, in time", orders, sku)
 	}
+	return quantile(late, 100)
 }
 
 // balanced audits a SKU.
