@@ -5,9 +5,10 @@
 // Tests keep apart by keys of their own and by a fresh database each. When
 // SHOP_TEST_REDIS (redis://HOST:PORT/0 or HOST:PORT) or SHOP_TEST_DATABASE
 // (mysql://USER:PASSWORD@HOST:PORT/DB) is set, that server is used instead and
-// nothing is started.
+// nothing is started. Etcd does the same with SHOP_TEST_ETCD (HOST:PORT,...).
 //
-// StartRedis, StartSentinel, StartCluster, StartMariaDB and StartProxy serve
+// StartRedis, StartSentinel, StartCluster, StartMariaDB, StartEtcd, StartEtcdCluster
+// and StartProxy serve
 // tests that break things: each call starts its own, whatever the environment says.
 //
 // A server that is not installed skips the test with the reason. With

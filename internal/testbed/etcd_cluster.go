@@ -1,0 +1,115 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// etcdMembers is how many servers a cluster has: it works on with two of them.
+const etcdMembers = 3
+
+// EtcdCluster is etcd on three servers.
+type EtcdCluster struct{ members []*Etcd }
+
+// StartEtcdCluster runs three servers on free loopback ports and returns when each
+// of them has answered a linearizable read. The end of ctx gives up the start; it
+// does not end servers that are running. The error is ErrNotInstalled when there is
+// no etcd.
+func StartEtcdCluster(ctx context.Context, cfg EtcdConfig) (*EtcdCluster, error) {
+	c := &EtcdCluster{}
+	for range etcdMembers {
+		e, err := openEtcd(ctx, "")
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.members = append(c.members, e)
+	}
+	var err error
+	for range startAttempts {
+		if err = c.start(ctx, cfg); !errors.Is(err, errExited) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// start tries one set of ports. The servers need each other to become ready, so
+// they start at the same time, and all are tried again if one of them gave up.
+func (c *EtcdCluster) start(ctx context.Context, cfg EtcdConfig) error {
+	for _, e := range c.members {
+		if err := errors.Join(e.Kill(), e.place(ctx)); err != nil {
+			return err
+		}
+	}
+	errs := make([]error, len(c.members))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var starts sync.WaitGroup
+	for i, e := range c.members {
+		e.args = cfg.args(e, c.members)
+		starts.Go(func() {
+			if errs[i] = e.start(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	starts.Wait()
+	return errors.Join(errs...)
+}
+
+// Addrs are the addresses of the servers, as HOST:PORT.
+func (c *EtcdCluster) Addrs() []string {
+	addrs := make([]string, 0, len(c.members))
+	for _, e := range c.members {
+		addrs = append(addrs, e.addr)
+	}
+	return addrs
+}
+
+// Members are the servers behind Addrs, to be paused, killed and restarted. One that
+// is killed while another one is away cannot be restarted before that is back.
+func (c *EtcdCluster) Members() []*Etcd { return slices.Clone(c.members) }
+
+// Leader waits until most of the servers name the same leader, and returns it. It
+// fails when ctx ends, after a minute at the latest.
+func (c *EtcdCluster) Leader(ctx context.Context) (*Etcd, error) {
+	var leader *Etcd
+	err := until(ctx, func(ctx context.Context) error {
+		ids, votes := map[string]*Etcd{}, map[string]int{}
+		for _, e := range c.members {
+			one, cancel := context.WithTimeout(ctx, attemptTimeout/4)
+			status, _, err := e.view(one)
+			cancel()
+			if err != nil { // it has no vote
+				continue
+			}
+			ids[status.Header.MemberID] = e
+			votes[status.Leader]++
+		}
+		for id, n := range votes {
+			if leader = ids[id]; leader != nil && 2*n > len(c.members) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no leader: %v", votes)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	return leader, nil
+}
+
+// Close kills the servers and removes what they wrote.
+func (c *EtcdCluster) Close() error {
+	var errs []error
+	for _, e := range c.members {
+		errs = append(errs, e.Close())
+	}
+	return errors.Join(errs...)
+}

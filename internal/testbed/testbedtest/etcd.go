@@ -1,0 +1,50 @@
+package testbedtest
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"example.com/shop/internal/testbed"
+)
+
+// sharedEtcd has no owner that could close it: its guard ends it with the process.
+var sharedEtcd = sync.OnceValues(func() (*testbed.Etcd, error) {
+	return testbed.StartEtcd(context.Background(), testbed.EtcdConfig{})
+})
+
+// Etcd returns the HOST:PORT of an etcd server that other tests use at the same
+// time: use keys that no other test uses. With SHOP_TEST_ETCD it is the first of
+// the addresses that are there, separated by commas.
+func Etcd(t testing.TB) string {
+	t.Helper()
+	if addresses := os.Getenv("SHOP_TEST_ETCD"); addresses != "" {
+		first, _, _ := strings.Cut(addresses, ",")
+		return first
+	}
+	server, err := sharedEtcd()
+	require(t, err)
+	return server.Addr()
+}
+
+// StartEtcd starts an etcd server for this test alone, which may pause, kill and
+// restart it. It is closed when the test ends.
+func StartEtcd(t testing.TB, cfg testbed.EtcdConfig) *testbed.Etcd {
+	t.Helper()
+	server, err := testbed.StartEtcd(t.Context(), cfg)
+	require(t, err)
+	closeAtEnd(t, server.Close)
+	return server
+}
+
+// StartEtcdCluster starts three etcd servers for this test alone. They are closed
+// when the test ends.
+func StartEtcdCluster(t testing.TB, cfg testbed.EtcdConfig) *testbed.EtcdCluster {
+	t.Helper()
+	cluster, err := testbed.StartEtcdCluster(t.Context(), cfg)
+	require(t, err)
+	closeAtEnd(t, cluster.Close)
+	return cluster
+}
