@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -173,93 +170,4 @@ func becomes(t *testing.T, what string, done func() bool) {
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-}
-
-// answer is what a client hears. It hears nothing if err is set.
-type answer struct {
-	status int
-	header http.Header
-	body   string
-	err    error
-	took   time.Duration
-}
-
-// String is for messages.
-func (a answer) String() string {
-	return fmt.Sprintf("status %d after %v, %v: %s", a.status, a.took.Round(time.Millisecond), a.err, a.body)
-}
-
-// customers are clients with connections of their own, which tell of every request that they
-// heard no answer to: they never send one again by themselves.
-func customers(t *testing.T) *http.Client {
-	t.Helper()
-	transport := &http.Transport{
-		MaxIdleConnsPerHost: 10_000,
-		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
-	}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
-}
-
-// ask sends one request; header is pairs of names and values. It may be called in any goroutine.
-func ask(ctx context.Context, client *http.Client, method, url, body string, header ...string) (a answer) {
-	began := time.Now()
-	defer func() { a.took = time.Since(began) }()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	// Without GetBody net/http cannot send it again.
-	req, err := http.NewRequestWithContext(ctx, method, url, struct{ io.Reader }{strings.NewReader(body)})
-	if err != nil {
-		return answer{err: err}
-	}
-	req.ContentLength = int64(len(body))
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return answer{err: err}
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return answer{status: resp.StatusCode, header: resp.Header, body: string(text), err: err}
-}
-
-// purchase asks the instance at url for one unit of a SKU.
-func purchase(ctx context.Context, client *http.Client, url, sku string, header ...string) answer {
-	return ask(ctx, client, http.MethodPost, url+"/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1), header...)
-}
-
-// together makes n requests at the same moment.
-func together(n int, one func(i int) answer) []answer {
-	answers := make([]answer, n)
-	begin := make(chan struct{})
-	var ready, group sync.WaitGroup
-	for i := range n {
-		ready.Add(1)
-		group.Go(func() {
-			ready.Done()
-			<-begin
-			answers[i] = one(i)
-		})
-	}
-	ready.Wait()
-	close(begin)
-	group.Wait()
-	return answers
-}
-
-// tally counts answers by status; 0 counts those that were not heard.
-func tally(answers []answer) map[int]int {
-	counts := make(map[int]int)
-	for _, a := range answers {
-		if a.err != nil {
-			a.status = 0
-		}
-		counts[a.status]++
-	}
-	return counts
 }

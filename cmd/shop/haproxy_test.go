@@ -130,7 +130,7 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	dying := &http.Server{Handler: deadly, ReadHeaderTimeout: time.Minute}
-	go dying.Serve(listener) //nolint:errcheck // It ends with Close.
+	go dying.Serve(listener)
 	defer dying.Close()
 
 	client := customers(t)

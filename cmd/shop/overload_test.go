@@ -10,8 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,84 +62,6 @@ func distant(t *testing.T, database string, delay time.Duration) string {
 	return u.String()
 }
 
-// crowd counts what happens to orders that nobody can count one by one.
-type crowd struct {
-	client *http.Client
-	url    func() string
-
-	mu       sync.Mutex
-	answers  map[int]int // by status; 0: not heard
-	accepted []time.Duration
-	refused  []time.Duration
-	odd      string // an answer that none should get
-}
-
-func (c *crowd) order(ctx context.Context) {
-	a := purchase(ctx, c.client, c.url(), "a")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if a.err != nil {
-		a.status = 0
-	}
-	c.answers[a.status]++
-	switch a.status {
-	case http.StatusCreated:
-		c.accepted = append(c.accepted, a.took)
-	case http.StatusTooManyRequests:
-		c.refused = append(c.refused, a.took)
-	default:
-		c.odd = a.String()
-	}
-}
-
-// reset forgets everything, and returns how many orders were placed.
-func (c *crowd) reset() (placed int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	placed = c.answers[http.StatusCreated]
-	c.answers, c.accepted, c.refused, c.odd = make(map[int]int), nil, nil, ""
-	return placed
-}
-
-// steadily orders by so many hands, each one thing after the other, and returns how many orders
-// were placed in a second.
-func (c *crowd) steadily(ctx context.Context, hands int, d time.Duration) float64 {
-	end := time.Now().Add(d)
-	var group sync.WaitGroup
-	for range hands {
-		group.Go(func() {
-			for time.Now().Before(end) {
-				c.order(ctx)
-			}
-		})
-	}
-	group.Wait()
-	return float64(c.answers[http.StatusCreated]) / d.Seconds()
-}
-
-// regardless orders so often in a second, whatever becomes of earlier orders.
-func (c *crowd) regardless(ctx context.Context, perSecond float64, d time.Duration) float64 {
-	began := time.Now()
-	var group sync.WaitGroup
-	var open atomic.Int64
-	sent := 0
-	for tick := time.NewTicker(10 * time.Millisecond); time.Since(began) < d; <-tick.C {
-		for ; float64(sent) < time.Since(began).Seconds()*perSecond; sent++ {
-			if open.Load() > 5000 {
-				continue // so many sockets are enough
-			}
-			open.Add(1)
-			group.Go(func() {
-				c.order(ctx)
-				open.Add(-1)
-			})
-		}
-	}
-	took := time.Since(began)
-	group.Wait()
-	return float64(c.answers[http.StatusCreated]) / took.Seconds()
-}
-
 // memory returns how much an instance has, in MiB.
 func (r *running) memory(t *testing.T) int {
 	t.Helper()
@@ -189,12 +109,12 @@ func TestOverload(t *testing.T) {
 	total += c.reset()
 
 	before := fleet[0].memory(t)
-	over := make(chan struct{})
-	killing := new(sync.WaitGroup)
-	killing.Go(func() { kills(t, fleet, flags, use, over) })
-	goodput := c.regardless(t.Context(), 10*peak, time.Duration(testbedtest.Size(3, 300))*time.Second)
-	close(over)
-	killing.Wait()
+	goodput, over := 0.0, make(chan struct{})
+	go func() {
+		defer close(over)
+		goodput = c.regardless(t.Context(), 10*peak, time.Duration(testbedtest.Size(3, 300))*time.Second)
+	}()
+	kills(t, fleet, flags, use, over)
 	after := 0
 	for _, f := range fleet {
 		after = max(after, f.memory(t))
@@ -227,84 +147,23 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// kills kills one of several instances every 20 s, and starts another in its place.
+// kills kills one of several instances every 20 s, and starts another in its place, until it
+// is over.
 func kills(t *testing.T, fleet []*spawned, flags []string, use func(without int), over <-chan struct{}) {
 	t.Helper()
-	for i := 0; len(fleet) > 1; i = (i + 1) % len(fleet) {
+	for i := 0; ; i = (i + 1) % len(fleet) {
+		var next <-chan time.Time
+		if len(fleet) > 1 {
+			next = time.After(20 * time.Second)
+		}
 		select {
 		case <-over:
 			return
-		case <-time.After(20 * time.Second):
+		case <-next:
 		}
 		fleet[i].kill()
 		use(i)
 		fleet[i] = spawn(t, append(flags, "--instance", fmt.Sprint("shop-", i))...)
 		use(-1)
-	}
-}
-
-// Two hundred clients send a byte per second, of their headers or of a body. They are cut off,
-// and customers do not notice them.
-func TestSlowClientsAreCut(t *testing.T) {
-	t.Parallel()
-	r := start(t, "--database", sqliteURL(t))
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
-	const (
-		slow    = 200
-		headers = "POST /api/v1/orders HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n"
-	)
-	var cut atomic.Int64
-	var group sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
-	defer cancel()
-	for i := range slow {
-		sent := headers + "X-Slow: "
-		if i%2 == 0 {
-			sent = headers + "Content-Length: 1000\r\n\r\n"
-		}
-		group.Go(func() {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(r.url, "http://"))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close()
-			defer context.AfterFunc(ctx, func() { conn.Close() })()
-			if _, err := io.WriteString(conn, sent); err != nil {
-				t.Error(err)
-			}
-			gone := make(chan struct{})
-			go func() {
-				defer close(gone)
-				_, _ = io.Copy(io.Discard, conn)
-			}()
-			for tick := time.NewTicker(time.Second); ; {
-				select {
-				case <-tick.C:
-					_, _ = conn.Write([]byte(" "))
-				case <-gone:
-					if ctx.Err() == nil {
-						cut.Add(1)
-					}
-					return
-				}
-			}
-		})
-	}
-	done := make(chan struct{})
-	go func() {
-		group.Wait()
-		close(done)
-	}()
-	for placed := 0; ; placed++ {
-		select {
-		case <-done:
-			if cut.Load() != slow || placed == 0 {
-				t.Errorf("%d of %d were cut off, while %d orders were placed", cut.Load(), slow, placed)
-			}
-			return
-		case <-time.After(10 * time.Millisecond):
-			r.place(t)
-		}
 	}
 }

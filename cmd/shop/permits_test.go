@@ -37,7 +37,7 @@ func TestTwoPermitsForTwoInstances(t *testing.T) {
 	// Orders stand in the queue of the guard as long as somebody else holds it: there they can
 	// be counted.
 	guard := hold(t, locks, stock.LockKey("a"))
-	defer guard.Release(t.Context()) //nolint:errcheck // Usually done below.
+	defer guard.Release(t.Context())
 	placed := make(chan answer, 100)
 	var group sync.WaitGroup
 	for i := range cap(placed) {
@@ -94,7 +94,7 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 	dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":9,"strategy":"redis"}`)
 	dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":9,"strategy":"conditional"}`)
 	guard := hold(t, locks, stock.LockKey("a"))
-	defer guard.Release(t.Context()) //nolint:errcheck // Whatever it was for is over.
+	defer guard.Release(t.Context())
 	begun := 0
 	for end := time.Now().Add(20 * time.Second); begun < 2; begun++ { // the other one has a permit until it hears that one waits
 		gone := make(chan answer, 1)

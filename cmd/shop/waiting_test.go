@@ -39,12 +39,12 @@ func heard(t *testing.T, c <-chan answer) answer {
 	return answer{}
 }
 
-// inLine waits until somebody is first in line for a SKU and so many stand behind.
-func inLine(t *testing.T, s stage, sku string, behind int) {
+// inLine waits until somebody is first in line for the SKU a and so many stand behind.
+func inLine(t *testing.T, s stage, behind int) {
 	t.Helper()
 	locks := s.locks(t)
-	becomes(t, "customers are in line for "+sku, func() bool {
-		state, err := locks.Inspect(t.Context(), "line:"+sku)
+	becomes(t, "customers are in line", func() bool {
+		state, err := locks.Inspect(t.Context(), "line:a")
 		return err == nil && state.Held && state.Waiters == behind
 	})
 }
@@ -61,9 +61,9 @@ func TestWaitingForUnits(t *testing.T) {
 	sold := fleet[0].eventuallyPlaced(t, client, "a")
 
 	first := waiter(t, client, fleet[1].url, "a", "Prefer", "wait=25")
-	inLine(t, s, "a", 0)
+	inLine(t, s, 0)
 	second := waiter(t, client, fleet[2].url, "a", "Prefer", "wait=25")
-	inLine(t, s, "a", 1)
+	inLine(t, s, 1)
 	fleet[0].eventuallyPlaced(t, client, "b") // nobody who waits has the permit
 	fleet[0].want(t, http.StatusOK, "POST", sold+"/cancel", "")
 	a := heard(t, first)
@@ -108,7 +108,7 @@ func TestWhoWaitsIsSentAwayAtTheEnd(t *testing.T) {
 	var waiting []<-chan answer
 	for i := range 5 {
 		waiting = append(waiting, waiter(t, client, stops.url, "a", "Prefer", "wait=30"))
-		inLine(t, s, "a", i)
+		inLine(t, s, i)
 	}
 	locks := s.locks(t)
 	guard := hold(t, locks, stock.LockKey("guarded"))
@@ -135,15 +135,8 @@ func TestWhoWaitsIsSentAwayAtTheEnd(t *testing.T) {
 	stops.stopped(t)
 	free(t, guard)
 	balancedBut(t, s, "guarded", 0)
-	inLineIsNobody(t, s, "a")
-}
-
-// inLineIsNobody waits until nobody is in line for a SKU.
-func inLineIsNobody(t *testing.T, s stage, sku string) {
-	t.Helper()
-	locks := s.locks(t)
-	becomes(t, "nobody is in line for "+sku, func() bool {
-		state, err := locks.Inspect(t.Context(), "line:"+sku)
+	becomes(t, "nobody is in line", func() bool {
+		state, err := locks.Inspect(t.Context(), "line:a")
 		return err == nil && !state.Held && state.Waiters == 0
 	})
 }
@@ -158,7 +151,7 @@ func TestWaitBeyondTheWriteTimeout(t *testing.T) {
 	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
 	sold := fleet[0].place(t)
 	vain := waiter(t, client, fleet[0].url, "a", "Prefer", "wait=18")
-	inLine(t, s, "a", 0)
+	inLine(t, s, 0)
 	served := waiter(t, client, fleet[1].url, "a", "Prefer", "wait=30")
 	if a := heard(t, vain); a.status != http.StatusConflict || a.took < 18*time.Second {
 		t.Errorf("in vain: %v", a)
