@@ -130,7 +130,7 @@ func (l *Locker) take(ctx context.Context, conn *sql.Conn, args ...any) (token u
 			return 0, err
 		}
 		id, err := result.LastInsertId()
-		return uint64(id), err //nolint:gosec // A token is positive, and so is its column.
+		return uint64(id), err
 	}
 	rows, err := conn.QueryContext(ctx, l.sql.take, args...)
 	if err != nil {

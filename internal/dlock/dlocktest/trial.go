@@ -1,0 +1,101 @@
+package dlocktest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TrialConfig says what a [Trial] is about.
+type TrialConfig struct {
+	TTL    time.Duration // of the clients
+	Keys   int           // that they contend for
+	Faulty bool          // whether something is harmed
+	Limit  time.Duration // how long the load may run at most; 0 means a minute
+}
+
+// Trial is the history of a lock in the making: clients take keys and give them back
+// while something harms them, the network or the store.
+type Trial struct {
+	*History
+
+	Load   Load
+	Random *rand.Rand // for the goroutine of the test
+	Least  int        // grants below which the history proves nothing; 50 unless f of RunTrial changes it
+
+	cfg TrialConfig
+}
+
+// RunTrial runs f, and fails the test unless the history is in order afterwards. On a
+// machine that is so busy that requests take too long, a trial without faults has some
+// after all: then it begins anew, twice at most.
+func RunTrial(t *testing.T, cfg TrialConfig, f func(t *testing.T, tr *Trial)) {
+	t.Helper()
+	var tr *Trial
+	for range 3 {
+		tr = newTrial(t, cfg)
+		f(t, tr)
+		if cfg.Faulty || tr.Doubts() == 0 {
+			break
+		}
+		t.Logf("%d losses and unknown outcomes", tr.Doubts())
+	}
+	if n := tr.Doubts(); (n > 0) != cfg.Faulty {
+		t.Errorf("%d losses and unknown outcomes", n)
+	}
+	tr.Check(t, LockModel())
+	tr.CheckBeliefs(t)
+	if n := tr.Grants(); n < tr.Least {
+		t.Errorf("only %d grants: that proves nothing", n)
+	}
+}
+
+func newTrial(t *testing.T, cfg TrialConfig) *Trial {
+	t.Helper()
+	tr := &Trial{History: NewHistory(), Least: 50, cfg: cfg}
+	if cfg.Faulty {
+		tr.Faulty, tr.TTL = true, cfg.TTL
+	}
+	seed := Seed(t)
+	tr.Random = rand.New(rand.NewPCG(seed, seed))
+	tr.Load = Load{Keys: HistoryKeys(cfg.Keys), Rounds: 1 << 30, Patience: 10 * cfg.TTL, Seed: seed}
+	return tr
+}
+
+// During runs the load while harm does its work, and for as long as there are fewer
+// than Least grants. Afterwards no client may wait for much longer than it takes that
+// what nobody holds lapses.
+func (tr *Trial) During(t *testing.T, clients []*HistoryClient, harm func()) {
+	t.Helper()
+	limit := tr.cfg.Limit
+	if limit == 0 {
+		limit = time.Minute
+	}
+	ctx, stop := context.WithTimeout(t.Context(), limit)
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(func() { tr.Load.Run(ctx, clients...) })
+	harm()
+	for end := time.Now().Add(30 * time.Second); tr.Grants() < tr.Least && time.Now().Before(end); { // a busy machine takes longer
+		pause(ctx, tr.cfg.TTL/100)
+	}
+	stop()
+	stopped := time.Now()
+	wg.Wait()
+	if d, most := time.Since(stopped), 3*tr.cfg.TTL+4*time.Second; d > most {
+		t.Errorf("a client waited for another %v, with nobody left in its way", d)
+	}
+}
+
+// Between returns a random duration. It is for the goroutine of the test.
+func (tr *Trial) Between(low, high time.Duration) time.Duration {
+	return low + time.Duration(tr.Random.Int64N(int64(high-low)))
+}
+
+// Pace lets d pass between two steps of harm. It decides nothing.
+func Pace(t *testing.T, d time.Duration) {
+	t.Helper()
+	pause(t.Context(), d)
+}

@@ -1,0 +1,256 @@
+package sqllock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// clients returns n clients with a pool each.
+func (s store) clients(t *testing.T, tr *dlocktest.Trial, n int) []*dlocktest.HistoryClient {
+	t.Helper()
+	all := make([]*dlocktest.HistoryClient, n)
+	for i := range all {
+		all[i] = tr.Locker(s.locker(t, sqllock.Config{TTL: ttl}))
+	}
+	return all
+}
+
+// proxied returns n clients behind a proxy each.
+func (s store) proxied(t *testing.T, tr *dlocktest.Trial, n int) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
+	t.Helper()
+	u, err := url.Parse(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, proxies := make([]*dlocktest.HistoryClient, n), make([]*testbed.Proxy, n)
+	upstream := u.Host
+	for i := range n {
+		proxies[i] = testbedtest.StartProxy(t, upstream)
+		u.Host = proxies[i].Addr()
+		own := s
+		own.address = u.String()
+		clients[i] = own.clients(t, tr, 1)[0]
+	}
+	return clients, proxies
+}
+
+// faulty is a trial with faults, whose load outlasts them at full size too.
+func faulty(keys int) dlocktest.TrialConfig {
+	return dlocktest.TrialConfig{TTL: ttl, Keys: keys, Faulty: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
+}
+
+func TestHistoryWithoutFaults(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func() store{
+		"mariadb": func() store { return mariaDB(testbedtest.Database(t)) },
+		"sqlite":  func() store { return sqlite(filepath.Join(t.TempDir(), "locks.db")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open()
+			s.create(t)
+			dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3}, func(t *testing.T, tr *dlocktest.Trial) {
+				tr.Load.Rounds = testbedtest.Size(40, 400)
+				clients := s.clients(t, tr, 5)
+				var wg sync.WaitGroup
+				wg.Go(func() { // One holds for long, so that renewals are part of it.
+					long := tr.Load
+					long.Rounds, long.Hold = 2, 2*ttl
+					long.Run(t.Context(), clients[0])
+				})
+				tr.Load.Run(t.Context(), clients[1:]...)
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// TestHistoryOfLostReplies loses replies of every kind after the server has executed.
+func TestHistoryOfLostReplies(t *testing.T) {
+	t.Parallel()
+	s := mariaDB(testbedtest.Database(t))
+	s.create(t)
+	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
+		clients, proxies := s.proxied(t, tr, 5)
+		tr.During(t, clients, func() {
+			for range testbedtest.Size(60, 600) {
+				proxies[tr.Random.IntN(len(proxies))].DropReply("leases")
+				dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
+			}
+		})
+		lost := 0
+		for _, p := range proxies {
+			lost += p.Dropped()
+		}
+		if lost < 10 {
+			t.Errorf("only %d replies were lost: that proves nothing", lost)
+		}
+	})
+}
+
+// TestHistoryOfBlackHoles cuts clients off at random phases of their renewals and
+// waits, for less and for more than a TTL. Each holder must know before the next one
+// is in, whatever arrives late.
+func TestHistoryOfBlackHoles(t *testing.T) {
+	t.Parallel()
+	s := mariaDB(testbedtest.Database(t))
+	s.create(t)
+	dlocktest.RunTrial(t, faulty(4), func(t *testing.T, tr *dlocktest.Trial) {
+		tr.Load.Hold, tr.Least = ttl, 10
+		victims, proxies := s.proxied(t, tr, 5)
+		rest := s.clients(t, tr, 2)
+		tr.During(t, append(victims, rest...), func() {
+			var wg sync.WaitGroup
+			for i, p := range proxies {
+				random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
+				wg.Go(func() {
+					for range testbedtest.Size(3, 30) {
+						dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
+						p.BlackHole()
+						dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
+						if err := p.Pass(); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
+	})
+}
+
+// TestHistoryOfKilledConnections has the server end connections, whatever is on its
+// way on them.
+func TestHistoryOfKilledConnections(t *testing.T) {
+	t.Parallel()
+	s := mariaDB(testbedtest.Database(t))
+	admin := s.create(t)
+	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
+		tr.During(t, s.clients(t, tr, 5), func() {
+			for range testbedtest.Size(60, 600) {
+				var id int64
+				err := admin.QueryRowContext(t.Context(), "SELECT id FROM information_schema.processlist "+
+					"WHERE db = DATABASE() AND id <> CONNECTION_ID() ORDER BY RAND() LIMIT 1").Scan(&id)
+				if err == nil {
+					_, _ = admin.ExecContext(t.Context(), "KILL "+strconv.FormatInt(id, 10)) // it may be gone by itself
+				}
+				dlocktest.Pace(t, tr.Between(5*time.Millisecond, 50*time.Millisecond))
+			}
+		})
+	})
+}
+
+// TestHistoryOfAStoppedServer stops the server for less and for more than a TTL, and
+// kills it, with all that it has acknowledged flushed: it forgets no lease.
+func TestHistoryOfAStoppedServer(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	s := mariaDB(server.URL())
+	s.create(t)
+	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
+		tr.Load.Hold, tr.Least = ttl/2, 20
+		tr.During(t, s.clients(t, tr, 5), func() {
+			for i := range testbedtest.Size(3, 12) {
+				dlocktest.Pace(t, tr.Between(ttl/4, ttl/2))
+				if i%3 == 2 {
+					harm(t, server.Kill)
+				} else {
+					harm(t, server.Pause)
+				}
+				dlocktest.Pace(t, tr.Between(0, time.Duration(1+i%2)*ttl))
+				if i%3 == 2 {
+					harm(t, func() error { return server.Restart(t.Context()) })
+				} else {
+					harm(t, server.Resume)
+				}
+			}
+		})
+	})
+}
+
+func harm(t *testing.T, f func() error) {
+	t.Helper()
+	if err := f(); err != nil {
+		t.Error(err)
+	}
+}
+
+const holderStore = "SHOP_TEST_HOLDER_SQL"
+
+// TestHolderProcess is no test: it is what StartHolder runs.
+func TestHolderProcess(t *testing.T) {
+	address := os.Getenv(holderStore)
+	if address == "" {
+		return
+	}
+	s := mariaDB(address)
+	if filepath.IsAbs(address) {
+		s = sqlite(address)
+	}
+	dlocktest.ServeHolder(t, s.locker(t, sqllock.Config{TTL: ttl}))
+}
+
+// TestHistoryOfStoppedHolders stops a process for longer than the TTL, wherever it is.
+// It wakes up and believes in what others have taken meanwhile; it must find out.
+func TestHistoryOfStoppedHolders(t *testing.T) {
+	t.Parallel()
+	s := mariaDB(testbedtest.Database(t))
+	s.create(t)
+	stoppedHolders(t, s)
+}
+
+// TestHistoryOfStoppedHoldersOfAFile is the same on SQLite, where a process that stops
+// in the middle of a statement also keeps others from writing.
+func TestHistoryOfStoppedHoldersOfAFile(t *testing.T) {
+	testbedtest.FullSize(t)
+	t.Parallel()
+	s := sqlite(filepath.Join(t.TempDir(), "locks.db"))
+	s.create(t)
+	stoppedHolders(t, s)
+}
+
+func stoppedHolders(t *testing.T, s store) {
+	t.Helper()
+	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
+		tr.Load.Hold, tr.Least = ttl/2, 10
+		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderStore+"="+s.address)
+		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
+		tr.During(t, append(s.clients(t, tr, 2), stopped...), func() {
+			for range testbedtest.Size(2, 20) {
+				dlocktest.Pace(t, tr.Between(0, ttl/2))
+				waitFor(t, "a holder to stop", far.Holds)
+				tr.Stop(func() {
+					harm(t, func() error { return testbed.Suspend(far.Process) })
+					dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
+					harm(t, func() error { return testbed.Continue(far.Process) })
+				}, stopped...)
+			}
+		})
+	})
+}
+
+// waitFor looks for a condition every few milliseconds, for 10 seconds at most.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within 10 s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
