@@ -1,0 +1,115 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// ensembleSize is the smallest ensemble that survives one of its members.
+const ensembleSize = 3
+
+// ZooKeeperEnsemble is three ZooKeeper servers that agree by majority.
+type ZooKeeperEnsemble struct {
+	nodes []*ZooKeeper
+}
+
+// StartZooKeeperEnsemble runs three servers on free loopback ports and returns when
+// each of them opens sessions. The folder of cfg is not used. The end of ctx gives
+// up the start; it does not end servers that are running. The error is
+// ErrNotInstalled when Java or the server is missing.
+func StartZooKeeperEnsemble(ctx context.Context, cfg ZooKeeperConfig) (*ZooKeeperEnsemble, error) {
+	var err error
+	for range startAttempts {
+		e := &ZooKeeperEnsemble{}
+		if err = e.start(ctx, cfg); err == nil {
+			return e, nil
+		}
+		err = errors.Join(err, e.Close())
+		if !errors.Is(err, errExited) { // otherwise one of many ports was taken meanwhile
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+func (e *ZooKeeperEnsemble) start(ctx context.Context, cfg ZooKeeperConfig) error {
+	// A follower that does not hear of its leader for five ticks gives it up.
+	members := []string{"initLimit=100", "syncLimit=5"}
+	var ports []int
+	for i := range ensembleSize {
+		var member [3]int // for clients, for the quorum, for elections
+		for j := range member {
+			port, err := freePort(ctx)
+			if err != nil {
+				return err
+			}
+			member[j] = port
+		}
+		ports = append(ports, member[0])
+		members = append(members, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, member[1], member[2]))
+	}
+	for i, port := range ports {
+		node, err := newZooKeeper(ctx, "")
+		if err != nil {
+			return err
+		}
+		e.nodes = append(e.nodes, node)
+		if err := node.configure(cfg, port, members...); err != nil {
+			return err
+		}
+		id := filepath.Join(node.data, "myid")
+		if err := os.WriteFile(id, fmt.Append(nil, i+1), 0o600); err != nil {
+			return err
+		}
+	}
+	return e.each(func(node *ZooKeeper) error { return node.start(ctx) })
+}
+
+// each calls f for all nodes at once: one alone has no majority.
+func (e *ZooKeeperEnsemble) each(f func(*ZooKeeper) error) error {
+	errs := make([]error, len(e.nodes))
+	var wg sync.WaitGroup
+	for i, node := range e.nodes {
+		wg.Go(func() { errs[i] = f(node) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Nodes are the servers.
+func (e *ZooKeeperEnsemble) Nodes() []*ZooKeeper { return e.nodes }
+
+// Addrs are the addresses of the servers, as HOST:PORT.
+func (e *ZooKeeperEnsemble) Addrs() []string {
+	addrs := make([]string, len(e.nodes))
+	for i, node := range e.nodes {
+		addrs[i] = node.addr
+	}
+	return addrs
+}
+
+// Leader returns the server that leads. It waits until one does, or ctx ends.
+func (e *ZooKeeperEnsemble) Leader(ctx context.Context) (*ZooKeeper, error) {
+	var leader *ZooKeeper
+	err := until(ctx, func(ctx context.Context) error {
+		for _, node := range e.nodes {
+			answer, err := node.Ask(ctx, "srvr")
+			if err == nil && strings.Contains(answer, "Mode: leader") {
+				leader = node
+				return nil
+			}
+		}
+		return errors.New("no server leads")
+	})
+	return leader, err
+}
+
+// Close closes the servers.
+func (e *ZooKeeperEnsemble) Close() error {
+	return e.each(func(node *ZooKeeper) error { return node.Close() })
+}
