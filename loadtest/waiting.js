@@ -30,7 +30,7 @@ const hotAfter = settled + 2; // seconds: those who wait have been served, if al
 const patience = 40; // seconds until a queued order counts as forgotten
 
 const counters = newCounters('waiting', [
-  'given_back', 'sold', 'left_empty', 'sent_away', 'failed', 'balanced', 'unbalanced',
+  'given_back', 'sold', 'left_empty', 'sent_away', 'balanced', 'unbalanced',
   'at_once', 'queued', 'queue_placed', 'queue_rejected', 'queue_cancelled', 'queue_forgotten', 'wrong',
 ]);
 const unmatched = new Counter('waiting_unmatched'); // units of answers - units of the books
@@ -55,7 +55,6 @@ export const options = {
     waiting_sold: [`count==${env.units}`],
     waiting_left_empty: [`count==${env.waiters - env.units}`],
     waiting_sent_away: ['count==0'],
-    waiting_failed: ['count==0'],
     waiting_time: [`max<${1000 * (env.waits + margin)}`],
     waiting_handoff: ['max<5000'],
     waiting_out_of_order: ['rate<=0.25'], // without any order it is about a half
@@ -89,6 +88,11 @@ function complain(what, r) {
   complained = true;
 }
 
+function wrong(what, r) {
+  counters.wrong.add(1);
+  complain(what, r);
+}
+
 // buy asks for a unit with preferences, again if all permits are in use: nothing happened then.
 function buy(url, customer, sku, prefer) {
   const body = JSON.stringify({ customer_id: customer, items: unit(sku) });
@@ -116,17 +120,13 @@ export function wait({ run, skus }) {
     counters.sold.add(1);
     unmatched.add(1);
   } else if (typeOf(r) !== '/docs/problems/out-of-stock') {
-    counters.failed.add(1);
-    complain('wait', r);
+    wrong('wait', r);
   } else if (r.timings.duration < 1000 * env.waits - 100) {
     counters.sent_away.add(1);
   } else {
     counters.left_empty.add(1);
   }
-  if (env.safe && applied(r) !== prefer) {
-    counters.wrong.add(1);
-    complain('no Preference-Applied', r);
-  }
+  if (env.safe && applied(r) !== prefer) wrong('no Preference-Applied', r);
 }
 
 // give cancels one of the orders that hold all units.
@@ -136,11 +136,6 @@ export function give({ held }) {
   if (r.status === 200) counters.given_back.add(1);
   else complain('cancel', r);
   sleep(0.05);
-}
-
-function wrong(what, r) {
-  counters.wrong.add(1);
-  complain(what, r);
 }
 
 // hot is one of many who want units under the same lock at the same time.
@@ -242,7 +237,7 @@ export function handleSummary(data) {
       queued: count('queued'),
       placed: count('queue_placed'),
       rejected: count('queue_rejected'),
-      wrong: count('wrong') + count('failed') + count('queue_forgotten'),
+      wrong: count('wrong') + count('queue_forgotten'),
       unbalanced: count('unbalanced'),
     },
     proved: `${count('sold')} units that came back were sold to those who waited, and ${count('queued')} queued orders came to an end`,
