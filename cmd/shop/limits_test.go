@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/memlock"
+)
+
+// What one customer may do at once, have open and buy is bounded over all instances, and for
+// nobody else. Payments and cancellations never are.
+func TestLimitsOfACustomer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	client := customers(t)
+	rated := s.three(t, "--customer-rate", "1")
+	rated[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
+	paths, late := []string(nil), answer{}
+	answers := together(30, func(i int) answer { return purchase(t.Context(), client, rated[i%3].url, "a") })
+	for _, a := range answers {
+		switch {
+		case a.status == http.StatusCreated:
+			paths = append(paths, a.header.Get("Location"))
+		case a.status != http.StatusTooManyRequests || !strings.Contains(a.body, "rate-limited"):
+			t.Error(a)
+		default:
+			late = a
+		}
+	}
+	if len(paths) < 2 || late.status == 0 {
+		t.Fatalf("%d of 30 orders were placed", len(paths))
+	}
+	if h := late.header; h.Get("Retry-After") == "" || !strings.HasPrefix(h.Get("RateLimit-Policy"), `"customer";q=`) || !strings.Contains(h.Get("RateLimit"), `"customer";r=0`) {
+		t.Errorf("a 429 with the header %v", h)
+	}
+	rated[0].want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, "c1", "c2", 1))
+	for i, path := range paths {
+		end, body := []string{"/pay", "/cancel"}[i%2], []string{`{"payment_id":"p1"}`, ""}[i%2]
+		rated[i%3].want(t, http.StatusOK, "POST", path+end, body)
+	}
+
+	capped := s.three(t, "--max-open-orders", "2")
+	capped[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/few", `{"on_hand":1000,"strategy":"redis","purchase_limit":3}`)
+	open := func(customer, sku string, want, each int, why string) {
+		t.Helper()
+		body := fmt.Sprintf(`{"customer_id":%q,"items":[{"sku":%q,"quantity":%d}]}`, customer, sku, each)
+		answers := together(12, func(i int) answer {
+			return ask(t.Context(), client, http.MethodPost, capped[i%3].url+"/api/v1/orders", body)
+		})
+		if got := tally(answers); got[http.StatusCreated] != want || got[http.StatusConflict] != len(answers)-want {
+			t.Errorf("answers by status: %v, want %d orders: %v", got, want, answers)
+		}
+		for _, a := range answers {
+			if a.status == http.StatusConflict && !strings.Contains(a.body, why) {
+				t.Error(a)
+			}
+		}
+	}
+	open("c3", "a", 2, 1, "open-orders-limit")
+	open("c4", "few", 1, 2, "purchase-limit")
+	balancedBut(t, s, "few", 2)
+}
+
+// An answer is forgotten when it is a day old, by whoever has the lock for that.
+func TestOldAnswersAreForgotten(t *testing.T) {
+	t.Parallel()
+	database := sqliteURL(t)
+	r := start(t, "--database", database)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
+	client := customers(t)
+	send := func(key string) string {
+		t.Helper()
+		a := purchase(t.Context(), client, r.url, "a", "Idempotency-Key", key)
+		if a.status != http.StatusCreated {
+			t.Fatal(a)
+		}
+		return a.body
+	}
+	old, young := send("old"), send("young")
+	aged, err := openRaw(t, database).ExecContext(t.Context(), "UPDATE idempotency_keys SET created_at = created_at - ? WHERE idem_key = 'old'", answersAge.Microseconds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := aged.RowsAffected(); n != 1 {
+		t.Fatal(n, err)
+	}
+	store, locks := books(t, database), memlock.New(memlock.Config{})
+	busy, err := locks.TryAcquire(t.Context(), "purge:idempotency")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := forgetOnce(t.Context(), store, locks); n != 0 || !errors.Is(err, dlock.ErrHeld) {
+		t.Errorf("%d answers while another instance is at it, %v", n, err)
+	}
+	if err := busy.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := forgetOnce(t.Context(), store, locks); n != 1 || err != nil {
+		t.Errorf("%d answers, %v", n, err)
+	}
+	if send("young") != young || send("old") == old {
+		t.Error("want the young answer again, and the old one not")
+	}
+}
