@@ -1,0 +1,226 @@
+package etcdlock
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// hub has the watches of one client, all on one stream. The first watch starts its
+// two goroutines, which send and receive; close ends them and waits for them.
+//
+// Watches of the library would do, but for the order: of two keys that vanish one
+// after the other a waiter must hear in that order. A member sends the events of all
+// watches of a stream in the order of their revisions, and one goroutine hears them.
+type hub struct {
+	client pb.WatchClient
+	ctx    context.Context //nolint:containedctx // It is the lifetime of the goroutines, ended by close.
+	stop   context.CancelFunc
+	joined sync.WaitGroup
+
+	mu      sync.Mutex
+	watches map[int64]*watch
+	last    int64 // id of the latest watch
+	queue   []*pb.WatchRequest
+	more    chan struct{} // buffered: there is something in queue
+	started bool
+	closed  bool
+}
+
+// watch is one key that is watched for its end. The fields below told are guarded by
+// the mutex of the hub.
+type watch struct {
+	key  string
+	told func(gone bool) // is called when there is news; it must not block
+
+	id    int64
+	from  int64 // revision from which to hear of everything; 0: from now on
+	since int64 // nothing after this revision was missed; 0: not watching yet
+	gone  bool
+}
+
+func newHub(ctx context.Context, client pb.WatchClient) *hub {
+	h := &hub{client: client, watches: map[int64]*watch{}, more: make(chan struct{}, 1)}
+	h.ctx, h.stop = context.WithCancel(ctx)
+	return h
+}
+
+// close ends all watches. Later ones hear of nothing.
+func (h *hub) close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.stop()
+	h.joined.Wait()
+}
+
+// add begins a watch: from a revision on, or from now on if that is 0.
+//
+// A watch that begins at a revision of the past is served by a loop of etcd that runs
+// ten times a second, until it has caught up. One that begins now is served at once,
+// and its owner has to look what happened before.
+func (h *hub) add(w *watch, from int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	h.last++
+	w.id, w.from = h.last, from
+	if !h.started {
+		h.started = true
+		h.joined.Go(h.run)
+	}
+	h.watches[w.id] = w
+	h.send(create(w))
+}
+
+// drop ends a watch, unless it has not begun or has ended. Its owner hears nothing
+// that is found after drop has returned.
+func (h *hub) drop(w *watch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.watches[w.id]; !ok {
+		return
+	}
+	delete(h.watches, w.id)
+	h.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
+		CancelRequest: &pb.WatchCancelRequest{WatchId: w.id},
+	}})
+}
+
+// state returns since which revision all of watches hear, 0 if one does not, and
+// whether the key of each is gone.
+func (h *hub) state(watches ...*watch) (since int64, gone []bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	gone = make([]bool, len(watches))
+	for i, w := range watches {
+		gone[i] = w.gone
+		if w.since == 0 {
+			return 0, gone
+		}
+		since = max(since, w.since)
+	}
+	return since, gone
+}
+
+// goes starts f, for which close waits. It does nothing once the hub is closed.
+func (h *hub) goes(f func(context.Context)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.joined.Go(func() { f(h.ctx) })
+	}
+}
+
+func create(w *watch) *pb.WatchRequest {
+	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		WatchId: w.id, Key: []byte(w.key), StartRevision: w.from,
+		Filters: []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NOPUT},
+	}}}
+}
+
+// send is called under mu, and does not wait for the network.
+func (h *hub) send(r *pb.WatchRequest) {
+	h.queue = append(h.queue, r)
+	select {
+	case h.more <- struct{}{}:
+	default:
+	}
+}
+
+// run opens the stream again whenever it ends.
+func (h *hub) run() {
+	for h.ctx.Err() == nil {
+		h.serve()
+		select {
+		case <-h.ctx.Done():
+		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
+		}
+	}
+}
+
+// serve has one stream for as long as it lives. A member that has no leader ends it,
+// so that the next one is with another member.
+func (h *hub) serve() {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(h.ctx))
+	defer cancel()
+	stream, err := h.client.Watch(ctx)
+	if err != nil {
+		return
+	}
+	h.resume()
+	var receiving sync.WaitGroup
+	defer receiving.Wait()
+	defer cancel()
+	receiving.Go(func() {
+		defer cancel()
+		for {
+			r, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			h.hear(r)
+		}
+	})
+	for {
+		h.mu.Lock()
+		queue := h.queue
+		h.queue = nil
+		h.mu.Unlock()
+		for _, r := range queue {
+			if stream.Send(r) != nil {
+				return
+			}
+		}
+		select {
+		case <-h.more:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// resume asks a new stream for all watches. None of them knows what it has missed.
+func (h *hub) resume() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.queue = nil
+	for _, w := range h.watches {
+		w.since, w.from = 0, 0
+		h.send(create(w))
+	}
+}
+
+// hear takes one message of the stream.
+func (h *hub) hear(r *pb.WatchResponse) {
+	h.mu.Lock()
+	w := h.watches[r.WatchId]
+	if w == nil {
+		h.mu.Unlock()
+		return
+	}
+	switch {
+	case r.Canceled && r.CompactRevision > 0: // it was to begin too long ago
+		w.since, w.from = 0, 0
+		h.send(create(w))
+	case r.Canceled: // refused; whoever waits looks by itself
+		w.since = 0
+	case r.Created:
+		w.since = r.GetHeader().GetRevision()
+		if w.from > 0 {
+			w.since = w.from - 1
+		}
+	}
+	for _, event := range r.Events { // of ends only
+		w.gone = w.gone || string(event.Kv.Key) == w.key
+	}
+	gone := w.gone
+	h.mu.Unlock()
+	w.told(gone)
+}

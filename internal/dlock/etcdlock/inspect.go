@@ -1,0 +1,92 @@
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Inspect implements [dlock.Inspector]. The holder's Since is when it asked, by its
+// own clock: etcd has none to ask.
+func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
+	return l.s.inspect(ctx, key)
+}
+
+// ForceRelease implements [dlock.ForceReleaser]. The holder hears of it at once, if
+// etcd reaches it.
+func (l *Locker) ForceRelease(ctx context.Context, key string) error {
+	return l.s.force(ctx, key)
+}
+
+// queue returns those who hold key, and how many wait behind them.
+func (s *store) queue(ctx context.Context, key string) (holders []*mvccpb.KeyValue, waiters int, err error) {
+	if err := checkKey(key); err != nil {
+		return nil, 0, err
+	}
+	found, err := s.read(ctx, earliest(s.keys.queue(key)))
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, kv := range found.Kvs {
+		kind, _ := s.keys.kindOf(key, string(kv.Key))
+		if i > 0 && kind != reading {
+			break
+		}
+		holders = append(holders, kv)
+		if kind != reading {
+			break
+		}
+	}
+	return holders, len(found.Kvs) - len(holders), nil
+}
+
+func (s *store) inspect(ctx context.Context, key string) (dlock.State, error) {
+	state := dlock.State{Key: key}
+	holders, waiters, err := s.queue(ctx, key)
+	if err != nil {
+		return dlock.State{}, fmt.Errorf("etcdlock: inspect %q: %w", key, err)
+	}
+	if len(holders) == 0 {
+		return state, nil
+	}
+	first := holders[0]
+	left, err := request(ctx, s.cfg.Timeout, func(ctx context.Context, q *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
+		return s.leases.LeaseTimeToLive(ctx, q)
+	}, &pb.LeaseTimeToLiveRequest{ID: first.Lease})
+	if err != nil {
+		return dlock.State{}, fmt.Errorf("etcdlock: inspect %q: %w", key, err)
+	}
+	if left.TTL < 0 { // it has ended since
+		return state, nil
+	}
+	_, owner := s.keys.kindOf(key, string(first.Key))
+	state.Held, state.Waiters = true, waiters
+	state.Fence = dlock.Fence{Token: uint64(first.CreateRevision), Owner: owner}
+	state.TTL = time.Duration(left.TTL) * time.Second
+	if since, err := strconv.ParseInt(string(first.Value), 10, 64); err == nil {
+		state.Since = time.UnixMicro(since)
+	}
+	return state, nil
+}
+
+func (s *store) force(ctx context.Context, key string) error {
+	holders, _, err := s.queue(ctx, key)
+	if err != nil {
+		return fmt.Errorf("etcdlock: force release %q: %w", key, err)
+	}
+	for _, kv := range holders {
+		own := string(kv.Key)
+		_, owner := s.keys.kindOf(key, own)
+		_, err := s.txn(ctx, forcing(own, s.keys.forced(owner), kv.CreateRevision, kv.Lease))
+		if err != nil && !isGone(err) {
+			return fmt.Errorf("etcdlock: force release %q: %w", key, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// place is one holder or waiter: a lease of etcd, and a key under it.
+type place struct {
+	s         *store
+	key, kind string
+	id        int64
+	owner     string // id as text
+	own       string // the key in etcd
+	revision  int64  // at which own was created
+	sent      time.Time
+	lease     *dlock.Lease
+	leaving   atomic.Bool // the caller gives up, and waits for little
+	watch     *watch      // of own
+	wake      chan struct{}
+}
+
+func (s *store) newPlace(key, kind string) *place {
+	id := newID()
+	p := &place{s: s, key: key, kind: kind, id: id, owner: ownerOf(id), wake: make(chan struct{}, 1)}
+	p.own = s.keys.own(key, kind, p.owner)
+	p.watch = &watch{key: p.own, told: p.told}
+	return p
+}
+
+func (p *place) held() dlock.Held {
+	return dlock.Held{Key: p.key, Kind: p.kind, Fence: dlock.Fence{Token: uint64(p.revision), Owner: p.owner}}
+}
+
+// acquire takes key, and waits for it.
+func (s *store) acquire(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
+	p := s.newPlace(key, kind)
+	p.sent = time.Now()
+	if err := s.grant(ctx, p.id); err != nil {
+		return nil, s.failed(ctx, p, err)
+	}
+	answer, err := s.txn(ctx, inLine(s.keys.ahead(key, kind), p.own, p.id))
+	if err != nil {
+		return nil, s.failed(ctx, p, err)
+	}
+	p.revision = answer.Header.Revision
+	p.keep(ctx, backend)
+	if ahead := names(answer.Responses[0]); len(ahead) > 0 {
+		if err := p.wait(ctx, ahead); err != nil {
+			p.leave(ctx)
+			return nil, err
+		}
+	} else {
+		s.hub.add(p.watch, p.revision+1)
+	}
+	return p.granted(ctx)
+}
+
+// tryAcquire takes key if nobody is in the way. It writes nothing before it knows
+// that, but the lease.
+func (s *store) tryAcquire(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
+	ahead := s.keys.ahead(key, kind)
+	others, err := s.read(ctx, anyOf(ahead))
+	if err != nil {
+		return nil, s.failed(ctx, nil, err)
+	}
+	if len(others.Kvs) > 0 {
+		return nil, dlock.ErrHeld
+	}
+	p := s.newPlace(key, kind)
+	p.sent = time.Now()
+	if err := s.grant(ctx, p.id); err != nil {
+		return nil, s.failed(ctx, p, err)
+	}
+	answer, err := s.txn(ctx, ifFree(ahead, p.own, p.id))
+	switch {
+	case err != nil:
+		return nil, s.failed(ctx, p, err)
+	case !answer.Succeeded: // somebody was faster
+		s.undo.Add(ctx, p.held())
+		return nil, dlock.ErrHeld
+	}
+	p.revision = answer.Header.Revision
+	p.keep(ctx, backend)
+	s.hub.add(p.watch, p.revision+1)
+	return p.granted(ctx)
+}
+
+// keep begins to keep the lease of etcd alive. What a waiter has is what its caller
+// gets when it is granted: a lease whose window of trust is open all the time.
+func (p *place) keep(ctx context.Context, backend any) {
+	h := p.held()
+	p.lease = dlock.NewLease(ctx, dlock.Grant{
+		Key: h.Key, Kind: h.Kind, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL,
+		Backend: backend, NoReentry: p.s.cfg.NoReentry, Renewer: p.s.renewer,
+		Release: p.release,
+	})
+	values := context.WithoutCancel(ctx)
+	p.lease.OnEnd(func(outcome error) {
+		if errors.Is(outcome, dlock.ErrLost) {
+			p.s.hub.drop(p.watch)
+			p.s.undo.Add(values, h) // its key may be gone, and the lease not
+		}
+	})
+}
+
+// release gives the key back by the end of the lease it was written under.
+func (p *place) release(ctx context.Context) error {
+	p.s.hub.drop(p.watch)
+	limit := p.s.cfg.Timeout
+	if p.leaving.Load() {
+		limit /= 4
+	}
+	h := p.held()
+	found, err := p.s.revoke(ctx, p.id, limit)
+	switch {
+	case err != nil:
+		p.s.undo.Add(ctx, h)
+		return err
+	case !found:
+		return &dlock.LostError{Key: h.Key, Fence: h.Fence, Reason: dlock.Expired}
+	}
+	return nil
+}
+
+// leave gives up a wait. What cannot be given back at once is in the background.
+func (p *place) leave(ctx context.Context) {
+	p.leaving.Store(true)
+	p.s.hub.drop(p.watch) // which may have begun after the lease was lost
+	_ = p.lease.Release(ctx)
+}
+
+// granted is the last look before the caller gets its lease: a waiter whose lease
+// has ended must not have the key, whatever the queue says.
+func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
+	if p.lease.Err() != nil {
+		p.leave(ctx)
+		return nil, p.lost()
+	}
+	if limit := p.s.cfg.MaxHold; limit > 0 {
+		timer := time.AfterFunc(limit, func() {
+			p.s.renewer.Lose(p.owner, &dlock.LostError{Reason: dlock.MaxHold})
+		})
+		p.lease.OnEnd(func(error) { timer.Stop() })
+	}
+	return p.lease, nil
+}
+
+// told is called by the hub when there is news of own.
+func (p *place) told(gone bool) {
+	p.signal()
+	if gone {
+		p.s.hub.goes(func(ctx context.Context) { p.s.tell(ctx, p) })
+	}
+}
+
+// signal wakes a waiter up.
+func (p *place) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pause is how long a waiter waits before it looks by itself.
+func (p *place) pause() time.Duration {
+	longest := p.s.recheck()
+	return longest*4/5 + rand.N(longest/5)
+}

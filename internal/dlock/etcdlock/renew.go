@@ -1,0 +1,157 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"example.com/shop/internal/dlock"
+)
+
+// each runs f for 0 to n-1, some of them at the same time.
+func each(n int, f func(i int)) {
+	const together = 32
+	var wg sync.WaitGroup
+	places := make(chan struct{}, together)
+	for i := range n {
+		places <- struct{}{}
+		wg.Go(func() {
+			f(i)
+			<-places
+		})
+	}
+	wg.Wait()
+}
+
+// renew is for the Renewer. It keeps the leases alive and reads the keys under them
+// at the same time: a lease can outlive a key that somebody has deleted.
+//
+// A member that was the leader and does not know yet that it is not answers renewals
+// of leases from its memory. It cannot answer a linearizable read. So a renewal
+// counts only if a read that was sent with it was answered in the same term: then
+// that leader was still one after the renewal had been sent, and every later leader
+// keeps all leases for a whole TTL.
+func (s *store) renew(ctx context.Context, held []dlock.Held) []error {
+	errs := make([]error, len(held))
+	var alive map[int64]*pb.LeaseKeepAliveResponse
+	var there *pb.TxnResponse
+	var kept, read error
+	var wg sync.WaitGroup
+	wg.Go(func() { alive, kept = s.keepAlive(ctx, held) })
+	wg.Go(func() { there, read = s.txn(ctx, s.reading(held, s.keys.held)) })
+	wg.Wait()
+	if read != nil || len(there.GetResponses()) != len(held) {
+		read = errors.Join(errNoAnswer, read)
+	}
+	for i, h := range held {
+		id, err := leaseOf(h.Fence.Owner)
+		answer := alive[id]
+		switch {
+		case err != nil:
+			errs[i] = err
+		case answer != nil && answer.TTL <= 0, read == nil && !has(there, i, h):
+			errs[i] = &dlock.LostError{Key: h.Key, Fence: h.Fence}
+		case answer == nil:
+			errs[i] = errors.Join(errNoAnswer, kept)
+		case read != nil:
+			errs[i] = read
+		case answer.GetHeader().GetRaftTerm() != there.GetHeader().GetRaftTerm():
+			errs[i] = errTerm
+		}
+	}
+	s.explain(ctx, held, errs)
+	return errs
+}
+
+var (
+	errNoAnswer = errors.New("etcdlock: renew: no answer")
+	errTerm     = errors.New("etcdlock: renew: the leader has changed meanwhile")
+)
+
+// reading is the transaction that reads one key for each of held.
+func (s *store) reading(held []dlock.Held, key func(dlock.Held) string) *pb.TxnRequest {
+	t := &pb.TxnRequest{}
+	for _, h := range held {
+		t.Success = append(t.Success, ranging(exactly(key(h))))
+	}
+	return t
+}
+
+// has reports whether answer i of t has what h holds.
+func has(t *pb.TxnResponse, i int, h dlock.Held) bool {
+	for _, kv := range t.Responses[i].GetResponseRange().GetKvs() {
+		return uint64(kv.CreateRevision) == h.Fence.Token
+	}
+	return false
+}
+
+// keepAlive renews the leases of held on one stream, and returns the answers that
+// it got by lease.
+func (s *store) keepAlive(ctx context.Context, held []dlock.Held) (map[int64]*pb.LeaseKeepAliveResponse, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the stream
+	stream, err := s.leases.LeaseKeepAlive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answers := map[int64]*pb.LeaseKeepAliveResponse{}
+	sent := 0
+	for _, h := range held {
+		id, err := leaseOf(h.Fence.Owner)
+		if err != nil {
+			continue // it has its verdict
+		}
+		if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: id}); err != nil {
+			break // Recv knows why
+		}
+		sent++
+	}
+	for range sent {
+		answer, err := stream.Recv()
+		if err != nil {
+			return answers, err
+		}
+		answers[answer.ID] = answer
+	}
+	return answers, nil
+}
+
+// explain completes the losses in errs. One that was forced has left word.
+func (s *store) explain(ctx context.Context, held []dlock.Held, errs []error) {
+	var lost []dlock.Held
+	var losses []*dlock.LostError
+	for i, err := range errs {
+		if loss, ok := errors.AsType[*dlock.LostError](err); ok {
+			loss.Reason = dlock.Expired
+			lost, losses = append(lost, held[i]), append(losses, loss)
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	words, err := s.txn(ctx, s.reading(lost, func(h dlock.Held) string { return s.keys.forced(h.Fence.Owner) }))
+	if err != nil || len(words.Responses) != len(lost) {
+		return // it is lost in any case
+	}
+	for i, loss := range losses {
+		if len(names(words.Responses[i])) > 0 {
+			loss.Reason = dlock.Forced
+		}
+	}
+}
+
+// tell ends the lease of p, whose key is gone.
+func (s *store) tell(ctx context.Context, p *place) {
+	h := p.held()
+	loss := &dlock.LostError{Key: h.Key, Fence: h.Fence}
+	s.explain(ctx, []dlock.Held{h}, []error{loss})
+	s.renewer.Lose(p.owner, loss)
+}
+
+// lost is the error of a wait whose place is gone.
+func (p *place) lost() error {
+	return fmt.Errorf("%w: its place in the queue is gone: %w", dlock.ErrUncertain, p.lease.Err())
+}

@@ -1,0 +1,102 @@
+package etcdlock
+
+import (
+	"strconv"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// The requests of this package, a function each. All reads are linearizable.
+
+// inLine is the transaction that takes a place: it reads who was the last before,
+// and writes own, at the same revision.
+func inLine(ahead, own string, id int64) *pb.TxnRequest {
+	return &pb.TxnRequest{Success: []*pb.RequestOp{ranging(latest(ahead, 0)), putting(own, id)}}
+}
+
+// ifFree is the transaction that takes a place only if nobody is ahead.
+func ifFree(ahead, own string, id int64) *pb.TxnRequest {
+	nobody := &pb.Compare{
+		Key: []byte(ahead), RangeEnd: end(ahead), // holds if it does for all keys, as for none
+		Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 0},
+	}
+	return &pb.TxnRequest{Compare: []*pb.Compare{nobody}, Success: []*pb.RequestOp{putting(own, id)}}
+}
+
+// whoIsLeft is the transaction of a look: whether own is still there, and if next is
+// gone, who of those before revision is left.
+func whoIsLeft(ahead, own, next string, revision int64) *pb.TxnRequest {
+	stays := &pb.Compare{
+		Key: []byte(next), Target: pb.Compare_CREATE, Result: pb.Compare_GREATER,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 0},
+	}
+	return &pb.TxnRequest{
+		Compare: []*pb.Compare{stays},
+		Success: []*pb.RequestOp{ranging(exactly(own))},
+		Failure: []*pb.RequestOp{ranging(exactly(own)), ranging(latest(ahead, revision-1))},
+	}
+}
+
+// latest reads the two that came last of those that begin with prefix, the later
+// one first: of all, or of those up to a revision.
+func latest(prefix string, upTo int64) *pb.RangeRequest {
+	return &pb.RangeRequest{
+		Key: []byte(prefix), RangeEnd: end(prefix), KeysOnly: true, Limit: 2, MaxCreateRevision: upTo,
+		SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_DESCEND,
+	}
+}
+
+// earliest reads all that begin with prefix, in the order in which they came.
+func earliest(prefix string) *pb.RangeRequest {
+	return &pb.RangeRequest{
+		Key: []byte(prefix), RangeEnd: end(prefix),
+		SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_ASCEND,
+	}
+}
+
+// anyOf reads whether anything begins with prefix.
+func anyOf(prefix string) *pb.RangeRequest {
+	return &pb.RangeRequest{Key: []byte(prefix), RangeEnd: end(prefix), KeysOnly: true, Limit: 1}
+}
+
+func exactly(key string) *pb.RangeRequest {
+	return &pb.RangeRequest{Key: []byte(key), KeysOnly: true}
+}
+
+func ranging(r *pb.RangeRequest) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: r}}
+}
+
+// putting writes own, which goes with lease id. Its value is when that was, for
+// people: etcd has no clock that could be asked.
+func putting(own string, id int64) *pb.RequestOp {
+	now := strconv.FormatInt(time.Now().UnixMicro(), 10)
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{
+		Key: []byte(own), Value: []byte(now), Lease: id,
+	}}}
+}
+
+// forcing is the transaction that takes own, created at revision, away, and that
+// leaves word for its owner until its lease ends.
+func forcing(own, word string, revision, id int64) *pb.TxnRequest {
+	same := &pb.Compare{
+		Key: []byte(own), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: revision},
+	}
+	return &pb.TxnRequest{Compare: []*pb.Compare{same}, Success: []*pb.RequestOp{
+		putting(word, id),
+		{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(own)}}},
+	}}
+}
+
+// names returns the keys that a range found.
+func names(op *pb.ResponseOp) []string {
+	found := op.GetResponseRange().GetKvs()
+	all := make([]string, len(found))
+	for i, kv := range found {
+		all[i] = string(kv.Key)
+	}
+	return all
+}
