@@ -15,7 +15,7 @@ import (
 // defaultAdmin is where `shop timers` looks for an instance.
 const defaultAdmin = "127.0.0.1:8081"
 
-// validAdmin allows loopback addresses only: the listener asks nobody who they are.
+// validAdmin allows loopback addresses only: metrics and, with --auth none, all of it are for whoever can connect.
 func validAdmin(address string) error {
 	if address == "" {
 		return nil
@@ -24,7 +24,7 @@ func validAdmin(address string) error {
 		return err
 	}
 	if !isLoopback(address) {
-		return fmt.Errorf("--admin-listen %q: whoever reaches it may do everything, so it must be a loopback address: want 127.0.0.1:PORT, [::1]:PORT or localhost:PORT", address)
+		return fmt.Errorf("--admin-listen %q: it is for this machine only: want 127.0.0.1:PORT, [::1]:PORT or localhost:PORT", address)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func timersUsage(w io.Writer) {
 		fmt.Fprintf(w, "  shop timers %-8s %-13s %s\n", c.name, c.args, c.what)
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(w, "shop timers COMMAND --help lists the flags.")
+	fmt.Fprintln(w, "shop timers COMMAND --help lists the flags. "+keyVariable+" has an admin's key, for instances that ask for one.")
 }
 
 // timersCall is one command and what it was told.

@@ -101,8 +101,11 @@
 //     with redislock.Semaphore. Twice the permits may be out for a TTL.
 //   - Fairness beyond P/N. Two instances that both want more share the rest by
 //     chance. Unequal load is served well after about a second and not at once: what
-//     the others have idle by then, up to a block each, is missing until it comes
-//     back, so that a service at its bound refuses a little before the last permit.
+//     the others have idle by then is missing until it comes back. Load that wanders
+//     between instances faster than that leaves each with the permits of its peak, and
+//     these are refused elsewhere: of three instances that took turns at the one
+//     lock of SQLite, with 32 orders in flight and 64 permits, one order in ten to
+//     one in five was refused. Callers ask again, or the bound is set higher.
 //   - That an instance which had no permit when the store went away serves any.
 //   - First come, first served among the callers of Take: nobody waits.
 //
