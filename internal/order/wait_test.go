@@ -1,0 +1,177 @@
+package order_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/permits"
+	"example.com/shop/internal/waitlist"
+)
+
+// waiting returns a service whose customers can wait for units, which setup's stores have
+// ten of.
+func waiting(t *testing.T, c order.Config) (*order.Service, *waitlist.Waitlist, func(sku string, want int64)) {
+	t.Helper()
+	l := memlock.New(memlock.Config{})
+	var err error
+	if c.Waitlist, err = waitlist.New(waitlist.Config{Lock: l, Cond: memlock.NewCond(l)}); err != nil {
+		t.Fatal(err)
+	}
+	svc, store := setup(t, conditional(t), c)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := c.Waitlist.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	return svc, c.Waitlist, func(sku string, want int64) { t.Helper(); exact(t, store, sku, want) }
+}
+
+// Customers who wait get the units that others give back, each unit once, and those whose
+// patience ends get none.
+func TestWaitForUnits(t *testing.T) {
+	svc, _, exactly := waiting(t, order.Config{})
+	all, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient := one("a")
+	patient.Patience = order.Patience{Bounded: true, Wait: 20 * time.Millisecond}
+	if _, err := svc.Place(t.Context(), patient); !isShort(err) {
+		t.Errorf("nothing came back, and yet: %v", err)
+	}
+	patient.Patience.Wait = soon
+	const customers = 15
+	outcomes := make(chan error, customers)
+	ctx, hurry := context.WithCancel(t.Context())
+	defer hurry()
+	for range customers {
+		go func() {
+			_, err := svc.Place(ctx, patient)
+			outcomes <- err
+		}()
+	}
+	if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if err := <-outcomes; err != nil {
+			t.Error(err)
+		}
+	}
+	exactly("a", 10)
+	hurry() // the others hang up
+	for range customers - 10 {
+		if err := <-outcomes; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	exactly("a", 10)
+}
+
+// One who waits for a basket is told of whatever it lacks, one SKU after the other.
+func TestWaitForABasket(t *testing.T) {
+	svc, _, exactly := waiting(t, order.Config{})
+	var held []order.Order
+	for _, sku := range []string{"a", "b"} {
+		o, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, sku)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, o)
+	}
+	placed := make(chan error, 1)
+	go func() {
+		_, err := svc.Place(t.Context(), order.Purchase{
+			Customer: "c1", Items: units(2, "a", "b"), Patience: order.Patience{Bounded: true, Wait: soon},
+		})
+		placed <- err
+	}()
+	for _, o := range held {
+		if _, err := svc.Cancel(t.Context(), order.Target{ID: o.ID}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-placed; err != nil {
+		t.Error(err)
+	}
+	exactly("a", 2)
+	exactly("b", 2)
+}
+
+// Waiting ends when the service is about to stop.
+func TestWaitEndsWithTheService(t *testing.T) {
+	stopping, stop := context.WithCancel(t.Context())
+	svc, _, exactly := waiting(t, order.Config{Stopping: stopping})
+	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")}); err != nil {
+		t.Fatal(err)
+	}
+	patient := one("a")
+	patient.Patience = order.Patience{Bounded: true, Wait: soon}
+	placed := make(chan error, 1)
+	go func() {
+		_, err := svc.Place(t.Context(), patient)
+		placed <- err
+	}()
+	stop()
+	if err := <-placed; !errors.Is(err, order.ErrStopping) {
+		t.Error(err)
+	}
+	exactly("a", 10)
+}
+
+// Without a permit nothing is tried, and who waits for units keeps none.
+func TestPermits(t *testing.T) {
+	limiter, err := permits.New(nil, permits.Config{Permits: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc, list, exactly := waiting(t, order.Config{Permits: limiter})
+	release, err := limiter.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := svc.Place(t.Context(), one("a")); !errors.Is(err, order.ErrSaturated) {
+		t.Error(err)
+	}
+	exactly("a", 0)
+	release()
+	all, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient := one("a")
+	patient.Patience = order.Patience{Bounded: true, Wait: soon}
+	placed := make(chan error, 1)
+	go func() {
+		_, err := svc.Place(t.Context(), patient)
+		placed <- err
+	}()
+	for end := time.Now().Add(soon); list.Waiting() == 0; {
+		if time.Now().After(end) {
+			t.Fatal("nobody waits")
+		}
+		<-time.After(time.Millisecond)
+	}
+	if _, err = svc.Place(t.Context(), one("b")); err != nil {
+		t.Errorf("beside one who waits: %v", err)
+	}
+	if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-placed; err != nil {
+		t.Error(err)
+	}
+	exactly("a", 1)
+	exactly("b", 1)
+}
