@@ -23,6 +23,11 @@ type History struct {
 	// that is faster and finds nothing is a mistake.
 	TTL time.Duration
 
+	// SplitVotes says that attempts at the same time can refuse one another, as those
+	// that collect votes do: then no refusal proves anything. Set it before the first
+	// client is made.
+	SplitVotes bool
+
 	mu      sync.Mutex
 	base    time.Time
 	last    time.Duration

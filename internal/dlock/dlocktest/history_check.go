@@ -63,7 +63,7 @@ func (h *History) Operations() []porcupine.Operation {
 	ops := make([]porcupine.Operation, 0, len(events))
 	for _, e := range events {
 		o := e.outcome
-		o.Queued = o.Result == Refused && h.queued(e)
+		o.Queued = o.Result == Refused && (h.SplitVotes || h.queued(e))
 		ops = append(ops, porcupine.Operation{
 			ClientId: e.client, Input: e.call, Output: o,
 			Call: int64(e.from), Return: int64(cmp.Or(e.to, max(e.from, granted[e.call.Owner]))),

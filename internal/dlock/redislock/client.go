@@ -97,8 +97,9 @@ func parseGroup(kind, rest string) ([]string, *url.URL, error) {
 	return slices.Clip(list), u, nil
 }
 
-// checkClient looks at the options of the clients it knows; a wrapper answers for itself.
-func checkClient(rdb redis.UniversalClient) error {
+// CheckClient refuses a client that repeats commands by itself or ignores deadlines. It
+// looks at the options of the clients it knows; a wrapper answers for itself.
+func CheckClient(rdb redis.UniversalClient) error {
 	var retries int
 	var deadlines bool
 	switch c := rdb.(type) {

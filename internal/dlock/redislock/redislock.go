@@ -89,7 +89,7 @@ var (
 // New returns a Locker on rdb, which it does not close. It refuses a client that
 // repeats commands by itself or ignores deadlines; see the package comment.
 func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
-	if err := errors.Join(cfg.validate(), checkClient(rdb)); err != nil {
+	if err := errors.Join(cfg.validate(), CheckClient(rdb)); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	l := &Locker{

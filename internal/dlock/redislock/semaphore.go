@@ -159,7 +159,7 @@ func NewSemaphore(rdb redis.UniversalClient, cfg SemaphoreConfig) (*Semaphore, e
 	if s.permits < 1 {
 		return nil, fmt.Errorf("redislock: %d permits: %w", cfg.Permits, dlock.ErrInvalidPermits)
 	}
-	if err := checkClient(rdb); err != nil {
+	if err := CheckClient(rdb); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	s.hub = newHub(rdb, s.prefix, nil)

@@ -171,7 +171,7 @@ func NewTokens(rdb redis.UniversalClient, cfg TokensConfig) (*Tokens, error) {
 	if strings.ContainsAny(t.name, "{} ") {
 		return nil, fmt.Errorf("redislock: name %q has a brace or a blank", t.name)
 	}
-	if err := checkClient(rdb); err != nil {
+	if err := CheckClient(rdb); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	if t.blocking == nil {

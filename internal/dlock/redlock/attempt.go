@@ -1,0 +1,71 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// try makes one attempt. If another owner has the key it also returns for how long, if
+// that owner does not renew.
+func (l *Locker) try(ctx context.Context, key string) (*dlock.Lease, time.Duration, error) {
+	sent := time.Now()
+	b := l.hold(ctx, key)
+	won, votes := b.decide(ctx)
+	if won {
+		return l.lease(ctx, b, sent), 0, nil
+	}
+	b.withdraw(ctx)
+	var (
+		left time.Duration
+		errs []error
+	)
+	for _, v := range votes {
+		left = max(left, v.left)
+		if v.err != nil {
+			errs = append(errs, v.err)
+		}
+	}
+	c := count(votes)
+	switch {
+	case c[denied] > 0 && c[denied]+c[granted]+c[acked] >= l.quorum:
+		return nil, max(left, time.Millisecond), fmt.Errorf("redlock: %q: %w", key, dlock.ErrHeld)
+	case ctx.Err() != nil:
+		return nil, l.cfg.TTL, fmt.Errorf("redlock: acquire %q: %w: %w", key, dlock.ErrUncertain, dlock.Ended(ctx))
+	}
+	err := fmt.Errorf("%d of %d servers answered: %w", c[denied]+c[granted]+c[acked], len(votes), errors.Join(errs...))
+	if c[pending]+c[unknown] > 0 {
+		err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
+	}
+	return nil, l.cfg.TTL, fmt.Errorf("redlock: acquire %q: %w", key, err)
+}
+
+// withdraw ends a ballot that was lost. It waits for the servers that have granted to
+// forget it, so that the next attempt is not in the way of this one.
+func (b *ballot) withdraw(ctx context.Context) {
+	asked, answers, _ := b.end(ctx)
+	for range asked {
+		select {
+		case <-answers:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// giveBack is for the Undo of a node.
+func (l *Locker) giveBack(ctx context.Context, n *node, held []dlock.Held) ([]bool, error) {
+	keys, args := l.pairs(held)
+	verdicts, err := n.verdicts(ctx, releaseScript, len(held), keys, args)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]bool, len(held))
+	for i, verdict := range verdicts {
+		found[i] = verdict == verdictHeld
+	}
+	return found, nil
+}

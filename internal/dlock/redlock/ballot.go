@@ -1,0 +1,217 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// ballot is one attempt to take a key, on all servers at once. It goes on in the
+// background after it has been decided: a server that grants late adds to the grant of
+// a ballot that was won, and gets its own back if the ballot was lost or its lease is
+// over by then.
+type ballot struct {
+	l       *Locker
+	key, id string
+	chosen  chan struct{} // closed when token is set
+
+	mu      sync.Mutex
+	votes   []vote
+	token   uint64 // the greatest of a majority
+	over    bool   // nobody wants the key, or wants it any more
+	changed chan struct{}
+}
+
+// vote is what a server has said.
+type vote struct {
+	state state
+	token uint64        // that it proposes, with granted
+	left  time.Duration // how long another owner has the key, with denied
+	err   error         // with unsent and unknown
+}
+
+// state is how far a server has got with a ballot.
+type state int
+
+// The states. All but pending and granted are final.
+const (
+	pending state = iota // it has not answered
+	granted              // it has granted, and may not know the token
+	acked                // and has the token of the ballot as its last one
+	denied               // another owner has its lock
+	unsent               // it was not asked
+	unknown              // it may have granted
+	states
+)
+
+// hold starts a ballot.
+func (l *Locker) hold(ctx context.Context, key string) *ballot {
+	b := &ballot{
+		l: l, key: key, id: l.newID(), chosen: make(chan struct{}),
+		votes: make([]vote, len(l.nodes)), changed: make(chan struct{}),
+	}
+	ctx = context.WithoutCancel(ctx)
+	for i := range l.nodes {
+		l.background.run(func() { b.poll(ctx, i) })
+	}
+	return b
+}
+
+// poll asks one server, and tells it the token that the majority has.
+func (b *ballot) poll(ctx context.Context, i int) {
+	v := b.take(ctx, b.l.nodes[i])
+	b.set(ctx, i, v)
+	if v.state != granted {
+		return
+	}
+	<-b.chosen
+	b.mu.Lock()
+	token, over := b.token, b.over
+	b.mu.Unlock()
+	switch {
+	case over:
+		return
+	case v.token == token:
+		v.state = acked
+	default:
+		v = b.raise(ctx, b.l.nodes[i], token)
+	}
+	b.set(ctx, i, v)
+}
+
+// take asks a server for its vote.
+func (b *ballot) take(ctx context.Context, n *node) vote {
+	l := b.l
+	reply, err := n.call(ctx, takeScript, []string{l.lockKey(b.key), l.fenceKey(b.key), l.knownKey(), l.settlingKey()},
+		b.id, l.cfg.TTL.Milliseconds(), l.fenceTTL(), l.cfg.Settle.Milliseconds())
+	switch r := reply.(type) {
+	case int64:
+		return vote{state: denied, left: time.Duration(r) * time.Millisecond}
+	case string:
+		token, bad := strconv.ParseUint(r, 10, 64)
+		if err = bad; err == nil {
+			return vote{state: granted, token: token}
+		}
+	}
+	if errors.Is(err, errUnsent) {
+		return vote{state: unsent, err: err}
+	}
+	return vote{state: unknown, err: err}
+}
+
+// raise makes the token of the majority the last one of a server.
+func (b *ballot) raise(ctx context.Context, n *node, token uint64) vote {
+	l := b.l
+	reply, err := n.call(ctx, raiseScript, []string{l.lockKey(b.key), l.fenceKey(b.key)}, b.id, token, l.fenceTTL())
+	switch {
+	case err != nil:
+		return vote{state: unknown, err: err}
+	case reply != int64(1):
+		return vote{state: denied} // the server has lost its data
+	}
+	return vote{state: acked, token: token}
+}
+
+// set records a vote. What nobody wants any more when it is granted is given back.
+func (b *ballot) set(ctx context.Context, i int, v vote) {
+	b.mu.Lock()
+	late := b.over && b.votes[i].state == pending
+	b.votes[i] = v
+	close(b.changed)
+	b.changed = make(chan struct{})
+	b.mu.Unlock()
+	switch {
+	case !late:
+	case v.state == granted:
+		_, _ = b.free(ctx, i) // or the Undo does
+	case v.state == unknown:
+		b.l.nodes[i].undo.Add(ctx, b.held())
+	}
+}
+
+func (b *ballot) held() dlock.Held {
+	return dlock.Held{Key: b.key, Fence: dlock.Fence{Token: b.token, Owner: b.id}}
+}
+
+// free gives back what one server has granted, if not now then later.
+func (b *ballot) free(ctx context.Context, i int) (verdict int64, err error) {
+	keys, args := b.l.pairs([]dlock.Held{b.held()})
+	verdicts, err := b.l.nodes[i].verdicts(ctx, releaseScript, 1, keys, args)
+	if err != nil {
+		b.l.nodes[i].undo.Add(ctx, b.held())
+		return 0, err
+	}
+	return verdicts[0], nil
+}
+
+// decide waits until the ballot is won or lost, or ctx ends, and returns the votes. It is
+// won if a majority has granted the key, and has the token as its last one.
+func (b *ballot) decide(ctx context.Context) (won bool, votes []vote) {
+	for {
+		b.mu.Lock()
+		c := count(b.votes)
+		if b.token == 0 && c[granted] >= b.l.quorum {
+			for _, v := range b.votes {
+				b.token = max(b.token, v.token)
+			}
+			close(b.chosen)
+		}
+		votes, changed := slices.Clone(b.votes), b.changed
+		b.mu.Unlock()
+		switch {
+		case c[acked] >= b.l.quorum:
+			return true, votes
+		case c[pending]+c[granted]+c[acked] < b.l.quorum, ctx.Err() != nil:
+			return false, votes
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func count(votes []vote) (c [states]int) {
+	for _, v := range votes {
+		c[v.state]++
+	}
+	return c
+}
+
+// end gives the key back on every server that has granted it, or may have, all at once.
+// The channel gets what each says; its capacity is enough for all. A server that has not
+// voted yet is not asked: its vote is given back when it comes.
+func (b *ballot) end(ctx context.Context) (asked int, answers <-chan answer, votes []vote) {
+	b.mu.Lock()
+	b.over = true
+	if b.token == 0 {
+		close(b.chosen)
+	}
+	votes = slices.Clone(b.votes)
+	b.mu.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	said := make(chan answer, len(votes))
+	for i, v := range votes {
+		switch v.state {
+		case granted, acked, unknown:
+			asked++
+			b.l.background.run(func() {
+				verdict, err := b.free(ctx, i)
+				said <- answer{verdict, err}
+			})
+		case pending, denied, unsent:
+		}
+	}
+	return asked, said, votes
+}
+
+// answer is what a server says to a release.
+type answer struct {
+	verdict int64
+	err     error
+}

@@ -1,0 +1,110 @@
+// Package redlock is [dlock.Locker] on a majority of Redis servers that know nothing of
+// one another (S. Sanfilippo, "Distributed Locks with Redis"). A key is held by whoever
+// has it on more than half of the servers. They are to be an odd number, at least three,
+// on machines that fail one by one, each without replicas.
+//
+// # What it adds, and what it does not
+//
+// It adds availability: while a minority of the servers is stopped, cut off, slow or
+// lost, locks are taken, kept and given back as fast as before, and who holds one does
+// not notice. One Redis with a replica that takes over does not promise that much, as it
+// may forget the last grants.
+//
+// It adds no safety over one Redis that never loses data. A holder that is paused
+// beyond its TTL still sends its last write, and every server still measures TTLs by a
+// clock that can jump: if the clocks of a majority run ahead, two holders can be in at
+// once. As with every lock here, what keeps a late write out is the fence, and the
+// resource must check it. With fewer than a majority nothing is granted, and every call
+// says so in time. If what is needed is not to lose the lock with one machine, a
+// consensus store (ZooKeeper, etcd) promises more, for a flush per grant; if what is
+// needed is speed, redislock on one server is twice as fast, and fair.
+//
+// # Data
+//
+// On each server, independently:
+//
+//	shop:redlock:{KEY}        string  OWNER:TOKEN:TIME  TTL of the lock
+//	shop:redlock:{KEY}:fence  string  TOKEN:FORCED      24 h, or twice the TTL of the lock
+//	shop:redlock:known        string  TIME              for ever
+//	shop:redlock:settling     string  TIME              Config.Settle
+//
+// OWNER is PROCESS-NUMBER and new for every attempt. TIME is that of the server in
+// microseconds. FORCED is the owner that was forced out last.
+//
+// # Operations
+//
+// Each is one script, sent to all servers at once, with Config.Timeout for each call
+// and each server, release included:
+//
+//	take.lua     EXISTS known settling, PTTL lock, TIME, GET fence, SET fence, SET lock
+//	raise.lua    GET lock, GET fence, SET fence, SET lock
+//	renew.lua    for up to 100 locks: GET lock, PEXPIRE lock; if that is gone GET fence
+//	release.lua  GET lock, DEL lock
+//	force.lua, inspect.lua, reseed.lua
+//
+// Every operation returns with the answer that decides it: when a majority says yes, or
+// so many say no that none can. What is still under way goes on in the background. A
+// server that grants when its attempt has been decided adds to the grant, if the attempt
+// was won and its lease is not over, or else gets its own back.
+//
+// Rounds: an uncontended Acquire costs two, take and raise, and its Release one, each to
+// the fastest majority. A lease adds a hundredth of a renew.lua per server every TTL/3.
+//
+// All or nothing: an attempt without a majority gives back all that it got, before it
+// returns as far as servers have granted, in the background as far as they may have.
+// Who waits tries again after a pause with decorrelated jitter ([dlock.Backoff]), or
+// when the lease of the holder ends; of those who wait in one process one tries, the
+// others wait for their turn ([dlock.Turns]). Keys are not granted in order.
+//
+// # Validity
+//
+// A lease is trusted for nine tenths of the TTL from when the first request of the attempt
+// was sent, and so on from each renewal that a majority has acknowledged. Each server
+// counts a whole TTL from when it received its request, which is later. The tenth is for
+// clocks that run at different rates, and more than the hundredth that the algorithm asks
+// for. Renewal never inserts: a server that has lost a grant does not get it back from
+// its holder, or two holders could win one by one what they had lost.
+//
+// # The fence
+//
+// There is no counter that all share. Each server proposes max(last+1, TIME) when it
+// grants; the token is the greatest proposal of a majority; and raise.lua makes it the
+// last token of a majority before the lease is returned. Any later majority has a
+// server in common with that one, on which the later proposal was made after the lock
+// was free again, hence after the token was raised there: so it is greater, and so is the
+// later token, whatever the clocks say. If that server has lost its data meanwhile, its
+// clock takes the place of its memory; if that is behind too, the token can fall, and
+// [Locker.Reseed] raises it. Tokens that lost attempts use up are never used again.
+//
+// # Servers that lose their data
+//
+// A server that was restarted empty knows no grant, and its vote could make a second
+// majority beside one that is still believed in. So a server that does not know that it
+// has been used, for want of its key known, grants nothing for Config.Settle, by default
+// the TTL of the lock: by then all grants of before have been renewed elsewhere, or have
+// ended. It counts as one that somebody else has. The same holds when servers are first
+// used: the first TTL passes without a grant.
+//
+// So a server should either keep nothing (no persistence, no replicas), or everything
+// (appendfsync always). One that comes back with some of its data, as with appendfsync
+// everysec or from a replica, does not settle and may have forgotten the last second.
+// maxmemory-policy must be noeviction.
+//
+// # Unknown outcomes
+//
+// A call without an answer may have been executed. What it may have taken is given back
+// by owner, per server, until that server has answered, twice if nothing was found, or
+// the TTL has passed ([dlock.Undo]); Close waits for it. Acquire and TryAcquire return
+// [dlock.ErrUncertain] if that kept them from a majority. A waiter goes on until no
+// majority has answered for a TTL.
+//
+// A server whose last call timed out gets one call at a time until it answers, and all
+// others count as not sent: a stopped server costs neither connections nor goroutines,
+// and votes again as soon as it can.
+//
+// # Clients
+//
+// They need ContextTimeoutEnabled, and MaxRetries -1; redislock.NewClient makes such.
+// Otherwise one silent server holds up every call for the read timeout, and a release
+// that is repeated reports a loss that was none.
+package redlock

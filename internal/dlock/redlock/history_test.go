@@ -1,0 +1,245 @@
+package redlock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redlock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// faulty is a trial with faults, whose load outlasts them at full size too.
+func faulty(keys int) dlocktest.TrialConfig {
+	return dlocktest.TrialConfig{TTL: ttl, Keys: keys, Faulty: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
+}
+
+// ready starts n servers that grant.
+func ready(t *testing.T, n int) servers {
+	t.Helper()
+	s := start(t, n)
+	settled(t, s.urls())
+	return s
+}
+
+// clients returns n clients with connections of their own.
+func (s servers) clients(t *testing.T, tr *dlocktest.Trial, n int) []*dlocktest.HistoryClient {
+	t.Helper()
+	all := make([]*dlocktest.HistoryClient, n)
+	for i := range all {
+		all[i] = tr.Locker(locker(t, s.urls(), redlock.Config{TTL: ttl}))
+	}
+	return all
+}
+
+func harm(t *testing.T, f func() error) {
+	t.Helper()
+	if err := f(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHistoryWithoutFaults(t *testing.T) {
+	t.Parallel()
+	s := ready(t, 5)
+	dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3}, func(t *testing.T, tr *dlocktest.Trial) {
+		tr.SplitVotes = true
+		tr.Load.Rounds = testbedtest.Size(40, 400)
+		clients := s.clients(t, tr, 5)
+		var wg sync.WaitGroup
+		wg.Go(func() { // One holds for long, so that renewals are part of it.
+			long := tr.Load
+			long.Rounds, long.Hold = 2, 2*ttl
+			long.Run(t.Context(), clients[0])
+		})
+		tr.Load.Run(t.Context(), clients[1:]...)
+		wg.Wait()
+	})
+}
+
+// TestHistoryOfLostReplies loses replies of every kind after a server has executed.
+func TestHistoryOfLostReplies(t *testing.T) {
+	t.Parallel()
+	s := ready(t, 3)
+	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
+		var (
+			clients []*dlocktest.HistoryClient
+			proxies []*testbed.Proxy
+		)
+		for range 4 {
+			l, own := s.behind(t, redlock.Config{TTL: ttl})
+			clients, proxies = append(clients, tr.Locker(l)), append(proxies, own...)
+		}
+		tr.During(t, clients, func() {
+			for range testbedtest.Size(60, 600) {
+				for range 4 { // two of a client, now and then, so that it has no majority
+					proxies[tr.Random.IntN(len(proxies))].DropReply("evalsha")
+				}
+				dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
+			}
+		})
+		lost := 0
+		for _, p := range proxies {
+			lost += p.Dropped()
+		}
+		if lost < 10 {
+			t.Errorf("only %d replies were lost: that proves nothing", lost)
+		}
+	})
+}
+
+// TestHistoryOfBlackHoles cuts clients off from a random number of servers at random
+// phases of their renewals and waits, for less and for more than a TTL. Each holder must
+// know before the next one is in, whatever arrives late.
+func TestHistoryOfBlackHoles(t *testing.T) {
+	t.Parallel()
+	s := ready(t, 5)
+	dlocktest.RunTrial(t, faulty(4), func(t *testing.T, tr *dlocktest.Trial) {
+		tr.Load.Hold, tr.Least = ttl, 10
+		clients := s.clients(t, tr, 2)
+		var victims [][]*testbed.Proxy
+		for range 4 {
+			l, proxies := s.behind(t, redlock.Config{TTL: ttl})
+			clients, victims = append(clients, tr.Locker(l)), append(victims, proxies)
+		}
+		tr.During(t, clients, func() {
+			var wg sync.WaitGroup
+			for i, proxies := range victims {
+				random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
+				wg.Go(func() {
+					for range testbedtest.Size(3, 30) {
+						dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
+						for _, at := range random.Perm(len(proxies))[:1+random.IntN(len(proxies))] {
+							proxies[at].BlackHole()
+						}
+						dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
+						for _, p := range proxies {
+							harm(t, p.Pass)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
+	})
+}
+
+// TestHistoryOfFrozenServers stops one server of five, and two. Nobody notices.
+func TestHistoryOfFrozenServers(t *testing.T) {
+	t.Parallel()
+	for frozen, name := range []string{1: "one", 2: "two"} {
+		if frozen == 0 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := ready(t, 5)
+			for _, server := range s[:frozen] {
+				harm(t, server.Pause)
+			}
+			dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3}, func(t *testing.T, tr *dlocktest.Trial) {
+				tr.SplitVotes = true
+				tr.Load.Rounds = testbedtest.Size(30, 300)
+				tr.Load.Run(t.Context(), s.clients(t, tr, 5)...)
+			})
+		})
+	}
+}
+
+// TestHistoryOfServersThatStall stops up to three servers of five at a time, for less and
+// for more than a TTL, while keys are held: some holders lose their majority.
+func TestHistoryOfServersThatStall(t *testing.T) {
+	t.Parallel()
+	s := ready(t, 5)
+	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
+		tr.Load.Hold = ttl / 2
+		tr.Least = 20
+		tr.During(t, s.clients(t, tr, 5), func() {
+			for i := range testbedtest.Size(3, 20) {
+				frozen := tr.Random.Perm(len(s))[:3-i%3]
+				for _, at := range frozen {
+					harm(t, s[at].Pause)
+				}
+				dlocktest.Pace(t, tr.Between(ttl/4, 5*ttl/4))
+				for _, at := range frozen {
+					harm(t, s[at].Resume)
+				}
+				dlocktest.Pace(t, tr.Between(0, ttl/8))
+			}
+		})
+	})
+}
+
+// TestHistoryOfServersThatLoseTheirData kills one server after the other; each comes
+// back empty. No holder is met by another one.
+func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
+	t.Parallel()
+	s := ready(t, 5)
+	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
+		tr.Load.Hold = ttl / 2
+		tr.Least = 20
+		tr.During(t, s.clients(t, tr, 5), func() {
+			for i := range testbedtest.Size(5, 30) {
+				server := s[i%len(s)]
+				harm(t, server.Kill)
+				dlocktest.Pace(t, tr.Between(0, ttl/8))
+				harm(t, func() error { return server.Restart(t.Context()) })
+				dlocktest.Pace(t, tr.Between(ttl/2, ttl)) // before it has settled, every other time
+			}
+		})
+	})
+}
+
+const holderServers = "SHOP_TEST_HOLDER_REDLOCK"
+
+// TestHolderProcess is no test: it is what StartHolder runs.
+func TestHolderProcess(t *testing.T) {
+	urls := os.Getenv(holderServers)
+	if urls == "" {
+		return
+	}
+	dlocktest.ServeHolder(t, locker(t, strings.Split(urls, ","), redlock.Config{TTL: ttl}))
+}
+
+// TestHistoryOfStoppedHolders stops a process for longer than the TTL, wherever it is.
+// It wakes up and believes in what others have taken meanwhile; it must find out.
+func TestHistoryOfStoppedHolders(t *testing.T) {
+	t.Parallel()
+	s := ready(t, 3)
+	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
+		tr.Load.Hold, tr.Least = ttl/2, 10
+		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServers+"="+strings.Join(s.urls(), ","))
+		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
+		tr.During(t, append(s.clients(t, tr, 2), stopped...), func() {
+			for range testbedtest.Size(2, 20) {
+				dlocktest.Pace(t, tr.Between(0, ttl/2))
+				waitFor(t, "a holder to stop", far.Holds)
+				tr.Stop(func() {
+					harm(t, func() error { return testbed.Suspend(far.Process) })
+					dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
+					harm(t, func() error { return testbed.Continue(far.Process) })
+				}, stopped...)
+			}
+		})
+	})
+}
+
+// waitFor looks for a condition every few milliseconds, for 10 seconds at most.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within 10 s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Inspect implements [dlock.Inspector]. A key is held if a majority says so. There is no
+// queue, so it counts no waiters.
+func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
+	replies, err := l.majority(ctx, inspectScript, []string{l.lockKey(key)})
+	if err != nil {
+		return dlock.State{}, fmt.Errorf("redlock: inspect %q: %w", key, err)
+	}
+	votes := map[string]int{}
+	for _, reply := range replies {
+		fields, _ := reply.([]any)
+		if len(fields) != 2 {
+			return dlock.State{}, fmt.Errorf("redlock: inspect %q: reply %v", key, reply)
+		}
+		held, _ := fields[0].(string)
+		ttl, _ := fields[1].(int64)
+		at := strings.LastIndexByte(held, ':')
+		if at < 0 {
+			continue
+		}
+		votes[held[:at]]++
+		if votes[held[:at]] < l.quorum {
+			continue
+		}
+		owner, token, _ := strings.Cut(held[:at], ":")
+		state := dlock.State{Key: key, Held: true, Fence: dlock.Fence{Owner: owner}, TTL: time.Duration(max(0, ttl)) * time.Millisecond}
+		state.Fence.Token, _ = strconv.ParseUint(token, 10, 64)
+		if since, err := strconv.ParseInt(held[at+1:], 10, 64); err == nil {
+			state.Since = time.UnixMicro(since)
+		}
+		return state, nil
+	}
+	return dlock.State{Key: key}, nil
+}
+
+// ForceRelease implements [dlock.ForceReleaser], on a majority at least. The fence moves
+// on, so that it stays in force for resources that have not seen the next holder yet.
+func (l *Locker) ForceRelease(ctx context.Context, key string) error {
+	if _, err := l.majority(ctx, forceScript, []string{l.lockKey(key), l.fenceKey(key)}, l.fenceTTL()); err != nil {
+		return fmt.Errorf("redlock: force release %q: %w", key, err)
+	}
+	return nil
+}
+
+// Reseed implements [dlock.Reseeder], on a majority at least, which every later majority
+// meets. It is for a resource that refuses all grants, because it has accepted a token
+// that no majority knows any more: after a loss of data while clocks were set back.
+func (l *Locker) Reseed(ctx context.Context, key string, atLeast uint64) error {
+	if atLeast >= 1<<53-1<<20 {
+		return fmt.Errorf("redlock: reseed %q: token %d is beyond what a script can count", key, atLeast)
+	}
+	if _, err := l.majority(ctx, reseedScript, []string{l.fenceKey(key)}, atLeast, l.fenceTTL()); err != nil {
+		return fmt.Errorf("redlock: reseed %q: %w", key, err)
+	}
+	return nil
+}
+
+// majority runs a script on all servers, and returns the replies when a majority has
+// answered and the others have, too, or are late.
+func (l *Locker) majority(ctx context.Context, s *redis.Script, keys []string, args ...any) ([]any, error) {
+	type answer struct {
+		reply any
+		err   error
+	}
+	answers := make(chan answer, len(l.nodes))
+	for _, n := range l.nodes {
+		l.background.run(func() {
+			reply, err := n.call(ctx, s, keys, args...)
+			answers <- answer{reply, err}
+		})
+	}
+	var (
+		replies []any
+		errs    []error
+	)
+	late := time.NewTimer(l.cfg.Timeout)
+	defer late.Stop()
+	for range l.nodes {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				errs = append(errs, a.err)
+				continue
+			}
+			replies = append(replies, a.reply)
+		case <-late.C:
+			errs = append(errs, errSilent)
+		case <-ctx.Done():
+			return nil, dlock.Ended(ctx)
+		}
+	}
+	if len(replies) < l.quorum {
+		return nil, fmt.Errorf("%d of %d servers answered: %w", len(replies), len(l.nodes), errors.Join(errs...))
+	}
+	return replies, nil
+}

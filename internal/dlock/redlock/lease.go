@@ -1,0 +1,126 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// lease turns a ballot that was won into what the caller gets.
+func (l *Locker) lease(ctx context.Context, b *ballot, sent time.Time) *dlock.Lease {
+	held := b.held()
+	return dlock.NewLease(ctx, dlock.Grant{
+		Key: held.Key, Fence: held.Fence, Sent: sent, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
+		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
+		Release: func(ctx context.Context) error { return l.release(ctx, b) },
+	})
+}
+
+// tally is what the servers say of one grant.
+type tally struct {
+	held, gone int
+	reason     dlock.Reason
+}
+
+func (t *tally) add(verdict int64) {
+	if verdict == verdictHeld {
+		t.held++
+		return
+	}
+	t.gone++
+	switch {
+	case verdict == verdictForced:
+		t.reason = dlock.Forced
+	case verdict == verdictTaken && t.reason != dlock.Forced:
+		t.reason = dlock.Taken
+	}
+}
+
+// verdict says whether a majority still has the grant of held. It is decided when that
+// is certain either way.
+func (l *Locker) verdict(t tally, held dlock.Held) (err error, decided bool) { //nolint:revive,staticcheck // The error is a value here.
+	switch {
+	case t.held >= l.quorum:
+		return nil, true
+	case t.gone > len(l.nodes)-l.quorum:
+		lost := &dlock.LostError{Key: held.Key, Fence: held.Fence, Reason: t.reason}
+		if t.reason == "" {
+			lost.Reason = dlock.Expired
+		}
+		return lost, true
+	}
+	return nil, false
+}
+
+// release gives a grant back. It returns when a majority has answered.
+func (l *Locker) release(ctx context.Context, b *ballot) error {
+	asked, answers, votes := b.end(ctx)
+	c := count(votes)
+	t := tally{gone: c[denied] + c[unsent]}
+	var errs []error
+	for {
+		if err, decided := l.verdict(t, b.held()); decided { //nolint:revive // It is a value here.
+			return err
+		}
+		if asked == 0 {
+			return fmt.Errorf("redlock: %d of %d servers answered: %w", t.held+t.gone, len(votes), errors.Join(errs...))
+		}
+		select {
+		case a := <-answers:
+			if asked--; a.err != nil {
+				errs = append(errs, a.err)
+				continue
+			}
+			t.add(a.verdict)
+		case <-ctx.Done():
+			return dlock.Ended(ctx)
+		}
+	}
+}
+
+// renew is for the Renewer: one call to each server for all of held. It returns when a
+// majority has answered.
+func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
+	keys, args := l.pairs(held)
+	type reply struct {
+		verdicts []int64
+		err      error
+	}
+	replies := make(chan reply, len(l.nodes))
+	for _, n := range l.nodes {
+		l.background.run(func() {
+			verdicts, err := n.verdicts(ctx, renewScript, len(held), keys, args)
+			replies <- reply{verdicts, err}
+		})
+	}
+	tallies, errs := make([]tally, len(held)), make([]error, len(held))
+	var failed []error
+	for range l.nodes {
+		select {
+		case r := <-replies:
+			if r.err != nil {
+				failed = append(failed, r.err)
+			}
+			for i, verdict := range r.verdicts {
+				tallies[i].add(verdict)
+			}
+		case <-ctx.Done():
+			failed = append(failed, dlock.Ended(ctx))
+		}
+		open := 0
+		for i, t := range tallies {
+			err, decided := l.verdict(t, held[i]) //nolint:revive // It is a value here.
+			if errs[i] = err; !decided {
+				errs[i] = fmt.Errorf("redlock: renew %q: %d of %d servers answered: %w", held[i].Key, t.held+t.gone, len(l.nodes), errors.Join(failed...))
+				open++
+			}
+		}
+		if open == 0 || ctx.Err() != nil {
+			break
+		}
+	}
+	return errs
+}

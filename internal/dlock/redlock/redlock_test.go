@@ -1,0 +1,191 @@
+package redlock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redlock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// ttl is what the leases of the tests have. A tenth of it, and a third, are times within
+// which a busy machine must still get something done; all bounds grow with it.
+const ttl = 3 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// servers are what a lock is on.
+type servers []*testbed.Redis
+
+// start starts n servers, all at the same time.
+func start(tb testing.TB, n int) servers {
+	tb.Helper()
+	all := make(servers, n)
+	for i := range all {
+		all[i] = testbedtest.StartRedis(tb, testbed.RedisConfig{})
+	}
+	return all
+}
+
+func (s servers) urls() []string {
+	urls := make([]string, len(s))
+	for i, server := range s {
+		urls[i] = server.URL()
+	}
+	return urls
+}
+
+// settled waits until servers that are new grant.
+func settled(tb testing.TB, urls []string) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 10*ttl)
+	defer cancel()
+	lease, err := locker(tb, urls, redlock.Config{TTL: ttl}).Acquire(ctx, "settled")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	lease.Release(ctx)
+}
+
+func client(tb testing.TB, url string) redis.UniversalClient {
+	tb.Helper()
+	rdb, err := redislock.NewClient(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
+// locker returns a Locker with clients of its own.
+func locker(tb testing.TB, urls []string, cfg redlock.Config) *redlock.Locker {
+	tb.Helper()
+	var all []redis.UniversalClient
+	for _, url := range urls {
+		all = append(all, client(tb, url))
+	}
+	l, err := redlock.New(all, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 10*time.Second)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			tb.Error(err)
+		}
+	})
+	return l
+}
+
+// behind returns a Locker whose connections go through a proxy for each server.
+func (s servers) behind(t *testing.T, cfg redlock.Config) (*redlock.Locker, []*testbed.Proxy) {
+	t.Helper()
+	var (
+		urls    []string
+		proxies []*testbed.Proxy
+	)
+	for _, server := range s {
+		proxy := testbedtest.StartProxy(t, server.Addr())
+		proxies = append(proxies, proxy)
+		urls = append(urls, "redis://"+proxy.Addr())
+	}
+	return locker(t, urls, cfg), proxies
+}
+
+// link breaks all proxies together.
+func link(t *testing.T, proxies []*testbed.Proxy) dlocktest.Link {
+	t.Helper()
+	each := func(f func(p *testbed.Proxy)) func() {
+		return func() {
+			for _, p := range proxies {
+				f(p)
+			}
+		}
+	}
+	return dlocktest.Link{
+		Cut: each((*testbed.Proxy).BlackHole),
+		Heal: each(func(p *testbed.Proxy) {
+			if err := p.Pass(); err != nil {
+				t.Error(err)
+			}
+		}),
+		LoseReply: each(func(p *testbed.Proxy) { p.DropReply("evalsha") }),
+		Lost: func() (lost int) {
+			for _, p := range proxies {
+				lost = max(lost, p.Dropped())
+			}
+			return lost
+		},
+	}
+}
+
+func TestFive(t *testing.T) {
+	t.Parallel()
+	suite(t, 5)
+}
+
+func TestThree(t *testing.T) {
+	testbedtest.FullSize(t)
+	t.Parallel()
+	suite(t, 3)
+}
+
+// suite runs the conformance suite on n servers.
+func suite(t *testing.T, n int) {
+	t.Helper()
+	s := start(t, n)
+	settled(t, s.urls())
+	remove := func(t *testing.T, keys ...string) {
+		t.Helper()
+		var all sync.WaitGroup
+		for _, server := range s {
+			rdb := client(t, server.URL())
+			all.Go(func() {
+				if err := rdb.Del(t.Context(), keys...).Err(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	h := dlocktest.Harness{
+		New:       func(t *testing.T) dlock.Locker { return locker(t, s.urls(), redlock.Config{TTL: ttl}) },
+		TTL:       ttl,
+		Crowd:     testbedtest.Size(100, 1000),
+		Reentrant: true,
+		Expire:    func(t *testing.T, key string) { remove(t, lockKey(key)) },
+		Wipe:      func(t *testing.T, key string) { remove(t, lockKey(key), fenceKey(key)) },
+		Leftovers: func(t *testing.T, key string) (left []string) {
+			for _, server := range s {
+				if client(t, server.URL()).Exists(t.Context(), lockKey(key)).Val() > 0 {
+					left = append(left, server.Addr())
+				}
+			}
+			return left
+		},
+		NoReentry: func(t *testing.T) dlock.Locker {
+			return locker(t, s.urls(), redlock.Config{TTL: ttl, NoReentry: true})
+		},
+		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
+			return locker(t, s.urls(), redlock.Config{TTL: ttl, MaxHold: limit})
+		},
+		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+			l, proxies := s.behind(t, redlock.Config{TTL: ttl})
+			return l, link(t, proxies)
+		},
+	}
+	dlocktest.Run(t, h)
+}
+
+func lockKey(key string) string  { return "shop:redlock:{" + key + "}" }
+func fenceKey(key string) string { return lockKey(key) + ":fence" }

@@ -1,0 +1,50 @@
+package redlock
+
+import (
+	_ "embed" // the scripts are files
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed take.lua
+var takeLua string
+
+//go:embed raise.lua
+var raiseLua string
+
+//go:embed each.lua
+var eachLua string
+
+//go:embed renew.lua
+var renewLua string
+
+//go:embed release.lua
+var releaseLua string
+
+//go:embed force.lua
+var forceLua string
+
+//go:embed inspect.lua
+var inspectLua string
+
+//go:embed reseed.lua
+var reseedLua string
+
+// The scripts are constants that cannot be declared so.
+var (
+	takeScript    = redis.NewScript(takeLua)
+	raiseScript   = redis.NewScript(raiseLua)
+	renewScript   = redis.NewScript(eachLua + renewLua)
+	releaseScript = redis.NewScript(eachLua + releaseLua)
+	forceScript   = redis.NewScript(forceLua)
+	inspectScript = redis.NewScript(inspectLua)
+	reseedScript  = redis.NewScript(reseedLua)
+)
+
+// Verdicts of renew.lua and release.lua.
+const (
+	verdictHeld   = 1
+	verdictGone   = 0
+	verdictTaken  = -1
+	verdictForced = -2
+)
