@@ -84,6 +84,10 @@ func balancedBut(t *testing.T, s stage, sku string, reserved int64) {
 	}
 }
 
+// returned is when the permits of an instance that was killed are back at the latest: 3 s, and
+// what a busy machine makes of it.
+const returned = 13 * time.Second
+
 // The permits of an instance that is killed are back after their TTL.
 func TestPermitsOfAKilledInstance(t *testing.T) {
 	t.Parallel()
@@ -125,7 +129,7 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 			break
 		}
 		saturated(t, a)
-		if time.Since(killed) > permitsTTL+10*time.Second {
+		if time.Since(killed) > returned {
 			t.Fatal("the permits are gone")
 		}
 		<-time.After(20 * time.Millisecond)
