@@ -55,6 +55,11 @@ type Grant struct {
 	// returns as Extend does when the store has another owner, or none.
 	Release func(ctx context.Context) error
 
+	// Abandon is called once when the grant is lost, after its leases have been told:
+	// for a store that keeps a grant for as long as a session lives, and has to hear
+	// that nobody wants it any more. It must not block, and may be nil.
+	Abandon func()
+
 	// Lost delivers a loss that the store announces: the end of a session, or
 	// another holder put in place. Closing it means Expired. It may be nil. It costs
 	// a goroutine per lease; [Renewer.Lose] does not.

@@ -152,6 +152,9 @@ func (h *hold) lose(err error) bool {
 	for _, l := range leases {
 		l.lose(lost)
 	}
+	if h.g.Abandon != nil {
+		h.g.Abandon()
+	}
 	return true
 }
 

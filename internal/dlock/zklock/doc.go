@@ -1,0 +1,2 @@
+// Package zklock is [dlock.Locker] and [dlock.RWLocker] on ZooKeeper.
+package zklock

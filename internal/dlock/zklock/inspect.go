@@ -1,0 +1,68 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"example.com/shop/internal/dlock"
+)
+
+// inspect tells who is first, and how many wait.
+func (q *queue) inspect(ctx context.Context, c claim) (dlock.State, error) {
+	for {
+		holders, waiters, err := q.holders(ctx, c)
+		if err != nil {
+			return dlock.State{}, fmt.Errorf("zklock: inspect %q: %w", c.key, err)
+		}
+		state := dlock.State{Key: c.key, Waiters: waiters}
+		if len(holders) == 0 {
+			return state, nil
+		}
+		_, stat, err := q.s.Get(ctx, c.dir+"/"+holders[0].name)
+		if errors.Is(err, zk.ErrNoNode) { // it has just released
+			continue
+		}
+		if err != nil {
+			return dlock.State{}, fmt.Errorf("zklock: inspect %q: %w", c.key, err)
+		}
+		state.Held, state.TTL = true, q.s.Timeout()
+		state.Fence = dlock.Fence{Token: uint64(stat.Czxid), Owner: holders[0].id}
+		state.Since = time.UnixMilli(stat.Ctime)
+		return state, nil
+	}
+}
+
+// force deletes the nodes of the holders.
+func (q *queue) force(ctx context.Context, c claim) error {
+	holders, _, err := q.holders(ctx, c)
+	for _, p := range holders {
+		if e := q.s.Delete(ctx, c.dir+"/"+p.name, -1); e != nil && !errors.Is(e, zk.ErrNoNode) {
+			err = errors.Join(err, e)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("zklock: force release %q: %w", c.key, err)
+	}
+	return nil
+}
+
+// holders returns those who wait for nobody, and the number of the others.
+func (q *queue) holders(ctx context.Context, c claim) ([]place, int, error) {
+	if err := q.s.Sync(ctx); err != nil {
+		return nil, 0, err
+	}
+	names, _, err := q.s.Children(ctx, c.dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, 0, nil
+	}
+	places := sorted(names)
+	n := min(1, len(places))
+	for n > 0 && n < len(places) && !places[n].kind.conflicts(places[0].kind) && !places[n].kind.conflicts(places[n-1].kind) {
+		n++
+	}
+	return places[:n], len(places) - n, err
+}

@@ -1,0 +1,130 @@
+package zklock
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// kind is what a node in a queue asks for.
+type kind string
+
+const (
+	kindLease kind = "lease-" // of a Locker
+	kindWrite kind = "write-" // of an RW
+	kindRead  kind = "read-"  // of an RW
+)
+
+// conflicts reports whether one has to wait for the other.
+func (k kind) conflicts(other kind) bool { return k != kindRead || other != kindRead }
+
+// place is a node of a queue, as its name tells: ID-KINDNUMBER.
+type place struct {
+	name, id string
+	kind     kind
+	number   int32
+}
+
+// parse returns false for a node that is none of a queue.
+func parse(name string) (place, bool) {
+	id, rest, ok := strings.Cut(name, "-")
+	if !ok || id == "" {
+		return place{}, false
+	}
+	for _, k := range []kind{kindLease, kindWrite, kindRead} {
+		if digits, ok := strings.CutPrefix(rest, string(k)); ok {
+			n, err := strconv.ParseInt(digits, 10, 32)
+			return place{name, id, k, int32(n)}, err == nil
+		}
+	}
+	return place{}, false
+}
+
+// before compares numbers that wrap around: ZooKeeper goes on with the least number
+// after 2^31 nodes, which a busy queue reaches in weeks.
+func (p place) before(other place) bool { return p.number-other.number < 0 }
+
+// sorted returns those of names that are places, the first one first.
+func sorted(names []string) []place {
+	places := make([]place, 0, len(names))
+	for _, name := range names {
+		if p, ok := parse(name); ok {
+			places = append(places, p)
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		switch {
+		case a.before(b):
+			return -1
+		case b.before(a):
+			return 1
+		default:
+			return 0
+		}
+	})
+	return places
+}
+
+// standing is where a node stands in its queue.
+type standing struct {
+	found bool   // whether it is there at all
+	ahead int    // how many it has to wait for
+	last  string // the name of the last one of them
+}
+
+// stand finds id among names, without sorting them.
+func stand(names []string, id string) standing {
+	places := make([]place, 0, len(names))
+	var own place
+	for _, name := range names {
+		p, ok := parse(name)
+		if !ok {
+			continue
+		}
+		if p.id == id {
+			own = p
+		}
+		places = append(places, p)
+	}
+	s := standing{found: own.id != ""}
+	var last place
+	for _, p := range places {
+		if !s.found || !p.before(own) || !own.kind.conflicts(p.kind) {
+			continue
+		}
+		if s.ahead++; s.ahead == 1 || last.before(p) {
+			last = p
+		}
+	}
+	s.last = last.name
+	return s
+}
+
+// contended reports whether a new node of kind k would have to wait for one of names.
+func contended(names []string, k kind) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		p, ok := parse(name)
+		return ok && k.conflicts(p.kind)
+	})
+}
+
+// escape makes a key the name of a node: a name has no slash and no control
+// characters, and is not a dot or two.
+func escape(key string) string {
+	name := url.PathEscape(key)
+	if strings.Trim(name, ".") == "" {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return name
+}
+
+var errNoKey = errors.New("zklock: the key is empty")
+
+func checkKey(key string) error {
+	if key == "" {
+		return errNoKey
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/zookeeper"
+)
+
+// queue is what Locker and RW have in common: nodes in a row, each of which waits
+// for the last one before it that it conflicts with.
+type queue struct {
+	s       *zookeeper.Session
+	cfg     Config
+	renewer *dlock.Renewer
+
+	// admit completes a grant: it returns the fence of n, and may refuse with
+	// zk.ErrNoNode when n is gone. Nil: the fence is that of the node.
+	admit func(ctx context.Context, c claim, n zookeeper.Node) (dlock.Fence, error)
+
+	mu     sync.Mutex
+	grants map[string]*grant              // by the ID of the node
+	next   map[string]map[chan event]struct{} // who waits for the node with this path
+}
+
+// claim is one call of Acquire or TryAcquire.
+type claim struct {
+	key, dir string
+	kind     kind
+	backend  any
+}
+
+func newQueue(s *zookeeper.Session, cfg Config) *queue {
+	q := &queue{s: s, cfg: cfg, grants: map[string]*grant{}, next: map[string]map[chan event]struct{}{}}
+	q.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: q.ttl(), Renew: q.renew})
+	return q
+}
+
+// ttl is how long a confirmation of the session counts. See the package comment.
+func (q *queue) ttl() time.Duration { return q.s.Timeout() * 2 / 3 }
+
+// recheck is the longest pause of a waiter between two looks.
+func (q *queue) recheck() time.Duration { return min(time.Second, q.ttl()/4) }
+
+// errGone means that the node of a waiter is gone: deleted, or with its session.
+var errGone = errors.New("zklock: the place in the queue is gone")
+
+// acquire takes a place in the queue and waits until it is the first, as often as
+// the place is taken away.
+func (q *queue) acquire(ctx context.Context, c claim) (*dlock.Lease, error) {
+	for {
+		n, err := q.s.CreateProtected(ctx, zookeeper.Protected{Dir: c.dir, Label: string(c.kind), ParentVersion: -1})
+		if err != nil {
+			return nil, explain("acquire", c.key, err)
+		}
+		lease, err := q.await(ctx, c, n)
+		switch {
+		case err == nil:
+			return lease, nil
+		case errors.Is(err, errGone):
+			q.s.DeleteLater(n.Path) // the session was believed to be over, perhaps wrongly
+		default:
+			return nil, q.leave(ctx, c, n, err)
+		}
+	}
+}
+
+// try takes the first place if nobody is in the way. Each node that is created
+// raises the version of the directory, so that a node with the condition that the
+// version is still that of an empty queue is the first for certain: no other
+// attempt ever sees one of a TryAcquire that fails.
+func (q *queue) try(ctx context.Context, c claim) (*dlock.Lease, error) {
+	for fresh := false; ; {
+		names, stat, err := q.s.Children(ctx, c.dir)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			err = q.s.EnsureContainer(ctx, c.dir)
+			if err == nil {
+				continue
+			}
+		case err == nil && contended(names, c.kind):
+			if fresh {
+				return nil, fmt.Errorf("zklock: %q: %w", c.key, dlock.ErrHeld)
+			}
+			// The server may be behind, and show who has left.
+			fresh = true
+			if err = q.s.Sync(ctx); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("zklock: acquire %q: %w", c.key, unsent(err))
+		}
+		n, err := q.s.CreateProtected(ctx, zookeeper.Protected{Dir: c.dir, Label: string(c.kind), ParentVersion: stat.Version})
+		if errors.Is(err, zk.ErrBadVersion) {
+			fresh = false
+			continue
+		}
+		if err != nil {
+			return nil, explain("acquire", c.key, err)
+		}
+		lease, err := q.grant(ctx, c, n, false)
+		if err != nil {
+			return nil, q.leave(ctx, c, n, err)
+		}
+		return lease, nil
+	}
+}
+
+// unsent hides that the outcome of a reading is unknown: it has none.
+func unsent(err error) error {
+	if errors.Is(err, zookeeper.ErrUncertain) {
+		return fmt.Errorf("%w: %v", zookeeper.ErrUnavailable, err) //nolint:errorlint // On purpose.
+	}
+	return err
+}
+
+// leave gives up the place of a caller whose context has ended, or who has failed.
+// It waits for the answer for a moment, so that usually nothing is left when
+// Acquire returns.
+func (q *queue) leave(ctx context.Context, c claim, n zookeeper.Node, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.s.Timeout()/10)
+	defer cancel()
+	err := q.s.Delete(ctx, n.Path, -1)
+	if err == nil || errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("zklock: acquire %q: %w", c.key, why)
+	}
+	q.s.DeleteLater(n.Path)
+	return fmt.Errorf("zklock: acquire %q: %w: %w", c.key, dlock.ErrUncertain, why)
+}

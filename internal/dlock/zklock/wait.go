@@ -1,0 +1,207 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/zookeeper"
+)
+
+// event is what ends a wait.
+type event int
+
+const (
+	look   event = iota // time to look again
+	passed              // the node before is deleted
+	freed               // the node before is that of a holder of this process, which releases
+)
+
+// await waits until n is the first. It returns errGone if n is no more.
+func (q *queue) await(ctx context.Context, c claim, n zookeeper.Node) (*dlock.Lease, error) {
+	var gone chan struct{} // closed when n is gone; nil before it is watched
+	for {
+		where, err := q.stand(ctx, c, n)
+		if err != nil {
+			return nil, err
+		}
+		if where.ahead == 0 {
+			return q.first(ctx, c, n, gone != nil)
+		}
+		if gone == nil {
+			ended := make(chan struct{})
+			if err := q.watchOwn(ctx, n, func() { close(ended) }); errors.Is(err, errGone) {
+				return nil, err
+			} else if err != nil {
+				if err := q.patient(ctx, n, err); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			gone = ended
+		}
+		e, err := q.follow(ctx, gone, n, c.dir+"/"+where.last)
+		if err != nil {
+			return nil, err
+		}
+		// With nobody else ahead, and none that can come between, n is the first now.
+		if e == freed || e == passed && where.ahead == 1 {
+			return q.first(ctx, c, n, true)
+		}
+	}
+}
+
+// first makes n, which is the first, a lease. The trust in it begins when its session
+// was last confirmed, so that has to be of late.
+func (q *queue) first(ctx context.Context, c claim, n zookeeper.Node, watched bool) (*dlock.Lease, error) {
+	for time.Since(q.s.Confirmed()) > q.ttl()/3 {
+		if err := q.s.Sync(ctx); err != nil {
+			if err := q.patient(ctx, n, err); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return q.grant(ctx, c, n, watched)
+}
+
+// follow waits for the end of the node at path, the last one ahead of n.
+func (q *queue) follow(ctx context.Context, gone <-chan struct{}, n zookeeper.Node, path string) (event, error) {
+	events := make(chan event, 1)
+	defer q.enlist(path, events)()
+	_, _, stop, err := q.s.GetW(ctx, path, func(e zookeeper.Event) {
+		what := look
+		if e == zookeeper.Deleted {
+			what = passed
+		}
+		select {
+		case events <- what:
+		default: // it has been woken already
+		}
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return look, nil
+	}
+	if err != nil {
+		return look, q.patient(ctx, n, err)
+	}
+	defer stop()
+	for {
+		e, again, err := q.sleep(ctx, gone, events)
+		if !again || err != nil {
+			return e, err
+		}
+		if err := q.glance(ctx, path); errors.Is(err, zk.ErrNoNode) {
+			return look, nil
+		} else if err != nil {
+			if err := q.patient(ctx, n, err); err != nil {
+				return look, err
+			}
+		}
+	}
+}
+
+// sleep waits for an event, and says when it is time to look without one.
+func (q *queue) sleep(ctx context.Context, gone <-chan struct{}, events <-chan event) (e event, again bool, err error) {
+	pause := time.NewTimer(q.recheck()*8/10 + rand.N(q.recheck()*2/10))
+	defer pause.Stop()
+	select {
+	case e = <-events:
+	case <-pause.C:
+		return look, true, nil
+	case <-gone:
+	case <-ctx.Done():
+		return look, false, dlock.Ended(ctx)
+	}
+	select {
+	case <-gone: // before anything that was heard later
+		return look, false, errGone
+	default:
+		return e, false, nil
+	}
+}
+
+// glance confirms the session, once for all who wait, and reads the node at path.
+func (q *queue) glance(ctx context.Context, path string) error {
+	if time.Since(q.s.Confirmed()) > q.recheck()/2 {
+		if err := q.s.Sync(ctx); err != nil {
+			return err
+		}
+	}
+	_, _, err := q.s.Get(ctx, path)
+	return err
+}
+
+// enlist makes events hear when the holder whose node is at path releases, if it is
+// one of this process.
+func (q *queue) enlist(path string, events chan event) (leave func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.next[path] == nil {
+		q.next[path] = map[chan event]struct{}{}
+	}
+	q.next[path][events] = struct{}{}
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if delete(q.next[path], events); len(q.next[path]) == 0 {
+			delete(q.next, path)
+		}
+	}
+}
+
+// free tells those who wait for the node at path that its holder has done.
+func (q *queue) free(path string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for events := range q.next[path] {
+		select {
+		case events <- freed:
+		default: // it has been woken already
+		}
+	}
+}
+
+// stand looks where n stands, again and again if no server answers.
+func (q *queue) stand(ctx context.Context, c claim, n zookeeper.Node) (standing, error) {
+	for {
+		names, _, err := q.s.Children(ctx, c.dir)
+		switch {
+		case err == nil:
+			where := stand(names, n.ID)
+			if !where.found {
+				return where, errGone
+			}
+			return where, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return standing{}, errGone
+		}
+		if err := q.patient(ctx, n, err); err != nil {
+			return standing{}, err
+		}
+	}
+}
+
+// patient decides whether a waiter whose reading has failed goes on: as long as its
+// session may live.
+func (q *queue) patient(ctx context.Context, n zookeeper.Node, failed error) error {
+	switch {
+	case ctx.Err() != nil:
+		return dlock.Ended(ctx)
+	case q.s.Epoch() != n.Epoch:
+		return errGone
+	case errors.Is(failed, zookeeper.ErrClosed), time.Since(q.s.Confirmed()) > q.s.Timeout():
+		return unsent(failed)
+	}
+	pause := time.NewTimer(q.recheck()/10 + rand.N(q.recheck()/10))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return nil
+	case <-ctx.Done():
+		return dlock.Ended(ctx)
+	}
+}

@@ -1,0 +1,147 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/zklock"
+	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/zookeeper"
+)
+
+// ttl is the timeout of the sessions of the tests. A tenth of it, and a third, are
+// times within which a busy machine must still get something done.
+const ttl = 3 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLocker(t *testing.T) {
+	t.Parallel()
+	addr := testbedtest.ZooKeeper(t)
+	admin := locker(t, session(t, addr), zklock.Config{})
+	with := func(cfg zklock.Config) func(t *testing.T) dlock.Locker {
+		return func(t *testing.T) dlock.Locker { return locker(t, session(t, addr), cfg) }
+	}
+	dlocktest.Run(t, dlocktest.Harness{
+		New:       with(zklock.Config{}),
+		TTL:       ttl,
+		FIFO:      true,
+		Recheck:   ttl / 6,
+		Crowd:     testbedtest.Size(100, 1000),
+		Reentrant: true,
+		Expire: func(t *testing.T, key string) {
+			if err := admin.ForceRelease(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Wipe:      func(t *testing.T, key string) { wipe(t, addr, "/shop/locks/"+url.PathEscape(key)) },
+		Leftovers: func(t *testing.T, key string) []string { return children(t, addr, "/shop/locks/"+url.PathEscape(key)) },
+		NoReentry: with(zklock.Config{NoReentry: true}),
+		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
+			return with(zklock.Config{MaxHold: limit})(t)
+		},
+		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+			s, link := behind(t, addr)
+			return locker(t, s, zklock.Config{}), link
+		},
+	})
+}
+
+// session opens a session, as another process would.
+func session(t testing.TB, addrs ...string) *zookeeper.Session {
+	t.Helper()
+	s, err := zookeeper.Connect(t.Context(), zookeeper.Config{Servers: addrs, Timeout: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func locker(t testing.TB, s *zookeeper.Session, cfg zklock.Config) *zklock.Locker {
+	t.Helper()
+	l, err := zklock.New(s, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// behind returns a session whose connections go through a proxy. Replies are lost to
+// requests that name a node of a queue.
+func behind(t testing.TB, addr string) (*zookeeper.Session, dlocktest.Link) {
+	t.Helper()
+	proxy := testbedtest.StartProxy(t, addr)
+	return session(t, proxy.Addr()), dlocktest.Link{
+		Cut: proxy.BlackHole,
+		Heal: func() {
+			if err := proxy.Pass(); err != nil {
+				t.Error(err)
+			}
+		},
+		LoseReply: func() { proxy.DropReply("-lease-") },
+		Lost:      proxy.Dropped,
+	}
+}
+
+// raw returns a client of ZooKeeper itself.
+func raw(t testing.TB, addr string) *zk.Conn {
+	t.Helper()
+	c, events, err := zk.Connect([]string{addr}, ttl, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		for range events { // until its goroutines have ended
+			continue
+		}
+	})
+	return c
+}
+
+type quiet struct{}
+
+// Printf implements zk.Logger.
+func (quiet) Printf(string, ...any) {}
+
+func children(t testing.TB, addr, path string) []string {
+	t.Helper()
+	names, _, err := raw(t, addr).Children(path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// wipe deletes a node and all below it.
+func wipe(t testing.TB, addr, path string) {
+	t.Helper()
+	c := raw(t, addr)
+	names, _, err := c.Children(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := c.Delete(path+"/"+name, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Delete(path, -1); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,115 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// reading is what requests return that only read.
+type reading struct {
+	data  []byte
+	names []string
+	stat  *zk.Stat
+}
+
+// outcome is how a request ended.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// call sends a request, for at most the time in which a silent connection is given
+// up. zk knows no contexts, and may keep a request until it is connected again; so
+// it is left behind when ctx ends. What comes of it then is passed to late, if
+// that is not nil.
+func call[T any](ctx context.Context, s *Session, what string, f func(*zk.Conn) (T, error), late func(T, error)) (T, error) {
+	var none T
+	limit := time.NewTimer(s.patience())
+	defer limit.Stop()
+	c, err := s.await(ctx, limit.C)
+	if err == nil && !s.begin() {
+		err = ErrClosed
+	}
+	if err != nil {
+		return none, fmt.Errorf("zookeeper: %s: %w", what, err)
+	}
+	var settled atomic.Bool
+	done := make(chan outcome[T], 1)
+	go func() {
+		defer s.running.Done()
+		value, err := f(c.conn)
+		err = explain(err)
+		if settled.CompareAndSwap(false, true) {
+			done <- outcome[T]{value, err}
+		} else if late != nil {
+			late(value, err)
+		}
+	}()
+	var why error
+	select {
+	case o := <-done:
+		return o.value, named(what, o.err)
+	case <-ctx.Done():
+		why = ended(ctx)
+	case <-limit.C:
+		why = errSilent
+	}
+	if !settled.CompareAndSwap(false, true) {
+		o := <-done
+		return o.value, named(what, o.err)
+	}
+	return none, fmt.Errorf("zookeeper: %s: %w: %w", what, ErrUncertain, why)
+}
+
+var errSilent = errors.New("no answer")
+
+func named(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("zookeeper: %s: %w", what, err)
+}
+
+// patience is how long a request may take. zk gives up a connection that has been
+// silent for as long.
+func (s *Session) patience() time.Duration { return s.Timeout() * 2 / 3 }
+
+// explain says what an error of zk means for the request.
+func explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrClosing):
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrSessionMoved):
+		return fmt.Errorf("%w: %w", ErrUnavailable, err) // refused, not executed
+	default:
+		return err
+	}
+}
+
+// confirming is call for a request that the leader answers: it proves that the
+// session lived when it was sent.
+func confirming[T any](ctx context.Context, s *Session, what string, f func(*zk.Conn) (T, error), late func(T, error)) (T, error) {
+	return call(ctx, s, what, func(conn *zk.Conn) (T, error) {
+		sent, epoch := time.Now(), s.Epoch()
+		value, err := f(conn)
+		if err == nil {
+			s.confirm(sent, epoch)
+		}
+		return value, err
+	}, late)
+}
+
+func (s *Session) confirm(sent time.Time, epoch uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch == epoch && s.state != Expired && sent.After(s.confirmed) {
+		s.confirmed = sent
+	}
+}

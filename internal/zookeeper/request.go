@@ -1,0 +1,94 @@
+package zookeeper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// path is p below the root.
+func (s *Session) path(p string) string { return s.cfg.Root + p }
+
+// acl is that of all nodes: whoever may reach the servers may use them.
+func acl() []zk.ACL { return zk.WorldACL(zk.PermAll) }
+
+// Get returns the data of a node. It may be that of a moment ago, unless a Sync
+// has come before.
+func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
+	r, err := call(ctx, s, "get "+path, func(conn *zk.Conn) (r reading, err error) {
+		r.data, r.stat, err = conn.Get(s.path(path))
+		return r, err
+	}, nil)
+	return r.data, r.stat, err
+}
+
+// Children returns the names of the children of a node, in no order, and the stat
+// of the node itself. They may be those of a moment ago, unless a Sync has come before.
+func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
+	r, err := call(ctx, s, "children of "+path, func(conn *zk.Conn) (r reading, err error) {
+		r.names, r.stat, err = conn.Children(s.path(path))
+		return r, err
+	}, nil)
+	return r.names, r.stat, err
+}
+
+// Sync returns when the server has caught up with the leader, so that what is read
+// afterwards is no older than the call. It confirms the session.
+func (s *Session) Sync(ctx context.Context) error {
+	_, err := confirming(ctx, s, "sync", func(conn *zk.Conn) (string, error) {
+		return conn.Sync(cmp.Or(s.cfg.Root, "/"))
+	}, nil)
+	return err
+}
+
+// Set replaces the data of a node. A version of -1 means any.
+func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+	return confirming(ctx, s, "set "+path, func(conn *zk.Conn) (*zk.Stat, error) {
+		return conn.Set(s.path(path), data, version)
+	}, nil)
+}
+
+// Delete deletes a node that has no children. A version of -1 means any.
+func (s *Session) Delete(ctx context.Context, path string, version int32) error {
+	_, err := confirming(ctx, s, "delete "+path, func(conn *zk.Conn) (struct{}, error) {
+		return struct{}{}, conn.Delete(s.path(path), version)
+	}, nil)
+	return err
+}
+
+// SetWhile replaces the data of a node provided that another node exists, in one step.
+// It returns zk.ErrNoNode if either is missing.
+func (s *Session) SetWhile(ctx context.Context, exists, path string, data []byte) error {
+	_, err := confirming(ctx, s, "set "+path, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(&zk.CheckVersionRequest{Path: s.path(exists), Version: -1}, &zk.SetDataRequest{Path: s.path(path), Data: data, Version: -1})
+	}, nil)
+	return err
+}
+
+// EnsureContainer makes a node, and those above it, unless they exist. All of them
+// are containers: the servers delete them some time after their last child has gone.
+func (s *Session) EnsureContainer(ctx context.Context, path string) error {
+	return s.ensure(ctx, s.path(path))
+}
+
+// ensure makes the parents of full only if they turn out to be missing.
+func (s *Session) ensure(ctx context.Context, full string) error {
+	for {
+		_, err := confirming(ctx, s, "create "+full, func(conn *zk.Conn) (string, error) {
+			return conn.CreateContainer(full, []byte{}, zk.FlagContainer, acl())
+		}, nil)
+		switch parent := full[:strings.LastIndexByte(full, '/')]; {
+		case err == nil, errors.Is(err, zk.ErrNodeExists):
+			return nil
+		case !errors.Is(err, zk.ErrNoNode) || parent == "":
+			return err
+		default:
+			if err := s.ensure(ctx, parent); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package zookeeper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// State is what a process knows about its session.
+type State int
+
+// States of a session.
+const (
+	// Disconnected: no server answers. The session may go on, or end unheard.
+	Disconnected State = iota
+	// Connected: a server answers, and the session lives.
+	Connected
+	// Expired: the session is over, with its ephemeral nodes. Another one begins
+	// as soon as a server answers.
+	Expired
+)
+
+// String is the name of the state in lower case.
+func (s State) String() string { return [...]string{"disconnected", "connected", "expired"}[s] }
+
+var (
+	// ErrUnavailable means that a request was not sent, because no server answers.
+	ErrUnavailable = errors.New("zookeeper: no server answers")
+
+	// ErrUncertain means that a request was sent and not answered. It may have been
+	// executed, or be executed yet.
+	ErrUncertain = errors.New("zookeeper: outcome unknown")
+
+	// ErrClosed means that the session was closed.
+	ErrClosed = errors.New("zookeeper: session closed")
+)
+
+// Config is the configuration of a [Session].
+type Config struct {
+	// Servers are the HOST:PORT of the servers; any of them will do.
+	Servers []string
+
+	// Timeout is how long the servers keep a session that they do not hear of; the
+	// servers may decide otherwise, see [Session.Timeout]. 0 means 10 s.
+	Timeout time.Duration
+
+	// Root is put before every path. It is made on demand. Empty means "/shop".
+	Root string
+}
+
+// Session is the connection of a process to ZooKeeper, and its sessions there, one
+// after the other. It is safe for concurrent use.
+type Session struct {
+	cfg  Config
+	life context.Context //nolint:containedctx // It is the lifetime of the goroutines, ended by Close.
+	stop context.CancelFunc
+
+	running sync.WaitGroup // calls in flight and whatever else Close waits for; grows under mu
+	watches watches
+	orphans orphans
+
+	mu        sync.Mutex
+	client    *client // nil while one is replaced by another
+	state     State
+	epoch     uint64
+	confirmed time.Time     // when the last request was sent that the leader has answered in this epoch
+	timeout   time.Duration // as the servers have it
+	changed   chan struct{} // closed when state changes
+	listeners []*listener
+	away      *time.Timer // replaces the client; nil while connected
+	closed    bool
+}
+
+type listener struct{ f func(State) }
+
+// Connect opens a session. It blocks until there is one, or ctx ends: then it
+// returns an error that names the servers, and nothing goes on. The session
+// outlives ctx, from which it takes values only; [Session.Close] ends it.
+func Connect(ctx context.Context, cfg Config) (*Session, error) {
+	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Second)
+	cfg.Root = strings.TrimRight(cmp.Or(cfg.Root, "/shop"), "/")
+	if len(cfg.Servers) == 0 {
+		return nil, errors.New("zookeeper: no servers are named")
+	}
+	if cfg.Root != "" && !strings.HasPrefix(cfg.Root, "/") {
+		return nil, fmt.Errorf("zookeeper: root %q does not begin with a slash", cfg.Root)
+	}
+	s := &Session{cfg: cfg, timeout: cfg.Timeout, changed: make(chan struct{})}
+	s.life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.watches.paths = map[watchKey]*watched{}
+	err := s.open()
+	if err == nil {
+		_, err = s.await(ctx, nil)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("zookeeper: connect to %s: %w", strings.Join(cfg.Servers, ","), err), s.Close(s.life))
+	}
+	return s, nil
+}
+
+// Close ends the session, and with it its ephemeral nodes, if a server answers
+// within a second or so; otherwise the servers end it after its timeout. Calls in
+// flight return. It waits for them, and for all goroutines, or for the end of ctx:
+// then they end by themselves soon after.
+func (s *Session) Close(ctx context.Context) error {
+	s.mu.Lock()
+	closed, c := s.closed, s.client
+	s.closed = true
+	if s.away != nil {
+		s.away.Stop()
+	}
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if c != nil {
+			c.close()
+		}
+		s.stop()
+		s.running.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		s.stop()
+		return fmt.Errorf("zookeeper: close: %w", ctx.Err())
+	}
+}
+
+// State returns what is known about the session now.
+func (s *Session) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// Timeout returns how long the servers keep a session that they do not hear of.
+func (s *Session) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout
+}
+
+// Epoch numbers the sessions. It changes when a session is known to be over: the
+// ephemeral nodes that were made in an earlier epoch are gone, or will be.
+func (s *Session) Epoch() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch
+}
+
+// Confirmed returns when the last request was sent that the leader has answered, in
+// the present epoch. The session cannot end before Timeout has passed from then;
+// see the package comment for how much of that may be relied on. It is zero if
+// there is none.
+func (s *Session) Confirmed() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.confirmed
+}
+
+// OnState calls f with each new state, in order and from a goroutine of the
+// connection: f must not block, and must not call the session's requests. After
+// stop has returned, a call of f may still be under way.
+func (s *Session) OnState(f func(State)) (stop func()) {
+	l := &listener{f}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, l)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		kept := make([]*listener, 0, len(s.listeners))
+		for _, other := range s.listeners {
+			if other != l {
+				kept = append(kept, other)
+			}
+		}
+		s.listeners = kept
+	}
+}
+
+// begin registers something that Close has to wait for.
+func (s *Session) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Add(1)
+	return true
+}

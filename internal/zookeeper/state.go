@@ -1,0 +1,146 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// open makes a client, which begins to connect.
+func (s *Session) open() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	c, err := newClient(s)
+	if err == nil {
+		s.client = c
+	}
+	return err
+}
+
+// hear is called by clients, from their goroutines, and must not block.
+func (s *Session) hear(c *client, e zk.Event) {
+	if e.Type != zk.EventSession {
+		s.watches.fire(e.Path, e.Type)
+		return
+	}
+	switch e.State {
+	case zk.StateHasSession:
+		s.become(c, Connected)
+	case zk.StateDisconnected:
+		s.become(c, Disconnected)
+	case zk.StateExpired:
+		s.become(c, Expired)
+	default: // on the way to one of these
+	}
+}
+
+// become changes the state, on behalf of c.
+func (s *Session) become(c *client, next State) {
+	s.mu.Lock()
+	if c != s.client || next == s.state || next == Disconnected && s.state == Expired {
+		s.mu.Unlock()
+		return
+	}
+	s.state = next
+	switch next {
+	case Connected:
+		s.timeout = c.negotiated()
+		if s.away != nil {
+			s.away.Stop()
+			s.away = nil
+		}
+		s.epoch = max(s.epoch, 1)
+	case Disconnected:
+		if !s.closed {
+			s.away = time.AfterFunc(2*s.timeout, func() { s.replace(c) })
+		}
+	case Expired:
+		s.expire()
+	}
+	s.tell()
+}
+
+// expire ends the epoch. It requires mu.
+func (s *Session) expire() {
+	s.state = Expired
+	s.epoch++
+	s.confirmed = time.Time{}
+}
+
+// tell passes the state on. It requires mu, and gives it back.
+func (s *Session) tell() {
+	state, listeners := s.state, s.listeners
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.mu.Unlock()
+	for _, l := range listeners {
+		l.f(state)
+	}
+	if state == Expired {
+		s.watches.fireAll()
+	}
+}
+
+// replace gives up a session that has been silent for twice its timeout, and the
+// client with it. The servers may have forgotten it without being able to say so:
+// one that has lost its data refuses clients that have seen more than it knows.
+func (s *Session) replace(c *client) {
+	s.mu.Lock()
+	if c != s.client || s.state == Connected || s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.client, s.away = nil, nil
+	s.expire()
+	s.running.Go(c.close)
+	s.tell()
+	if s.open() != nil {
+		return // closed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if next := s.client; s.state != Connected && !s.closed && next != c {
+		s.away = time.AfterFunc(2*s.timeout, func() { s.replace(next) })
+	}
+}
+
+// await returns the client once it is connected. It gives up at the end of ctx, or
+// when limit fires.
+func (s *Session) await(ctx context.Context, limit <-chan time.Time) (*client, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, ended(ctx)
+		}
+		s.mu.Lock()
+		c, state, changed, closed := s.client, s.state, s.changed, s.closed
+		s.mu.Unlock()
+		switch {
+		case closed:
+			return nil, ErrClosed
+		case state == Connected:
+			return c, nil
+		}
+		select {
+		case <-changed:
+		case <-s.life.Done():
+			return nil, ErrClosed
+		case <-limit:
+			return nil, ErrUnavailable
+		case <-ctx.Done():
+			return nil, ended(ctx)
+		}
+	}
+}
+
+// ended returns the error of an ended ctx together with its cause.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // The same value, or another one.
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,176 @@
+package zookeeper
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Event says why a watch ends.
+type Event int
+
+// Reasons for the end of a watch.
+const (
+	Changed Event = iota // the data, or the children, of the node
+	Deleted              // the node
+	Ended                // the session, which knows no more
+)
+
+// watchKey is a node, or its children.
+type watchKey struct {
+	path     string
+	children bool
+}
+
+// watched is a node that is watched, or for whose watch the server is being asked.
+type watched struct {
+	armed bool // the server will tell, once
+	calls map[*watch]struct{}
+}
+
+type watch struct{ f func(Event) }
+
+// watches are the watches of a session. A node is watched once, no matter by how
+// many, and until something happens to it: ZooKeeper cannot be told to forget a
+// watch by this client. So what those leave behind who stop waiting is at most one
+// watch per node that exists.
+type watches struct {
+	mu    sync.Mutex
+	paths map[watchKey]*watched
+	count int // of those armed
+}
+
+func (w *watches) armed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count > 0
+}
+
+// add registers f, and reports whether the server will tell without being asked.
+func (w *watches) add(k watchKey, f func(Event)) (node *watched, own *watch, armed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	node = w.paths[k]
+	if node == nil {
+		node = &watched{calls: map[*watch]struct{}{}}
+		w.paths[k] = node
+	}
+	own = &watch{f}
+	node.calls[own] = struct{}{}
+	return node, own, node.armed
+}
+
+// arm records that the server will tell. If the node is another one by now it has
+// told already.
+func (w *watches) arm(k watchKey, node *watched) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !node.armed && w.paths[k] == node {
+		node.armed = true
+		w.count++
+	}
+}
+
+func (w *watches) remove(k watchKey, node *watched, own *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(node.calls, own)
+	if !node.armed && len(node.calls) == 0 && w.paths[k] == node {
+		delete(w.paths, k)
+	}
+}
+
+// fire tells those who watch path, once.
+func (w *watches) fire(path string, what zk.EventType) {
+	switch what {
+	case zk.EventNodeDataChanged:
+		w.tell(watchKey{path, false}, Changed)
+	case zk.EventNodeChildrenChanged:
+		w.tell(watchKey{path, true}, Changed)
+	case zk.EventNodeDeleted:
+		w.tell(watchKey{path, false}, Deleted)
+		w.tell(watchKey{path, true}, Deleted)
+	default: // the end of the session is told by fireAll
+	}
+}
+
+func (w *watches) tell(k watchKey, e Event) {
+	w.mu.Lock()
+	node := w.paths[k]
+	if node == nil {
+		w.mu.Unlock()
+		return
+	}
+	delete(w.paths, k)
+	if node.armed {
+		w.count--
+	}
+	calls := node.calls
+	node.calls = map[*watch]struct{}{} // a late remove must not meet the loop below
+	w.mu.Unlock()
+	for own := range calls {
+		own.f(e)
+	}
+}
+
+// fireAll ends all watches.
+func (w *watches) fireAll() {
+	w.mu.Lock()
+	keys := make([]watchKey, 0, len(w.paths))
+	for k := range w.paths {
+		keys = append(keys, k)
+	}
+	w.mu.Unlock()
+	for _, k := range keys {
+		w.tell(k, Ended)
+	}
+}
+
+// GetW is Get with a watch: f is called once, when the node is changed or deleted
+// after what was returned, or when the session ends. It is called from a goroutine
+// of the connection and must not block. It may be called before GetW returns, and
+// once too often: what was returned may be newer than what f was told. The caller
+// must call stop, which ends the interest in f. There is no watch if GetW fails.
+func (s *Session) GetW(ctx context.Context, path string, f func(Event)) (data []byte, stat *zk.Stat, stop func(), err error) {
+	k := watchKey{s.path(path), false}
+	node, own, armed := s.watches.add(k, f)
+	stop = func() { s.watches.remove(k, node, own) }
+	r, err := call(ctx, s, "get "+path, func(conn *zk.Conn) (r reading, err error) {
+		if armed {
+			r.data, r.stat, err = conn.Get(k.path)
+			return r, err
+		}
+		if r.data, r.stat, _, err = conn.GetW(k.path); err == nil {
+			s.watches.arm(k, node)
+		}
+		return r, err
+	}, nil)
+	if err != nil {
+		stop()
+		return nil, nil, nil, err
+	}
+	return r.data, r.stat, stop, nil
+}
+
+// ChildrenW is Children with a watch on what it returns, which has the rules of GetW.
+func (s *Session) ChildrenW(ctx context.Context, path string, f func(Event)) (names []string, stat *zk.Stat, stop func(), err error) {
+	k := watchKey{s.path(path), true}
+	node, own, armed := s.watches.add(k, f)
+	stop = func() { s.watches.remove(k, node, own) }
+	r, err := call(ctx, s, "children of "+path, func(conn *zk.Conn) (r reading, err error) {
+		if armed {
+			r.names, r.stat, err = conn.Children(k.path)
+			return r, err
+		}
+		if r.names, r.stat, _, err = conn.ChildrenW(k.path); err == nil {
+			s.watches.arm(k, node)
+		}
+		return r, err
+	}, nil)
+	if err != nil {
+		stop()
+		return nil, nil, nil, err
+	}
+	return r.names, r.stat, stop, nil
+}
