@@ -37,10 +37,12 @@ type watch struct {
 	key  string
 	told func(gone bool) // is called when there is news; it must not block
 
-	id    int64
+	id      int64 // 0 before it has begun
+	dropped bool
+
 	from  int64 // revision from which to hear of everything; 0: from now on
 	since int64 // nothing after this revision was missed; 0: not watching yet
-	gone  bool
+	end   int64 // revision at which key ended; 0 before
 }
 
 func newHub(ctx context.Context, client pb.WatchClient) *hub {
@@ -58,7 +60,8 @@ func (h *hub) close() {
 	h.joined.Wait()
 }
 
-// add begins a watch: from a revision on, or from now on if that is 0.
+// add begins a watch: from a revision on, or from now on if that is 0. It does
+// nothing if the watch has begun before, or has been dropped.
 //
 // A watch that begins at a revision of the past is served by a loop of etcd that runs
 // ten times a second, until it has caught up. One that begins now is served at once,
@@ -66,7 +69,7 @@ func (h *hub) close() {
 func (h *hub) add(w *watch, from int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.closed || w.id != 0 || w.dropped {
 		return
 	}
 	h.last++
@@ -79,11 +82,12 @@ func (h *hub) add(w *watch, from int64) {
 	h.send(create(w))
 }
 
-// drop ends a watch, unless it has not begun or has ended. Its owner hears nothing
+// drop ends a watch for good. Its owner hears nothing
 // that is found after drop has returned.
 func (h *hub) drop(w *watch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	w.dropped = true
 	if _, ok := h.watches[w.id]; !ok {
 		return
 	}
@@ -93,20 +97,20 @@ func (h *hub) drop(w *watch) {
 	}})
 }
 
-// state returns since which revision all of watches hear, 0 if one does not, and
-// whether the key of each is gone.
-func (h *hub) state(watches ...*watch) (since int64, gone []bool) {
+// state returns since which revision all of watches hear, 0 if one does not, and the
+// revision at which the key of each ended, 0 if it did not.
+func (h *hub) state(watches ...*watch) (since int64, ends []int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	gone = make([]bool, len(watches))
+	ends = make([]int64, len(watches))
 	for i, w := range watches {
-		gone[i] = w.gone
+		ends[i] = w.end
 		if w.since == 0 {
-			return 0, gone
+			return 0, ends
 		}
 		since = max(since, w.since)
 	}
-	return since, gone
+	return since, ends
 }
 
 // goes starts f, for which close waits. It does nothing once the hub is closed.
@@ -218,9 +222,9 @@ func (h *hub) hear(r *pb.WatchResponse) {
 		}
 	}
 	for _, event := range r.Events { // of ends only
-		w.gone = w.gone || string(event.Kv.Key) == w.key
+		w.end = max(w.end, event.Kv.ModRevision)
 	}
-	gone := w.gone
+	gone := w.end > 0
 	h.mu.Unlock()
 	w.told(gone)
 }

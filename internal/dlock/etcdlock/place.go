@@ -55,8 +55,6 @@ func (s *store) acquire(ctx context.Context, key, kind string, backend any) (*dl
 			p.leave(ctx)
 			return nil, err
 		}
-	} else {
-		s.hub.add(p.watch, p.revision+1)
 	}
 	return p.granted(ctx)
 }
@@ -87,7 +85,6 @@ func (s *store) tryAcquire(ctx context.Context, key, kind string, backend any) (
 	}
 	p.revision = answer.Header.Revision
 	p.keep(ctx, backend)
-	s.hub.add(p.watch, p.revision+1)
 	return p.granted(ctx)
 }
 
@@ -103,7 +100,6 @@ func (p *place) keep(ctx context.Context, backend any) {
 	values := context.WithoutCancel(ctx)
 	p.lease.OnEnd(func(outcome error) {
 		if errors.Is(outcome, dlock.ErrLost) {
-			p.s.hub.drop(p.watch)
 			p.s.undo.Add(values, h) // its key may be gone, and the lease not
 		}
 	})
@@ -142,6 +138,11 @@ func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
 		p.leave(ctx)
 		return nil, p.lost()
 	}
+	watching := time.AfterFunc(watchAfter, func() { p.s.hub.add(p.watch, p.revision+1) })
+	p.lease.OnEnd(func(error) {
+		watching.Stop()
+		p.s.hub.drop(p.watch)
+	})
 	if limit := p.s.cfg.MaxHold; limit > 0 {
 		timer := time.AfterFunc(limit, func() {
 			p.s.renewer.Lose(p.owner, &dlock.LostError{Reason: dlock.MaxHold})
@@ -150,6 +151,11 @@ func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
 	}
 	return p.lease, nil
 }
+
+// watchAfter is how long a key is held before it is watched. A watch costs a third of
+// what it costs to take a key and to give it back, and those who hold it for less have
+// nothing from it. It hears of what happened before.
+const watchAfter = 100 * time.Millisecond
 
 // told is called by the hub when there is news of own.
 func (p *place) told(gone bool) {

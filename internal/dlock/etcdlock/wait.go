@@ -5,82 +5,112 @@ import (
 	"slices"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"example.com/shop/internal/dlock"
 )
 
-// wait returns nil when all who came before are gone, by a look or by the news.
+// wait is a place on its way to the head of the queue. It watches the last two of
+// those that came before it: the end of the last one is its turn, if that was the
+// only one left, and the end of the one before tells it to find that out in time.
 type wait struct {
 	*place
 
-	next   *watch // the last of those that came before
-	alone  bool   // it is the only one of them
-	looked int64  // revision at which own was there, and next was
+	ahead  []*watch // one or two, the last one first
+	looked int64    // revision at which own was there, and ahead were the last ones
 }
 
-// wait waits until nobody is ahead. ahead are the last ones that came before.
+// wait returns nil when nobody is ahead any more. ahead are the last ones that came
+// before.
 func (p *place) wait(ctx context.Context, ahead []string) error {
 	w := &wait{place: p, looked: p.revision}
 	p.s.hub.add(p.watch, 0)
 	w.follow(ahead)
-	defer func() { p.s.hub.drop(w.next) }()
+	defer func() { w.follow(nil) }()
 	timer := time.NewTimer(p.pause())
 	defer timer.Stop()
 	for {
-		look := false
+		overdue := false
 		select {
 		case <-p.wake:
 		case <-timer.C:
-			look = true
+			overdue = true
 			timer.Reset(p.pause())
 		case <-ctx.Done():
 			return dlock.Ended(ctx)
 		case <-p.lease.Done():
 			return p.lost()
 		}
-		if done, err := w.turn(ctx, look); done || err != nil {
+		if done, err := w.turn(ctx, overdue); done || err != nil {
 			return err
 		}
 	}
 }
 
-// follow watches the first of ahead.
-func (w *wait) follow(ahead []string) {
-	if w.next != nil {
-		w.s.hub.drop(w.next)
+// follow watches ahead from now on, and nobody else. It reports whether it did before.
+func (w *wait) follow(ahead []string) (same bool) {
+	same = true
+	var watches []*watch
+	for _, key := range ahead {
+		i := slices.IndexFunc(w.ahead, func(a *watch) bool { return a.key == key })
+		if i >= 0 {
+			watches = append(watches, w.ahead[i])
+			continue
+		}
+		same = false
+		a := &watch{key: key, told: func(bool) { w.signal() }}
+		w.s.hub.add(a, 0)
+		watches = append(watches, a)
 	}
-	w.next, w.alone = &watch{key: ahead[0], told: func(bool) { w.signal() }}, len(ahead) == 1
-	w.s.hub.add(w.next, 0)
+	for _, a := range w.ahead {
+		if !slices.Contains(watches, a) {
+			w.s.hub.drop(a)
+		}
+	}
+	w.ahead = watches
+	return same
 }
 
-// turn decides whether it is the turn of w. Without a look it is so only if the one
-// that is gone was the only one ahead, and if all that happened since that was read
-// was heard of: in the order in which it happened, so that own was still there.
-func (w *wait) turn(ctx context.Context, look bool) (bool, error) {
+// turn decides whether it is the turn of w. It is so without a look if the one that
+// has ended was the only one ahead, and all that has happened since that was read was
+// heard of, in the order in which it happened: then own was still there.
+func (w *wait) turn(ctx context.Context, overdue bool) (bool, error) {
 	for {
-		since, gone := w.s.hub.state(w.watch, w.next)
+		since, ends := w.s.hub.state(append(slices.Clone(w.ahead), w.watch)...)
+		ends, own := ends[:len(w.ahead)], ends[len(w.ahead)]
+		ended := slices.Max(ends)
 		switch {
-		case gone[0]:
+		case own > 0:
 			return false, w.ended()
-		case since > w.looked, gone[1] && !w.alone:
-			look = true
-		case gone[1] && since > 0:
+		case since > w.looked, ended > 0 && len(w.ahead) > 1, overdue:
+		case ended > 0 && since > 0:
 			return true, nil
-		}
-		if !look {
+		default:
 			return false, nil
 		}
-		look = false
-		again, done, err := w.look(ctx)
+		again, done, err := w.look(ctx, max(since, ended), !overdue)
 		if done || err != nil || !again {
 			return done, err
 		}
+		overdue = false
 	}
 }
 
-// look asks etcd. It reports whether to decide anew. A look that fails is repeated
-// after a pause, for as long as the lease is trusted.
-func (w *wait) look(ctx context.Context) (again, done bool, err error) {
-	answer, err := w.s.txn(ctx, whoIsLeft(w.s.keys.ahead(w.key, w.kind), w.own, w.next.key, w.revision))
+// look asks etcd, and again if a member that may answer as it likes does not know yet
+// what another one has told. It reports whether to decide anew. A look that fails is
+// repeated after a pause, for as long as the lease is trusted.
+func (w *wait) look(ctx context.Context, heard int64, local bool) (again, done bool, err error) {
+	var known []string
+	for _, a := range w.ahead {
+		known = append(known, a.key)
+	}
+	ask := func(local bool) (*pb.TxnResponse, error) {
+		return w.s.txn(ctx, whoIsLeft(w.s.keys.ahead(w.key, w.kind), w.own, known, w.revision, local))
+	}
+	answer, err := ask(local)
+	if err == nil && local && answer.Header.Revision < max(heard, w.revision) {
+		answer, err = ask(false)
+	}
 	if err != nil {
 		return false, false, nil //nolint:nilerr // The pause, ctx or the lease decides.
 	}
@@ -91,12 +121,8 @@ func (w *wait) look(ctx context.Context) (again, done bool, err error) {
 	if answer.Succeeded {
 		return true, false, nil
 	}
-	ahead := names(answer.Responses[1])
-	if len(ahead) == 0 {
-		return false, true, nil
-	}
-	w.follow(ahead)
-	return false, false, nil
+	left := names(answer.Responses[1])
+	return w.follow(left), len(left) == 0, nil
 }
 
 // ended ends a place whose key is gone.
