@@ -59,11 +59,33 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	return err
 }
 
-// SetWhile replaces the data of a node provided that another node exists, in one step.
-// It returns zk.ErrNoNode if either is missing.
-func (s *Session) SetWhile(ctx context.Context, exists, path string, data []byte) error {
-	_, err := confirming(ctx, s, "set "+path, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		return conn.Multi(&zk.CheckVersionRequest{Path: s.path(exists), Version: -1}, &zk.SetDataRequest{Path: s.path(path), Data: data, Version: -1})
+// Op is one step of a [Session.Multi].
+type Op struct{ on func(root string) any }
+
+// SetOp replaces the data of a node.
+func SetOp(path string, data []byte) Op {
+	return Op{func(root string) any { return &zk.SetDataRequest{Path: root + path, Data: data, Version: -1} }}
+}
+
+// ExistsOp fails unless there is a node.
+func ExistsOp(path string) Op {
+	return Op{func(root string) any { return &zk.CheckVersionRequest{Path: root + path, Version: -1} }}
+}
+
+// DeleteOp deletes a node that has no children.
+func DeleteOp(path string) Op {
+	return Op{func(root string) any { return &zk.DeleteRequest{Path: root + path, Version: -1} }}
+}
+
+// Multi takes all steps at once, or none of them and returns the error of the first
+// that fails: zk.ErrNoNode if its node is missing.
+func (s *Session) Multi(ctx context.Context, ops ...Op) error {
+	requests := make([]any, len(ops))
+	for i, op := range ops {
+		requests[i] = op.on(s.cfg.Root)
+	}
+	_, err := confirming(ctx, s, "multi", func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(requests...)
 	}, nil)
 	return err
 }

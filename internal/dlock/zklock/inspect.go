@@ -11,8 +11,9 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// inspect tells who is first, and how many wait.
-func (q *queue) inspect(ctx context.Context, c claim) (dlock.State, error) {
+// inspect tells who is first, and how many wait. The caller knows what the fence of
+// the first one is.
+func (q *queue) inspect(ctx context.Context, c claim, fence func(p place, zxid uint64) (dlock.Fence, error)) (dlock.State, error) {
 	for {
 		holders, waiters, err := q.holders(ctx, c)
 		if err != nil {
@@ -23,6 +24,9 @@ func (q *queue) inspect(ctx context.Context, c claim) (dlock.State, error) {
 			return state, nil
 		}
 		_, stat, err := q.s.Get(ctx, c.dir+"/"+holders[0].name)
+		if err == nil {
+			state.Fence, err = fence(holders[0], uint64(stat.Czxid))
+		}
 		if errors.Is(err, zk.ErrNoNode) { // it has just released
 			continue
 		}
@@ -30,17 +34,16 @@ func (q *queue) inspect(ctx context.Context, c claim) (dlock.State, error) {
 			return dlock.State{}, fmt.Errorf("zklock: inspect %q: %w", c.key, err)
 		}
 		state.Held, state.TTL = true, q.s.Timeout()
-		state.Fence = dlock.Fence{Token: uint64(stat.Czxid), Owner: holders[0].id}
 		state.Since = time.UnixMilli(stat.Ctime)
 		return state, nil
 	}
 }
 
-// force deletes the nodes of the holders.
-func (q *queue) force(ctx context.Context, c claim) error {
+// force has the nodes of the holders deleted by evict.
+func (q *queue) force(ctx context.Context, c claim, evict func(p place, path string) error) error {
 	holders, _, err := q.holders(ctx, c)
 	for _, p := range holders {
-		if e := q.s.Delete(ctx, c.dir+"/"+p.name, -1); e != nil && !errors.Is(e, zk.ErrNoNode) {
+		if e := evict(p, c.dir+"/"+p.name); e != nil && !errors.Is(e, zk.ErrNoNode) {
 			err = errors.Join(err, e)
 		}
 	}

@@ -25,7 +25,7 @@ type queue struct {
 	admit func(ctx context.Context, c claim, n zookeeper.Node) (dlock.Fence, error)
 
 	mu     sync.Mutex
-	grants map[string]*grant              // by the ID of the node
+	grants map[string]*grant                  // by the ID of the node
 	next   map[string]map[chan event]struct{} // who waits for the node with this path
 }
 

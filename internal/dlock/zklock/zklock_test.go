@@ -13,6 +13,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/zklock"
+	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/zookeeper"
 )
@@ -81,12 +82,17 @@ func locker(t testing.TB, s *zookeeper.Session, cfg zklock.Config) *zklock.Locke
 	return l
 }
 
-// behind returns a session whose connections go through a proxy. Replies are lost to
-// requests that name a node of a queue.
+// behind returns a session whose connections go through a proxy.
 func behind(t testing.TB, addr string) (*zookeeper.Session, dlocktest.Link) {
 	t.Helper()
 	proxy := testbedtest.StartProxy(t, addr)
-	return session(t, proxy.Addr()), dlocktest.Link{
+	return session(t, proxy.Addr()), link(t, proxy)
+}
+
+// link is what a proxy can do. Replies are lost to requests that name a node of a queue.
+func link(t testing.TB, proxy *testbed.Proxy) dlocktest.Link {
+	t.Helper()
+	return dlocktest.Link{
 		Cut: proxy.BlackHole,
 		Heal: func() {
 			if err := proxy.Pass(); err != nil {
