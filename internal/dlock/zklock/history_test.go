@@ -1,0 +1,242 @@
+package zklock_test
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/zklock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// contender is something to be taken and given back, whose history is checked.
+type contender struct {
+	name   string
+	places string // is in every request that names a place of a queue
+	queue  func(key string) string
+	config func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig
+	open   func(t *testing.T, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient
+}
+
+// contenders run through every history of this package.
+func contenders() []contender {
+	return []contender{{
+		name: "lock", places: "-lease-",
+		queue:  func(key string) string { return "/shop/locks/" + key },
+		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig { return cfg },
+		open: func(t *testing.T, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient {
+			return h.Locker(locker(t, session(t, addrs...), zklock.Config{}))
+		},
+	}, {
+		name: "rw", places: "/queue/",
+		queue: func(key string) string { return "/shop/rwlocks/" + key + "/queue" },
+		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig {
+			model := dlocktest.RWModel(false)
+			cfg.Model = &model
+			return cfg
+		},
+		open: func(t *testing.T, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient {
+			return h.RW(rwLocker(t, session(t, addrs...)))
+		},
+	}}
+}
+
+// trial is one history of a contender.
+type trial struct {
+	contender
+	*dlocktest.Trial
+}
+
+// histories runs a trial for each contender.
+func histories(t *testing.T, faulty bool, f func(t *testing.T, tr *trial)) {
+	t.Helper()
+	for _, c := range contenders() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: faulty, Unnoticed: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
+			dlocktest.RunTrial(t, c.config(cfg), func(t *testing.T, tr *dlocktest.Trial) {
+				tr.Load.Permits = 1
+				if c.name == "rw" {
+					tr.Load.Permits = dlocktest.RWPermits
+				}
+				f(t, &trial{c, tr})
+			})
+		})
+	}
+}
+
+// clients opens n clients, each with a session of its own.
+func (tr *trial) clients(t *testing.T, n int, addrs ...string) []*dlocktest.HistoryClient {
+	t.Helper()
+	all := make([]*dlocktest.HistoryClient, n)
+	for i := range all {
+		all[i] = tr.open(t, tr.History, addrs...)
+	}
+	return all
+}
+
+// proxied opens n clients behind a proxy each.
+func (tr *trial) proxied(t *testing.T, n int, addr string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
+	t.Helper()
+	clients, proxies := make([]*dlocktest.HistoryClient, n), make([]*testbed.Proxy, n)
+	for i := range n {
+		proxies[i] = testbedtest.StartProxy(t, addr)
+		clients[i] = tr.open(t, tr.History, proxies[i].Addr())
+	}
+	return clients, proxies
+}
+
+func TestHistoryWithoutFaults(t *testing.T) {
+	t.Parallel()
+	histories(t, false, func(t *testing.T, tr *trial) {
+		tr.Load.Rounds = testbedtest.Size(60, 600)
+		clients := tr.clients(t, 6, testbedtest.ZooKeeper(t))
+		var wg sync.WaitGroup
+		wg.Go(func() { // One holds for long, so that renewals are part of it.
+			long := tr.Load
+			long.Rounds, long.Hold = 2, 2*ttl
+			long.Run(t.Context(), clients[0])
+		})
+		tr.Load.Run(t.Context(), clients[1:]...)
+		wg.Wait()
+	})
+}
+
+// TestHistoryOfLostReplies loses replies of every kind after the server has executed.
+func TestHistoryOfLostReplies(t *testing.T) {
+	t.Parallel()
+	histories(t, true, func(t *testing.T, tr *trial) {
+		clients, proxies := tr.proxied(t, 5, testbedtest.ZooKeeper(t))
+		tr.During(t, clients, func() {
+			for range testbedtest.Size(40, 400) {
+				proxies[tr.Random.IntN(len(proxies))].DropReply(tr.places)
+				dlocktest.Pace(t, tr.Between(10*time.Millisecond, 80*time.Millisecond))
+			}
+		})
+		lost := 0
+		for _, p := range proxies {
+			lost += p.Dropped()
+		}
+		if lost < 10 {
+			t.Errorf("only %d replies were lost", lost)
+		}
+	})
+}
+
+// TestHistoryOfBlackHoles cuts clients off, some for so long that their sessions
+// expire, which they are told when they are back.
+func TestHistoryOfBlackHoles(t *testing.T) {
+	t.Parallel()
+	histories(t, true, func(t *testing.T, tr *trial) {
+		clients, proxies := tr.proxied(t, 4, testbedtest.ZooKeeper(t))
+		tr.Load.Hold = ttl / 10
+		tr.During(t, clients, func() {
+			for range testbedtest.Size(3, 30) {
+				p := proxies[tr.Random.IntN(len(proxies))]
+				p.BlackHole()
+				dlocktest.Pace(t, tr.Between(ttl/5, 3*ttl/2))
+				if err := p.Pass(); err != nil {
+					t.Error(err)
+				}
+				dlocktest.Pace(t, tr.Between(0, ttl/5))
+			}
+		})
+	})
+}
+
+// TestHistoryOfDeletedNodes has an administrator delete nodes of holders and waiters.
+func TestHistoryOfDeletedNodes(t *testing.T) {
+	t.Parallel()
+	histories(t, true, func(t *testing.T, tr *trial) {
+		if tr.name == "rw" {
+			t.Skip("a reader that lost its node shares its fence with those who did not")
+		}
+		addr := testbedtest.ZooKeeper(t)
+		admin := raw(t, addr)
+		tr.Load.Hold = ttl / 30
+		tr.During(t, tr.clients(t, 5, addr), func() {
+			for range testbedtest.Size(30, 300) {
+				dlocktest.Pace(t, tr.Between(0, ttl/30))
+				queue := tr.queue(tr.Load.Keys[tr.Random.IntN(len(tr.Load.Keys))])
+				names, _, err := admin.Children(queue)
+				if err != nil || len(names) == 0 {
+					continue
+				}
+				tr.LoseAll(func() {
+					if err := admin.Delete(queue+"/"+names[tr.Random.IntN(len(names))], -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+						t.Error(err)
+					}
+					dlocktest.Pace(t, ttl/100) // until the holder hears of it
+				})
+			}
+		})
+	})
+}
+
+// TestHistoryOfRestarts kills the server, which comes back with its data.
+func TestHistoryOfRestarts(t *testing.T) {
+	t.Parallel()
+	histories(t, true, func(t *testing.T, tr *trial) {
+		server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+		tr.During(t, tr.clients(t, 4, server.Addr()), func() {
+			for range testbedtest.Size(1, 10) {
+				dlocktest.Pace(t, tr.Between(ttl/10, ttl/3))
+				if err := server.Kill(); err != nil {
+					t.Error(err)
+				}
+				dlocktest.Pace(t, tr.Between(0, ttl/2))
+				if err := server.Restart(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			dlocktest.Pace(t, ttl/3)
+		})
+	})
+}
+
+const holderServer = "SHOP_TEST_ZKLOCK_SERVER"
+
+// TestHolderProcess is no test: it is the process that TestHistoryOfStoppedHolders stops.
+func TestHolderProcess(t *testing.T) {
+	addr := os.Getenv(holderServer)
+	if addr == "" {
+		return
+	}
+	dlocktest.ServeHolder(t, locker(t, session(t, addr), zklock.Config{}))
+}
+
+// TestHistoryOfStoppedHolders stops a process for longer than its session lasts,
+// wherever it is. It wakes up and believes in what others have taken meanwhile; it
+// must find out.
+func TestHistoryOfStoppedHolders(t *testing.T) {
+	t.Parallel()
+	dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 2, Faulty: true, Limit: 5 * time.Minute}, func(t *testing.T, tr *dlocktest.Trial) {
+		addr := testbedtest.ZooKeeper(t)
+		tr.Load.Hold, tr.Least = ttl/2, 10
+		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
+		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far)}
+		own := &trial{contenders()[0], tr}
+		tr.During(t, append(own.clients(t, 2, addr), stopped...), func() {
+			for range testbedtest.Size(1, 20) {
+				for end := time.Now().Add(10 * ttl); !far.Holds() && time.Now().Before(end); {
+					dlocktest.Pace(t, ttl/1000)
+				}
+				tr.Stop(func() {
+					if err := testbed.Suspend(far.Process); err != nil {
+						t.Error(err)
+					}
+					dlocktest.Pace(t, ttl+tr.Between(ttl/5, ttl/2))
+					if err := testbed.Continue(far.Process); err != nil {
+						t.Error(err)
+					}
+				}, stopped...)
+			}
+		})
+	})
+}
