@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes sure that redis-server, mariadbd and haproxy are installed. Tests start servers of
-# their own, so nothing is started here and nothing is set to start with the machine.
+# Makes sure that the servers of the tests are installed: redis-server, mariadbd, etcd,
+# ZooKeeper and haproxy. Tests start servers of their own, so nothing is started here and
+# nothing is set to start with the machine.
 set -euo pipefail
 
 has() { PATH="$PATH:/usr/sbin:/usr/local/sbin:/opt/homebrew/bin:/opt/homebrew/opt/mariadb/bin" command -v "$1" >/dev/null; }
@@ -8,13 +9,16 @@ has() { PATH="$PATH:/usr/sbin:/usr/local/sbin:/opt/homebrew/bin:/opt/homebrew/op
 packages=()
 has redis-server || packages+=(redis-server)
 { has mariadbd && has mariadb-install-db; } || packages+=(mariadb-server)
+has etcd || packages+=(etcd-server)
 has haproxy || packages+=(haproxy)
+has java || packages+=(default-jre-headless)
+[[ -e /usr/share/java/zookeeper.jar || -d /opt/zookeeper || -d /opt/homebrew/opt/zookeeper || -d /usr/local/opt/zookeeper ]] || packages+=(zookeeper)
 ((${#packages[@]})) || exit 0
 
 sudo=()
 ((EUID == 0)) || sudo=(sudo -n)
 if ! command -v apt-get >/dev/null || ! "${sudo[@]}" true 2>/dev/null; then
-	echo "missing servers: install redis-server, mariadb-server and haproxy (macOS: brew install redis mariadb haproxy), then run this again" >&2
+	echo "missing servers: install ${packages[*]} (macOS: brew install redis mariadb etcd zookeeper haproxy), then run this again" >&2
 	exit 1
 fi
 echo "installing ${packages[*]}" >&2
@@ -36,7 +40,7 @@ install_packages install -q -y --no-install-recommends "${packages[@]}"
 rm -f "$log"
 
 # A package enables its service for the next start of the machine.
-for service in redis-server mariadb haproxy; do
+for service in redis-server mariadb etcd haproxy zookeeper; do
 	if [[ " ${packages[*]} " == *" $service"* ]] && command -v systemctl >/dev/null; then
 		"${sudo[@]}" systemctl disable --quiet "$service" 2>/dev/null || true
 	fi
