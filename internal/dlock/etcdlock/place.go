@@ -105,25 +105,6 @@ func (p *place) keep(ctx context.Context, backend any) {
 	})
 }
 
-// release gives the key back by the end of the lease it was written under.
-func (p *place) release(ctx context.Context) error {
-	p.s.hub.drop(p.watch)
-	limit := p.s.cfg.Timeout
-	if p.leaving.Load() {
-		limit /= 4
-	}
-	h := p.held()
-	found, err := p.s.revoke(ctx, p.id, limit)
-	switch {
-	case err != nil:
-		p.s.undo.Add(ctx, h)
-		return err
-	case !found:
-		return &dlock.LostError{Key: h.Key, Fence: h.Fence, Reason: dlock.Expired}
-	}
-	return nil
-}
-
 // leave gives up a wait. What cannot be given back at once is in the background.
 func (p *place) leave(ctx context.Context) {
 	p.leaving.Store(true)

@@ -70,6 +70,7 @@ func anyOf(prefix string) *pb.RangeRequest {
 	return &pb.RangeRequest{Key: []byte(prefix), RangeEnd: end(prefix), KeysOnly: true, Limit: 1}
 }
 
+// exactly reads one key.
 func exactly(key string) *pb.RangeRequest {
 	return &pb.RangeRequest{Key: []byte(key), KeysOnly: true}
 }
@@ -87,8 +88,8 @@ func putting(own string, id int64) *pb.RequestOp {
 	}}}
 }
 
-// forcing is the transaction that takes own, created at revision, away, and that
-// leaves word for its owner until its lease ends.
+// forcing is the transaction that deletes own if it is what was created at revision,
+// and that leaves word for its owner until the lease of that ends.
 func forcing(own, word string, revision, id int64) *pb.TxnRequest {
 	same := &pb.Compare{
 		Key: []byte(own), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,

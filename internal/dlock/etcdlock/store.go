@@ -88,16 +88,16 @@ func (s *store) grant(ctx context.Context, id int64) error {
 // newID returns a lease id that nobody has used.
 func newID() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 
-// revoke ends the lease id, and with it all that was written under it. It reports
-// whether there was one.
-func (s *store) revoke(ctx context.Context, id int64, limit time.Duration) (found bool, err error) {
-	_, err = request(ctx, limit, func(ctx context.Context, q *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
+// revoke ends the lease id, and with it all that was written under it. It returns the
+// revision of etcd after that, or 0 if there was no such lease.
+func (s *store) revoke(ctx context.Context, id int64, limit time.Duration) (revision int64, err error) {
+	answer, err := request(ctx, limit, func(ctx context.Context, q *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
 		return s.leases.LeaseRevoke(ctx, q)
 	}, &pb.LeaseRevokeRequest{ID: id})
 	if isGone(err) {
-		return false, nil
+		return 0, nil
 	}
-	return err == nil, err
+	return answer.GetHeader().GetRevision(), err
 }
 
 // isGone reports whether err says that there is no such lease.
@@ -107,10 +107,13 @@ func isGone(err error) bool { return errors.Is(err, rpctypes.ErrGRPCLeaseNotFoun
 func (s *store) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
 	found, errs := make([]bool, len(held)), make([]error, len(held))
 	each(len(held), func(i int) {
-		var id int64
-		if id, errs[i] = leaseOf(held[i].Fence.Owner); errs[i] == nil {
-			found[i], errs[i] = s.revoke(ctx, id, s.cfg.Timeout)
+		id, err := leaseOf(held[i].Fence.Owner)
+		if err == nil {
+			var revision int64
+			revision, err = s.revoke(ctx, id, s.cfg.Timeout)
+			found[i] = revision > 0
 		}
+		errs[i] = err
 	})
 	return found, errors.Join(errs...)
 }
