@@ -12,7 +12,7 @@ has redis-server || packages+=(redis-server)
 has etcd || packages+=(etcd-server)
 has haproxy || packages+=(haproxy)
 has java || packages+=(default-jre-headless)
-[[ -e /usr/share/java/zookeeper.jar || -d /opt/zookeeper || -d /opt/homebrew/opt/zookeeper || -d /usr/local/opt/zookeeper ]] || packages+=(zookeeper)
+[[ -e /usr/share/java/zookeeper.jar || -d /opt/zookeeper || -d /opt/homebrew/opt/zookeeper || -d /usr/local/opt/zookeeper ]] || packages+=(libzookeeper-java) # the server is in it
 ((${#packages[@]})) || exit 0
 
 sudo=()
@@ -40,7 +40,7 @@ install_packages install -q -y --no-install-recommends "${packages[@]}"
 rm -f "$log"
 
 # A package enables its service for the next start of the machine.
-for service in redis-server mariadb etcd haproxy zookeeper; do
+for service in redis-server mariadb etcd haproxy; do
 	if [[ " ${packages[*]} " == *" $service"* ]] && command -v systemctl >/dev/null; then
 		"${sudo[@]}" systemctl disable --quiet "$service" 2>/dev/null || true
 	fi
