@@ -13,11 +13,14 @@ import (
 // that owner does not renew.
 func (l *Locker) try(ctx context.Context, key string) (*dlock.Lease, time.Duration, error) {
 	sent := time.Now()
-	b := l.hold(ctx, key)
+	sending, decided := context.WithCancel(context.WithoutCancel(ctx))
+	defer decided()
+	b := l.hold(sending, key)
 	won, votes := b.decide(ctx)
 	if won {
 		return l.lease(ctx, b, sent), 0, nil
 	}
+	decided()
 	b.withdraw(ctx)
 	var (
 		left time.Duration
@@ -30,13 +33,14 @@ func (l *Locker) try(ctx context.Context, key string) (*dlock.Lease, time.Durati
 		}
 	}
 	c := count(votes)
+	lost, away := c[pending]+c[granted]+c[acked] < l.quorum, c[unsent]+c[unknown]
 	switch {
-	case c[denied] > 0 && c[denied]+c[granted]+c[acked] >= l.quorum:
+	case lost && away <= len(votes)-l.quorum: // they alone did not decide it
 		return nil, max(left, time.Millisecond), fmt.Errorf("redlock: %q: %w", key, dlock.ErrHeld)
 	case ctx.Err() != nil:
 		return nil, l.cfg.TTL, fmt.Errorf("redlock: acquire %q: %w: %w", key, dlock.ErrUncertain, dlock.Ended(ctx))
 	}
-	err := fmt.Errorf("%d of %d servers answered: %w", c[denied]+c[granted]+c[acked], len(votes), errors.Join(errs...))
+	err := fmt.Errorf("%d of %d servers are away: %w", away, len(votes), errors.Join(errs...))
 	if c[pending]+c[unknown] > 0 {
 		err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
 	}
@@ -46,7 +50,9 @@ func (l *Locker) try(ctx context.Context, key string) (*dlock.Lease, time.Durati
 // withdraw ends a ballot that was lost. It waits for the servers that have granted to
 // forget it, so that the next attempt is not in the way of this one.
 func (b *ballot) withdraw(ctx context.Context) {
-	asked, answers, _ := b.end(ctx)
+	sending, done := context.WithCancel(context.WithoutCancel(ctx))
+	defer done()
+	asked, answers, _ := b.end(sending)
 	for range asked {
 		select {
 		case <-answers:

@@ -49,13 +49,13 @@ const (
 	states
 )
 
-// hold starts a ballot.
+// hold starts a ballot. The end of ctx keeps it from servers that it has not been sent to,
+// and nothing else.
 func (l *Locker) hold(ctx context.Context, key string) *ballot {
 	b := &ballot{
 		l: l, key: key, id: l.newID(), chosen: make(chan struct{}),
 		votes: make([]vote, len(l.nodes)), changed: make(chan struct{}),
 	}
-	ctx = context.WithoutCancel(ctx)
 	for i := range l.nodes {
 		l.background.run(func() { b.poll(ctx, i) })
 	}
@@ -185,7 +185,8 @@ func count(votes []vote) (c [states]int) {
 
 // end gives the key back on every server that has granted it, or may have, all at once.
 // The channel gets what each says; its capacity is enough for all. A server that has not
-// voted yet is not asked: its vote is given back when it comes.
+// voted yet is not asked: its vote is given back when it comes. The end of ctx leaves those
+// that are silent to the Undo.
 func (b *ballot) end(ctx context.Context) (asked int, answers <-chan answer, votes []vote) {
 	b.mu.Lock()
 	b.over = true
@@ -194,7 +195,6 @@ func (b *ballot) end(ctx context.Context) (asked int, answers <-chan answer, vot
 	}
 	votes = slices.Clone(b.votes)
 	b.mu.Unlock()
-	ctx = context.WithoutCancel(ctx)
 	said := make(chan answer, len(votes))
 	for i, v := range votes {
 		switch v.state {

@@ -17,15 +17,7 @@ import (
 
 // faulty is a trial with faults, whose load outlasts them at full size too.
 func faulty(keys int) dlocktest.TrialConfig {
-	return dlocktest.TrialConfig{TTL: ttl, Keys: keys, Faulty: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
-}
-
-// ready starts n servers that grant.
-func ready(t *testing.T, n int) servers {
-	t.Helper()
-	s := start(t, n)
-	settled(t, s.urls())
-	return s
+	return dlocktest.TrialConfig{TTL: ttl, Keys: keys, Faulty: true, SplitVotes: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
 }
 
 // clients returns n clients with connections of their own.
@@ -48,8 +40,7 @@ func harm(t *testing.T, f func() error) {
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
 	s := ready(t, 5)
-	dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3}, func(t *testing.T, tr *dlocktest.Trial) {
-		tr.SplitVotes = true
+	dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, SplitVotes: true}, func(t *testing.T, tr *dlocktest.Trial) {
 		tr.Load.Rounds = testbedtest.Size(40, 400)
 		clients := s.clients(t, tr, 5)
 		var wg sync.WaitGroup
@@ -143,8 +134,7 @@ func TestHistoryOfFrozenServers(t *testing.T) {
 			for _, server := range s[:frozen] {
 				harm(t, server.Pause)
 			}
-			dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3}, func(t *testing.T, tr *dlocktest.Trial) {
-				tr.SplitVotes = true
+			dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, SplitVotes: true}, func(t *testing.T, tr *dlocktest.Trial) {
 				tr.Load.Rounds = testbedtest.Size(30, 300)
 				tr.Load.Run(t.Context(), s.clients(t, tr, 5)...)
 			})
@@ -158,8 +148,7 @@ func TestHistoryOfServersThatStall(t *testing.T) {
 	t.Parallel()
 	s := ready(t, 5)
 	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
-		tr.Load.Hold = ttl / 2
-		tr.Least = 20
+		tr.Load.Hold, tr.Least = ttl/2, 20
 		tr.During(t, s.clients(t, tr, 5), func() {
 			for i := range testbedtest.Size(3, 20) {
 				frozen := tr.Random.Perm(len(s))[:3-i%3]
@@ -181,9 +170,10 @@ func TestHistoryOfServersThatStall(t *testing.T) {
 func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
 	t.Parallel()
 	s := ready(t, 5)
-	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
-		tr.Load.Hold = ttl / 2
-		tr.Least = 20
+	cfg := faulty(3)
+	cfg.Unnoticed = true
+	dlocktest.RunTrial(t, cfg, func(t *testing.T, tr *dlocktest.Trial) {
+		tr.Load.Hold, tr.Least = ttl/2, 20
 		tr.During(t, s.clients(t, tr, 5), func() {
 			for i := range testbedtest.Size(5, 30) {
 				server := s[i%len(s)]

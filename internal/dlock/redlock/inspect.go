@@ -72,6 +72,8 @@ func (l *Locker) Reseed(ctx context.Context, key string, atLeast uint64) error {
 // majority runs a script on all servers, and returns the replies when a majority has
 // answered and the others have, too, or are late.
 func (l *Locker) majority(ctx context.Context, s *redis.Script, keys []string, args ...any) ([]any, error) {
+	sending, decided := context.WithCancel(context.WithoutCancel(ctx))
+	defer decided()
 	type answer struct {
 		reply any
 		err   error
@@ -79,7 +81,7 @@ func (l *Locker) majority(ctx context.Context, s *redis.Script, keys []string, a
 	answers := make(chan answer, len(l.nodes))
 	for _, n := range l.nodes {
 		l.background.run(func() {
-			reply, err := n.call(ctx, s, keys, args...)
+			reply, err := n.call(sending, s, keys, args...)
 			answers <- answer{reply, err}
 		})
 	}

@@ -57,7 +57,9 @@ func (l *Locker) verdict(t tally, held dlock.Held) (err error, decided bool) { /
 
 // release gives a grant back. It returns when a majority has answered.
 func (l *Locker) release(ctx context.Context, b *ballot) error {
-	asked, answers, votes := b.end(ctx)
+	sending, decided := context.WithCancel(context.WithoutCancel(ctx))
+	defer decided()
+	asked, answers, votes := b.end(sending)
 	c := count(votes)
 	t := tally{gone: c[denied] + c[unsent]}
 	var errs []error
@@ -84,6 +86,8 @@ func (l *Locker) release(ctx context.Context, b *ballot) error {
 // renew is for the Renewer: one call to each server for all of held. It returns when a
 // majority has answered.
 func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
+	sending, decided := context.WithCancel(context.WithoutCancel(ctx))
+	defer decided()
 	keys, args := l.pairs(held)
 	type reply struct {
 		verdicts []int64
@@ -92,7 +96,7 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 	replies := make(chan reply, len(l.nodes))
 	for _, n := range l.nodes {
 		l.background.run(func() {
-			verdicts, err := n.verdicts(ctx, renewScript, len(held), keys, args)
+			verdicts, err := n.verdicts(sending, renewScript, len(held), keys, args)
 			replies <- reply{verdicts, err}
 		})
 	}

@@ -27,18 +27,20 @@ type node struct {
 	limit time.Duration // of a call
 	undo  *dlock.Undo
 
-	mu      sync.Mutex
-	silent  bool // the last call timed out: until one is answered they are made one by one
-	probing bool // and one is on its way
+	mu     sync.Mutex
+	silent bool          // the last call timed out: until one is answered they are made one by one
+	probe  chan struct{} // closed when the one that is on its way has ended; nil if there is none
 }
 
 // call runs a script on this server alone. It returns in time, whatever the server and
-// the network do: ctx is not waited for, and only gives values. A server that is silent
-// gets one call at a time, and all others fail at once, so that a server which is stopped
-// costs neither connections nor goroutines, and is back as soon as it answers.
+// the network do: the end of ctx keeps it from being sent, and nothing else. A server
+// that is silent gets one call at a time, which the others wait for, and fail with it. So
+// a server which is stopped costs one connection, and nobody whose outcome does not
+// depend on it, and is back as soon as it answers.
 func (n *node) call(ctx context.Context, s *redis.Script, keys []string, args ...any) (any, error) {
-	if !n.admit() {
-		return nil, errSilent
+	probe, err := n.admit(ctx)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.limit)
 	defer cancel()
@@ -46,31 +48,49 @@ func (n *node) call(ctx context.Context, s *redis.Script, keys []string, args ..
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		reply, err = s.Eval(ctx, n.rdb, keys, args...).Result()
 	}
-	n.learn(err)
+	n.learn(probe, err)
 	if err != nil && refused(err) {
 		err = fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	return reply, err
 }
 
-func (n *node) admit() bool {
+// admit waits until a call may be made, and reports whether it is one that the others
+// wait for.
+func (n *node) admit(ctx context.Context) (probe bool, err error) {
+	n.mu.Lock()
+	other := n.probe
+	if n.silent && other == nil {
+		n.probe, probe = make(chan struct{}), true
+	}
+	wait := n.silent && other != nil
+	n.mu.Unlock()
+	if !wait {
+		return probe, nil
+	}
+	select {
+	case <-other: // within the time of a call
+	case <-ctx.Done():
+		return false, errSilent
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.silent {
-		return true
+	if n.silent {
+		return false, errSilent
 	}
-	if n.probing {
-		return false
-	}
-	n.probing = true
-	return true
+	return false, nil
 }
 
-func (n *node) learn(err error) {
+// learn ends a call.
+func (n *node) learn(probe bool, err error) {
 	late, ok := errors.AsType[net.Error](err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.silent, n.probing = ok && late.Timeout(), false
+	n.silent = ok && late.Timeout()
+	if probe {
+		close(n.probe)
+		n.probe = nil
+	}
 }
 
 // refused reports whether err proves that the call had no effect: the server answered

@@ -1,0 +1,81 @@
+package dlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+func TestTurnsAreInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns dlock.Turns
+		pass, err := turns.Take(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var (
+			waiters sync.WaitGroup
+			order   []int // guarded by the turn
+		)
+		for i := range 10 {
+			waiters.Go(func() {
+				pass, err := turns.Take(t.Context(), "k")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, i)
+				time.Sleep(time.Second)
+				pass()
+			})
+			synctest.Wait()
+		}
+		other, err := turns.Take(t.Context(), "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other()
+		pass()
+		waiters.Wait()
+		if len(order) != 10 || !slices.IsSorted(order) {
+			t.Errorf("turns in the order %v", order)
+		}
+	})
+}
+
+// Who leaves the queue neither keeps the turn nor the queue.
+func TestTurnsThatNobodyTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns dlock.Turns
+		pass, err := turns.Take(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		reason := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var waiters sync.WaitGroup
+		for range 5 {
+			waiters.Go(func() {
+				if _, err := turns.Take(ctx, "k"); !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
+					t.Errorf("Take = %v, want the end of the context and its cause", err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel(reason)
+		waiters.Wait()
+		pass()
+		short, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if pass, err = turns.Take(short, "k"); err != nil {
+			t.Fatalf("the turn is lost: %v", err)
+		}
+		pass()
+	})
+}

@@ -1,0 +1,128 @@
+package dlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// ledger is a store in which attempts are found from a moment on.
+type ledger struct {
+	mu    sync.Mutex
+	away  bool
+	taken map[string]time.Time // by owner: when it gets there
+	asked map[string]int
+	most  int // of one call
+}
+
+func newLedger() *ledger { return &ledger{taken: map[string]time.Time{}, asked: map[string]int{}} }
+
+func (l *ledger) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if l.away {
+		return nil, errors.New("away")
+	}
+	l.most = max(l.most, len(held))
+	found := make([]bool, len(held))
+	for i, h := range held {
+		l.asked[h.Fence.Owner]++
+		if at, ok := l.taken[h.Fence.Owner]; ok && !time.Now().Before(at) {
+			delete(l.taken, h.Fence.Owner)
+			found[i] = true
+		}
+	}
+	return found, nil
+}
+
+func (l *ledger) set(away bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = away
+}
+
+func doubtful(owner string) dlock.Held {
+	return dlock.Held{Key: "k", Fence: dlock.Fence{Owner: owner}}
+}
+
+func TestUndoLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		u := dlock.NewUndo(dlock.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
+		if err := u.Wait(t.Context()); err != nil {
+			t.Errorf("Wait = %v with nothing to wait for", err)
+		}
+		l.taken["now"] = time.Now()
+		l.taken["soon"] = time.Now().Add(time.Second / 2) // it is on its way when the store is first asked
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, owner := range []string{"now", "soon", "never"} {
+			u.Add(ended, doubtful(owner))
+		}
+		if err := u.Wait(t.Context()); err != nil {
+			t.Errorf("Wait = %v", err)
+		}
+		if len(l.taken) > 0 {
+			t.Errorf("left behind: %v", l.taken)
+		}
+		if l.asked["now"] != 1 || l.asked["soon"] != 2 || l.asked["never"] != 2 {
+			t.Errorf("asked for %v", l.asked)
+		}
+	})
+}
+
+func TestUndoOutlastsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		u := dlock.NewUndo(dlock.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
+		l.set(true)
+		for i := range 250 {
+			owner := fmt.Sprint(i)
+			l.taken[owner] = time.Now()
+			u.Add(t.Context(), doubtful(owner))
+		}
+		short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := u.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait = %v while the store is away, want the end of the context", err)
+		}
+		l.set(false)
+		if err := u.Wait(t.Context()); err != nil {
+			t.Errorf("Wait = %v", err)
+		}
+		if len(l.taken) > 0 || l.most > 100 {
+			t.Errorf("%d left behind, up to %d given back in one call", len(l.taken), l.most)
+		}
+		for owner, n := range l.asked {
+			if n != 1 {
+				t.Fatalf("asked for %s %d times", owner, n)
+			}
+		}
+	})
+}
+
+// After the TTL there is nothing left to give back, and nobody tries.
+func TestUndoEndsWithTheTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		u := dlock.NewUndo(dlock.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
+		l.set(true)
+		start := time.Now()
+		u.Add(t.Context(), doubtful("a"))
+		if err := u.Wait(t.Context()); err != nil {
+			t.Errorf("Wait = %v", err)
+		}
+		if d := time.Since(start); d < 9*time.Second || d > 12*time.Second {
+			t.Errorf("tried for %v, want the TTL", d)
+		}
+	})
+}
