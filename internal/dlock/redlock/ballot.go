@@ -46,8 +46,9 @@ const (
 	denied               // another owner has its lock
 	unsent               // it was not asked
 	unknown              // it may have granted
-	states
 )
+
+const states = 6
 
 // hold starts a ballot. The end of ctx keeps it from servers that it has not been sent to,
 // and nothing else.
@@ -204,7 +205,7 @@ func (b *ballot) end(ctx context.Context) (asked int, answers <-chan answer, vot
 				verdict, err := b.free(ctx, i)
 				said <- answer{verdict, err}
 			})
-		case pending, denied, unsent:
+		default:
 		}
 	}
 	return asked, said, votes

@@ -41,18 +41,18 @@ func (t *tally) add(verdict int64) {
 
 // verdict says whether a majority still has the grant of held. It is decided when that
 // is certain either way.
-func (l *Locker) verdict(t tally, held dlock.Held) (err error, decided bool) { //nolint:revive,staticcheck // The error is a value here.
+func (l *Locker) verdict(t tally, held dlock.Held) (decided bool, err error) {
 	switch {
 	case t.held >= l.quorum:
-		return nil, true
+		return true, nil
 	case t.gone > len(l.nodes)-l.quorum:
 		lost := &dlock.LostError{Key: held.Key, Fence: held.Fence, Reason: t.reason}
 		if t.reason == "" {
 			lost.Reason = dlock.Expired
 		}
-		return lost, true
+		return true, lost
 	}
-	return nil, false
+	return false, nil
 }
 
 // release gives a grant back. It returns when a majority has answered.
@@ -64,7 +64,7 @@ func (l *Locker) release(ctx context.Context, b *ballot) error {
 	t := tally{gone: c[denied] + c[unsent]}
 	var errs []error
 	for {
-		if err, decided := l.verdict(t, b.held()); decided { //nolint:revive // It is a value here.
+		if decided, err := l.verdict(t, b.held()); decided {
 			return err
 		}
 		if asked == 0 {
@@ -116,7 +116,7 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 		}
 		open := 0
 		for i, t := range tallies {
-			err, decided := l.verdict(t, held[i]) //nolint:revive // It is a value here.
+			decided, err := l.verdict(t, held[i])
 			if errs[i] = err; !decided {
 				errs[i] = fmt.Errorf("redlock: renew %q: %d of %d servers answered: %w", held[i].Key, t.held+t.gone, len(l.nodes), errors.Join(failed...))
 				open++

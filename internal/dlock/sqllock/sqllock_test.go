@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"math/rand/v2"
 	"net/url"
 	"path/filepath"
@@ -61,6 +62,7 @@ type store struct {
 	dialect sqllock.Dialect
 	address string // of a server, or the name of a file
 	change  func(*mysql.Config)
+	wrap    func(driver.Connector) driver.Connector
 	pools   []*sql.DB // shared by clients; nil: each has its own
 }
 
@@ -94,9 +96,12 @@ func (s store) open(tb testing.TB) *sql.DB {
 	if s.change != nil {
 		s.change(c)
 	}
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
+	var connector driver.Connector
+	if connector, err = mysql.NewConnector(c); err != nil {
 		tb.Fatal(err)
+	}
+	if s.wrap != nil {
+		connector = s.wrap(connector)
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(16)

@@ -1,0 +1,316 @@
+package sqllock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// stores runs a test on both engines.
+func stores(t *testing.T, f func(t *testing.T, s store)) {
+	t.Helper()
+	t.Run("mariadb", func(t *testing.T) { f(t, mariaDB(testbedtest.Database(t))) })
+	t.Run("sqlite", func(t *testing.T) { f(t, sqlite(filepath.Join(t.TempDir(), "locks.db"))) })
+}
+
+func take(t *testing.T, l dlock.Locker, key string) *dlock.Lease {
+	t.Helper()
+	lease, err := l.TryAcquire(t.Context(), key)
+	if err != nil {
+		t.Fatalf("TryAcquire: %v", err)
+	}
+	return lease
+}
+
+// Keys are bytes: neither blanks at their end nor upper case are lost in the table.
+func TestKeysAreBytes(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, s store) {
+		s.create(t)
+		l := s.locker(t, sqllock.Config{TTL: ttl})
+		long := strings.Repeat("k", 254)
+		for _, key := range []string{"k", "k ", "K", "\x00k", "ключ", long + "1", long + "2"} {
+			defer take(t, l, key).Release(t.Context())
+		}
+		for _, key := range []string{"", long + "12"} {
+			if _, err := l.TryAcquire(t.Context(), key); err == nil || errors.Is(err, dlock.ErrHeld) {
+				t.Errorf("a key of %d bytes: %v", len(key), err)
+			}
+		}
+	})
+}
+
+// The token keeps growing when the clock of the database is behind the last one, and
+// Reseed raises it.
+func TestFenceWhenTheClockIsBehind(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, s store) {
+		s.create(t)
+		l, key := s.locker(t, sqllock.Config{TTL: ttl}), rand.Text()
+		const high = 9_000_000_000_000_000_001
+		if err := errors.Join(l.Reseed(t.Context(), key, high), l.Reseed(t.Context(), key, 1)); err != nil {
+			t.Fatal(err)
+		}
+		for want := uint64(high + 1); want < high+4; want++ {
+			lease := take(t, l, key)
+			if got := lease.Fence().Token; got != want {
+				t.Errorf("token = %d, want %d", got, want)
+			}
+			lease.Release(t.Context())
+		}
+		if err := l.Reseed(t.Context(), key, math.MaxInt64); err == nil {
+			t.Error("Reseed accepts a token that the column cannot raise")
+		}
+	})
+}
+
+// What is said of the number of statements is what it costs.
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	l, s, other, _ := scripted(t)
+	count := func(what string, want int, f func()) {
+		t.Helper()
+		s.play(nil, nil)
+		f()
+		if sent := s.sent(); len(sent) != want {
+			t.Errorf("%s: %d statements, want %d: %q", what, len(sent), want, sent)
+		}
+	}
+	var lease *dlock.Lease
+	count("TryAcquire", 1, func() { lease = take(t, l, "k") })
+	count("Release", 1, func() { lease.Release(t.Context()) })
+	count("Acquire", 1, func() { lease, _ = l.Acquire(t.Context(), "k") })
+	lease.Release(t.Context())
+	lease = take(t, other, "k")
+	count("TryAcquire of a key that is held", 1, func() { l.TryAcquire(t.Context(), "k") })
+	lease.Release(t.Context())
+}
+
+// All leases of a process are renewed by one statement, and one that is lost harms no other.
+func TestRenewalsShareAStatement(t *testing.T) {
+	t.Parallel()
+	l, s, _, pool := scripted(t)
+	var leases []*dlock.Lease
+	for i := range 50 {
+		leases = append(leases, take(t, l, fmt.Sprint("key-", i)))
+	}
+	s.play(nil, nil)
+	exec(t, pool, "UPDATE leases SET expires_at = 1 WHERE name = 'key-7'")
+	select {
+	case <-leases[7].Done():
+	case <-time.After(2 * ttl):
+		t.Error("the holder does not hear of the loss")
+	}
+	renewals := 0
+	for _, statement := range s.sent() {
+		if strings.HasPrefix(statement, "UPDATE") {
+			renewals++
+		}
+	}
+	if renewals == 0 || renewals > 10 { // they were not all taken at the same time
+		t.Errorf("%d statements renewed 50 leases", renewals)
+	}
+	for i, lease := range leases {
+		if i != 7 && lease.Err() != nil {
+			t.Errorf("lease %d: %v", i, lease.Err())
+		}
+		lease.Release(t.Context())
+	}
+}
+
+// Nobody who works with another row is waited for, however small the table.
+func TestStatementsLockOnlyTheirRows(t *testing.T) {
+	t.Parallel()
+	s := mariaDB(testbedtest.Database(t))
+	pool := s.create(t)
+	l := s.locker(t, sqllock.Config{TTL: ttl})
+	for _, key := range []string{"a", "b", "c"} {
+		take(t, l, key).Release(t.Context())
+	}
+	tx, err := pool.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(t.Context(), "UPDATE leases SET forced = 0, owner = 'x' WHERE name = 'b'"); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	a, c := take(t, l, "a"), take(t, l, "c")
+	<-time.After(ttl + ttl/10) // they live by their renewals, which name both
+	if a.Err() != nil || c.Err() != nil {
+		t.Errorf("leases that were not renewed: %v, %v", a.Err(), c.Err())
+	}
+	if err := errors.Join(a.Release(t.Context()), c.Release(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(start); d > 2*ttl {
+		t.Errorf("it took %v beside a locked row", d)
+	}
+}
+
+// A waiter whose attempt got no answer finds its grant by its next look.
+func TestWaiterFindsItsGrant(t *testing.T) {
+	t.Parallel()
+	l, s, other, _ := scripted(t)
+	held := take(t, other, "k")
+	lost := make(chan struct{})
+	s.play(nil, func(n int, statement string) error {
+		if n > 1 && strings.HasPrefix(statement, "INSERT") && !closed(lost) {
+			close(lost)
+			return mysql.ErrInvalidConn
+		}
+		return nil
+	})
+	granted := make(chan *dlock.Lease, 1)
+	go func() {
+		lease, err := l.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- lease
+	}()
+	waitFor(t, "a look", func() bool { return len(s.sent()) > 2 })
+	held.Release(t.Context())
+	lease := <-granted
+	if lease == nil {
+		return
+	}
+	state, err := other.Inspect(t.Context(), "k")
+	if !closed(lost) || err != nil || state.Fence != lease.Fence() {
+		t.Errorf("lost: %v; held by %+v, %v; the lease has %+v", closed(lost), state.Fence, err, lease.Fence())
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// What passes by itself is tried again; what does not is told at once.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	l, s, _, _ := scripted(t)
+	for _, number := range []uint16{1205, 1213, 1020} {
+		s.play(func(n int, _ string) error {
+			if n < 3 {
+				return refused(number)
+			}
+			return nil
+		}, nil)
+		take(t, l, "k").Release(t.Context())
+	}
+	for _, number := range []uint16{1064, 1146, 1290} {
+		s.play(func(int, string) error { return refused(number) }, nil)
+		for _, acquire := range []func(context.Context, string) (*dlock.Lease, error){l.TryAcquire, l.Acquire} {
+			_, err := acquire(t.Context(), "k")
+			e, ok := errors.AsType[*mysql.MySQLError](err)
+			if !ok || e.Number != number || errors.Is(err, dlock.ErrUncertain) || errors.Is(err, dlock.ErrHeld) {
+				t.Errorf("%v, want error %d and nothing else", err, number)
+			}
+		}
+	}
+	s.play(nil, nil)
+	take(t, l, "k").Release(t.Context())
+}
+
+// A renewal whose answer is lost is no loss, and is repeated.
+func TestRenewalWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	l, s, _, _ := scripted(t)
+	lease := take(t, l, "k")
+	s.play(nil, func(n int, _ string) error {
+		if n%2 == 0 {
+			return mysql.ErrInvalidConn
+		}
+		return nil
+	})
+	waitFor(t, "renewals", func() bool { return len(s.sent()) >= 4 })
+	s.play(nil, nil)
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+}
+
+// TestServerThatStalls stops the server beyond the TTL: the holder must end its work in
+// time, and whoever asks must be told in time.
+func TestServerThatStalls(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	s := mariaDB(server.URL())
+	s.create(t)
+	l, key := s.locker(t, sqllock.Config{TTL: ttl}), rand.Text()
+	lease := take(t, l, key)
+	start := time.Now()
+	harm(t, server.Pause)
+	ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
+	defer cancel()
+	if _, err := l.Acquire(ctx, key); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, want the end of the context", err)
+	}
+	if _, err := l.TryAcquire(t.Context(), key); err == nil || errors.Is(err, dlock.ErrHeld) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("TryAcquire without a deadline = %v, want an error of its own", err)
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("two attempts on a silent server took %v", d)
+	}
+	select {
+	case <-lease.Done():
+	case <-time.After(2 * ttl):
+		t.Fatal("the holder does not hear of the loss")
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
+	}
+	harm(t, server.Resume)
+	waitFor(t, "the lock", func() bool {
+		next, err := l.TryAcquire(t.Context(), key)
+		return err == nil && next.Release(t.Context()) == nil
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "locks.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := sqllock.New(nil, sqllock.SQLite, sqllock.Config{}); err == nil {
+		t.Error("New accepts no database")
+	}
+	if _, err := sqllock.New(db, 0, sqllock.Config{}); err == nil || sqllock.Schema(0) != nil {
+		t.Error("New and Schema accept an unknown dialect")
+	}
+	if _, err := sqllock.New(db, sqllock.SQLite, sqllock.Config{TTL: time.Microsecond}); err == nil {
+		t.Error("New accepts a TTL that the clock of SQLite cannot measure")
+	}
+	l, err := sqllock.New(db, sqllock.SQLite, sqllock.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Acquire(t.Context(), "k"); err == nil {
+		t.Error("Acquire without a table")
+	}
+}
