@@ -2,7 +2,6 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -91,17 +90,11 @@ func (s *store) tryAcquire(ctx context.Context, key, kind string, backend any) (
 // keep begins to keep the lease of etcd alive. What a waiter has is what its caller
 // gets when it is granted: a lease whose window of trust is open all the time.
 func (p *place) keep(ctx context.Context, backend any) {
-	h := p.held()
+	h, values := p.held(), context.WithoutCancel(ctx)
 	p.lease = dlock.NewLease(ctx, dlock.Grant{
 		Key: h.Key, Kind: h.Kind, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL,
 		Backend: backend, NoReentry: p.s.cfg.NoReentry, Renewer: p.s.renewer,
-		Release: p.release,
-	})
-	values := context.WithoutCancel(ctx)
-	p.lease.OnEnd(func(outcome error) {
-		if errors.Is(outcome, dlock.ErrLost) {
-			p.s.undo.Add(values, h) // its key may be gone, and the lease not
-		}
+		Release: p.release, Abandon: func() { p.s.undo.Add(values, h) }, // its key may be gone, and the lease not
 	})
 }
 

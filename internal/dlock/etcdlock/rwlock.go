@@ -1,0 +1,87 @@
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"example.com/shop/internal/dlock"
+)
+
+// RW is [dlock.RWLocker] in etcd. Readers and writers stand in one queue, first come,
+// first served: a writer waits for all who came before it, a reader for the writers
+// among them. So it is not phase-fair, and still nobody starves.
+//
+// # Data
+//
+//	shop/rwlocks/KEY/w/OWNER   a writer or one that waits, under its lease
+//	shop/rwlocks/KEY/r/OWNER   a reader, likewise
+//
+// All else is as in the [Locker]: operations, costs, and what a crash leaves behind.
+// A reader reads only who the last writers were, and a writer who the last were.
+//
+// Every grant has a fence of its own, a reader's too: the revision at which its key
+// was created. It is greater than that of the writers before, and smaller than those
+// of the writers after. So a resource refuses a reader that a writer has overtaken;
+// tokens of readers among each other say nothing.
+type RW struct {
+	s     *store
+	sides dlock.RWSides
+}
+
+var (
+	_ dlock.RWLocker      = (*RW)(nil)
+	_ dlock.Inspector     = (*RW)(nil)
+	_ dlock.ForceReleaser = (*RW)(nil)
+)
+
+// NewRW returns an RW on cli, which it does not close.
+func NewRW(cli *clientv3.Client, cfg Config) (*RW, error) {
+	if err := cfg.validate(rwPrefix); err != nil {
+		return nil, fmt.Errorf("etcdlock: %w", err)
+	}
+	return &RW{s: newStore(cli, cfg)}, nil
+}
+
+// Acquire implements [dlock.Locker] for a writer.
+func (l *RW) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.take(ctx, key, writing, l.s.acquire)
+}
+
+// TryAcquire implements [dlock.Locker] for a writer.
+func (l *RW) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.take(ctx, key, writing, l.s.tryAcquire)
+}
+
+// AcquireRead implements [dlock.RWLocker].
+func (l *RW) AcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.take(ctx, key, reading, l.s.acquire)
+}
+
+// TryAcquireRead implements [dlock.RWLocker].
+func (l *RW) TryAcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.take(ctx, key, reading, l.s.tryAcquire)
+}
+
+func (l *RW) take(ctx context.Context, key, kind string, how func(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error)) (*dlock.Lease, error) {
+	write := kind == writing
+	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {
+		return lease, err
+	}
+	if err := mayAcquire(ctx, key); err != nil {
+		return nil, err
+	}
+	return named(key)(how(ctx, key, kind, l.sides.Side(write)))
+}
+
+// Inspect implements [dlock.Inspector]. Of several readers it tells of the first one.
+func (l *RW) Inspect(ctx context.Context, key string) (dlock.State, error) {
+	return l.s.inspect(ctx, key)
+}
+
+// ForceRelease implements [dlock.ForceReleaser] for the writer or for all readers.
+func (l *RW) ForceRelease(ctx context.Context, key string) error { return l.s.force(ctx, key) }
+
+// Close is that of a [Locker].
+func (l *RW) Close(ctx context.Context) error { return l.s.close(ctx) }

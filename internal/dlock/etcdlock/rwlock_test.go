@@ -1,0 +1,61 @@
+package etcdlock_test
+
+import (
+	"net/url"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/etcdlock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+func TestRW(t *testing.T) {
+	t.Parallel()
+	addr := testbedtest.Etcd(t)
+	admin := client(t, addr)
+	inspector := rwLocker(t, admin)
+	dlocktest.RunRW(t, dlocktest.RWHarness{
+		New: func(t *testing.T) dlock.RWLocker { return rwLocker(t, client(t, addr)) },
+		TTL: ttl,
+		Expire: func(t *testing.T, key string) {
+			state, err := inspector.Inspect(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			holders := inOrder(t, admin, rwQueue(key))
+			for _, kv := range holders.Kvs[:len(holders.Kvs)-state.Waiters] {
+				if _, err := admin.Revoke(t.Context(), clientv3.LeaseID(kv.Lease)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		Waiting: func(t *testing.T, key string) int {
+			state, err := inspector.Inspect(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return state.Waiters
+		},
+		Reentrant: true,
+		Patience:  ttl,
+		Behind: func(t *testing.T) (dlock.RWLocker, dlocktest.Link) {
+			cli, link := behind(t, addr)
+			return rwLocker(t, cli), link
+		},
+	})
+}
+
+func rwQueue(key string) string { return "shop/rwlocks/" + url.PathEscape(key) + "/" }
+
+func rwLocker(t testing.TB, cli *clientv3.Client) *etcdlock.RW {
+	t.Helper()
+	l, err := etcdlock.NewRW(cli, etcdlock.Config{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeInTime(t, l)
+	return l
+}
