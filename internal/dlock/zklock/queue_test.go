@@ -1,0 +1,190 @@
+package zklock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	mathrand "math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/zklock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// waitFor fails the test unless ok becomes true in a time that is long for any machine.
+func waitFor(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	pause := time.NewTicker(5 * time.Millisecond)
+	defer pause.Stop()
+	for end := time.Now().Add(10 * ttl); !ok(); <-pause.C {
+		if time.Now().After(end) {
+			t.Fatalf("no %s", what)
+		}
+	}
+}
+
+// waiters waits until n wait for key.
+func waiters(t testing.TB, in dlock.Inspector, key string, n int) {
+	t.Helper()
+	waitFor(t, "queue of that length", func() bool {
+		state, err := in.Inspect(t.Context(), key)
+		return err == nil && state.Waiters == n
+	})
+}
+
+// TestNumbersWrapAround: after 2^31 nodes ZooKeeper goes on with the least number.
+func TestNumbersWrapAround(t *testing.T) {
+	t.Parallel()
+	addr := testbedtest.ZooKeeper(t)
+	c := raw(t, addr)
+	l, key := locker(t, session(t, addr), zklock.Config{}), rand.Text()
+	cycle(t, l, key)
+	for _, name := range []string{"last-lease--2147483647", "middle-lease--2147483648", "first-lease-2147483647"} {
+		if _, err := c.Create(dir(key)+"/"+name, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"first", "middle", "last"} {
+		state, err := l.Inspect(t.Context(), key)
+		if err != nil || state.Fence.Owner != want {
+			t.Errorf("holder %q, %v, want %q", state.Fence.Owner, err, want)
+		}
+		if err := l.ForceRelease(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWaiterThatLeavesLetsNobodyIn has the one in the middle give up: the one behind
+// hears that the node before its own is gone, while the first one still holds.
+func TestWaiterThatLeavesLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	addr := testbedtest.ZooKeeper(t)
+	l, key := locker(t, session(t, addr), zklock.Config{}), rand.Text()
+	holder, err := l.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	middle := locker(t, session(t, addr), zklock.Config{})
+	short, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := middle.Acquire(short, key)
+		left <- err
+	}()
+	waiters(t, l, key, 1)
+	granted := make(chan *dlock.Lease, 1)
+	last := locker(t, session(t, addr), zklock.Config{})
+	go func() {
+		lease, err := last.Acquire(t.Context(), key)
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- lease
+	}()
+	waiters(t, l, key, 2)
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("Acquire = %v", err)
+	}
+	waiters(t, l, key, 1)
+	select {
+	case <-granted:
+		t.Fatal("two hold the key")
+	case <-time.After(ttl / 5): // long after the message
+	}
+	if err := holder.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := (<-granted).Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHandOffWithinAProcess needs no server: the node of the next holder keeps all
+// others out already.
+func TestHandOffWithinAProcess(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+	proxy := testbedtest.StartProxy(t, server.Addr())
+	l, key := locker(t, session(t, proxy.Addr()), zklock.Config{}), rand.Text()
+	near := locker(t, session(t, server.Addr()), zklock.Config{})
+	first, err := l.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := make(chan *dlock.Lease, 1)
+	go func() {
+		lease, err := l.Acquire(t.Context(), key)
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- lease
+	}()
+	waitFor(t, "watches of the waiter", func() bool {
+		watched, err := server.Ask(t.Context(), "wchp")
+		return err == nil && strings.Count(watched, "-lease-") == 2 // its own node, and the one before
+	})
+	waiters(t, l, key, 1) // a round trip later
+	proxy.BlackHole()
+	released := make(chan error, 1)
+	start := time.Now()
+	go func() { released <- first.Release(t.Context()) }()
+	second := <-granted
+	if d := time.Since(start); d > ttl/4 {
+		t.Errorf("the hand-off took %v", d)
+	}
+	if !second.Fence().Passes(first.Fence()) {
+		t.Errorf("fence %v follows %v", second.Fence(), first.Fence())
+	}
+	if _, err := near.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrHeld) {
+		t.Errorf("TryAcquire of another process = %v", err)
+	}
+	if err := proxy.Pass(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-released, second.Release(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWaitersLeaveNoWatch has a crowd give up, each at a moment of its own.
+func TestWaitersLeaveNoWatch(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+	near := locker(t, session(t, server.Addr()), zklock.Config{})
+	key := rand.Text()
+	holder, err := near.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lockers := []*zklock.Locker{locker(t, session(t, server.Addr()), zklock.Config{}), locker(t, session(t, server.Addr()), zklock.Config{})}
+	var wg sync.WaitGroup
+	for i := range testbedtest.Size(100, 1000) {
+		wg.Go(func() {
+			short, cancel := context.WithTimeout(t.Context(), mathrand.N(ttl/2))
+			defer cancel()
+			lease, err := lockers[i%2].Acquire(short, key)
+			if err == nil {
+				t.Error("two hold the key")
+				lease.Release(t.Context())
+			}
+		})
+	}
+	wg.Wait()
+	waiters(t, near, key, 0)
+	if err := holder.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "end of nodes and watches", func() bool {
+		left, err := server.Ask(t.Context(), "wchs")
+		return err == nil && strings.Contains(left, "Total watches:0") && len(children(t, server.Addr(), dir(key))) == 0
+	})
+}
