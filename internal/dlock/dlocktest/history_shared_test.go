@@ -22,6 +22,32 @@ func read(share, owner string, token uint64) dlocktest.Outcome {
 	return o
 }
 
+func TestRWModelOwnFences(t *testing.T) {
+	const writer, reader = dlocktest.RWPermits, 1
+	judge(t, dlocktest.RWModelOwnFences(), []handmade{
+		{"readers have fences in any order", porcupine.Ok, []porcupine.Operation{
+			op(0, 0, 10, try(writer), granted("a", 1)),
+			op(0, 20, 30, release("a"), ended(dlocktest.Done)),
+			op(1, 40, 50, try(reader), read("r1", "x", 3)),
+			op(2, 60, 70, try(reader), read("r2", "y", 2)),
+		}},
+		{"a reader with the fence of the writer before", porcupine.Illegal, []porcupine.Operation{
+			op(0, 0, 10, try(writer), granted("a", 1)),
+			op(0, 20, 30, release("a"), ended(dlocktest.Done)),
+			op(1, 40, 50, try(reader), read("r1", "a", 1)),
+		}},
+		{"a writer with a fence below that of a reader before", porcupine.Illegal, []porcupine.Operation{
+			op(1, 0, 10, try(reader), read("r1", "x", 3)),
+			op(1, 20, 30, release("r1"), ended(dlocktest.Done)),
+			op(0, 40, 50, try(writer), granted("a", 2)),
+		}},
+		{"a writer beside a reader", porcupine.Illegal, []porcupine.Operation{
+			op(0, 0, 10, try(reader), read("r1", "x", 1)),
+			op(1, 20, 30, try(writer), granted("a", 2)),
+		}},
+	})
+}
+
 func TestRWModel(t *testing.T) {
 	const writer, reader = dlocktest.RWPermits, 1
 	judge(t, dlocktest.RWModel(false), []handmade{

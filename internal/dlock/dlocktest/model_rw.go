@@ -14,10 +14,12 @@ import (
 // rwState is what the read/write lock remembers. It never changes a slice.
 type rwState struct {
 	forgetful bool
+	own       bool // readers have fences of their own
 
 	writer  holder // with no owner if nobody writes
 	readers []holder
 	fence   dlock.Fence // of the last writer, or of the first reader
+	max     uint64      // the highest token so far, if readers have their own
 	ghosts  int         // attempts with an unknown outcome, which may have taken the lock for nobody
 }
 
@@ -30,18 +32,25 @@ type rwState struct {
 // A store that is forgetful begins a new fence, a greater one, when readers come to a
 // key that nobody holds. An unknown writer may have raised the token that readers see, and any unknown
 // attempt explains any later refusal.
-func RWModel(forgetful bool) porcupine.Model {
+func RWModel(forgetful bool) porcupine.Model { return rwModel(rwState{forgetful: forgetful}) }
+
+// RWModelOwnFences is the same for a store in which every grant has a fence of its own:
+// a reader's token is greater than that of every writer before, a writer's greater than
+// that of everybody before.
+func RWModelOwnFences() porcupine.Model { return rwModel(rwState{own: true}) }
+
+func rwModel(fresh rwState) porcupine.Model {
 	seed := maphash.MakeSeed()
 	return porcupine.Model{
 		Partition: byKey,
-		Init:      func() any { return rwState{forgetful: forgetful} },
+		Init:      func() any { return fresh },
 		Step: func(state, input, output any) (bool, any) {
 			s, c, o := state.(rwState), input.(Call), output.(Outcome)
 			return s.step(c, o)
 		},
 		Equal: func(a, b any) bool {
 			x, y := a.(rwState), b.(rwState)
-			return x.writer == y.writer && x.fence == y.fence && x.ghosts == y.ghosts && slices.Equal(x.readers, y.readers)
+			return x.writer == y.writer && x.fence == y.fence && x.max == y.max && x.ghosts == y.ghosts && slices.Equal(x.readers, y.readers)
 		},
 		Hash: func(state any) uint64 {
 			s := state.(rwState)
@@ -91,14 +100,23 @@ func (s rwState) take(write bool, o Outcome) (bool, rwState) {
 		return false, s
 	}
 	newer := o.Fence.Token > s.fence.Token
+	if s.own {
+		newer = newer && (!write || o.Fence.Token > s.max)
+		s.max = max(s.max, o.Fence.Token)
+	}
 	if write {
 		s.writer, s.readers, s.fence = holder{owner: o.owner(), n: RWPermits}, nil, o.Fence
 		return newer, s
 	}
 	fresh := s.fence.Token == 0 || s.ghosts > 0 || s.forgetful && len(s.readers) == 0
 	legal := o.Fence == s.fence || newer && fresh
+	if s.own {
+		legal = newer
+	} else {
+		s.fence = o.Fence
+	}
 	i, held := s.find(o.owner())
-	s.writer, s.fence = holder{}, o.Fence
+	s.writer = holder{}
 	s.readers = slices.Insert(slices.Clone(s.readers), i, holder{owner: o.owner(), n: 1})
 	return legal && !held, s
 }

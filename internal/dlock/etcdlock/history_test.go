@@ -1,0 +1,256 @@
+package etcdlock_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// contender is something to be taken and given back, whose history is checked.
+type contender struct {
+	name   string
+	queue  func(key string) string
+	config func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig
+	open   func(t *testing.T, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient
+}
+
+// contenders run through every history of this package.
+func contenders() []contender {
+	return []contender{{
+		name: "lock", queue: lockQueue,
+		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig { return cfg },
+		open: func(t *testing.T, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient {
+			return h.Locker(locker(t, cli))
+		},
+	}, {
+		name: "rw", queue: rwQueue,
+		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig {
+			model := dlocktest.RWModelOwnFences()
+			cfg.Model = &model
+			return cfg
+		},
+		open: func(t *testing.T, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient {
+			return h.RW(rwLocker(t, cli))
+		},
+	}}
+}
+
+// trial is one history of a contender.
+type trial struct {
+	contender
+	*dlocktest.Trial
+}
+
+// histories runs a trial for each contender.
+func histories(t *testing.T, cfg dlocktest.TrialConfig, f func(t *testing.T, tr *trial)) {
+	t.Helper()
+	cfg.TTL = ttl
+	cfg.Limit = time.Duration(testbedtest.Size(1, 5)) * time.Minute // the load outlasts the faults
+	for _, c := range contenders() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dlocktest.RunTrial(t, c.config(cfg), func(t *testing.T, own *dlocktest.Trial) {
+				if c.name == "rw" {
+					own.Load.Permits = dlocktest.RWPermits
+				}
+				f(t, &trial{c, own})
+			})
+		})
+	}
+}
+
+// clients opens n clients, each with connections of its own.
+func (tr *trial) clients(t *testing.T, n int, addr string) []*dlocktest.HistoryClient {
+	t.Helper()
+	all := make([]*dlocktest.HistoryClient, n)
+	for i := range all {
+		all[i] = tr.open(t, tr.History, client(t, addr))
+	}
+	return all
+}
+
+// proxied opens n clients behind a proxy each.
+func (tr *trial) proxied(t *testing.T, n int, addr string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
+	t.Helper()
+	clients, proxies := make([]*dlocktest.HistoryClient, n), make([]*testbed.Proxy, n)
+	for i := range n {
+		proxies[i] = testbedtest.StartProxy(t, addr)
+		clients[i] = tr.open(t, tr.History, client(t, proxies[i].Addr()))
+	}
+	return clients, proxies
+}
+
+func harm(t *testing.T, f func() error) {
+	t.Helper()
+	if err := f(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHistoryWithoutFaults(t *testing.T) {
+	t.Parallel()
+	histories(t, dlocktest.TrialConfig{Keys: 3}, func(t *testing.T, tr *trial) {
+		tr.Load.Rounds = testbedtest.Size(40, 400)
+		clients := tr.clients(t, 7, testbedtest.Etcd(t))
+		var wg sync.WaitGroup
+		wg.Go(func() { // One holds for long, so that renewals are part of it.
+			long := tr.Load
+			long.Rounds, long.Hold = 2, 2*ttl
+			long.Run(t.Context(), clients[0])
+		})
+		tr.Load.Run(t.Context(), clients[1:]...)
+		wg.Wait()
+	})
+}
+
+// TestHistoryOfLostReplies breaks connections on which the server has executed
+// requests that take places or read queues: all of them have the prefix in them.
+func TestHistoryOfLostReplies(t *testing.T) {
+	t.Parallel()
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t *testing.T, tr *trial) {
+		clients, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
+		tr.During(t, clients, func() {
+			for i := range testbedtest.Size(60, 600) {
+				pattern := "shop/"
+				if i%3 == 0 {
+					pattern = "" // any request: a grant, a renewal, or a release
+				}
+				proxies[tr.Random.IntN(len(proxies))].DropReply(pattern)
+				dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
+			}
+		})
+		lost := 0
+		for _, p := range proxies {
+			lost += p.Dropped()
+		}
+		if lost < 10 {
+			t.Errorf("only %d replies were lost: that proves nothing", lost)
+		}
+	})
+}
+
+// TestHistoryOfBlackHoles cuts clients off at random phases of their renewals and
+// waits, for less and for more than a TTL. Each holder must know before the next one
+// is in, whatever arrives late.
+func TestHistoryOfBlackHoles(t *testing.T) {
+	t.Parallel()
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t *testing.T, tr *trial) {
+		tr.Load.Hold, tr.Least = ttl, 10
+		victims, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
+		rest := tr.clients(t, 2, testbedtest.Etcd(t))
+		tr.During(t, append(victims, rest...), func() {
+			var wg sync.WaitGroup
+			for i, p := range proxies {
+				random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
+				wg.Go(func() {
+					for range testbedtest.Size(2, 30) {
+						dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
+						p.BlackHole()
+						dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
+						harm(t, p.Pass)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	})
+}
+
+// TestHistoryOfRevokedLeases has somebody revoke leases, of those who hold and of those
+// who wait, and delete their keys.
+func TestHistoryOfRevokedLeases(t *testing.T) {
+	t.Parallel()
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t *testing.T, tr *trial) {
+		addr := testbedtest.Etcd(t)
+		admin := client(t, addr)
+		tr.Load.Hold = ttl / 10
+		tr.During(t, tr.clients(t, 6, addr), func() {
+			for i := range testbedtest.Size(40, 400) {
+				dlocktest.Pace(t, tr.Between(5*time.Millisecond, 60*time.Millisecond))
+				in := inOrder(t, admin, tr.queue(tr.Load.Keys[tr.Random.IntN(3)])).Kvs
+				if len(in) == 0 {
+					continue
+				}
+				kv := in[tr.Random.IntN(min(2, len(in)))]
+				tr.LoseAll(func() {
+					if i%2 == 0 {
+						_, _ = admin.Revoke(t.Context(), clientv3.LeaseID(kv.Lease)) // it may have been released
+					} else if _, err := admin.Delete(t.Context(), string(kv.Key)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		})
+	})
+}
+
+// holderServer tells the process of a stopped holder where its server is.
+const holderServer = "SHOP_TEST_HOLDER_ETCD"
+
+// TestHolderProcess is no test: it is what the process of TestHistoryOfStoppedHolders runs.
+func TestHolderProcess(t *testing.T) {
+	if addr := os.Getenv(holderServer); addr != "" {
+		dlocktest.ServeHolder(t, locker(t, client(t, addr)))
+	}
+}
+
+// TestHistoryOfStoppedHolders stops a process for longer than the TTL, wherever it
+// is. It wakes up and believes in what others have taken meanwhile; it must find out.
+func TestHistoryOfStoppedHolders(t *testing.T) {
+	t.Parallel()
+	cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}
+	dlocktest.RunTrial(t, cfg, func(t *testing.T, own *dlocktest.Trial) {
+		tr, addr := &trial{contenders()[0], own}, testbedtest.Etcd(t)
+		tr.Load.Hold, tr.Least = ttl/2, 10
+		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
+		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
+		tr.During(t, append(tr.clients(t, 2, addr), stopped...), func() {
+			for range testbedtest.Size(2, 20) {
+				dlocktest.Pace(t, tr.Between(0, ttl/2))
+				waitFor(t, "a holder to stop", far.Holds)
+				tr.Stop(func() {
+					harm(t, func() error { return testbed.Suspend(far.Process) })
+					dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
+					harm(t, func() error { return testbed.Continue(far.Process) })
+				}, stopped...)
+			}
+		})
+	})
+}
+
+// TestHistoryOfRestarts kills the server again and again; it comes back with its data.
+func TestHistoryOfRestarts(t *testing.T) {
+	t.Parallel()
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t *testing.T, tr *trial) {
+		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+		tr.Load.Hold = ttl / 10
+		tr.During(t, tr.clients(t, 5, server.Addr()), func() {
+			for range testbedtest.Size(2, 20) {
+				dlocktest.Pace(t, tr.Between(ttl/10, ttl/3))
+				harm(t, server.Kill)
+				dlocktest.Pace(t, tr.Between(0, ttl/3))
+				harm(t, func() error { return server.Restart(t.Context()) })
+			}
+			dlocktest.Pace(t, ttl/2)
+		})
+	})
+}
+
+// waitFor looks for a condition every few milliseconds, for 10 seconds at most.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
