@@ -52,55 +52,6 @@ func TestFenceGrowsFromMajorityToMajority(t *testing.T) {
 	pause()
 }
 
-// deafTo loses a kind of script on its way to the server.
-type deafTo struct{ args int }
-
-// DialHook implements redis.Hook.
-func (deafTo) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (deafTo) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-// ProcessHook implements redis.Hook.
-func (h deafTo) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if len(cmd.Args()) == h.args {
-			err := errors.New("lost on its way")
-			cmd.SetErr(err)
-			return err
-		}
-		return next(ctx, cmd)
-	}
-}
-
-// A lease whose token a majority does not know is none: the next one could have a
-// lower token.
-func TestNoLeaseBeforeAMajorityHasTheToken(t *testing.T) {
-	t.Parallel()
-	s := ready(t, 3)
-	const raise = 3 + 2 + 3 // evalsha with two keys and three arguments
-	all := make([]redis.UniversalClient, len(s))
-	for i, server := range s {
-		all[i] = client(t, server.URL())
-		all[i].AddHook(deafTo{raise})
-	}
-	l, err := redlock.New(all, redlock.Config{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close(t.Context())
-	if lease, err := l.TryAcquire(t.Context(), "k"); err == nil {
-		t.Errorf("a lease with %+v", lease.Fence())
-		lease.Release(t.Context())
-	}
-	waitFor(t, "the key", func() bool {
-		lease, err := locker(t, s.urls(), redlock.Config{TTL: ttl}).TryAcquire(t.Context(), "k")
-		return err == nil && lease.Release(t.Context()) == nil
-	})
-}
-
 // An attempt that is refused leaves nothing behind, on no server, when it returns.
 func TestRefusedAttemptLeavesNothing(t *testing.T) {
 	t.Parallel()

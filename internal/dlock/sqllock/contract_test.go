@@ -1,7 +1,6 @@
 package sqllock_test
 
 import (
-	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
@@ -12,11 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -163,42 +160,6 @@ func TestStatementsLockOnlyTheirRows(t *testing.T) {
 	}
 }
 
-// A waiter whose attempt got no answer finds its grant by its next look.
-func TestWaiterFindsItsGrant(t *testing.T) {
-	t.Parallel()
-	l, s, other, _ := scripted(t)
-	held := take(t, other, "k")
-	lost := make(chan struct{})
-	s.play(nil, func(n int, statement string) error {
-		if n > 1 && strings.HasPrefix(statement, "INSERT") && !closed(lost) {
-			close(lost)
-			return mysql.ErrInvalidConn
-		}
-		return nil
-	})
-	granted := make(chan *dlock.Lease, 1)
-	go func() {
-		lease, err := l.Acquire(t.Context(), "k")
-		if err != nil {
-			t.Error(err)
-		}
-		granted <- lease
-	}()
-	waitFor(t, "a look", func() bool { return len(s.sent()) > 2 })
-	held.Release(t.Context())
-	lease := <-granted
-	if lease == nil {
-		return
-	}
-	state, err := other.Inspect(t.Context(), "k")
-	if !closed(lost) || err != nil || state.Fence != lease.Fence() {
-		t.Errorf("lost: %v; held by %+v, %v; the lease has %+v", closed(lost), state.Fence, err, lease.Fence())
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func closed(c chan struct{}) bool {
 	select {
 	case <-c:
@@ -206,88 +167,6 @@ func closed(c chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// What passes by itself is tried again; what does not is told at once.
-func TestErrors(t *testing.T) {
-	t.Parallel()
-	l, s, _, _ := scripted(t)
-	for _, number := range []uint16{1205, 1213, 1020} {
-		s.play(func(n int, _ string) error {
-			if n < 3 {
-				return refused(number)
-			}
-			return nil
-		}, nil)
-		take(t, l, "k").Release(t.Context())
-	}
-	for _, number := range []uint16{1064, 1146, 1290} {
-		s.play(func(int, string) error { return refused(number) }, nil)
-		for _, acquire := range []func(context.Context, string) (*dlock.Lease, error){l.TryAcquire, l.Acquire} {
-			_, err := acquire(t.Context(), "k")
-			e, ok := errors.AsType[*mysql.MySQLError](err)
-			if !ok || e.Number != number || errors.Is(err, dlock.ErrUncertain) || errors.Is(err, dlock.ErrHeld) {
-				t.Errorf("%v, want error %d and nothing else", err, number)
-			}
-		}
-	}
-	s.play(nil, nil)
-	take(t, l, "k").Release(t.Context())
-}
-
-// A renewal whose answer is lost is no loss, and is repeated.
-func TestRenewalWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
-	l, s, _, _ := scripted(t)
-	lease := take(t, l, "k")
-	s.play(nil, func(n int, _ string) error {
-		if n%2 == 0 {
-			return mysql.ErrInvalidConn
-		}
-		return nil
-	})
-	waitFor(t, "renewals", func() bool { return len(s.sent()) >= 4 })
-	s.play(nil, nil)
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
-}
-
-// TestServerThatStalls stops the server beyond the TTL: the holder must end its work in
-// time, and whoever asks must be told in time.
-func TestServerThatStalls(t *testing.T) {
-	t.Parallel()
-	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
-	s := mariaDB(server.URL())
-	s.create(t)
-	l, key := s.locker(t, sqllock.Config{TTL: ttl}), rand.Text()
-	lease := take(t, l, key)
-	start := time.Now()
-	harm(t, server.Pause)
-	ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
-	defer cancel()
-	if _, err := l.Acquire(ctx, key); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Acquire = %v, want the end of the context", err)
-	}
-	if _, err := l.TryAcquire(t.Context(), key); err == nil || errors.Is(err, dlock.ErrHeld) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("TryAcquire without a deadline = %v, want an error of its own", err)
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("two attempts on a silent server took %v", d)
-	}
-	select {
-	case <-lease.Done():
-	case <-time.After(2 * ttl):
-		t.Fatal("the holder does not hear of the loss")
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
-	}
-	harm(t, server.Resume)
-	waitFor(t, "the lock", func() bool {
-		next, err := l.TryAcquire(t.Context(), key)
-		return err == nil && next.Release(t.Context()) == nil
-	})
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -1,0 +1,125 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/redlock"
+)
+
+// deafTo loses a kind of script on its way to the server.
+type deafTo struct{ args int }
+
+// DialHook implements redis.Hook.
+func (deafTo) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (deafTo) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// ProcessHook implements redis.Hook.
+func (h deafTo) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if len(cmd.Args()) == h.args {
+			err := errors.New("lost on its way")
+			cmd.SetErr(err)
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// A lease whose token a majority does not know is none: the next one could have a
+// lower token.
+func TestNoLeaseBeforeAMajorityHasTheToken(t *testing.T) {
+	t.Parallel()
+	s := ready(t, 3)
+	const raise = 3 + 2 + 3 // evalsha with two keys and three arguments
+	all := make([]redis.UniversalClient, len(s))
+	for i, server := range s {
+		all[i] = client(t, server.URL())
+		all[i].AddHook(deafTo{raise})
+	}
+	l, err := redlock.New(all, redlock.Config{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(t.Context())
+	if lease, err := l.TryAcquire(t.Context(), "k"); err == nil {
+		t.Errorf("a lease with %+v", lease.Fence())
+		lease.Release(t.Context())
+	}
+	waitFor(t, "the key", func() bool {
+		lease, err := locker(t, s.urls(), redlock.Config{TTL: ttl}).TryAcquire(t.Context(), "k")
+		return err == nil && lease.Release(t.Context()) == nil
+	})
+}
+
+// lateReplies delivers every reply late, and sends nothing more once it is cut.
+type lateReplies struct {
+	delay time.Duration
+	cut   *atomic.Bool
+}
+
+// DialHook implements redis.Hook.
+func (lateReplies) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (lateReplies) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// ProcessHook implements redis.Hook.
+func (h lateReplies) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.cut.Load() {
+			cmd.SetErr(net.ErrClosed)
+			return net.ErrClosed
+		}
+		err := next(ctx, cmd)
+		<-time.After(h.delay)
+		return err
+	}
+}
+
+// TestTrustCountsFromBeforeTheRequest holds back the answers to an acquisition and then
+// loses every renewal: the servers have counted from the start.
+func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
+	t.Parallel()
+	s := ready(t, 3)
+	take(t, locker(t, s.urls(), redlock.Config{TTL: ttl}), "k").Release(t.Context()) // the servers know the scripts
+	var cut atomic.Bool
+	all := make([]redis.UniversalClient, len(s))
+	for i, server := range s {
+		all[i] = client(t, server.URL())
+		all[i].AddHook(lateReplies{ttl / 8, &cut})
+	}
+	l, err := redlock.New(all, redlock.Config{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	lease, err := l.TryAcquire(t.Context(), "k") // two rounds
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut.Store(true)
+	select {
+	case <-lease.Done():
+	case <-time.After(2 * ttl):
+		t.Fatal("the lease goes on")
+	}
+	if d := time.Since(start); d > ttl {
+		t.Errorf("the lease ended %v after the request was sent, its TTL is %v", d, ttl)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,66 @@
+package sqllock_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+const holderStore = "SHOP_TEST_HOLDER_SQL"
+
+// TestHolderProcess is no test: it is what StartHolder runs.
+func TestHolderProcess(t *testing.T) {
+	address := os.Getenv(holderStore)
+	if address == "" {
+		return
+	}
+	s := mariaDB(address)
+	if filepath.IsAbs(address) {
+		s = sqlite(address)
+	}
+	dlocktest.ServeHolder(t, s.locker(t, sqllock.Config{TTL: ttl}))
+}
+
+// TestHistoryOfStoppedHolders stops a process for longer than the TTL, wherever it is.
+// It wakes up and believes in what others have taken meanwhile; it must find out.
+func TestHistoryOfStoppedHolders(t *testing.T) {
+	t.Parallel()
+	s := mariaDB(testbedtest.Database(t))
+	s.create(t)
+	stoppedHolders(t, s)
+}
+
+// TestHistoryOfStoppedHoldersOfAFile is the same on SQLite, where a process that stops
+// in the middle of a statement also keeps others from writing.
+func TestHistoryOfStoppedHoldersOfAFile(t *testing.T) {
+	testbedtest.FullSize(t)
+	t.Parallel()
+	s := sqlite(filepath.Join(t.TempDir(), "locks.db"))
+	s.create(t)
+	stoppedHolders(t, s)
+}
+
+func stoppedHolders(t *testing.T, s store) {
+	t.Helper()
+	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
+		tr.Load.Hold, tr.Least = ttl/2, 10
+		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderStore+"="+s.address)
+		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
+		tr.During(t, append(s.clients(t, tr, 2), stopped...), func() {
+			for range testbedtest.Size(2, 20) {
+				dlocktest.Pace(t, tr.Between(0, ttl/2))
+				waitFor(t, "a holder to stop", far.Holds)
+				tr.Stop(func() {
+					harm(t, func() error { return testbed.Suspend(far.Process) })
+					dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
+					harm(t, func() error { return testbed.Continue(far.Process) })
+				}, stopped...)
+			}
+		})
+	})
+}
