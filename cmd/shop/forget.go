@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -15,9 +16,8 @@ const (
 	// answersAge is how long the answer to a request with an Idempotency-Key is kept.
 	answersAge = 24 * time.Hour
 
-	forgetEvery = 10 * time.Minute
-	forgetMost  = 100_000 // answers at a time
-	forgetTime  = 5 * time.Minute
+	forgetEvery = time.Minute
+	forgetTime  = 5 * time.Minute // at most, at a time
 )
 
 // forget returns what deletes old answers, until its context ends. One instance does it at a
@@ -46,7 +46,7 @@ func forgetOnce(ctx context.Context, store *sqlstore.Store, locks dlock.Locker) 
 	ctx, cancel := context.WithTimeout(ctx, forgetTime)
 	defer cancel()
 	if locks == nil {
-		return store.PurgeAnswers(ctx, answersAge, forgetMost)
+		return store.PurgeAnswers(ctx, answersAge, math.MaxInt)
 	}
 	lease, err := locks.TryAcquire(ctx, "purge:idempotency")
 	if err != nil {
@@ -55,5 +55,5 @@ func forgetOnce(ctx context.Context, store *sqlstore.Store, locks dlock.Locker) 
 	defer func() { err = errors.Join(err, lease.Release(ctx)) }()
 	ctx, stop := lease.Context(ctx)
 	defer stop()
-	return store.PurgeAnswers(ctx, answersAge, forgetMost)
+	return store.PurgeAnswers(ctx, answersAge, math.MaxInt)
 }

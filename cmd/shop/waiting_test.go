@@ -200,6 +200,14 @@ func TestQueuedOrders(t *testing.T) {
 	}
 	fleet[2].want(t, http.StatusOK, "POST", paths[0]+"/cancel", "")
 	balancedBut(t, s, "a", 0) // what is queued has nothing
+	pay := func(path string) answer {
+		return ask(t.Context(), client, "POST", fleet[0].url+path+"/pay", `{"payment_id":"p1"}`, "Idempotency-Key", "pay-"+path[len(path)-36:])
+	}
+	for _, path := range paths[1:] {
+		if a := pay(path); a.status != http.StatusConflict || !strings.Contains(a.body, "QUEUED") {
+			t.Errorf("paid before it was placed: %v", a)
+		}
+	}
 	free(t, guard)
 	counts := make(map[string]int)
 	for i, path := range paths {
@@ -215,6 +223,16 @@ func TestQueuedOrders(t *testing.T) {
 		t.Errorf("the orders end as %v", counts)
 	}
 	balancedBut(t, s, "a", 2)
+	paid := 0
+	for _, path := range paths[1:] {
+		if a := pay(path); a.status == http.StatusOK { // that it was too early was no answer for good
+			paid++
+		}
+	}
+	if paid != 2 {
+		t.Errorf("%d of 2 orders could be paid with the key that had come too early", paid)
+	}
+	balancedBut(t, s, "a", 0)
 }
 
 // An order that cannot be placed in its time is rejected, and its customer can read why.

@@ -35,8 +35,8 @@ var conflicts = map[ProblemType]kind{
 	},
 	TypeOrderStateConflict: {
 		status: http.StatusConflict, title: "Order state conflict",
-		meaning: "The order is in a state that does not allow the operation: paid, cancelled, expired or rejected. Nothing happened. A payment for an order that is EXPIRED took nothing.",
-		remedy:  "Look at state. An order that is not open stays as it is; place a new one.",
+		meaning: "The order is in a state that does not allow the operation: not placed yet, paid, cancelled, expired or rejected. Nothing happened. A payment for an order that is EXPIRED took nothing.",
+		remedy:  "Look at state. A QUEUED order is about to be placed or rejected: ask for it until it is, and then try again, with the same key if there was one. Any other order stays as it is; place a new one.",
 		example: Problem{Detail: "The order is EXPIRED, which does not allow this.", OrderID: exampleOrder, State: "EXPIRED"},
 	},
 	TypeRequestInFlight: {

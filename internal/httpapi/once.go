@@ -62,11 +62,12 @@ func customerOf(in *call, request any) string {
 
 // render returns the answer to an operation that ended with result or err, byte for byte as
 // the handler gives it, and whether it is final: a success, or a conflict that is one for good
-// reasons.
+// reasons. That an order is still in the queue is none: soon it is not.
 func render(operation string, result any, err error) (answer idempotency.Answer, final bool) {
 	if err != nil {
 		p := problemOf(err)
-		return idempotency.Answer{Status: p.Status, Body: p.body()}, p.Status == http.StatusConflict && p.Type != TypeRequestInFlight
+		final := p.Status == http.StatusConflict && p.Type != TypeRequestInFlight && p.State != string(order.Queued)
+		return idempotency.Answer{Status: p.Status, Body: p.body()}, final
 	}
 	var page recording
 	if err := visit(operation, result)(&page); err != nil {

@@ -36,12 +36,12 @@ type Patience struct {
 	Async bool
 }
 
-// guards returns a context whose guards are waited for as p says.
-func (p Patience) guards(ctx context.Context) context.Context {
+// guards returns a context whose guards are waited for until then, if p bounds that.
+func (p Patience) guards(ctx context.Context, until time.Time) context.Context {
 	if !p.Bounded && !p.Async {
 		return ctx
 	}
-	return stock.WithPatience(ctx, p.Wait)
+	return stock.WithPatience(ctx, time.Until(until))
 }
 
 // ErrSaturated says that as many orders are being placed as may be at once. The order had
@@ -96,14 +96,10 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 		TTL:   s.ttl, MaxOpen: s.maxOpen, Once: p.Once,
 	}
 	span.SetAttributes(attribute.String("order.id", req.Order.ID))
-	began := time.Now()
-	err = s.admit(p.Patience.guards(ctx), lines, req)
+	until := time.Now().Add(p.Patience.Wait)
+	err = s.admit(p.Patience.guards(ctx, until), lines, req, p.Patience.Async)
 	if short, ok := errors.AsType[*stock.ShortageError](err); ok && p.Patience.Wait > 0 {
-		err = s.wait(ctx, lines, req, short, began.Add(p.Patience.Wait))
-	}
-	if errors.Is(err, stock.ErrGuarded) && p.Patience.Async {
-		req.TTL = s.queueLife
-		err = s.store.Enqueue(ctx, req, queuePause)
+		err = s.wait(ctx, lines, req, short, p.Patience, until)
 	}
 	switch {
 	case errors.Is(err, ErrOutcomeUnknown):
@@ -114,8 +110,9 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	return req.Order, nil
 }
 
-// admit commits req under a permit, and returns why it was refused.
-func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request) error {
+// admit commits req under a permit, and returns why it was refused. With async it is put into
+// the queue when a guard was not free in time.
+func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request, async bool) error {
 	if s.permits != nil {
 		release, err := s.permits.Take(ctx)
 		if err != nil {
@@ -123,14 +120,19 @@ func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request) e
 		}
 		defer release()
 	}
-	if err := s.commit(ctx, lines, req); err != nil {
+	err := s.commit(ctx, lines, req)
+	switch {
+	case errors.Is(err, stock.ErrGuarded) && async:
+		req.TTL = s.queueLife
+		return s.store.Enqueue(ctx, req, queuePause)
+	case err != nil:
 		return err
 	}
 	return req.Err
 }
 
 // wait waits for the units that req is short of, until the given time.
-func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, short *stock.ShortageError, until time.Time) error {
+func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, short error, p Patience, until time.Time) error {
 	if s.waitlist == nil {
 		return short
 	}
@@ -142,34 +144,65 @@ func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, sh
 		defer context.AfterFunc(s.stopping, func() { stop(ErrStopping) })()
 	}
 	for {
-		missing := short.Shortages[0]
+		missing, _ := shortage(short)
 		moved := false // what is missing now is another SKU
+		last := short  // why the latest try was refused
 		err := s.waitlist.Wait(waiting, missing.SKU, waitlist.Claim{
 			Look: func(ctx context.Context) (bool, error) {
+				if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
+					return true, err
+				}
 				l, err := s.store.Level(ctx, missing.SKU)
 				return l.Available() >= missing.Requested, err
 			},
 			Try: func(context.Context) (bool, error) {
 				// With the time of ctx: what has begun is not stopped when the patience is over.
-				err := s.admit(Patience{Bounded: true, Wait: time.Until(until)}.guards(ctx), lines, req)
-				if errors.Is(err, ErrSaturated) {
+				if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
+					return false, errors.Join(answered, err)
+				}
+				last = s.admit(p.guards(ctx, until), lines, req, p.Async)
+				still, ok := shortage(last)
+				switch {
+				case ok:
+					short, moved = last, still.SKU != missing.SKU
+					return moved, nil
+				case errors.Is(last, ErrSaturated):
 					return false, nil
 				}
-				if still, ok := errors.AsType[*stock.ShortageError](err); ok {
-					short, moved = still, still.Shortages[0].SKU != missing.SKU
-					return moved, nil
-				}
-				return err == nil, err
+				return last == nil, last
 			},
 		})
 		switch {
 		case moved && err == nil:
 			continue
-		case errors.Is(err, errPatience), errors.Is(err, waitlist.ErrFull):
-			return short
+		case errors.Is(err, errPatience):
+			return last
+		case errors.Is(err, waitlist.ErrFull):
+			return fmt.Errorf("%w: %w", stock.ErrBusy, err)
 		}
 		return deadline(err)
 	}
+}
+
+// shortage returns the first SKU that err says an order is short of.
+func shortage(err error) (stock.Shortage, bool) {
+	if short, ok := errors.AsType[*stock.ShortageError](err); ok {
+		return short.Shortages[0], true
+	}
+	return stock.Shortage{}, false
+}
+
+// answered returns the answer that an equal request got meanwhile at another instance, as the
+// error that says so.
+func (s *Service) answered(ctx context.Context, once *idempotency.Request) (answered, err error) {
+	if once == nil {
+		return nil, nil
+	}
+	a, found, err := s.store.Answer(ctx, once)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &idempotency.AnsweredError{Answer: a}, nil
 }
 
 // errPatience ends the wait for units.

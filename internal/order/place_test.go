@@ -157,3 +157,30 @@ func TestQueuedOrderEnds(t *testing.T) {
 	}
 	exact(t, store, "a", 0)
 }
+
+// panicking is a store that breaks down over one order.
+type panicking struct {
+	order.Store
+	id string
+}
+
+func (p panicking) Order(ctx context.Context, id, owner string) (order.Order, error) {
+	if id == p.id {
+		panic("poison")
+	}
+	return p.Store.Order(ctx, id, owner)
+}
+
+// A queued order that makes its try panic is tried again alone, and takes nobody along.
+func TestPoisonInTheQueue(t *testing.T) {
+	_, store := setup(t, conditional(t), order.Config{})
+	poison := order.NewID()
+	svc := order.NewService(panicking{store, poison}, stock.NewStrategies(nil), order.Config{})
+	got, err := svc.PlaceQueued(t.Context(), fired(order.NewID(), poison, order.NewID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got[0] != timeout.Done() || got[2] != timeout.Done() || got[1] == timeout.Done() || got[1] == timeout.Committed() {
+		t.Errorf("%+v", got)
+	}
+}

@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -34,8 +35,8 @@ func (s *Service) PlaceQueued(ctx context.Context, batch []timeout.Fired) ([]tim
 	for i, f := range batch {
 		slots <- struct{}{}
 		tries.Go(func() {
+			defer func() { <-slots }()
 			outcomes[i], errs[i] = s.placeQueued(ctx, f)
-			<-slots
 		})
 	}
 	tries.Wait()
@@ -46,8 +47,14 @@ func (s *Service) PlaceQueued(ctx context.Context, batch []timeout.Fired) ([]tim
 	return outcomes, nil
 }
 
-// placeQueued tries to place one order. An error says that a store does not answer.
-func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (timeout.Outcome, error) {
+// placeQueued tries to place one order. An error says that a store does not answer. Whatever
+// else goes wrong, a panic too, is this order's own affair.
+func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (outcome timeout.Outcome, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			outcome, err = timeout.Retry(0, fmt.Errorf("order: place %s: panic: %v", f.ID, cause)), nil
+		}
+	}()
 	ctx, span := s.tracer.Start(ctx, "order.place_queued", trace.WithSpanKind(trace.SpanKindConsumer))
 	defer span.End()
 	o, err := s.store.Order(ctx, f.ID, "")
@@ -84,8 +91,10 @@ func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (timeout.Out
 		return timeout.NotDue(again), nil // another instance may have the store
 	case errors.Is(err, stock.ErrBusy), errors.Is(err, ErrSaturated):
 		return timeout.NotDue(again), nil
+	case errors.Is(err, stock.ErrUnavailable), errors.Is(err, ErrOutcomeUnknown), ctx.Err() != nil:
+		return timeout.Outcome{}, err
 	}
-	return timeout.Outcome{}, err
+	return timeout.Retry(0, err), nil
 }
 
 // try makes one attempt.
@@ -95,14 +104,14 @@ func (s *Service) try(ctx context.Context, o Order) error {
 		return err
 	}
 	req := &Request{Order: o, TTL: s.ttl, MaxOpen: s.maxOpen, Queued: true}
-	return s.admit(stock.WithPatience(ctx, queuePatience), lines, req)
+	return s.admit(stock.WithPatience(ctx, queuePatience), lines, req, false)
 }
 
 func (s *Service) reject(ctx context.Context, o Order, why Reason) (timeout.Outcome, error) {
-	o.Status, o.Reason = Rejected, why
-	s.observer.Placed(ctx, &StateError{Order: o})
 	if err := s.store.Reject(ctx, o.ID, why); err != nil {
 		return timeout.Outcome{}, err
 	}
+	o.Status, o.Reason = Rejected, why
+	s.observer.Placed(ctx, &StateError{Order: o})
 	return timeout.Committed(), nil
 }

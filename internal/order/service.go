@@ -195,6 +195,9 @@ func (s *Service) Pay(ctx context.Context, t Target, payment string) (Order, err
 	if !changed && (o.Status != Confirmed || o.PaymentID != payment) {
 		return Order{}, s.refuse(ctx, t.Once, &StateError{Order: o})
 	}
+	if !changed {
+		return o, s.store.Refuse(ctx, t.Once, o, nil)
+	}
 	return o, nil
 }
 
@@ -209,10 +212,11 @@ func (s *Service) Cancel(ctx context.Context, t Target) (Order, error) {
 	if !changed && o.Status != Cancelled {
 		return Order{}, s.refuse(ctx, t.Once, &StateError{Order: o})
 	}
-	if changed {
-		for _, it := range o.Items {
-			s.returned(it.SKU)
-		}
+	if !changed {
+		return o, s.store.Refuse(ctx, t.Once, o, nil)
+	}
+	for _, it := range o.Items {
+		s.returned(it.SKU)
 	}
 	return o, nil
 }

@@ -82,8 +82,8 @@ type Store interface {
 	// there is none, or [idempotency.ErrReused].
 	Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error)
 
-	// Refuse stores the answer to an operation that failed with err and had no effect, if r is
-	// not nil and Render calls it final. It returns err; or, for a key that was stored
+	// Refuse stores the answer to an operation that had no effect, because it failed with err or
+	// because there was nothing left to do, if r is not nil and Render calls it final. It returns err; or, for a key that was stored
 	// meanwhile, [*idempotency.AnsweredError] or [idempotency.ErrReused]; or why it could not be stored.
 	Refuse(ctx context.Context, r *idempotency.Request, result any, err error) error
 

@@ -175,3 +175,41 @@ func TestPermits(t *testing.T) {
 	exactly("a", 1)
 	exactly("b", 1)
 }
+
+// A waiter that found no permit at its last try is told that, and not that the SKU is sold out.
+func TestWaitThatEndsSaturated(t *testing.T) {
+	limiter, err := permits.New(nil, permits.Config{Permits: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc, list, exactly := waiting(t, order.Config{Permits: limiter})
+	all, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient := one("a")
+	patient.Patience = order.Patience{Bounded: true, Wait: 2 * time.Second}
+	placed := make(chan error, 1)
+	go func() {
+		_, err := svc.Place(t.Context(), patient)
+		placed <- err
+	}()
+	for end := time.Now().Add(soon); list.Waiting() == 0; {
+		if time.Now().After(end) {
+			t.Fatal("nobody waits")
+		}
+		<-time.After(time.Millisecond)
+	}
+	release, err := limiter.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-placed; !errors.Is(err, order.ErrSaturated) {
+		t.Errorf("ten units are there and no permit: %v", err)
+	}
+	exactly("a", 0)
+}

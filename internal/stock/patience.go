@@ -15,17 +15,18 @@ var ErrGuarded = fmt.Errorf("stock: somebody else holds the guard: %w", ErrBusy)
 
 type patienceKey struct{}
 
-// WithPatience returns a context under which [Hold] waits no longer than d for each
-// guard, and makes one attempt when d is zero. It is a deadline for guards alone, and
-// travels as deadlines do: what is done under the guards still has the time of ctx.
+// WithPatience returns a context under which [Hold] waits no longer than d from now, for
+// all guards together, and makes one attempt at each when that is over. It is a deadline for
+// guards alone, and travels as deadlines do: what is done under the guards still has the
+// time of ctx.
 func WithPatience(ctx context.Context, d time.Duration) context.Context {
-	return context.WithValue(ctx, patienceKey{}, d)
+	return context.WithValue(ctx, patienceKey{}, time.Now().Add(d))
 }
 
 // patience returns how long to wait for a guard; without a limit, bounded is false.
 func patience(ctx context.Context) (d time.Duration, bounded bool) {
-	d, bounded = ctx.Value(patienceKey{}).(time.Duration)
-	return d, bounded
+	until, bounded := ctx.Value(patienceKey{}).(time.Time)
+	return time.Until(until), bounded
 }
 
 // patient is a Locker whose callers wait as long as their patience lasts.
