@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/sqllock"
@@ -129,11 +130,13 @@ func TestRenewalsShareAStatement(t *testing.T) {
 	}
 }
 
-// Nobody who works with another row is waited for, however small the table.
+// Nobody who works with another row is waited for, however small the table, and at the
+// isolation level that locks whatever it reads.
 func TestStatementsLockOnlyTheirRows(t *testing.T) {
 	t.Parallel()
 	s := mariaDB(testbedtest.Database(t))
 	pool := s.create(t)
+	s.change = func(c *mysql.Config) { c.Params["tx_isolation"] = "'REPEATABLE-READ'" }
 	l := s.locker(t, sqllock.Config{TTL: ttl})
 	for _, key := range []string{"a", "b", "c"} {
 		take(t, l, key).Release(t.Context())

@@ -19,6 +19,8 @@ import (
 // A waiter whose attempt got no answer finds its grant by its next look.
 func TestWaiterFindsItsGrant(t *testing.T) {
 	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
+	defer cancel()
 	l, s, other, _ := scripted(t)
 	held := take(t, other, "k")
 	lost := make(chan struct{})
@@ -31,7 +33,7 @@ func TestWaiterFindsItsGrant(t *testing.T) {
 	})
 	granted := make(chan *dlock.Lease, 1)
 	go func() {
-		lease, err := l.Acquire(t.Context(), "k")
+		lease, err := l.Acquire(ctx, "k")
 		if err != nil {
 			t.Error(err)
 		}
