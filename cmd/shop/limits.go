@@ -124,8 +124,16 @@ func openPermits(ctx context.Context, c serveConfig, l locks, closers *closers, 
 	// The number of the instance that was started last counts for all.
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := sem.Resize(ctx, permitsKey, c.permits); err != nil {
-		return nil, err
+	for {
+		err := sem.Resize(ctx, permitsKey, c.permits)
+		if err == nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(100 * time.Millisecond): // Redis has answered before, and is only slow
+		}
 	}
 	return permits.New(sem, permits.Config{Key: permitsKey, Permits: c.permits, TTL: permitsTTL, Timeout: permitsTimeout})
 }

@@ -53,7 +53,7 @@ func (s *shoppers) shop(ctx context.Context, n int) {
 					s.heard = append(s.heard, deal{"", a})
 					s.mu.Unlock()
 				}
-				<-time.After(2 * time.Millisecond)
+				<-time.After(10 * time.Millisecond)
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 	}
 	ready()
 	load := &shoppers{client: customers(t), url: b.url}
-	load.shop(t.Context(), 8)
+	load.shop(t.Context(), testbedtest.Size(4, 8))
 	restarts := testbedtest.Size(3, 100)
 	for i := range restarts {
 		before := load.count()

@@ -87,6 +87,7 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		return err
 	}
 	store = store.WithTimers(timers)
+	log.InfoContext(ctx, "stores are open", slog.String("database", store.Address()), slog.String("redis", redacted(c.redis)))
 
 	// Domain.
 	strategies := stock.NewStrategies(locks.locker)
@@ -108,9 +109,8 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	}
 
 	// HTTP.
-	drain := new(httpapi.Drain)
 	api := httpapi.Config{
-		Orders: orders, Stock: stocks, Strategies: strategies, Timers: timers, Instance: c.instance, Drain: drain, Logger: log,
+		Orders: orders, Stock: stocks, Strategies: strategies, Timers: timers, Instance: c.instance, Drain: new(httpapi.Drain), Logger: log,
 		// Not Redis: without it some strategies are refused, and an instance that
 		// called itself unready would take the others away as well.
 		Ready:          store.Ping,
@@ -121,27 +121,34 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	if api.Identity, err = openIdentity(ctx, c, store, log); err != nil {
 		return err
 	}
-	handler, err := httpapi.New(api)
+	front, admin, err := listen(ctx, p, c, api, &closers)
 	if err != nil {
 		return err
 	}
-	admin, err := openAdmin(ctx, c, api, &closers, log)
+	return runAll(ctx, front, timers.Run, limits.run, forget(store, locks.locker, log), admin.run)
+}
+
+// listen opens the listeners, says where they are, and returns what serves on them.
+func listen(ctx context.Context, p process, c serveConfig, api httpapi.Config, closers *closers) (front func(context.Context) error, back *admin, err error) {
+	handler, err := httpapi.New(api)
 	if err != nil {
-		return err
+		return nil, nil, err
+	}
+	if back, err = openAdmin(ctx, c, api, closers, api.Logger); err != nil {
+		return nil, nil, err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.listen)
 	if err != nil {
-		return fmt.Errorf("serve HTTP: %w", err)
+		return nil, nil, fmt.Errorf("serve HTTP: %w", err)
 	}
-	log.InfoContext(ctx, "serving", slog.String("address", listener.Addr().String()),
-		slog.String("database", store.Address()), slog.Bool("redis", c.redis != ""), slog.Bool("canary", c.canary),
-		slog.String("auth", c.auth), slog.Int("permits", c.permits), slog.String("admin", admin.address()))
+	api.Logger.InfoContext(ctx, "serving", slog.String("address", listener.Addr().String()),
+		slog.Bool("canary", c.canary),
+		slog.String("auth", c.auth), slog.Int("permits", c.permits), slog.String("admin", back.address()))
 	fmt.Fprintf(p.stdout, "shop %s %shttp://%s\n", c.instance, demo.Listening, listener.Addr())
-	return runAll(ctx,
-		func(ctx context.Context) error {
-			return serveHTTP(ctx, httpapi.NewServer(handler, log), listener, drain, log)
-		},
-		timers.Run, limits.run, forget(store, locks.locker, log), admin.run)
+	front = func(ctx context.Context) error {
+		return serveHTTP(ctx, httpapi.NewServer(handler, api.Logger), listener, api.Drain, api.Logger)
+	}
+	return front, back, nil
 }
 
 // handleTimers says who works off the timers of orders.
