@@ -26,7 +26,8 @@ func zooKeeper(t *testing.T, addrs ...string) *zk.Conn {
 	}
 	t.Cleanup(func() {
 		c.Close()
-		for range events { //nolint:revive // Until its goroutines have ended.
+		for range events { // until its goroutines have ended
+			continue
 		}
 	})
 	return c

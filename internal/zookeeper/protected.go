@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -14,6 +17,9 @@ type Protected struct {
 	Dir   string // its parent, a container that is made on demand
 	Label string // what comes in its name between the ID and the number
 	Data  []byte
+
+	// List has the children of Dir read in the same round trip.
+	List bool
 
 	// ParentVersion is the version that the parent must have, or zk.ErrBadVersion is
 	// returned. -1 means any. Each creation changes the version, so that it tells
@@ -27,7 +33,12 @@ type Node struct {
 	Path    string // full, but for the root
 	Zxid    uint64 // of the creation, and of the change of the parent
 	Version int32  // of the parent after the creation
+	Parent  uint64 // the creation of the parent, which tells it from an earlier one of its name
 	Epoch   uint64 // of the session at the time
+
+	// Children are the names of all children of the parent, the node among them, some
+	// time after the creation. Nil: they were not asked for, or came too early.
+	Children []string
 }
 
 // Name returns the last part of the path.
@@ -62,23 +73,46 @@ func (s *Session) create(ctx context.Context, id string, p Protected) (Node, err
 		}
 	}
 	return confirming(ctx, s, "create in "+p.Dir, func(conn *zk.Conn) (Node, error) {
-		epoch := s.Epoch()
-		r, err := conn.Multi(
+		n := Node{ID: id, Epoch: s.Epoch()}
+		r, err := s.send(conn, p, &n)
+		if errors.Is(explain(err), ErrUncertain) {
+			s.orphans.add(s, orphan{dir: p.Dir, id: id})
+		}
+		if err != nil {
+			return Node{}, err
+		}
+		parent := r[0].Stat
+		n.Path = strings.TrimPrefix(r[1].String, s.cfg.Root)
+		n.Zxid, n.Version, n.Parent = uint64(parent.Mzxid), parent.Version, uint64(parent.Czxid)
+		return n, nil
+	}, left)
+}
+
+// send sends the creation, and the listing right behind it: the requests of a session
+// are executed in the order in which they were sent. Which of two goroutines sends
+// first is likely, not certain; a listing that came first lacks the node, and is dropped.
+func (s *Session) send(conn *zk.Conn, p Protected, n *Node) (r []zk.MultiResponse, err error) {
+	create := func() {
+		r, err = conn.Multi(
 			&zk.SetDataRequest{Path: s.path(p.Dir), Data: []byte{}, Version: p.ParentVersion},
 			&zk.CreateRequest{
-				Path: s.path(p.Dir) + "/" + id + "-" + p.Label, Data: append([]byte{}, p.Data...),
+				Path: s.path(p.Dir) + "/" + n.ID + "-" + p.Label, Data: append([]byte{}, p.Data...),
 				Acl: acl(), Flags: zk.FlagEphemeralSequential,
 			},
 		)
-		if err != nil {
-			if errors.Is(explain(err), ErrUncertain) {
-				s.orphans.add(s, orphan{dir: p.Dir, id: id})
-			}
-			return Node{}, err
-		}
-		return Node{
-			ID: id, Path: strings.TrimPrefix(r[1].String, s.cfg.Root),
-			Zxid: uint64(r[0].Stat.Mzxid), Version: r[0].Stat.Version, Epoch: epoch,
-		}, nil
-	}, left)
+	}
+	if !p.List {
+		create()
+		return r, err
+	}
+	var created sync.WaitGroup
+	created.Go(create)
+	runtime.Gosched()
+	names, _, listing := conn.Children(s.path(p.Dir))
+	created.Wait()
+	own := func(name string) bool { return strings.HasPrefix(name, n.ID+"-") }
+	if listing == nil && slices.ContainsFunc(names, own) {
+		n.Children = names
+	}
+	return r, err
 }

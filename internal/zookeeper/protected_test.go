@@ -16,14 +16,14 @@ import (
 )
 
 // dir is a path that no other test uses.
-func dir(t testing.TB) string { return "/" + t.Name() + "-" + rand.Text() }
+func dir(t interface{ Name() string }) string { return "/" + t.Name() + "-" + rand.Text() }
 
 // names are the children of path, and none if it does not exist.
-func names(t testing.TB, s *zookeeper.Session, path string) []string {
-	t.Helper()
-	all, _, err := s.Children(t.Context(), path)
+func names(tb testing.TB, s *zookeeper.Session, path string) []string {
+	tb.Helper()
+	all, _, err := s.Children(tb.Context(), path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return all
 }
@@ -66,6 +66,7 @@ func TestLostReplyLeavesNoOrphan(t *testing.T) {
 		want   int
 	}{
 		{"protected", func(t *testing.T, addr, dir string, lose func()) error {
+			t.Helper()
 			s := connect(t, addr)
 			lose()
 			_, err := s.CreateProtected(t.Context(), zookeeper.Protected{Dir: dir, Label: "x-", ParentVersion: -1})
@@ -74,6 +75,7 @@ func TestLostReplyLeavesNoOrphan(t *testing.T) {
 			return err
 		}, 0},
 		{"plain", func(t *testing.T, addr, dir string, lose func()) error {
+			t.Helper()
 			c := plain(t, addr)
 			lose()
 			_, err := c.Create("/shop"+dir+"/x-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
@@ -102,18 +104,18 @@ func TestLostReplyLeavesNoOrphan(t *testing.T) {
 }
 
 // plain returns the client that a session is made of.
-func plain(t testing.TB, addr string) *zk.Conn {
-	t.Helper()
+func plain(tb testing.TB, addr string) *zk.Conn {
+	tb.Helper()
 	c, events, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
-	check(t, err)
-	t.Cleanup(func() {
+	check(tb, err)
+	tb.Cleanup(func() {
 		c.Close()
 		for range events { // until its goroutines have ended
 			continue
 		}
 	})
 	_, _, err = c.Exists("/")
-	check(t, err)
+	check(tb, err)
 	return c
 }
 

@@ -24,49 +24,49 @@ const timeout = 2 * time.Second
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // connect opens a session, as another process would.
-func connect(t testing.TB, addrs ...string) *zookeeper.Session {
-	t.Helper()
-	s, err := zookeeper.Connect(t.Context(), zookeeper.Config{Servers: addrs, Timeout: timeout})
+func connect(tb testing.TB, addrs ...string) *zookeeper.Session {
+	tb.Helper()
+	s, err := zookeeper.Connect(tb.Context(), zookeeper.Config{Servers: addrs, Timeout: timeout})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { closeInTime(t, s) })
+	tb.Cleanup(func() { closeInTime(tb, s) })
 	return s
 }
 
-func closeInTime(t testing.TB, s *zookeeper.Session) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+func closeInTime(tb testing.TB, s *zookeeper.Session) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 10*time.Second)
 	defer cancel()
 	if err := s.Close(ctx); err != nil {
-		t.Error(err)
+		tb.Error(err)
 	}
 }
 
 // waitFor fails the test unless ok becomes true in a time that is long for any machine.
-func waitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
+func waitFor(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
 	pause := time.NewTicker(5 * time.Millisecond)
 	defer pause.Stop()
 	for end := time.Now().Add(20 * time.Second); !ok(); <-pause.C {
 		if time.Now().After(end) {
-			t.Fatalf("no %s", what)
+			tb.Fatalf("no %s", what)
 		}
 	}
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
+func check(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func wantErr(t testing.TB, got error, wants ...error) {
-	t.Helper()
+func wantErr(tb testing.TB, got error, wants ...error) {
+	tb.Helper()
 	for _, want := range wants {
 		if !errors.Is(got, want) {
-			t.Fatalf("error = %v, want %v", got, want)
+			tb.Fatalf("error = %v, want %v", got, want)
 		}
 	}
 }
@@ -208,4 +208,27 @@ func TestEmptyServerIsAccepted(t *testing.T) {
 	before := s.Epoch()
 	check(t, server.RestartEmpty(t.Context()))
 	waitFor(t, "session on the empty server", func() bool { return s.Epoch() != before && s.Sync(t.Context()) == nil })
+}
+
+// TestSilentServerIsPassedOver has one of two servers accept connections and say
+// nothing, for which the library alone waits for several sessions.
+func TestSilentServerIsPassedOver(t *testing.T) {
+	t.Parallel()
+	addr := testbedtest.ZooKeeper(t)
+	silent := testbedtest.StartProxy(t, addr)
+	silent.BlackHole()
+	var wg sync.WaitGroup
+	for range 8 { // half of them begin with the silent one
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
+			defer cancel()
+			s, err := zookeeper.Connect(ctx, zookeeper.Config{Servers: []string{silent.Addr(), addr}, Timeout: timeout})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			closeInTime(t, s)
+		})
+	}
+	wg.Wait()
 }

@@ -11,13 +11,13 @@ import (
 )
 
 // next waits for what a watch is told.
-func next(t testing.TB, events <-chan zookeeper.Event) zookeeper.Event {
-	t.Helper()
+func next(tb testing.TB, events <-chan zookeeper.Event) zookeeper.Event {
+	tb.Helper()
 	select {
 	case e := <-events:
 		return e
 	case <-time.After(20 * time.Second):
-		t.Fatal("the watch is told nothing")
+		tb.Fatal("the watch is told nothing")
 		return 0
 	}
 }

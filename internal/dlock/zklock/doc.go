@@ -1,2 +1,91 @@
-// Package zklock is [dlock.Locker] and [dlock.RWLocker] on ZooKeeper.
+// Package zklock is [dlock.Locker] and [dlock.RWLocker] on ZooKeeper, over a session of
+// package zookeeper, which a process has one of.
+//
+// # Data
+//
+//	/shop/locks/KEY                 container
+//	/shop/locks/KEY/ID-lease-NNN    ephemeral, sequential: a holder or a waiter
+//
+// ID is random, and new for every call of Acquire and TryAcquire. NNN is a number that
+// ZooKeeper counts up; after 2^31 it goes on with the least one, and so do comparisons
+// here (NumbersWrapAround). KEY is escaped. The node with the first number holds the
+// key; each other one waits for the node before its own, and watches no other. Nodes
+// whose names are of another form do not count (ForeignChildrenAreTolerated). For [RW]
+// see there.
+//
+// The token is the number of the transaction that created the node (czxid), which the
+// answer to the creation has. Numbers of transactions grow over all keys, elections
+// and restarts, so tokens need nothing to be kept, and the servers delete containers
+// that are empty. The owner is ID. Servers that lose their data begin again: then
+// fences are low, and a resource refuses them until it is told (EmptyServerStartsLowFences).
+//
+// # Operations
+//
+// In rounds, c being a commit by a majority. Creating a node also sets the data of the
+// container, in one step, so that the version of the container counts creations.
+//
+//	Acquire, free     1 + c   create, and right behind it list
+//	Acquire, waiting  1       get the node before, and its own, with watches; then an event
+//	TryAcquire        2 + c   list; create if the version is still the same
+//	TryAcquire, held  2       list, sync and list
+//	Release           1 + c   set data and delete, in one step
+//	hand-off          1 + c   from Release in one process to the grant in another
+//	hand-off          0       in the same process
+//	renewal           1       every 0.2 S: sync, and get each node
+//
+// Where this process has had a key last, alone, Acquire creates with the condition
+// that nobody has come since, and does not list (quiet.go). A TryAcquire that fails has
+// never created a node, so that nobody is refused because of one.
+//
+// Who waits looks by itself every second (a sixth of S if that is shorter), by one
+// sync per process and one get. It gives up with an error when no server has answered
+// for S.
+//
+// # Hand-off
+//
+// The holder sets the data of its node and deletes it, in one step. The watch of the
+// next one reports the first of the two, so that "changed" means that a holder has
+// left, and the next one is the first without looking. "Deleted" means that somebody
+// gave up, or died, or was forced out: then the next one lists, unless that was the
+// only one ahead (WaiterThatLeavesLetsNobodyIn). So nobody but its owner may write to a node;
+// to delete one is to force its owner out.
+//
+// A waiter of the same process is told before the deletion is even sent
+// (HandOffWithinAProcess): its node is next and lives as long as that of the holder, so
+// nobody else can be granted the key in between.
+//
+// # Trust
+//
+// A lease has a trust window of nine tenths of three fifths of S, the timeout of the
+// session, from when a request was sent that the leader has answered: that is over
+// before the leader can end the session, by the reasoning in package zookeeper. So a
+// holder that is cut off stops before its node is deleted, while the end of the session
+// is news only after the network is back (HolderHearsOfThePartition). A disconnection that
+// is shorter costs nothing.
+//
+// A lease that is lost while its session lives has its node deleted, or it would be in
+// the way for ever. A holder whose node was deleted hears it at its next renewal, and
+// after the first one at once; the reason is Forced.
+//
+// # Unknown outcomes
+//
+// A creation that is not answered is [dlock.ErrUncertain]; the node, if there is one,
+// is deleted in the background, until that is certain (LostAnswerLeavesNoGhost). A waiter
+// whose context ends deletes its node before Acquire returns, if the servers answer in
+// a tenth of S, and in the background otherwise. A watch that is left behind ends with
+// the node that it is on (WaitersLeaveNoWatch). If the session ends, or somebody deletes
+// the node of a waiter, the waiter takes a new place, at the end.
+//
+// # What a crash leaves behind
+//
+// A holder or a waiter: its node, until S and up to a tick have passed since it was
+// heard of. The servers, all of them: nothing is lost, and sessions have a whole S
+// again when there is a leader.
+//
+// # Servers
+//
+// ZooKeeper 3.5.3 or later, for containers. S must be 4 ticks at least, and within the
+// servers' limits (2 to 20 ticks unless set otherwise). Every server of the ensemble
+// belongs in the configuration of the session. The nodes are open to whoever reaches
+// the servers.
 package zklock

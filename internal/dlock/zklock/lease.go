@@ -55,15 +55,21 @@ func (q *queue) forget(g *grant) {
 }
 
 // release deletes the node. A successor in this process does not wait for that: its
-// own node is next, and keeps all others out.
+// own node is next, and keeps all others out. One in another process is told in the
+// same step that it was a holder who left, and not somebody who waited: it hears that
+// the node has changed, before it is deleted, and need not look who else is there.
 func (q *queue) release(ctx context.Context, g *grant) error {
 	q.forget(g)
-	if g.kind != kindRead { // other readers may be in
+	var err error
+	if g.kind == kindRead { // other readers may be in
+		err = q.s.Delete(ctx, g.node.Path, -1)
+	} else {
 		q.free(g.node.Path)
+		err = q.s.Multi(ctx, zookeeper.SetOp(g.node.Path, []byte("released")), zookeeper.DeleteOp(g.node.Path))
 	}
-	err := q.s.Delete(ctx, g.node.Path, -1)
 	switch {
 	case err == nil:
+		q.quiet.released(g)
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
 		return q.lost(g)

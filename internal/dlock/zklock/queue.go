@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type queue struct {
 	// zk.ErrNoNode when n is gone. Nil: the fence is that of the node.
 	admit func(ctx context.Context, c claim, n zookeeper.Node) (dlock.Fence, error)
 
+	quiet quiet
+
 	mu     sync.Mutex
 	grants map[string]*grant                  // by the ID of the node
 	next   map[string]map[chan event]struct{} // who waits for the node with this path
@@ -43,7 +46,7 @@ func newQueue(s *zookeeper.Session, cfg Config) *queue {
 }
 
 // ttl is how long a confirmation of the session counts. See the package comment.
-func (q *queue) ttl() time.Duration { return q.s.Timeout() * 2 / 3 }
+func (q *queue) ttl() time.Duration { return q.s.Timeout() * 3 / 5 }
 
 // recheck is the longest pause of a waiter between two looks.
 func (q *queue) recheck() time.Duration { return min(time.Second, q.ttl()/4) }
@@ -55,11 +58,21 @@ var errGone = errors.New("zklock: the place in the queue is gone")
 // the place is taken away.
 func (q *queue) acquire(ctx context.Context, c claim) (*dlock.Lease, error) {
 	for {
-		n, err := q.s.CreateProtected(ctx, zookeeper.Protected{Dir: c.dir, Label: string(c.kind), ParentVersion: -1})
+		was, alone := q.quiet.since(c.dir)
+		n, err := q.place(ctx, c, was.version, !alone)
+		if alone && errors.Is(err, zk.ErrBadVersion) {
+			q.quiet.disturbed(c.dir)
+			continue
+		}
 		if err != nil {
 			return nil, explain("acquire", c.key, err)
 		}
-		lease, err := q.await(ctx, c, n)
+		var lease *dlock.Lease
+		if alone && n.Parent == was.parent {
+			lease, err = q.grant(ctx, c, n, false)
+		} else {
+			lease, err = q.await(ctx, c, n)
+		}
 		switch {
 		case err == nil:
 			return lease, nil
@@ -71,20 +84,23 @@ func (q *queue) acquire(ctx context.Context, c claim) (*dlock.Lease, error) {
 	}
 }
 
+// place creates a node, provided that the directory has that version.
+func (q *queue) place(ctx context.Context, c claim, version int32, list bool) (zookeeper.Node, error) {
+	n, err := q.s.CreateProtected(ctx, zookeeper.Protected{Dir: c.dir, Label: string(c.kind), List: list, ParentVersion: version})
+	if err == nil {
+		q.quiet.created(c, n)
+	}
+	return n, err
+}
+
 // try takes the first place if nobody is in the way. Each node that is created
 // raises the version of the directory, so that a node with the condition that the
 // version is still that of an empty queue is the first for certain: no other
 // attempt ever sees one of a TryAcquire that fails.
 func (q *queue) try(ctx context.Context, c claim) (*dlock.Lease, error) {
 	for fresh := false; ; {
-		names, stat, err := q.s.Children(ctx, c.dir)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			err = q.s.EnsureContainer(ctx, c.dir)
-			if err == nil {
-				continue
-			}
-		case err == nil && contended(names, c.kind):
+		was, free, err := q.look(ctx, c)
+		if err == nil && !free {
 			if fresh {
 				return nil, fmt.Errorf("zklock: %q: %w", c.key, dlock.ErrHeld)
 			}
@@ -97,7 +113,7 @@ func (q *queue) try(ctx context.Context, c claim) (*dlock.Lease, error) {
 		if err != nil {
 			return nil, fmt.Errorf("zklock: acquire %q: %w", c.key, unsent(err))
 		}
-		n, err := q.s.CreateProtected(ctx, zookeeper.Protected{Dir: c.dir, Label: string(c.kind), ParentVersion: stat.Version})
+		n, err := q.place(ctx, c, was.version, false)
 		if errors.Is(err, zk.ErrBadVersion) {
 			fresh = false
 			continue
@@ -105,11 +121,33 @@ func (q *queue) try(ctx context.Context, c claim) (*dlock.Lease, error) {
 		if err != nil {
 			return nil, explain("acquire", c.key, err)
 		}
+		if n.Parent != was.parent { // a container of the same name and version, but not the one that was empty
+			if err := q.leave(ctx, c, n, nil); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		lease, err := q.grant(ctx, c, n, false)
 		if err != nil {
 			return nil, q.leave(ctx, c, n, err)
 		}
 		return lease, nil
+	}
+}
+
+// look reads the directory, and reports whether c would have to wait for nobody.
+func (q *queue) look(ctx context.Context, c claim) (was mark, free bool, err error) {
+	for {
+		names, stat, err := q.s.Children(ctx, c.dir)
+		if err == nil {
+			return mark{uint64(stat.Czxid), stat.Version}, !contended(names, c.kind), nil
+		}
+		if !errors.Is(err, zk.ErrNoNode) {
+			return mark{}, false, err
+		}
+		if err := q.s.EnsureContainer(ctx, c.dir); err != nil {
+			return mark{}, false, err
+		}
 	}
 }
 
@@ -128,9 +166,12 @@ func (q *queue) leave(ctx context.Context, c claim, n zookeeper.Node, why error)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.s.Timeout()/10)
 	defer cancel()
 	err := q.s.Delete(ctx, n.Path, -1)
-	if err == nil || errors.Is(err, zk.ErrNoNode) {
+	switch {
+	case err != nil && !errors.Is(err, zk.ErrNoNode):
+		q.s.DeleteLater(n.Path)
+		return fmt.Errorf("zklock: acquire %q: %w: %w", c.key, dlock.ErrUncertain, cmp.Or(why, err))
+	case why != nil:
 		return fmt.Errorf("zklock: acquire %q: %w", c.key, why)
 	}
-	q.s.DeleteLater(n.Path)
-	return fmt.Errorf("zklock: acquire %q: %w: %w", c.key, dlock.ErrUncertain, why)
+	return nil
 }

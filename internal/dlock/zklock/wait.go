@@ -18,46 +18,80 @@ type event int
 const (
 	look   event = iota // time to look again
 	passed              // the node before is deleted
-	freed               // the node before is that of a holder of this process, which releases
+	freed               // the node before is that of a holder, which releases
 )
 
 // await waits until n is the first. It returns errGone if n is no more.
 func (q *queue) await(ctx context.Context, c claim, n zookeeper.Node) (*dlock.Lease, error) {
-	var gone chan struct{} // closed when n is gone; nil before it is watched
-	for {
-		where, err := q.stand(ctx, c, n)
-		if err != nil {
-			return nil, err
+	var own *self // nil before it is watched
+	where := stand(n.Children, n.ID)
+	for ; ; where.found = false {
+		if !where.found {
+			var err error
+			if where, err = q.stand(ctx, c, n); err != nil {
+				return nil, err
+			}
 		}
 		if where.ahead == 0 {
-			return q.first(ctx, c, n, gone != nil)
+			return q.first(ctx, c, n, own)
 		}
-		if gone == nil {
-			ended := make(chan struct{})
-			if err := q.watchOwn(ctx, n, func() { close(ended) }); errors.Is(err, errGone) {
+		if own == nil {
+			own = q.watchSelf(ctx, n)
+		}
+		e, err := q.follow(ctx, own, n, c.dir+"/"+where.last)
+		if err == nil {
+			err = own.watched(ctx)
+		}
+		switch {
+		case errors.Is(err, zookeeper.ErrUncertain), errors.Is(err, zookeeper.ErrUnavailable):
+			if err := q.patient(ctx, n, err); err != nil {
 				return nil, err
-			} else if err != nil {
-				if err := q.patient(ctx, n, err); err != nil {
-					return nil, err
-				}
-				continue
 			}
-			gone = ended
-		}
-		e, err := q.follow(ctx, gone, n, c.dir+"/"+where.last)
-		if err != nil {
+			own = nil
+		case err != nil:
 			return nil, err
+		case e == freed || e == passed && where.ahead == 1:
+			// With nobody else ahead, and none that can come between, n is the first now.
+			return q.first(ctx, c, n, own)
 		}
-		// With nobody else ahead, and none that can come between, n is the first now.
-		if e == freed || e == passed && where.ahead == 1 {
-			return q.first(ctx, c, n, true)
+	}
+}
+
+// self is the watch of a waiter on its own node.
+type self struct {
+	gone chan struct{} // closed when something has happened to the node
+	set  chan error    // has the outcome of setting the watch
+}
+
+// watchSelf begins to watch n, beside the node before it: one round trip for both.
+func (q *queue) watchSelf(ctx context.Context, n zookeeper.Node) *self {
+	own := &self{gone: make(chan struct{}), set: make(chan error, 1)}
+	go func() { own.set <- q.watchOwn(ctx, n, func() { close(own.gone) }) }()
+	return own
+}
+
+// watched returns nil if the watch is set, and the node has been there since.
+func (s *self) watched(ctx context.Context) error {
+	select {
+	case err := <-s.set:
+		s.set <- err // for the next time
+		if err != nil {
+			return err
 		}
+	case <-ctx.Done():
+		return dlock.Ended(ctx)
+	}
+	select {
+	case <-s.gone:
+		return errGone
+	default:
+		return nil
 	}
 }
 
 // first makes n, which is the first, a lease. The trust in it begins when its session
 // was last confirmed, so that has to be of late.
-func (q *queue) first(ctx context.Context, c claim, n zookeeper.Node, watched bool) (*dlock.Lease, error) {
+func (q *queue) first(ctx context.Context, c claim, n zookeeper.Node, own *self) (*dlock.Lease, error) {
 	for time.Since(q.s.Confirmed()) > q.ttl()/3 {
 		if err := q.s.Sync(ctx); err != nil {
 			if err := q.patient(ctx, n, err); err != nil {
@@ -65,17 +99,21 @@ func (q *queue) first(ctx context.Context, c claim, n zookeeper.Node, watched bo
 			}
 		}
 	}
-	return q.grant(ctx, c, n, watched)
+	return q.grant(ctx, c, n, own != nil)
 }
 
 // follow waits for the end of the node at path, the last one ahead of n.
-func (q *queue) follow(ctx context.Context, gone <-chan struct{}, n zookeeper.Node, path string) (event, error) {
+func (q *queue) follow(ctx context.Context, own *self, n zookeeper.Node, path string) (event, error) {
 	events := make(chan event, 1)
 	defer q.enlist(path, events)()
 	_, _, stop, err := q.s.GetW(ctx, path, func(e zookeeper.Event) {
 		what := look
-		if e == zookeeper.Deleted {
+		switch e {
+		case zookeeper.Deleted:
 			what = passed
+		case zookeeper.Changed:
+			what = freed
+		case zookeeper.Ended: // as is its own node
 		}
 		select {
 		case events <- what:
@@ -90,7 +128,7 @@ func (q *queue) follow(ctx context.Context, gone <-chan struct{}, n zookeeper.No
 	}
 	defer stop()
 	for {
-		e, again, err := q.sleep(ctx, gone, events)
+		e, again, err := q.sleep(ctx, own, events)
 		if !again || err != nil {
 			return e, err
 		}
@@ -105,22 +143,18 @@ func (q *queue) follow(ctx context.Context, gone <-chan struct{}, n zookeeper.No
 }
 
 // sleep waits for an event, and says when it is time to look without one.
-func (q *queue) sleep(ctx context.Context, gone <-chan struct{}, events <-chan event) (e event, again bool, err error) {
+func (q *queue) sleep(ctx context.Context, own *self, events <-chan event) (e event, again bool, err error) {
 	pause := time.NewTimer(q.recheck()*8/10 + rand.N(q.recheck()*2/10))
 	defer pause.Stop()
 	select {
-	case e = <-events:
+	case e := <-events:
+		return e, false, nil
 	case <-pause.C:
 		return look, true, nil
-	case <-gone:
+	case <-own.gone:
+		return look, false, errGone
 	case <-ctx.Done():
 		return look, false, dlock.Ended(ctx)
-	}
-	select {
-	case <-gone: // before anything that was heard later
-		return look, false, errGone
-	default:
-		return e, false, nil
 	}
 }
 

@@ -1,0 +1,126 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/zklock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// TestHistoryOfStoppedLeaders has three servers whose leader stands still, for so
+// long that the others choose another one, and goes on believing that it leads.
+func TestHistoryOfStoppedLeaders(t *testing.T) {
+	testbedtest.FullSize(t)
+	t.Parallel()
+	histories(t, true, func(t *testing.T, tr *trial) {
+		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
+		tr.During(t, tr.clients(t, 5, servers.Addrs()...), func() {
+			for range 5 {
+				dlocktest.Pace(t, tr.Between(ttl/5, ttl))
+				leader, err := servers.Leader(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := leader.Pause(); err != nil {
+					t.Error(err)
+				}
+				dlocktest.Pace(t, tr.Between(ttl/2, 2*ttl))
+				if err := leader.Resume(); err != nil {
+					t.Error(err)
+				}
+			}
+			dlocktest.Pace(t, ttl)
+		})
+	})
+}
+
+// TestHistoryOfPartedFollowers cuts clients off, each of which has one server.
+func TestHistoryOfPartedFollowers(t *testing.T) {
+	testbedtest.FullSize(t)
+	t.Parallel()
+	histories(t, true, func(t *testing.T, tr *trial) {
+		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
+		var clients []*dlocktest.HistoryClient
+		for _, addr := range servers.Addrs() {
+			clients = append(clients, tr.clients(t, 2, addr)...)
+		}
+		tr.During(t, clients, func() {
+			for i := range 6 {
+				dlocktest.Pace(t, tr.Between(0, ttl/3))
+				follower := servers.Nodes()[i%3]
+				leader, err := servers.Leader(t.Context())
+				if err != nil || leader == follower {
+					continue
+				}
+				if err := follower.Pause(); err != nil {
+					t.Error(err)
+				}
+				dlocktest.Pace(t, tr.Between(ttl/3, 2*ttl))
+				if err := follower.Resume(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	})
+}
+
+// TestNoQuorumNoLock: without a majority no lock is granted, and those that are held
+// are lost.
+func TestNoQuorumNoLock(t *testing.T) {
+	testbedtest.FullSize(t)
+	t.Parallel()
+	servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
+	l := locker(t, session(t, servers.Addrs()...), zklock.Config{})
+	held, err := l.Acquire(t.Context(), "held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range servers.Nodes()[:2] {
+		if err := node.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-held.Done():
+		if !errors.Is(held.Err(), dlock.ErrLost) {
+			t.Error(held.Err())
+		}
+	case <-time.After(ttl):
+		t.Error("the holder goes on without a majority")
+	}
+	for _, take := range []func(context.Context, string) (*dlock.Lease, error){l.TryAcquire, l.Acquire} {
+		start := time.Now()
+		if _, err := take(t.Context(), "other"); err == nil || errors.Is(err, dlock.ErrHeld) {
+			t.Errorf("without a majority: %v", err)
+		}
+		if d := time.Since(start); d > 3*ttl {
+			t.Errorf("without a majority an attempt took %v", d)
+		}
+	}
+	var wg sync.WaitGroup
+	for _, node := range servers.Nodes()[:2] {
+		wg.Go(func() {
+			if err := node.Resume(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for end := time.Now().Add(20 * ttl); ; {
+		lease, err := l.TryAcquire(t.Context(), "held")
+		if err == nil {
+			_ = lease.Release(t.Context())
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
