@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,10 +121,7 @@ func (q *queue) try(ctx context.Context, c claim) (*dlock.Lease, error) {
 			return nil, explain("acquire", c.key, err)
 		}
 		if n.Parent != was.parent { // a container of the same name and version, but not the one that was empty
-			if err := q.leave(ctx, c, n, nil); err != nil {
-				return nil, err
-			}
-			continue
+			return nil, q.leave(ctx, c, n, errGone)
 		}
 		lease, err := q.grant(ctx, c, n, false)
 		if err != nil {
@@ -161,17 +157,16 @@ func unsent(err error) error {
 
 // leave gives up the place of a caller whose context has ended, or who has failed.
 // It waits for the answer for a moment, so that usually nothing is left when
-// Acquire returns.
+// Acquire returns. A failure is uncertain: the place was in the way of others.
 func (q *queue) leave(ctx context.Context, c claim, n zookeeper.Node, why error) error {
+	ended := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.s.Timeout()/10)
 	defer cancel()
 	err := q.s.Delete(ctx, n.Path, -1)
-	switch {
-	case err != nil && !errors.Is(err, zk.ErrNoNode):
+	if left := err == nil || errors.Is(err, zk.ErrNoNode); !left {
 		q.s.DeleteLater(n.Path)
-		return fmt.Errorf("zklock: acquire %q: %w: %w", c.key, dlock.ErrUncertain, cmp.Or(why, err))
-	case why != nil:
+	} else if ended {
 		return fmt.Errorf("zklock: acquire %q: %w", c.key, why)
 	}
-	return nil
+	return fmt.Errorf("zklock: acquire %q: %w: %w", c.key, dlock.ErrUncertain, why)
 }
