@@ -24,10 +24,11 @@ const (
 
 // NewClient returns a client for locks on the members at addresses, HOST:PORT,...,
 // which all are tried in turn; USER:PASSWORD@ may stand before the first. It connects
-// when it is first used. It logs nothing.
+// when it is first used, but with a user at once, for three seconds at most. It logs
+// nothing.
 func NewClient(addresses string, options ...grpc.DialOption) (*clientv3.Client, error) {
 	cfg := clientv3.Config{
-		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingPatience,
+		DialTimeout: pingPatience, DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingPatience,
 		Logger: zap.NewNop(),
 		DialOptions: append([]grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},

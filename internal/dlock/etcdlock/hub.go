@@ -190,13 +190,14 @@ func (h *hub) serve() {
 	}
 }
 
-// resume asks a new stream for all watches. None of them knows what it has missed.
+// resume asks a new stream for all watches. Those that began now begin anew, and have
+// missed what was between.
 func (h *hub) resume() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.queue = nil
 	for _, w := range h.watches {
-		w.since, w.from = 0, 0
+		w.since = 0
 		h.send(create(w))
 	}
 }

@@ -38,7 +38,9 @@ func newStore(cli *clientv3.Client, cfg Config) *store {
 		hub: newHub(cli.Ctx(), pb.NewWatchClient(conn)),
 	}
 	s.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: s.renew})
-	s.undo = dlock.NewUndo(dlock.UndoConfig{TTL: cfg.TTL, Timeout: cfg.Timeout, GiveBack: s.giveBack})
+	s.undo = dlock.NewUndo(dlock.UndoConfig{
+		TTL: cfg.TTL, Pause: cfg.Timeout / 4, Timeout: cfg.Timeout, GiveBack: s.giveBack,
+	})
 	return s
 }
 

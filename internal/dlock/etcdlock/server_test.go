@@ -1,0 +1,266 @@
+package etcdlock_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	mathrand "math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/etcdlock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// told waits until lease has ended, for two TTLs at most.
+func told(t *testing.T, lease *dlock.Lease) {
+	t.Helper()
+	select {
+	case <-lease.Done():
+	case <-time.After(2 * ttl):
+		t.Fatal("the holder does not hear of the loss")
+	}
+	if !errors.Is(lease.Err(), dlock.ErrLost) {
+		t.Errorf("Err = %v, want ErrLost", lease.Err())
+	}
+}
+
+// A server that comes back empty counts its revisions from the start. The fences that
+// it gives out are low then: a resource refuses them, and never takes one for a newer
+// one than it is.
+func TestServerThatLosesItsData(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+	l, key := locker(t, client(t, server.Addr())), rand.Text()
+	for range 5 {
+		release(ctx, t, take(ctx, t, l, key))
+	}
+	before := take(ctx, t, l, key)
+	if err := errors.Join(server.Kill(), server.RestartEmpty(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	told(t, before)
+	var next *dlock.Lease
+	waitFor(t, "the lock", func() (ok bool) {
+		var err error
+		next, err = l.TryAcquire(ctx, key)
+		return err == nil
+	})
+	defer next.Release(ctx)
+	if next.Fence().Token >= before.Fence().Token || next.Fence().Passes(before.Fence()) {
+		t.Errorf("fence %+v follows %+v and passes", next.Fence(), before.Fence())
+	}
+	if same := (dlock.Fence{Token: before.Fence().Token, Owner: next.Fence().Owner}); same.Passes(before.Fence()) {
+		t.Errorf("a token that was issued twice passes: %+v after %+v", same, before.Fence())
+	}
+}
+
+// A server that stalls, or that is gone, grants nothing, and refuses nothing either.
+func TestServerThatIsAway(t *testing.T) {
+	t.Parallel()
+	for how, stop := range map[string]func(*testbed.Etcd) error{"stalls": (*testbed.Etcd).Pause, "is gone": (*testbed.Etcd).Kill} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			ctx := bounded(t)
+			server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+			l, key := locker(t, client(t, server.Addr())), rand.Text()
+			lease := take(ctx, t, l, key)
+			start := time.Now()
+			if err := stop(server); err != nil {
+				t.Fatal(err)
+			}
+			unavailable(ctx, t, l, key)
+			unavailable(ctx, t, l, rand.Text())
+			if d := time.Since(start); d > 4*ttl/3+ttl {
+				t.Errorf("four attempts took %v", d)
+			}
+			told(t, lease)
+			if d := time.Since(start); d > 3*ttl {
+				t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
+			}
+			if how == "stalls" {
+				harm(t, server.Resume)
+			} else {
+				harm(t, func() error { return server.Restart(ctx) })
+			}
+			waitFor(t, "the lock", func() bool {
+				next, err := l.TryAcquire(ctx, key)
+				return err == nil && next.Release(ctx) == nil
+			})
+		})
+	}
+}
+
+// unavailable checks that both ways to acquire key fail, and neither as if it was held.
+func unavailable(ctx context.Context, t *testing.T, l dlock.Locker, key string) {
+	t.Helper()
+	for _, acquire := range []func(context.Context, string) (*dlock.Lease, error){l.Acquire, l.TryAcquire} {
+		lease, err := acquire(ctx, key)
+		if err == nil {
+			t.Errorf("granted with fence %+v, and nobody is there to grant it", lease.Fence())
+		}
+		if errors.Is(err, dlock.ErrHeld) || ctx.Err() != nil {
+			t.Errorf("Acquire = %v, want that etcd is unavailable", err)
+		}
+	}
+}
+
+// A server whose disk is full refuses new leases. That is no doubt, holders keep what
+// they have, and can release it.
+func TestServerWithoutSpace(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{Args: []string{"--quota-backend-bytes", "4000000"}})
+	cli := client(t, server.Addr())
+	l, key := locker(t, cli), rand.Text()
+	lease := take(ctx, t, l, key)
+	waitFor(t, "the alarm", func() bool {
+		_, err := cli.Put(ctx, "ballast/"+rand.Text(), string(bytes.Repeat([]byte("x"), 1<<20)))
+		return err != nil
+	})
+	_, err := l.Acquire(ctx, rand.Text())
+	if err == nil || errors.Is(err, dlock.ErrUncertain) || errors.Is(err, dlock.ErrHeld) {
+		t.Errorf("Acquire = %v, want the refusal", err)
+	}
+	if _, err := l.TryAcquire(ctx, key); !errors.Is(err, dlock.ErrHeld) {
+		t.Errorf("TryAcquire of what is held = %v, want ErrHeld", err)
+	}
+	<-time.After(4 * ttl / 3) // it is renewed meanwhile
+	release(ctx, t, lease)
+}
+
+// TestNothingIsLeft has many waiters give up at random moments, on a server of their
+// own: it has no key, lease or watch of theirs in the end, and this process no
+// goroutine, for which TestMain looks.
+func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+	key := rand.Text()
+	var all []*etcdlock.Locker
+	for range 4 {
+		l, err := etcdlock.New(client(t, server.Addr()), etcdlock.Config{TTL: 20 * ttl}) // no TTL cleans up
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l)
+	}
+	holder := take(ctx, t, all[0], key)
+	var waiters sync.WaitGroup
+	for i := range testbedtest.Size(100, 1000) {
+		waiters.Go(func() {
+			short, cancel := context.WithTimeout(ctx, mathrand.N(ttl))
+			defer cancel()
+			acquire := all[i%len(all)].Acquire
+			if i%5 == 0 {
+				acquire = all[i%len(all)].TryAcquire
+			}
+			if lease, err := acquire(short, key); err == nil {
+				lease.Release(ctx)
+			}
+		})
+	}
+	time.AfterFunc(ttl/2, func() { holder.Release(ctx) })
+	waiters.Wait()
+	for _, l := range all {
+		if err := l.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	admin := client(t, server.Addr())
+	if left := keysOf(t, admin, "shop/"); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+	leases, err := admin.Leases(ctx)
+	if err != nil || len(leases.Leases) > 0 {
+		t.Errorf("left behind: %d leases, %v", len(leases.Leases), err)
+	}
+	waitFor(t, "the end of the watches", func() bool { return metric(t, server, "etcd_debugging_mvcc_watcher_total") == "0" })
+}
+
+// metric returns what the server says of itself.
+func metric(t *testing.T, server *testbed.Etcd, name string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Addr()+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Close = true
+	response, err := new(http.Transport).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	defer io.Copy(io.Discard, response.Body)
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return value
+		}
+	}
+	t.Fatalf("the server has no metric %s", name)
+	return ""
+}
+
+// A key without a meaning to etcd is one to this package.
+func TestKeysOfAnyShape(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	cli := client(t, testbedtest.Etcd(t))
+	l, unique := locker(t, cli), rand.Text()
+	var leases []*dlock.Lease
+	for _, key := range []string{"a", "a/", "a/b", "/", "//", "%2F", "a\x00b", "ä ö"} {
+		lease, err := l.TryAcquire(ctx, unique+key)
+		if err != nil {
+			t.Errorf("key %q: %v", key, err)
+			continue
+		}
+		leases = append(leases, lease)
+	}
+	for _, lease := range leases {
+		release(ctx, t, lease)
+	}
+	if _, err := l.Acquire(ctx, ""); err == nil {
+		t.Error("the empty key is accepted")
+	}
+	if n := len(keysOf(t, cli, lockQueue(unique))); n > 0 {
+		t.Errorf("%d keys are left", n)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	cli := client(t, "127.0.0.1:1")
+	for name, cfg := range map[string]etcdlock.Config{
+		"negative TTL": {TTL: -time.Second}, "prefix without a slash": {Prefix: "locks"},
+	} {
+		if _, err := etcdlock.New(cli, cfg); err == nil {
+			t.Errorf("%s: New accepts it", name)
+		}
+		if _, err := etcdlock.NewRW(cli, cfg); err == nil {
+			t.Errorf("%s: NewRW accepts it", name)
+		}
+	}
+	for _, address := range []string{"", "127.0.0.1", "http://127.0.0.1:2379", "u:%zz@127.0.0.1:2379"} {
+		if _, err := etcdlock.NewClient(address); err == nil || strings.Contains(err.Error(), "zz") {
+			t.Errorf("NewClient(%q) = %v", address, err)
+		}
+	}
+	named, err := etcdlock.NewClient("u:p%40ss@" + testbedtest.Etcd(t) + ",127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer named.Close()
+	if named.Username != "u" || named.Password != "p@ss" || len(named.Endpoints()) != 2 {
+		t.Errorf("user %q, password %q, endpoints %q", named.Username, named.Password, named.Endpoints())
+	}
+}
