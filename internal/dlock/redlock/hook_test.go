@@ -10,11 +10,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redlock"
 )
 
-// deafTo loses a kind of script on its way to the server.
-type deafTo struct{ args int }
+// deafTo loses scripts with so many arguments on their way to the server, until it hears.
+type deafTo struct {
+	args  int
+	hears *atomic.Bool
+}
 
 // DialHook implements redis.Hook.
 func (deafTo) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -27,7 +31,7 @@ func (deafTo) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 // ProcessHook implements redis.Hook.
 func (h deafTo) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if len(cmd.Args()) == h.args {
+		if len(cmd.Args()) == h.args && !h.hears.Load() {
 			err := errors.New("lost on its way")
 			cmd.SetErr(err)
 			return err
@@ -45,7 +49,7 @@ func TestNoLeaseBeforeAMajorityHasTheToken(t *testing.T) {
 	all := make([]redis.UniversalClient, len(s))
 	for i, server := range s {
 		all[i] = client(t, server.URL())
-		all[i].AddHook(deafTo{raise})
+		all[i].AddHook(deafTo{raise, new(atomic.Bool)})
 	}
 	l, err := redlock.New(all, redlock.Config{TTL: ttl})
 	if err != nil {
@@ -60,6 +64,38 @@ func TestNoLeaseBeforeAMajorityHasTheToken(t *testing.T) {
 		lease, err := locker(t, s.urls(), redlock.Config{TTL: ttl}).TryAcquire(t.Context(), "k")
 		return err == nil && lease.Release(t.Context()) == nil
 	})
+}
+
+// A release that did not get through is made up for long before the TTL ends.
+func TestFailedReleaseIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	s := ready(t, 3)
+	const release = 3 + 2 + 2 // evalsha with two keys and two arguments
+	var hears atomic.Bool
+	hears.Store(true)
+	all := make([]redis.UniversalClient, len(s))
+	for i, server := range s {
+		all[i] = client(t, server.URL())
+		all[i].AddHook(deafTo{release, &hears})
+	}
+	l, err := redlock.New(all, redlock.Config{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := take(t, l, "k")
+	hears.Store(false)
+	start := time.Now()
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, dlock.ErrLost) {
+		t.Errorf("Release = %v, want the error of the network", err)
+	}
+	hears.Store(true)
+	take(t, locker(t, s.urls(), redlock.Config{TTL: ttl}), "k").Release(t.Context())
+	if d := time.Since(start); d > 2*ttl/3 {
+		t.Errorf("the key was free only after %v; the TTL is %v", d, ttl)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // lateReplies delivers every reply late, and sends nothing more once it is cut.

@@ -60,6 +60,33 @@ func TestRenewalWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// A release that did not get through is made up for long before the TTL ends.
+func TestFailedReleaseIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	l, s, other, _ := scripted(t)
+	lease := take(t, l, "k")
+	s.play(func(n int, _ string) error {
+		if n < 2 { // the release, and the first attempt to make up for it
+			return mysql.ErrInvalidConn
+		}
+		return nil
+	}, nil)
+	start := time.Now()
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, dlock.ErrLost) {
+		t.Errorf("Release = %v, want the error of the network", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
+	defer cancel()
+	next, err := other.Acquire(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(start); d > 2*ttl/3 {
+		t.Errorf("the key was free only after %v; the TTL is %v", d, ttl)
+	}
+	next.Release(ctx)
+}
+
 // TestServerThatStalls stops the server beyond the TTL: the holder must end its work in
 // time, and whoever asks must be told in time.
 func TestServerThatStalls(t *testing.T) {
