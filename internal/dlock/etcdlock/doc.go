@@ -1,1 +1,111 @@
+// Package etcdlock is [dlock.Locker] on etcd: every holder and every waiter has a lease
+// of etcd and one key under it, and a key is given to those who wait for it in the
+// order in which these were created. [RW] is a read/write lock in such a queue.
+//
+// # Data
+//
+//	shop/locks/KEY/OWNER   when OWNER asked, by its own clock, in microseconds; under its lease
+//	shop/locks//OWNER      left for an OWNER that was forced out; under its lease, too
+//
+// KEY is escaped as in the path of a URL, so that one with slashes has a queue of its
+// own. OWNER is the id of the lease, 16 digits: random, and new for every acquisition,
+// so that no two holders share a lease. The library of etcd has one lease per session:
+// two of its Mutexes on one session both lock, and a session does not notice that a key
+// of it was deleted.
+//
+// The holder is the OWNER whose key was created first. The token of a fence is the
+// revision at which that was. Revisions count the changes of all of etcd, and never go
+// back: the tokens of a key increase, also if its queue was deleted.
+//
+// # Operations
+//
+// A round is one request and its answer, and c one commit of etcd, to disk and to most
+// of the members.
+//
+//	Acquire      LeaseGrant; Txn: Range of the last two of KEY, Put OWNER           2 rounds, 2 c
+//	waits        Watch of those two and of OWNER; Txn: Range of OWNER               2 rounds, none at the end
+//	looks        Txn: if those two are there Range of OWNER, else of the last two   1 round in 0.8 to 1 s
+//	TryAcquire   Range of KEY; LeaseGrant; Txn: if KEY is empty Put OWNER           3 rounds, 2 c; 1 if it is held
+//	Release      Range of OWNER; LeaseRevoke                                        2 rounds, 1 c
+//	renewal      LeaseKeepAlive of up to 100 on a stream; Txn: Range of each OWNER  1 round every TTL/3
+//	Inspect      Range of KEY; LeaseTimeToLive                                      2 rounds
+//	ForceRelease Range of KEY; Txn: if it is the same Put word, delete OWNER        2 rounds, 1 c
+//
+// A queue is sorted by etcd, in O(n) for n who wait; a look that finds all as it was is
+// O(1). From the revocation of a lease to the next holder it is half a round and the
+// commit for the revocation, and half a round for the message: the waiter knows before
+// that nobody else is ahead, since it also watches the one before, whose end told it to
+// find that out. All watches of a Locker are on one stream.
+//
+// A key that is held for more than 100 ms is watched, so that its holder hears at once
+// that it was deleted, or its lease revoked, and not only at the next renewal. To watch
+// from the start would cost a third of the throughput of short holds.
+//
+// # Whose turn it is
+//
+// A waiter watches the last two that came before it, and nobody watches the holder but
+// the next: the end of a hold wakes one waiter up, and lets the one after it look. It is
+// the turn of a waiter when its own key is there and none that was created before is.
+// Who was ahead can only leave, so any state of etcd that shows this proves it, and a
+// look may be answered by any member from its memory. Without a look, when the last one
+// ahead ends, the proof is that own's end was not told before: a member sends what
+// happens to the keys of one stream in the order in which it happens.
+//
+// A watch begins at the present, since etcd serves one that begins in the past only ten
+// times a second (the library's Mutex waits for that), and a look tells what happened
+// before. Nothing depends on messages: a waiter looks by itself every 0.8 to 1 s, a
+// quarter of the TTL if that is shorter, and those looks are linearizable.
+//
+// # Trust
+//
+// A lease is kept alive from before the wait. What Acquire returns is that lease, with
+// the trust window of its last renewal, and only if that is open: a waiter whose lease
+// has lapsed or was revoked never holds the key. It gets [dlock.ErrUncertain] and
+// [dlock.ErrLost]. Its place is gone; who tries again is the last in the queue.
+//
+// A renewal counts if the lease was renewed and the key is as it was created. Members
+// answer renewals from the memory of whom they take for the leader, and a leader that
+// was stopped, and replaced, answers for a moment after it goes on. So the read that is
+// sent along must have been answered in the same term: it shows that the leader was one
+// after the renewal was sent. Every new leader keeps all leases for a TTL from when it
+// was elected, so that the trust of the holder is over before.
+//
+// Release reports that a key was deleted before, as far as the member knows that it
+// reads from: one that lags behind its leader may not know of the last moment.
+//
+// # Unknown outcomes
+//
+// An attempt that got no answer may have a place in the queue. Acquire then returns
+// [dlock.ErrUncertain] at once, and the lease is revoked in the background until etcd
+// answers; so is that of a holder that was lost. The id of a lease is the client's
+// choice, and so it can be revoked even if the answer to its grant was lost. What
+// arrives at etcd after that writes nothing: its lease is gone. Close waits for it. A
+// waiter whose context ends leaves the queue before Acquire returns, if etcd answers
+// within a quarter of Config.Timeout.
+//
+// That etcd answers with a refusal (no space, no permission, too many requests) is no
+// such case: nothing was taken.
+//
+// # What a crash leaves behind
+//
+// A holder, and a waiter likewise: its key, for what is left of the TTL and the half
+// second in which etcd looks for leases that have ended. After a change of its leader
+// etcd keeps all leases for another TTL. A restarted server has its data; while there is no quorum
+// nothing is granted or refused, and holders are told by the end of their trust.
+//
+// A server that comes back empty, or from an old backup, counts its revisions from
+// there. Fences are low then, and a resource that has accepted a higher one refuses them
+// all, with [dlock.ErrFenced]: late ones of before, and those of now, which nothing in
+// etcd can raise. The resource has to be told.
+//
+// # Client and server
+//
+// [NewClient] returns a client that tries connections which are silent, and repeats them
+// soon. It needs no options of etcd's own to be changed. Requests go to all members in
+// turn, so that one that is stopped costs every third request its Timeout, for 13 s.
+//
+// The server needs etcd 3.4. Its shortest TTL is one and a half election timeouts, in
+// whole seconds: 2 s with the default of 1 s. Whoever may write below the prefix can
+// take keys from their holders. A user needs to read and write there; leases are not
+// protected by users, other than by their random ids.
 package etcdlock

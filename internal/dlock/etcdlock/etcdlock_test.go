@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"example.com/shop/internal/dlock"
@@ -33,7 +34,7 @@ func TestLocker(t *testing.T) {
 	admin := client(t, addr)
 	with := func(t *testing.T, cfg etcdlock.Config) dlock.Locker {
 		cfg.TTL = ttl
-		return configured(t, client(t, addr), cfg)
+		return configured(t, connected(t, client(t, addr)), cfg)
 	}
 	dlocktest.Run(t, dlocktest.Harness{
 		New:       func(t *testing.T) dlock.Locker { return with(t, etcdlock.Config{}) },
@@ -179,6 +180,22 @@ func client(t testing.TB, addr string, options ...grpc.DialOption) *clientv3.Cli
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cli.Close() })
+	return cli
+}
+
+// connected waits until cli has a connection: on a busy machine that takes longer than
+// what a case measures.
+func connected(t testing.TB, cli *clientv3.Client) *clientv3.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn := cli.ActiveConnection()
+	conn.Connect()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if !conn.WaitForStateChange(ctx, state) {
+			t.Fatalf("the connection is %v", state)
+		}
+	}
 	return cli
 }
 

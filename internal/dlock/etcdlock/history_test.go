@@ -2,7 +2,6 @@ package etcdlock_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -49,13 +48,16 @@ type trial struct {
 	*dlocktest.Trial
 }
 
-// histories runs a trial for each contender.
-func histories(t *testing.T, cfg dlocktest.TrialConfig, f func(t *testing.T, tr *trial)) {
+// histories runs a trial for each contender, but if it is long for one.
+func histories(t *testing.T, cfg dlocktest.TrialConfig, long bool, f func(t *testing.T, tr *trial)) {
 	t.Helper()
 	cfg.TTL = ttl
 	cfg.Limit = time.Duration(testbedtest.Size(1, 5)) * time.Minute // the load outlasts the faults
 	for _, c := range contenders() {
 		t.Run(c.name, func(t *testing.T) {
+			if long && c.name == "rw" { // the lock goes through the same
+				testbedtest.FullSize(t)
+			}
 			t.Parallel()
 			dlocktest.RunTrial(t, c.config(cfg), func(t *testing.T, own *dlocktest.Trial) {
 				if c.name == "rw" {
@@ -97,7 +99,7 @@ func harm(t *testing.T, f func() error) {
 
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3}, func(t *testing.T, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3}, false, func(t *testing.T, tr *trial) {
 		tr.Load.Rounds = testbedtest.Size(40, 400)
 		clients := tr.clients(t, 7, testbedtest.Etcd(t))
 		var wg sync.WaitGroup
@@ -115,7 +117,7 @@ func TestHistoryWithoutFaults(t *testing.T) {
 // requests that take places or read queues: all of them have the prefix in them.
 func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t *testing.T, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, false, func(t *testing.T, tr *trial) {
 		clients, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
 		tr.During(t, clients, func() {
 			for i := range testbedtest.Size(60, 600) {
@@ -142,7 +144,7 @@ func TestHistoryOfLostReplies(t *testing.T) {
 // is in, whatever arrives late.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t *testing.T, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, true, func(t *testing.T, tr *trial) {
 		tr.Load.Hold, tr.Least = ttl, 10
 		victims, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
 		rest := tr.clients(t, 2, testbedtest.Etcd(t))
@@ -168,7 +170,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 // who wait, and delete their keys.
 func TestHistoryOfRevokedLeases(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t *testing.T, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, false, func(t *testing.T, tr *trial) {
 		addr := testbedtest.Etcd(t)
 		admin := client(t, addr)
 		tr.Load.Hold = ttl / 10
@@ -192,44 +194,10 @@ func TestHistoryOfRevokedLeases(t *testing.T) {
 	})
 }
 
-// holderServer tells the process of a stopped holder where its server is.
-const holderServer = "SHOP_TEST_HOLDER_ETCD"
-
-// TestHolderProcess is no test: it is what the process of TestHistoryOfStoppedHolders runs.
-func TestHolderProcess(t *testing.T) {
-	if addr := os.Getenv(holderServer); addr != "" {
-		dlocktest.ServeHolder(t, locker(t, client(t, addr)))
-	}
-}
-
-// TestHistoryOfStoppedHolders stops a process for longer than the TTL, wherever it
-// is. It wakes up and believes in what others have taken meanwhile; it must find out.
-func TestHistoryOfStoppedHolders(t *testing.T) {
-	t.Parallel()
-	cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}
-	dlocktest.RunTrial(t, cfg, func(t *testing.T, own *dlocktest.Trial) {
-		tr, addr := &trial{contenders()[0], own}, testbedtest.Etcd(t)
-		tr.Load.Hold, tr.Least = ttl/2, 10
-		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
-		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
-		tr.During(t, append(tr.clients(t, 2, addr), stopped...), func() {
-			for range testbedtest.Size(2, 20) {
-				dlocktest.Pace(t, tr.Between(0, ttl/2))
-				waitFor(t, "a holder to stop", far.Holds)
-				tr.Stop(func() {
-					harm(t, func() error { return testbed.Suspend(far.Process) })
-					dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
-					harm(t, func() error { return testbed.Continue(far.Process) })
-				}, stopped...)
-			}
-		})
-	})
-}
-
 // TestHistoryOfRestarts kills the server again and again; it comes back with its data.
 func TestHistoryOfRestarts(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t *testing.T, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, true, func(t *testing.T, tr *trial) {
 		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
 		tr.Load.Hold = ttl / 10
 		tr.During(t, tr.clients(t, 5, server.Addr()), func() {

@@ -18,7 +18,7 @@ func TestRW(t *testing.T) {
 	admin := client(t, addr)
 	inspector := rwLocker(t, admin)
 	dlocktest.RunRW(t, dlocktest.RWHarness{
-		New: func(t *testing.T) dlock.RWLocker { return rwLocker(t, client(t, addr)) },
+		New: func(t *testing.T) dlock.RWLocker { return rwLocker(t, connected(t, client(t, addr))) },
 		TTL: ttl,
 		Expire: func(t *testing.T, key string) {
 			state, err := inspector.Inspect(t.Context(), key)

@@ -83,6 +83,7 @@ func TestReleaseByAnExpiredOwner(t *testing.T) {
 	for how, harm := range harms(admin) {
 		t.Run("right: "+how, func(t *testing.T) {
 			t.Parallel()
+			ctx := bounded(t)
 			l, key := configured(t, client(t, addr), etcdlock.Config{TTL: far}), rand.Text()
 			lease := take(ctx, t, l, key)
 			harm(t, lockQueue(key))
@@ -137,6 +138,7 @@ func TestHolderIsToldAtOnce(t *testing.T) {
 		for _, held := range []time.Duration{0, 300 * time.Millisecond} { // before it is watched, and after
 			t.Run("right: "+how+" after "+held.String(), func(t *testing.T) {
 				t.Parallel()
+				ctx := bounded(t)
 				l, key := configured(t, client(t, addr), etcdlock.Config{TTL: far}), rand.Text()
 				lease := take(ctx, t, l, key)
 				<-time.After(held)
@@ -184,6 +186,7 @@ func TestWaiterWhoseLeaseIsGone(t *testing.T) {
 			} {
 				t.Run("right: "+how+hearing, func(t *testing.T) {
 					t.Parallel()
+					ctx := bounded(t)
 					key := rand.Text()
 					others := locker(t, client(t, addr))
 					first := take(ctx, t, others, key)

@@ -1,0 +1,116 @@
+package etcdlock_test
+
+import (
+	"crypto/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// others returns the members but leader.
+func others(c *testbed.EtcdCluster, leader *testbed.Etcd) []*testbed.Etcd {
+	return slices.DeleteFunc(c.Members(), func(e *testbed.Etcd) bool { return e == leader })
+}
+
+func leader(t *testing.T, c *testbed.EtcdCluster) *testbed.Etcd {
+	t.Helper()
+	e, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// Without a quorum nothing is granted, holders are told in time, and with one again all
+// goes on.
+func TestQuorumLost(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
+	l, key := locker(t, client(t, strings.Join(c.Addrs(), ","))), rand.Text()
+	lease := take(ctx, t, l, key)
+	start := time.Now()
+	paused := others(c, leader(t, c))
+	for _, e := range paused {
+		harm(t, e.Pause)
+	}
+	unavailable(ctx, t, l, key)
+	unavailable(ctx, t, l, rand.Text())
+	told(t, lease)
+	if d := time.Since(start); d > 4*ttl {
+		t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
+	}
+	for _, e := range paused {
+		harm(t, e.Resume)
+	}
+	waitFor(t, "the lock", func() bool {
+		next, err := l.TryAcquire(ctx, key)
+		return err == nil && next.Release(ctx) == nil
+	})
+}
+
+// clustered runs histories on three members that are harmed one after the other.
+func clustered(t *testing.T, f func(t *testing.T, tr *trial, c *testbed.EtcdCluster)) {
+	t.Helper()
+	testbedtest.FullSize(t)
+	for _, kind := range contenders() {
+		t.Run(kind.name, func(t *testing.T) {
+			cfg := kind.config(dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute})
+			dlocktest.RunTrial(t, cfg, func(t *testing.T, own *dlocktest.Trial) {
+				c, tr := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{}), &trial{kind, own}
+				if kind.name == "rw" {
+					tr.Load.Permits = dlocktest.RWPermits
+				}
+				tr.Load.Hold, tr.Least = ttl/5, 20
+				clients := tr.clients(t, 6, strings.Join(c.Addrs(), ","))
+				tr.During(t, clients, func() {
+					for range 6 {
+						dlocktest.Pace(t, tr.Between(ttl/3, ttl))
+						f(t, tr, c)
+					}
+					dlocktest.Pace(t, 2*ttl)
+				})
+			})
+		})
+	}
+}
+
+// TestHistoryOfStoppedLeaders stops the leader for longer than a TTL. When it goes on it
+// takes itself for the leader for a moment.
+func TestHistoryOfStoppedLeaders(t *testing.T) {
+	clustered(t, func(t *testing.T, tr *trial, c *testbed.EtcdCluster) {
+		old := leader(t, c)
+		harm(t, old.Pause)
+		dlocktest.Pace(t, tr.Between(ttl/3, 2*ttl))
+		harm(t, old.Resume)
+	})
+}
+
+// TestHistoryOfKilledLeaders kills the leader; it comes back with its data.
+func TestHistoryOfKilledLeaders(t *testing.T) {
+	clustered(t, func(t *testing.T, tr *trial, c *testbed.EtcdCluster) {
+		old := leader(t, c)
+		harm(t, old.Kill)
+		dlocktest.Pace(t, tr.Between(0, ttl))
+		harm(t, func() error { return old.Restart(t.Context()) })
+	})
+}
+
+// TestHistoryOfLostQuorums stops two of three members for longer than a TTL.
+func TestHistoryOfLostQuorums(t *testing.T) {
+	clustered(t, func(t *testing.T, tr *trial, c *testbed.EtcdCluster) {
+		paused := c.Members()[1:]
+		for _, e := range paused {
+			harm(t, e.Pause)
+		}
+		dlocktest.Pace(t, tr.Between(ttl/3, 2*ttl))
+		for _, e := range paused {
+			harm(t, e.Resume)
+		}
+	})
+}
