@@ -51,6 +51,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	time.AfterFunc(ttl/2, func() { holder.Release(ctx) })
 	waiters.Wait()
+	waitFor(t, "the end of the watches", func() bool { return metric(t, server, "etcd_debugging_mvcc_watcher_total") == "0" })
 	for _, l := range all {
 		if err := l.Close(ctx); err != nil {
 			t.Error(err)
@@ -64,7 +65,6 @@ func TestNothingIsLeft(t *testing.T) {
 	if err != nil || len(leases.Leases) > 0 {
 		t.Errorf("left behind: %d leases, %v", len(leases.Leases), err)
 	}
-	waitFor(t, "the end of the watches", func() bool { return metric(t, server, "etcd_debugging_mvcc_watcher_total") == "0" })
 }
 
 // metric returns what the server says of itself.

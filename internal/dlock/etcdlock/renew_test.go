@@ -1,0 +1,63 @@
+package etcdlock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// A holder that gets no messages finds out by its next renewal that its key was
+// deleted, although its lease lives on.
+func TestRenewalReadsTheKey(t *testing.T) {
+	t.Parallel()
+	ctx, addr := bounded(t), testbedtest.Etcd(t)
+	l, key := locker(t, client(t, addr, grpc.WithChainStreamInterceptor(deaf))), rand.Text()
+	lease := take(ctx, t, l, key)
+	harms(client(t, addr))["key deleted"](t, lockQueue(key))
+	told(t, lease)
+}
+
+// A lease outlives a wait that is longer than its TTL.
+func TestWaitBeyondTheTTL(t *testing.T) {
+	t.Parallel()
+	ctx, addr := bounded(t), testbedtest.Etcd(t)
+	key := rand.Text()
+	holder := take(ctx, t, locker(t, client(t, addr)), key)
+	time.AfterFunc(4*ttl/3, func() { holder.Release(ctx) })
+	waiter := take(ctx, t, locker(t, client(t, addr)), key)
+	release(ctx, t, waiter)
+}
+
+// demoted gives renewals of leases an older term than that of other answers.
+type demoted struct{ grpc.ClientStream }
+
+// RecvMsg implements grpc.ClientStream.
+func (s demoted) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if answer, ok := m.(*pb.LeaseKeepAliveResponse); ok && err == nil {
+		answer.Header.RaftTerm--
+	}
+	return err
+}
+
+// Renewals that a former leader answers, which does not know that it is none, do not
+// count: the next leader knows nothing of them.
+func TestRenewalByAFormerLeader(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	former := func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+		stream, err := open(ctx, desc, conn, method, options...)
+		if err == nil && method == pb.Lease_LeaseKeepAlive_FullMethodName {
+			stream = demoted{stream}
+		}
+		return stream, err
+	}
+	l := locker(t, client(t, testbedtest.Etcd(t), grpc.WithChainStreamInterceptor(former)))
+	told(t, take(ctx, t, l, rand.Text()))
+}
