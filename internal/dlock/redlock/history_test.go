@@ -46,7 +46,7 @@ func TestHistoryWithoutFaults(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { // One holds for long, so that renewals are part of it.
 			long := tr.Load
-			long.Rounds, long.Hold = 2, 2*ttl
+			long.Rounds, long.Hold = testbedtest.Size(1, 3), 2*ttl
 			long.Run(t.Context(), clients[0])
 		})
 		tr.Load.Run(t.Context(), clients[1:]...)
@@ -104,7 +104,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 			for i, proxies := range victims {
 				random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
 				wg.Go(func() {
-					for range testbedtest.Size(3, 30) {
+					for range testbedtest.Size(2, 30) {
 						dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
 						for _, at := range random.Perm(len(proxies))[:1+random.IntN(len(proxies))] {
 							proxies[at].BlackHole()
@@ -135,7 +135,7 @@ func TestHistoryOfFrozenServers(t *testing.T) {
 				harm(t, server.Pause)
 			}
 			dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, SplitVotes: true}, func(t *testing.T, tr *dlocktest.Trial) {
-				tr.Load.Rounds = testbedtest.Size(30, 300)
+				tr.Load.Rounds = testbedtest.Size(20, 300)
 				tr.Load.Run(t.Context(), s.clients(t, tr, 5)...)
 			})
 		})
@@ -175,7 +175,7 @@ func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
 	dlocktest.RunTrial(t, cfg, func(t *testing.T, tr *dlocktest.Trial) {
 		tr.Load.Hold, tr.Least = ttl/2, 20
 		tr.During(t, s.clients(t, tr, 5), func() {
-			for i := range testbedtest.Size(5, 30) {
+			for i := range testbedtest.Size(4, 30) {
 				server := s[i%len(s)]
 				harm(t, server.Kill)
 				dlocktest.Pace(t, tr.Between(0, ttl/8))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -52,13 +51,13 @@ func faulty(keys int) dlocktest.TrialConfig {
 
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func() store{
-		"mariadb": func() store { return mariaDB(testbedtest.Database(t)) },
-		"sqlite":  func() store { return sqlite(filepath.Join(t.TempDir(), "locks.db")) },
+	for name, open := range map[string]func(t *testing.T) store{
+		"mariadb": func(t *testing.T) store { return mariaDB(testbedtest.Database(t)) },
+		"sqlite":  func(t *testing.T) store { return processes(t, 3) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := open()
+			s := open(t)
 			s.create(t)
 			dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3}, func(t *testing.T, tr *dlocktest.Trial) {
 				tr.Load.Rounds = testbedtest.Size(40, 400)
@@ -66,7 +65,7 @@ func TestHistoryWithoutFaults(t *testing.T) {
 				var wg sync.WaitGroup
 				wg.Go(func() { // One holds for long, so that renewals are part of it.
 					long := tr.Load
-					long.Rounds, long.Hold = 2, 2*ttl
+					long.Rounds, long.Hold = testbedtest.Size(1, 3), 2*ttl
 					long.Run(t.Context(), clients[0])
 				})
 				tr.Load.Run(t.Context(), clients[1:]...)
@@ -115,7 +114,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 			for i, p := range proxies {
 				random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
 				wg.Go(func() {
-					for range testbedtest.Size(3, 30) {
+					for range testbedtest.Size(2, 30) {
 						dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
 						p.BlackHole()
 						dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +28,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMariaDB(t *testing.T) {
 	t.Parallel()
-	suite(t, mariaDB(testbedtest.Database(t)))
+	s := mariaDB(testbedtest.Database(t))
+	s.create(t)
+	suite(t, ttl, func(*testing.T) store { return s })
 }
 
 // TestMariaDBOtherwise prepares statements and counts rows in the other way, in
@@ -41,20 +44,41 @@ func TestMariaDBOtherwise(t *testing.T) {
 		c.Params["time_zone"] = "'+05:30'"
 		c.Params["tx_isolation"] = "'REPEATABLE-READ'"
 	}
-	suite(t, s)
+	s.create(t)
+	suite(t, ttl, func(*testing.T) store { return s })
 }
 
-// TestSQLite has as many processes as use a file together, and a pool for each.
+// TestSQLite has a file for each case, which the cases would otherwise wait for.
 func TestSQLite(t *testing.T) {
 	t.Parallel()
+	var (
+		mu    sync.Mutex
+		files = map[string]store{}
+	)
+	suite(t, 2*time.Second, func(t *testing.T) store { // shorter: there is no network
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		s, ok := files[t.Name()]
+		if !ok {
+			s = processes(t, 2)
+			files[t.Name()] = s
+		}
+		return s
+	})
+}
+
+// processes returns a SQLite file that so many processes use, with a pool each.
+func processes(t *testing.T, n int) store {
+	t.Helper()
 	s := sqlite(filepath.Join(t.TempDir(), "locks.db"))
 	s.create(t)
-	for range 3 {
+	for range n {
 		pool := s.open(t)
 		pool.SetMaxOpenConns(2)
 		s.pools = append(s.pools, pool)
 	}
-	suite(t, s)
+	return s
 }
 
 // store is a database, and how to reach it.
@@ -176,31 +200,33 @@ func exec(t *testing.T, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// suite runs the conformance suite.
-func suite(t *testing.T, s store) {
+// suite runs the conformance suite on the store of each case.
+func suite(t *testing.T, ttl time.Duration, of func(t *testing.T) store) {
 	t.Helper()
-	admin := s.create(t)
 	h := dlocktest.Harness{
-		New:       func(t *testing.T) dlock.Locker { return s.locker(t, sqllock.Config{TTL: ttl}) },
+		New:       func(t *testing.T) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl}) },
 		TTL:       ttl,
 		Crowd:     testbedtest.Size(100, 1000),
 		Reentrant: true,
-		Expire:    func(t *testing.T, key string) { exec(t, admin, "UPDATE leases SET expires_at = 1 WHERE name = ?", key) },
-		Wipe:      func(t *testing.T, key string) { exec(t, admin, "DELETE FROM leases WHERE name = ?", key) },
+		Expire: func(t *testing.T, key string) {
+			exec(t, of(t).open(t), "UPDATE leases SET expires_at = 1 WHERE name = ?", key)
+		},
+		Wipe: func(t *testing.T, key string) { exec(t, of(t).open(t), "DELETE FROM leases WHERE name = ?", key) },
 		Leftovers: func(t *testing.T, key string) (left []string) {
 			var n int
-			if err := admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leases WHERE name = ? AND (expires_at > 0 OR owner <> '')", key).Scan(&n); err != nil || n > 0 {
+			row := of(t).open(t).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leases WHERE name = ? AND (expires_at > 0 OR owner <> '')", key)
+			if err := row.Scan(&n); err != nil || n > 0 {
 				return []string{key}
 			}
 			return nil
 		},
-		NoReentry: func(t *testing.T) dlock.Locker { return s.locker(t, sqllock.Config{TTL: ttl, NoReentry: true}) },
+		NoReentry: func(t *testing.T) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl, NoReentry: true}) },
 		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
-			return s.locker(t, sqllock.Config{TTL: ttl, MaxHold: limit})
+			return of(t).locker(t, sqllock.Config{TTL: ttl, MaxHold: limit})
 		},
 	}
-	if s.dialect == sqllock.MySQL {
-		h.Behind = func(t *testing.T) (dlock.Locker, dlocktest.Link) { return s.behind(t, sqllock.Config{TTL: ttl}) }
+	if of(t).dialect == sqllock.MySQL {
+		h.Behind = func(t *testing.T) (dlock.Locker, dlocktest.Link) { return of(t).behind(t, sqllock.Config{TTL: ttl}) }
 	}
 	dlocktest.Run(t, h)
 }
