@@ -17,7 +17,7 @@
 // resource must check it. With fewer than a majority nothing is granted, and every call
 // says so in time. If what is needed is not to lose the lock with one machine, a
 // consensus store (ZooKeeper, etcd) promises more, for a flush per grant; if what is
-// needed is speed, redislock on one server is twice as fast, and fair.
+// needed is speed, redislock on one server needs half the rounds, and is fair.
 //
 // # Data
 //
@@ -54,7 +54,12 @@
 // returns as far as servers have granted, in the background as far as they may have.
 // Who waits tries again after a pause with decorrelated jitter ([dlock.Backoff]), or
 // when the lease of the holder ends; of those who wait in one process one tries, the
-// others wait for their turn ([dlock.Turns]). Keys are not granted in order.
+// others wait for their turn ([dlock.Turns]). Keys are not granted in order, and who has
+// just given one back is the likeliest to take it again.
+//
+// Votes can be split: of attempts at the same time each may get a part, and none a
+// majority. So TryAcquire can return [dlock.ErrHeld] for a key that nobody holds, if
+// somebody else asks for it at that moment, or has given it back and a server is late.
 //
 // # Validity
 //

@@ -55,7 +55,7 @@
 // decorrelated jitter ([dlock.Backoff]), and none is longer than what is left of the
 // present lease. Of those who wait for a key in one process one looks, the others wait
 // for their turn in the order of their calls ([dlock.Turns]); which process is next
-// is chance. So a hand-off takes half a pause on average, 50 ms at most by default, and
+// is chance, and one that takes a key again at once is the likeliest. So a hand-off takes half a pause on average, 50 ms at most by default, and
 // the load on the database grows with processes and not with waiters. What bounds the
 // rate of an uncontended key is the flush; that of a contended one, the pauses.
 //
