@@ -162,6 +162,7 @@ func TestDeleteLater(t *testing.T) {
 	for _, path := range append(paths, p.Dir+"/missing") {
 		s.DeleteLater(path)
 	}
+	wantErr(t, s.Sync(t.Context()), zookeeper.ErrUnavailable) // as long as the first attempts take
 	check(t, server.Restart(t.Context()))
 	near := connect(t, server.Addr())
 	waitFor(t, "end of the nodes", func() bool { return len(names(t, near, p.Dir)) == 0 })

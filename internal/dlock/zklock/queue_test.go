@@ -108,6 +108,58 @@ func TestWaiterThatLeavesLetsNobodyIn(t *testing.T) {
 	}
 }
 
+// TestQuietKeyIsHeldOnce has a process use a key alone, so that it takes the short
+// way, and then want it twice.
+func TestQuietKeyIsHeldOnce(t *testing.T) {
+	t.Parallel()
+	l, key := locker(t, session(t, testbedtest.ZooKeeper(t)), zklock.Config{}), rand.Text()
+	for range 3 {
+		cycle(t, l, key)
+	}
+	holder, err := l.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), ttl/5)
+	defer cancel()
+	if _, err := l.Acquire(short, key); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("of a key that is held: %v", err)
+	}
+	if err := holder.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cycle(t, l, key)
+}
+
+// TestReleaseWithoutAServer is made up for, as the session goes on.
+func TestReleaseWithoutAServer(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+	l, key := locker(t, session(t, server.Addr()), zklock.Config{}), rand.Text()
+	holder, err := l.Acquire(t.Context(), key)
+	if err == nil {
+		err = server.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Release(t.Context()); err == nil {
+		t.Error("a server that is dead has answered")
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	next, stop := context.WithTimeout(t.Context(), 20*ttl)
+	defer stop()
+	lease, err := locker(t, session(t, server.Addr()), zklock.Config{}).Acquire(next, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHandOffWithinAProcess needs no server: the node of the next holder keeps all
 // others out already.
 func TestHandOffWithinAProcess(t *testing.T) {

@@ -1,7 +1,9 @@
 package zklock_test
 
 import (
+	"crypto/rand"
 	"testing"
+	"time"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
@@ -48,4 +50,48 @@ func rwLocker(t testing.TB, s *zookeeper.Session) *zklock.RW {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// TestWriterWaitsForAllReaders has the last of two readers release first, in the
+// writer's process and in another one.
+func TestWriterWaitsForAllReaders(t *testing.T) {
+	t.Parallel()
+	addr := testbedtest.ZooKeeper(t)
+	first, writer := rwLocker(t, session(t, addr)), rwLocker(t, session(t, addr))
+	for name, second := range map[string]*zklock.RW{"own": writer, "other": first} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key := rand.Text()
+			take := func(l *zklock.RW) *dlock.Lease {
+				lease, err := l.AcquireRead(t.Context(), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return lease
+			}
+			one, two := take(first), take(second)
+			granted := make(chan *dlock.Lease, 1)
+			go func() {
+				lease, err := writer.Acquire(t.Context(), key)
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- lease
+			}()
+			waiters(t, first, key, 1)
+			give := func(lease *dlock.Lease) {
+				if err := lease.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			give(two)
+			select {
+			case <-granted:
+				t.Fatal("a writer is in beside a reader")
+			case <-time.After(ttl / 5): // long after the message
+			}
+			give(one)
+			give(<-granted)
+		})
+	}
 }

@@ -238,7 +238,9 @@ func TestEmptyServerStartsLowFences(t *testing.T) {
 
 func cycle(t testing.TB, l dlock.Locker, key string) {
 	t.Helper()
-	lease, err := l.Acquire(t.Context(), key)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
+	defer cancel()
+	lease, err := l.Acquire(ctx, key)
 	if err == nil {
 		err = lease.Release(t.Context())
 	}
