@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	mathrand "math/rand/v2"
 	"net/http"
@@ -12,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -65,6 +69,33 @@ func TestNothingIsLeft(t *testing.T) {
 	if err != nil || len(leases.Leases) > 0 {
 		t.Errorf("left behind: %d leases, %v", len(leases.Leases), err)
 	}
+}
+
+// Who finds a key free, and somebody else is faster, has a lease already.
+func TestLostRaceLeavesNoLease(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+	key, faster := rand.Text(), locker(t, client(t, server.Addr()))
+	var lease *dlock.Lease
+	overtaken := func(ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		if changes(q) && lease == nil {
+			lease = take(ctx, t, faster, key)
+		}
+		return call(ctx, method, q, reply, conn, options...)
+	}
+	l := locker(t, client(t, server.Addr(), grpc.WithChainUnaryInterceptor(overtaken)))
+	if _, err := l.TryAcquire(ctx, key); !errors.Is(err, dlock.ErrHeld) {
+		t.Fatalf("TryAcquire = %v, want ErrHeld", err)
+	}
+	if err := l.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	leases, err := client(t, server.Addr()).Leases(ctx)
+	if err != nil || len(leases.Leases) != 1 {
+		t.Errorf("%d leases for one holder, %v", len(leases.Leases), err)
+	}
+	release(ctx, t, lease)
 }
 
 // metric returns what the server says of itself.

@@ -29,8 +29,12 @@ func TestWaitBeyondTheTTL(t *testing.T) {
 	ctx, addr := bounded(t), testbedtest.Etcd(t)
 	key := rand.Text()
 	holder := take(ctx, t, locker(t, client(t, addr)), key)
-	time.AfterFunc(4*ttl/3, func() { holder.Release(ctx) })
+	released := make(chan error, 1)
+	time.AfterFunc(4*ttl/3, func() { released <- holder.Release(ctx) })
 	waiter := take(ctx, t, locker(t, client(t, addr)), key)
+	if err := <-released; err != nil {
+		t.Errorf("the holder's Release = %v", err)
+	}
 	release(ctx, t, waiter)
 }
 

@@ -140,7 +140,7 @@ func TestKeysOfAnyShape(t *testing.T) {
 	cli := client(t, testbedtest.Etcd(t))
 	l, unique := locker(t, cli), rand.Text()
 	var leases []*dlock.Lease
-	for _, key := range []string{"a", "a/", "a/b", "/", "//", "%2F", "a\x00b", "ä ö"} {
+	for _, key := range []string{"a/b", "a/", "a", "/", "//", "%2F", "a\x00b", "ä ö"} {
 		lease, err := l.TryAcquire(ctx, unique+key)
 		if err != nil {
 			t.Errorf("key %q: %v", key, err)

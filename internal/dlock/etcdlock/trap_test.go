@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -183,6 +184,8 @@ func TestWaiterWhoseLeaseIsGone(t *testing.T) {
 		for _, ahead := range []int{1, 3} {
 			for hearing, options := range map[string][]grpc.DialOption{
 				"": nil, ", without messages": {grpc.WithChainStreamInterceptor(deaf)},
+				", and the reason comes late": {grpc.WithChainUnaryInterceptor(lateReason)},
+				", before it watches":         {grpc.WithChainStreamInterceptor(lateWatch)},
 			} {
 				t.Run("right: "+how+hearing, func(t *testing.T) {
 					t.Parallel()
@@ -201,6 +204,9 @@ func TestWaiterWhoseLeaseIsGone(t *testing.T) {
 					go func() { _, err := l.Acquire(ctx, key); returned <- err }()
 					waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == ahead+1 })
 					harm(t, lockQueue(key))
+					if strings.HasSuffix(hearing, "watches") {
+						<-time.After(time.Second / 2) // it watches now, and has not looked by itself yet
+					}
 					leave()
 					release(ctx, t, first)
 					if err := <-returned; !errors.Is(err, dlock.ErrLost) || !errors.Is(err, dlock.ErrUncertain) {

@@ -1,0 +1,55 @@
+package etcdlock_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/etcdlock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// lateReason delays the question why a key is gone. The answer is not needed to know that.
+func lateReason(ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	if q, ok := q.(*pb.TxnRequest); ok && bytes.HasPrefix(q.Success[0].GetRequestRange().GetKey(), []byte("shop/locks//")) {
+		<-time.After(time.Second)
+	}
+	return call(ctx, method, q, reply, conn, options...)
+}
+
+// lateWatch delays the beginning of watches.
+func lateWatch(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	if method == pb.Watch_Watch_FullMethodName {
+		<-time.After(time.Second / 3)
+	}
+	return open(ctx, desc, conn, method, options...)
+}
+
+// A waiter whose lease ends while its messages are cut off must not take what it hears
+// later for all that happened.
+func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
+	t.Parallel()
+	ctx, addr := bounded(t), testbedtest.Etcd(t)
+	admin, proxy, key := client(t, addr), testbedtest.StartProxy(t, addr), rand.Text()
+	first := take(ctx, t, locker(t, admin), key)
+	l := configured(t, client(t, proxy.Addr()), etcdlock.Config{TTL: far})
+	returned := make(chan error, 1)
+	go func() { _, err := l.Acquire(ctx, key); returned <- err }()
+	waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 2 })
+	<-time.After(time.Second / 5) // it watches
+	proxy.Refuse()
+	harms(admin)["lease revoked"](t, lockQueue(key))
+	harm(t, proxy.Pass)
+	<-time.After(time.Second / 3) // it watches again
+	release(ctx, t, first)
+	if err := <-returned; !errors.Is(err, dlock.ErrLost) {
+		t.Errorf("Acquire = %v, want ErrLost", err)
+	}
+}
