@@ -3,7 +3,6 @@ package demo
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,21 +27,20 @@ type sale struct {
 type shop struct {
 	urls   []string
 	client *http.Client
-	visit  string // what makes the keys of its requests different from those of others
 
 	pays bool // customers pay what they get
 }
 
 func newShop(urls []string) *shop {
-	return &shop{urls: urls, visit: rand.Text(), client: &http.Client{
+	return &shop{urls: urls, client: &http.Client{
 		Timeout:   20 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: buyers, MaxIdleConns: buyers * len(urls)},
 	}}
 }
 
-// send makes one request, with an Idempotency-Key unless key is empty, and returns the
-// status, the instance that answered and the body.
-func (s *shop) send(ctx context.Context, method, url, key string, body any) (status int, instance string, answer []byte, err error) {
+// send makes one request and returns the status, the instance that answered
+// and the body.
+func (s *shop) send(ctx context.Context, method, url string, body any) (status int, instance string, answer []byte, err error) {
 	var b bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&b).Encode(body); err != nil {
@@ -55,9 +53,6 @@ func (s *shop) send(ctx context.Context, method, url, key string, body any) (sta
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
-	}
-	if key != "" {
-		req.Header.Set("Idempotency-Key", `"`+key+`"`)
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
@@ -75,11 +70,13 @@ const (
 )
 
 // ask posts what a customer wants, again and again while the service says that it is too
-// busy, or that all permits are in use. The key keeps it from being carried out twice.
-func (s *shop) ask(ctx context.Context, url, key string, body any) (status int, instance string, answer []byte, err error) {
+// busy, or that all permits are in use: then nothing has happened. It needs no key for that,
+// which would make a row of every refusal and so the sale another one.
+func (s *shop) ask(ctx context.Context, url string, body any) (status int, instance string, answer []byte, err error) {
 	for end := time.Now().Add(asking); ; {
-		status, instance, answer, err = s.send(ctx, http.MethodPost, url, key, body)
-		busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+		status, instance, answer, err = s.send(ctx, http.MethodPost, url, body)
+		busy := status == http.StatusTooManyRequests ||
+			status == http.StatusServiceUnavailable && !bytes.Contains(answer, []byte("outcome-unknown"))
 		if err != nil || !busy || time.Now().After(end) {
 			return status, instance, answer, err
 		}
@@ -93,7 +90,7 @@ func (s *shop) ask(ctx context.Context, url, key string, body any) (status int, 
 
 // stock puts units of a new SKU on sale.
 func (s *shop) stock(ctx context.Context, sku, strategy string, units int) error {
-	status, _, answer, err := s.send(ctx, http.MethodPut, s.urls[0]+"/api/v1/skus/"+sku, "",
+	status, _, answer, err := s.send(ctx, http.MethodPut, s.urls[0]+"/api/v1/skus/"+sku,
 		map[string]any{"on_hand": units, "strategy": strategy})
 	if err != nil {
 		return err
@@ -109,7 +106,7 @@ func (s *shop) stock(ctx context.Context, sku, strategy string, units int) error
 func (s *shop) count(ctx context.Context) (int, error) {
 	names := make(map[string]bool)
 	for range buyers {
-		status, name, _, err := s.send(ctx, http.MethodGet, s.urls[0]+"/readyz", "", nil)
+		status, name, _, err := s.send(ctx, http.MethodGet, s.urls[0]+"/readyz", nil)
 		if err != nil {
 			return 0, err
 		}
@@ -158,7 +155,7 @@ func (s *shop) attempt(ctx context.Context, p *sale, sku string, n int) {
 		"items":       []map[string]any{{"sku": sku, "quantity": 1}},
 	}
 	start := time.Now()
-	status, instance, answer, err := s.ask(ctx, s.urls[n%len(s.urls)]+"/api/v1/orders", fmt.Sprintf("%s-%s-%d", s.visit, sku, n+1), body)
+	status, instance, answer, err := s.ask(ctx, s.urls[n%len(s.urls)]+"/api/v1/orders", body)
 	p.latencies = append(p.latencies, time.Since(start))
 	if instance != "" {
 		p.instances[instance] = true
@@ -187,7 +184,7 @@ func (s *shop) payment(ctx context.Context, p *sale, order []byte, n int) {
 		return
 	}
 	body := map[string]any{"payment_id": fmt.Sprintf("payment-%d", n+1)}
-	status, _, answer, err := s.ask(ctx, s.urls[(n+1)%len(s.urls)]+"/api/v1/orders/"+o.ID+"/pay", "", body)
+	status, _, answer, err := s.ask(ctx, s.urls[(n+1)%len(s.urls)]+"/api/v1/orders/"+o.ID+"/pay", body)
 	switch {
 	case err != nil:
 		p.fail(err.Error())

@@ -33,6 +33,7 @@ var outcomes = []struct {
 	detail string
 	own    bool
 }{
+	{err: permits.ErrClosed, kind: TypeDraining, detail: "The instance is about to stop. Nothing happened."},
 	{err: identity.ErrUnavailable, kind: TypeStoreUnavailable, detail: "The API key cannot be checked now. Nothing happened."},
 	{err: idempotency.ErrReused, kind: TypeIdempotencyKeyReused, detail: "The Idempotency-Key was used with another payload. Nothing happened."},
 	{err: idempotency.ErrInFlight, kind: TypeRequestInFlight, detail: "A request with the same Idempotency-Key was at work until the time of this one was up. This one did nothing."},

@@ -163,6 +163,7 @@ func (l *Limiter) takeSlow(ctx context.Context) (func(), error) {
 		case late || !f.granted:
 			return nil, l.saturated()
 		}
+		patience = nil // the store has permits, and is about to be asked again
 	}
 }
 
