@@ -10,7 +10,8 @@
 // not yet a server, and the server behind a port may be somebody else's.
 // A server that is not installed is reported as ErrNotInstalled.
 //
-// StartEtcd and StartEtcdCluster do the same for etcd, of one member and of three.
+// StartEtcd and StartEtcdCluster do the same for etcd, of one member and of three,
+// StartZooKeeper and StartZooKeeperEnsemble for ZooKeeper.
 //
 // StartSentinel and StartCluster run groups of Redis servers that replace a dead
 // master by its replica, and return once they could do so.

@@ -78,10 +78,7 @@ func TestNoQuorumNoLock(t *testing.T) {
 	t.Parallel()
 	servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
 	l := locker(t, session(t, servers.Addrs()...), zklock.Config{})
-	held, err := l.Acquire(t.Context(), "held")
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := acquire(t, l, "held")
 	for _, node := range servers.Nodes()[:2] {
 		if err := node.Pause(); err != nil {
 			t.Fatal(err)

@@ -68,10 +68,7 @@ func TestWaiterThatLeavesLetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	addr := testbedtest.ZooKeeper(t)
 	l, key := locker(t, session(t, addr), zklock.Config{}), rand.Text()
-	holder, err := l.Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	holder := acquire(t, l, key)
 	middle := locker(t, session(t, addr), zklock.Config{})
 	short, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
@@ -83,7 +80,7 @@ func TestWaiterThatLeavesLetsNobodyIn(t *testing.T) {
 	granted := make(chan *dlock.Lease, 1)
 	last := locker(t, session(t, addr), zklock.Config{})
 	go func() {
-		lease, err := last.Acquire(t.Context(), key)
+		lease, err := patiently(t, last.Acquire, key)
 		if err != nil {
 			t.Error(err)
 		}
@@ -116,10 +113,7 @@ func TestQuietKeyIsHeldOnce(t *testing.T) {
 	for range 3 {
 		cycle(t, l, key)
 	}
-	holder, err := l.Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	holder := acquire(t, l, key)
 	short, cancel := context.WithTimeout(t.Context(), ttl/5)
 	defer cancel()
 	if _, err := l.Acquire(short, key); !errors.Is(err, context.DeadlineExceeded) {
@@ -136,11 +130,8 @@ func TestReleaseWithoutAServer(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
 	l, key := locker(t, session(t, server.Addr()), zklock.Config{}), rand.Text()
-	holder, err := l.Acquire(t.Context(), key)
-	if err == nil {
-		err = server.Kill()
-	}
-	if err != nil {
+	holder := acquire(t, l, key)
+	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if err := holder.Release(t.Context()); err == nil {
@@ -149,12 +140,7 @@ func TestReleaseWithoutAServer(t *testing.T) {
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	next, stop := context.WithTimeout(t.Context(), 20*ttl)
-	defer stop()
-	lease, err := locker(t, session(t, server.Addr()), zklock.Config{}).Acquire(next, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := acquire(t, locker(t, session(t, server.Addr()), zklock.Config{}), key)
 	if err := lease.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -168,13 +154,10 @@ func TestHandOffWithinAProcess(t *testing.T) {
 	proxy := testbedtest.StartProxy(t, server.Addr())
 	l, key := locker(t, session(t, proxy.Addr()), zklock.Config{}), rand.Text()
 	near := locker(t, session(t, server.Addr()), zklock.Config{})
-	first, err := l.Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := acquire(t, l, key)
 	granted := make(chan *dlock.Lease, 1)
 	go func() {
-		lease, err := l.Acquire(t.Context(), key)
+		lease, err := patiently(t, l.Acquire, key)
 		if err != nil {
 			t.Error(err)
 		}
@@ -213,10 +196,7 @@ func TestWaitersLeaveNoWatch(t *testing.T) {
 	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
 	near := locker(t, session(t, server.Addr()), zklock.Config{})
 	key := rand.Text()
-	holder, err := near.Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	holder := acquire(t, near, key)
 	lockers := []*zklock.Locker{locker(t, session(t, server.Addr()), zklock.Config{}), locker(t, session(t, server.Addr()), zklock.Config{})}
 	var wg sync.WaitGroup
 	for i := range testbedtest.Size(100, 1000) {

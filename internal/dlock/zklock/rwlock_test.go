@@ -63,7 +63,7 @@ func TestWriterWaitsForAllReaders(t *testing.T) {
 			t.Parallel()
 			key := rand.Text()
 			take := func(l *zklock.RW) *dlock.Lease {
-				lease, err := l.AcquireRead(t.Context(), key)
+				lease, err := patiently(t, l.AcquireRead, key)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -72,7 +72,7 @@ func TestWriterWaitsForAllReaders(t *testing.T) {
 			one, two := take(first), take(second)
 			granted := make(chan *dlock.Lease, 1)
 			go func() {
-				lease, err := writer.Acquire(t.Context(), key)
+				lease, err := patiently(t, writer.Acquire, key)
 				if err != nil {
 					t.Error(err)
 				}

@@ -121,16 +121,10 @@ func TestHolderHearsOfThePartition(t *testing.T) {
 	if err := wrong.Lock(); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := right.Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := acquire(t, right, key)
 
 	proxy.BlackHole()
-	second, err := next.Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := acquire(t, next, key)
 	if !errors.Is(lease.Err(), dlock.ErrLost) {
 		t.Errorf("granted to another, and the holder is told %v", lease.Err())
 	}
@@ -143,6 +137,7 @@ func TestHolderHearsOfThePartition(t *testing.T) {
 	if err := proxy.Pass(); err != nil {
 		t.Fatal(err)
 	}
+	var err error
 	for end := time.Now().Add(10 * ttl); ; { // until it is connected again
 		if err = wrong.Unlock(); errors.Is(err, zk.ErrNoNode) || time.Now().After(end) {
 			break
@@ -200,19 +195,11 @@ func TestEmptyServerStartsLowFences(t *testing.T) {
 	for range 20 {
 		cycle(t, old, key)
 	}
-	before, err := old.Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := acquire(t, old, key)
 	if err := server.RestartEmpty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	after, err := locker(t, session(t, server.Addr()), zklock.Config{}).Acquire(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := acquire(t, locker(t, session(t, server.Addr()), zklock.Config{}), key)
 	if after.Fence().Token >= before.Fence().Token || after.Fence().Passes(before.Fence()) {
 		t.Errorf("fence %v follows %v: it passes a resource", after.Fence(), before.Fence())
 	}
@@ -233,18 +220,5 @@ func TestEmptyServerStartsLowFences(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal(err)
 		}
-	}
-}
-
-func cycle(t testing.TB, l dlock.Locker, key string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
-	defer cancel()
-	lease, err := l.Acquire(ctx, key)
-	if err == nil {
-		err = lease.Release(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -151,3 +151,35 @@ func wipe(t testing.TB, addr, path string) {
 		t.Fatal(err)
 	}
 }
+
+func cycle(t testing.TB, l dlock.Locker, key string) {
+	t.Helper()
+	if err := acquire(t, l, key).Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// acquire waits for key, for a bounded time.
+func acquire(t testing.TB, l dlock.Locker, key string) *dlock.Lease {
+	t.Helper()
+	lease, err := patiently(t, l.Acquire, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// patiently takes key, for a bounded time. A request may take too long, a few times:
+// the machine is busy.
+func patiently(t testing.TB, take func(context.Context, string) (*dlock.Lease, error), key string) (*dlock.Lease, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
+	defer cancel()
+	for {
+		lease, err := take(ctx, key)
+		if err == nil || !errors.Is(err, dlock.ErrUncertain) || ctx.Err() != nil {
+			return lease, err
+		}
+		t.Logf("Acquire = %v", err)
+	}
+}

@@ -11,7 +11,8 @@ import (
 
 // sharedZooKeeper has no owner that could close it: its guard ends it with the process.
 var sharedZooKeeper = sync.OnceValues(func() (*testbed.ZooKeeper, error) {
-	return testbed.StartZooKeeper(context.Background(), testbed.ZooKeeperConfig{})
+	// What it has written survives its process without being flushed.
+	return testbed.StartZooKeeper(context.Background(), testbed.ZooKeeperConfig{Settings: []string{"forceSync=no"}})
 })
 
 // ZooKeeper returns the HOST:PORT of a ZooKeeper server that other tests use at the
