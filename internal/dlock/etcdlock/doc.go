@@ -23,8 +23,8 @@
 // of the members.
 //
 //	Acquire      LeaseGrant; Txn: Range of the last two of KEY, Put OWNER           2 rounds, 2 c
-//	waits        Watch of those two and of OWNER; Txn: Range of OWNER               2 rounds, none at the end
-//	looks        Txn: if those two are there Range of OWNER, else of the last two   1 round in 0.8 to 1 s
+//	waits        Watch of the last one; Txn: Range of OWNER                         2 rounds, and 0 or 1 at the end
+//	looks        Txn: if that is there Range of OWNER, else of the last two as well 1 round in 0.8 to 1 s
 //	TryAcquire   Range of KEY; LeaseGrant; Txn: if KEY is empty Put OWNER           3 rounds, 2 c; 1 if it is held
 //	Release      Range of OWNER; LeaseRevoke                                        2 rounds, 1 c
 //	renewal      LeaseKeepAlive of up to 100 on a stream; Txn: Range of each OWNER  1 round every TTL/3
@@ -32,10 +32,10 @@
 //	ForceRelease Range of KEY; Txn: if it is the same Put word, delete OWNER        2 rounds, 1 c
 //
 // A queue is sorted by etcd, in O(n) for n who wait; a look that finds all as it was is
-// O(1). From the revocation of a lease to the next holder it is half a round and the
-// commit for the revocation, and half a round for the message: the waiter knows before
-// that nobody else is ahead, since it also watches the one before, whose end told it to
-// find that out. All watches of a Locker are on one stream.
+// O(1). From the release to the next holder it is the read and the revocation with its
+// commit, and half a round for the message. The waiter looks then, unless it knows that
+// nobody else was ahead; that is another round, to the memory of one member. All
+// watches of a Locker are on one stream.
 //
 // A key that is held for more than 100 ms is watched, so that its holder hears at once
 // that it was deleted, or its lease revoked, and not only at the next renewal. To watch
@@ -43,13 +43,13 @@
 //
 // # Whose turn it is
 //
-// A waiter watches the last two that came before it, and nobody watches the holder but
-// the next: the end of a hold wakes one waiter up, and lets the one after it look. It is
-// the turn of a waiter when its own key is there and none that was created before is.
-// Who was ahead can only leave, so any state of etcd that shows this proves it, and a
-// look may be answered by any member from its memory. Without a look, when the last one
-// ahead ends, the proof is that own's end was not told before: a member sends what
-// happens to the keys of one stream in the order in which it happens.
+// A waiter watches the last one that came before it, so that an end wakes one waiter
+// up. It is the turn of a waiter when its own key is there and none that was created
+// before is. Who was ahead can only leave, so any state of etcd that shows this proves
+// it, and a look may be answered by any member from its memory. If the last one was the
+// only one ahead, no look is needed: the waiter watches its own key, too, and a member
+// sends what happens to the keys of one stream in the order in which it happens, so that
+// own was there if its end was not told before.
 //
 // A watch begins at the present, since etcd serves one that begins in the past only ten
 // times a second (the library's Mutex waits for that), and a look tells what happened

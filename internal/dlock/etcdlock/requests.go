@@ -25,27 +25,25 @@ func ifFree(ahead, own string, id int64) *pb.TxnRequest {
 	return &pb.TxnRequest{Compare: []*pb.Compare{nobody}, Success: []*pb.RequestOp{putting(own, id)}}
 }
 
-// whoIsLeft is the transaction of a look: whether own is still there, and unless all
-// of known are, who of those before revision is left.
+// whoIsLeft is the transaction of a look: whether own is still there, and if next is
+// gone, who of those before revision is left.
 //
 // A member may answer it from what it has, if local is set. It is then late at worst:
 // who came before revision can only leave, so that a queue in which own is there and
 // first proves that it is the turn of own, however old the answer is. And it comes
 // without waiting for the disk.
-func whoIsLeft(ahead, own string, known []string, revision int64, local bool) *pb.TxnRequest {
+func whoIsLeft(ahead, own, next string, revision int64, local bool) *pb.TxnRequest {
 	self, others := exactly(own), latest(ahead, revision-1)
 	self.Serializable, others.Serializable = local, local
-	t := &pb.TxnRequest{
+	stays := &pb.Compare{
+		Key: []byte(next), Target: pb.Compare_CREATE, Result: pb.Compare_GREATER,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 0},
+	}
+	return &pb.TxnRequest{
+		Compare: []*pb.Compare{stays},
 		Success: []*pb.RequestOp{ranging(self)},
 		Failure: []*pb.RequestOp{ranging(self), ranging(others)},
 	}
-	for _, key := range known {
-		t.Compare = append(t.Compare, &pb.Compare{
-			Key: []byte(key), Target: pb.Compare_CREATE, Result: pb.Compare_GREATER,
-			TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 0},
-		})
-	}
-	return t
 }
 
 // latest reads the two that came last of those that begin with prefix, the later

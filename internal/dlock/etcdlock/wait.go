@@ -10,23 +10,22 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// wait is a place on its way to the head of the queue. It watches the last two of
-// those that came before it: the end of the last one is its turn, if that was the
-// only one left, and the end of the one before tells it to find that out in time.
+// wait is a place on its way to the head of the queue. It watches the last one that
+// came before it.
 type wait struct {
 	*place
 
-	ahead  []*watch // one or two, the last one first
-	looked int64    // revision at which own was there, and ahead were the last ones
+	next   *watch // of the last one ahead
+	alone  bool   // nobody else is ahead, so that its end is the turn of this one
+	looked int64  // revision at which own was there, and next was the last one ahead
 }
 
 // wait returns nil when nobody is ahead any more. ahead are the last ones that came
 // before.
 func (p *place) wait(ctx context.Context, ahead []string) error {
 	w := &wait{place: p, looked: p.revision}
-	p.s.hub.add(p.watch, 0)
 	w.follow(ahead)
-	defer func() { w.follow(nil) }()
+	defer func() { p.s.hub.drop(w.next) }()
 	timer := time.NewTimer(p.pause())
 	defer timer.Stop()
 	for {
@@ -47,28 +46,27 @@ func (p *place) wait(ctx context.Context, ahead []string) error {
 	}
 }
 
-// follow watches ahead from now on, and nobody else. It reports whether it did before.
-func (w *wait) follow(ahead []string) (same bool) {
-	same = true
-	var watches []*watch
-	for _, key := range ahead {
-		i := slices.IndexFunc(w.ahead, func(a *watch) bool { return a.key == key })
-		if i >= 0 {
-			watches = append(watches, w.ahead[i])
-			continue
-		}
-		same = false
-		a := &watch{key: key, told: func(bool) { w.signal() }}
-		w.s.hub.add(a, 0)
-		watches = append(watches, a)
+// follow watches the first of ahead from now on; and own, if there is no other.
+func (w *wait) follow(ahead []string) {
+	if w.next != nil {
+		w.s.hub.drop(w.next)
 	}
-	for _, a := range w.ahead {
-		if !slices.Contains(watches, a) {
-			w.s.hub.drop(a)
-		}
+	w.next, w.alone = &watch{key: ahead[0], told: func(bool) { w.signal() }}, len(ahead) == 1
+	if w.alone {
+		w.s.hub.add(w.watch, 0)
 	}
-	w.ahead = watches
-	return same
+	w.s.hub.add(w.next, 0)
+}
+
+// news returns since when all is heard of that w waits for, and at which revision next
+// and own have ended, as far as they are watched.
+func (w *wait) news() (since, next, own int64) {
+	if !w.alone {
+		since, ends := w.s.hub.state(w.next)
+		return since, ends[0], 0
+	}
+	since, ends := w.s.hub.state(w.next, w.watch)
+	return since, ends[0], ends[1]
 }
 
 // turn decides whether it is the turn of w. It is so without a look if the one that
@@ -76,19 +74,17 @@ func (w *wait) follow(ahead []string) (same bool) {
 // heard of, in the order in which it happened: then own was still there.
 func (w *wait) turn(ctx context.Context, overdue bool) (bool, error) {
 	for {
-		since, ends := w.s.hub.state(append(slices.Clone(w.ahead), w.watch)...)
-		ends, own := ends[:len(w.ahead)], ends[len(w.ahead)]
-		ended := slices.Max(ends)
+		since, next, own := w.news()
 		switch {
 		case own > 0:
 			return false, w.ended()
-		case since > w.looked, ended > 0 && len(w.ahead) > 1, overdue:
-		case ended > 0 && since > 0:
+		case since > w.looked, next > 0 && !w.alone, overdue:
+		case next > 0 && since > 0:
 			return true, nil
 		default:
 			return false, nil
 		}
-		again, done, err := w.look(ctx, max(since, ended), !overdue)
+		again, done, err := w.look(ctx, max(since, next), !overdue)
 		if done || err != nil || !again {
 			return done, err
 		}
@@ -100,12 +96,8 @@ func (w *wait) turn(ctx context.Context, overdue bool) (bool, error) {
 // what another one has told. It reports whether to decide anew. A look that fails is
 // repeated after a pause, for as long as the lease is trusted.
 func (w *wait) look(ctx context.Context, heard int64, local bool) (again, done bool, err error) {
-	var known []string
-	for _, a := range w.ahead {
-		known = append(known, a.key)
-	}
 	ask := func(local bool) (*pb.TxnResponse, error) {
-		return w.s.txn(ctx, whoIsLeft(w.s.keys.ahead(w.key, w.kind), w.own, known, w.revision, local))
+		return w.s.txn(ctx, whoIsLeft(w.s.keys.ahead(w.key, w.kind), w.own, w.next.key, w.revision, local))
 	}
 	answer, err := ask(local)
 	if err == nil && local && answer.Header.Revision < max(heard, w.revision) {
@@ -122,7 +114,11 @@ func (w *wait) look(ctx context.Context, heard int64, local bool) (again, done b
 		return true, false, nil
 	}
 	left := names(answer.Responses[1])
-	return w.follow(left), len(left) == 0, nil
+	if len(left) == 0 {
+		return false, true, nil
+	}
+	w.follow(left)
+	return false, false, nil
 }
 
 // ended ends a place whose key is gone.
