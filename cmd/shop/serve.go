@@ -46,6 +46,10 @@ const (
 
 	// placeBatch is how many queued orders are tried at a time by an instance.
 	placeBatch = 16
+
+	// placePoll is how often they are looked for without having been told: there are
+	// few, and each look costs Redis a script.
+	placePoll = time.Second
 )
 
 // serve runs one instance until ctx ends, and then drains it.
@@ -155,7 +159,7 @@ func listen(ctx context.Context, p process, c serveConfig, api httpapi.Config, c
 func handleTimers(timers *timeout.Queue, orders *order.Service, tel *telemetry.Telemetry) error {
 	return errors.Join(
 		timers.Handle(order.ExpireTimer, tel.TraceTimers(order.ExpireTimer, orders.Expire), timeout.Options{Batch: expireBatch}),
-		timers.Handle(order.PlaceTimer, tel.TraceTimers(order.PlaceTimer, orders.PlaceQueued), timeout.Options{Batch: placeBatch}),
+		timers.Handle(order.PlaceTimer, tel.TraceTimers(order.PlaceTimer, orders.PlaceQueued), timeout.Options{Batch: placeBatch, Poll: placePoll}),
 	)
 }
 

@@ -91,6 +91,11 @@ type Options struct {
 	Attempts    int           // attempts before a timer is dead; 0 means 10
 	Backoff     time.Duration // bound of the pause after the first failure; it doubles; 0 means 200 ms
 	MaxBackoff  time.Duration // bound of that bound; 0 means 5 min
+
+	// Poll is how often each shard of the kind is asked at least; 0 means Config.Poll. A
+	// longer one is for a kind of which there are few timers, and costs lateness only
+	// for delays shorter than it whose message is lost.
+	Poll time.Duration
 }
 
 // Validate returns what is wrong with the options, or nil.
@@ -101,9 +106,9 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("%w: batch %d, concurrency %d, attempts %d: give none that is negative, and a batch of at most 1000",
 			ErrInvalid, o.Batch, o.Concurrency, o.Attempts))
 	}
-	if o.Lease < 100*time.Millisecond || o.Grace < 0 || o.Backoff < 0 || o.MaxBackoff < 0 {
-		errs = append(errs, fmt.Errorf("%w: lease %v, grace %v, backoff %v, max backoff %v: give a lease of at least 100 ms, and none that is negative",
-			ErrInvalid, o.Lease, o.Grace, o.Backoff, o.MaxBackoff))
+	if o.Lease < 100*time.Millisecond || o.Grace < 0 || o.Backoff < 0 || o.MaxBackoff < 0 || o.Poll < 0 {
+		errs = append(errs, fmt.Errorf("%w: lease %v, grace %v, backoff %v, max backoff %v, poll %v: give a lease of at least 100 ms, and none that is negative",
+			ErrInvalid, o.Lease, o.Grace, o.Backoff, o.MaxBackoff, o.Poll))
 	}
 	return errors.Join(errs...)
 }

@@ -98,7 +98,7 @@ func (l *loop) sooner(at time.Time, by Waker) bool {
 
 // sleep plans the next claim: after d, or after the poll if that is sooner.
 func (l *loop) sleep(d time.Duration, by Waker) {
-	poll := l.w.q.cfg.Poll
+	poll := l.w.poll()
 	poll -= rand.N(poll/5 + 1) // so that instances do not ask all at once
 	if poll < d {
 		d, by = poll, WokenPoll
@@ -168,7 +168,7 @@ func (l *loop) claim(ctx context.Context) (Claim, error) {
 // plan says when to claim again after a claim that was not full.
 func (l *loop) plan(c Claim) {
 	if c.Next.IsZero() {
-		l.sleep(l.w.q.cfg.Poll, WokenPoll)
+		l.sleep(l.w.poll(), WokenPoll)
 		return
 	}
 	wait := l.clock.until(c.Next)

@@ -1,6 +1,7 @@
 package timeout
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -59,11 +60,14 @@ func (w *worker) take(ctx context.Context) bool {
 
 func (w *worker) free() { <-w.slots }
 
+// poll is how often each shard is asked at least.
+func (w *worker) poll() time.Duration { return cmp.Or(w.opts.Poll, w.q.cfg.Poll) }
+
 // resting returns how long nothing is to be claimed: while the kind is paused, or
 // what the handler depends on does not answer.
 func (w *worker) resting() time.Duration {
 	if w.paused.Load() {
-		return w.q.cfg.Poll
+		return w.poll()
 	}
 	return w.breaker.left()
 }
