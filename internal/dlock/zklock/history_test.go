@@ -161,7 +161,7 @@ func TestHistoryOfDeletedNodes(t *testing.T) {
 		admin := raw(t, addr)
 		tr.Load.Hold = ttl / 30
 		tr.During(t, tr.clients(t, 5, addr), func() {
-			for range testbedtest.Size(30, 300) {
+			for range testbedtest.Size(30, 100) { // more take the check minutes
 				dlocktest.Pace(t, tr.Between(0, ttl/30))
 				queue := tr.queue(tr.Load.Keys[tr.Random.IntN(len(tr.Load.Keys))])
 				names, _, err := admin.Children(queue)

@@ -56,12 +56,16 @@ var errGone = errors.New("zklock: the place in the queue is gone")
 // acquire takes a place in the queue and waits until it is the first, as often as
 // the place is taken away.
 func (q *queue) acquire(ctx context.Context, c claim) (*dlock.Lease, error) {
-	for {
+	for placed := false; ; placed = true {
 		was, alone := q.quiet.since(c.dir)
 		n, err := q.place(ctx, c, was.version, !alone)
 		if alone && errors.Is(err, zk.ErrBadVersion) {
 			q.quiet.disturbed(c.dir)
-			continue
+			n, err = q.place(ctx, c, anyMark().version, true)
+			alone = false
+		}
+		if err != nil && placed { // the place before was in the way of others
+			err = fmt.Errorf("%w: %w", zookeeper.ErrUncertain, err)
 		}
 		if err != nil {
 			return nil, explain("acquire", c.key, err)
