@@ -2,6 +2,7 @@ package dlock
 
 import (
 	"context"
+	"fmt"
 	"sync"
 )
 
@@ -15,17 +16,31 @@ type Turns struct {
 
 // turn is the queue of a key, which exists while anybody is in it.
 type turn struct {
-	callers int           // in the queue, or through; guarded by Turns.mu
-	free    chan struct{} // has an element while nobody is through
+	free chan struct{} // has an element while nobody is through
+
+	// Guarded by Turns.mu:
+
+	callers int      // in the queue, or through
+	fault   *outcome // of those who wait now
+}
+
+// outcome is an error that comes later.
+type outcome struct {
+	known chan struct{} // closed when err is set
+	err   error
 }
 
 // Take waits for the turn of the caller, or for the end of ctx. After an error it is
 // not the caller's turn; otherwise pass must be called, once, when it is over.
-func (t *Turns) Take(ctx context.Context, key string) (pass func(), err error) {
+//
+// A turn that failed because the store is away is passed with that failure: then all
+// who have been waiting fail with it, instead of finding out one after the other.
+// Otherwise pass gets nil.
+func (t *Turns) Take(ctx context.Context, key string) (pass func(failure error), err error) {
 	t.mu.Lock()
 	q, ok := t.keys[key]
 	if !ok {
-		q = &turn{free: make(chan struct{}, 1)}
+		q = &turn{free: make(chan struct{}, 1), fault: newOutcome()}
 		q.free <- struct{}{}
 		if t.keys == nil {
 			t.keys = map[string]*turn{}
@@ -33,22 +48,33 @@ func (t *Turns) Take(ctx context.Context, key string) (pass func(), err error) {
 		t.keys[key] = q
 	}
 	q.callers++
+	fault := q.fault
 	t.mu.Unlock()
 	select {
 	case <-q.free:
-		return func() {
+		return func(failure error) {
+			t.leave(key, q, failure)
 			q.free <- struct{}{}
-			t.leave(key, q)
 		}, nil
+	case <-fault.known:
+		err = fmt.Errorf("dlock: the caller before failed: %v", fault.err) //nolint:errorlint // This one has sent nothing.
 	case <-ctx.Done():
-		t.leave(key, q)
-		return nil, Ended(ctx)
+		err = Ended(ctx)
 	}
+	t.leave(key, q, nil)
+	return nil, err
 }
 
-func (t *Turns) leave(key string, q *turn) {
+func newOutcome() *outcome { return &outcome{known: make(chan struct{})} }
+
+func (t *Turns) leave(key string, q *turn, failure error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if failure != nil {
+		q.fault.err = failure
+		close(q.fault.known)
+		q.fault = newOutcome()
+	}
 	if q.callers--; q.callers == 0 {
 		delete(t.keys, key)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,7 +33,7 @@ func TestTurnsAreInOrder(t *testing.T) {
 				}
 				order = append(order, i)
 				time.Sleep(time.Second)
-				pass()
+				pass(nil)
 			})
 			synctest.Wait()
 		}
@@ -40,8 +41,8 @@ func TestTurnsAreInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		other()
-		pass()
+		other(nil)
+		pass(nil)
 		waiters.Wait()
 		if len(order) != 10 || !slices.IsSorted(order) {
 			t.Errorf("turns in the order %v", order)
@@ -70,12 +71,48 @@ func TestTurnsThatNobodyTakes(t *testing.T) {
 		synctest.Wait()
 		cancel(reason)
 		waiters.Wait()
-		pass()
+		pass(nil)
 		short, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		if pass, err = turns.Take(short, "k"); err != nil {
 			t.Fatalf("the turn is lost: %v", err)
 		}
-		pass()
+		pass(nil)
+	})
+}
+
+// Who has been waiting fails with the one whose turn it is; who comes later does not.
+func TestTurnsShareAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns dlock.Turns
+		pass, err := turns.Take(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		away := errors.New("the store is away")
+		var waiters sync.WaitGroup
+		for range 5 {
+			waiters.Go(func() {
+				start := time.Now()
+				pass, err := turns.Take(t.Context(), "k")
+				if err == nil { // of two that are ready either may be chosen
+					time.Sleep(time.Second)
+					pass(away)
+				} else if !strings.Contains(err.Error(), away.Error()) || errors.Is(err, away) {
+					t.Errorf("Take = %v, want to be told of the failure, and that it is another one's", err)
+				}
+				if d := time.Since(start); d > 3*time.Second {
+					t.Errorf("told after %v", d)
+				}
+			})
+		}
+		synctest.Wait()
+		time.Sleep(time.Second)
+		pass(away)
+		waiters.Wait()
+		if pass, err = turns.Take(t.Context(), "k"); err != nil {
+			t.Fatalf("Take = %v after a failure of others", err)
+		}
+		pass(nil)
 	})
 }

@@ -53,9 +53,10 @@
 // All or nothing: an attempt without a majority gives back all that it got, before it
 // returns as far as servers have granted, in the background as far as they may have.
 // Who waits tries again after a pause with decorrelated jitter ([dlock.Backoff]), or
-// when the lease of the holder ends; of those who wait in one process one tries, the
-// others wait for their turn ([dlock.Turns]). Keys are not granted in order, and who has
-// just given one back is the likeliest to take it again.
+// when the lease of the holder ends. Of those who acquire a key in one process one tries,
+// the others wait for their turn, and hear of an outage from it ([dlock.Turns]). Among
+// processes keys are not granted in order; one with many callers is the likeliest to have
+// a key again.
 //
 // Votes can be split: of attempts at the same time each may get a part, and none a
 // majority. So TryAcquire can return [dlock.ErrHeld] for a key that nobody holds, if

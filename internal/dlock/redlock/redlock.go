@@ -148,27 +148,31 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	return lease, err
 }
 
-// Acquire implements [dlock.Locker]. It tries again and again, as one of all that wait
-// in this process. If the first attempt finds no majority of servers it fails; a waiter
-// goes on until there has been none for a TTL.
+// Acquire implements [dlock.Locker]. It tries again and again; of those who acquire key
+// in this process one does so, the others wait for their turn. If the first attempt finds
+// no majority of servers it fails; a waiter goes on until there has been none for a TTL.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
-	lease, left, err := l.try(ctx, key)
-	if !errors.Is(err, dlock.ErrHeld) {
-		return lease, err
-	}
-	return l.wait(ctx, key, left)
-}
-
-// wait tries until it has key, or ctx ends, or no majority has answered for a TTL.
-func (l *Locker) wait(ctx context.Context, key string, left time.Duration) (*dlock.Lease, error) {
 	pass, err := l.turns.Take(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	defer pass()
+	lease, left, err := l.try(ctx, key)
+	if errors.Is(err, dlock.ErrHeld) {
+		lease, err = l.wait(ctx, key, left)
+	}
+	if ctx.Err() != nil {
+		pass(nil)
+	} else {
+		pass(err)
+	}
+	return lease, err
+}
+
+// wait tries until it has key, or ctx ends, or no majority has answered for a TTL.
+func (l *Locker) wait(ctx context.Context, key string, left time.Duration) (*dlock.Lease, error) {
 	answered := time.Now()
 	prev := l.cfg.Retry.Next(0)
 	next := time.NewTimer(min(prev, left))

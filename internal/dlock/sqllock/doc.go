@@ -53,11 +53,12 @@
 // A waiter looks by a SELECT, which takes no lock: neither the holder's renewal and
 // release nor, on SQLite, any other writer of the file waits for it. Pauses have
 // decorrelated jitter ([dlock.Backoff]), and none is longer than what is left of the
-// present lease. Of those who wait for a key in one process one looks, the others wait
-// for their turn in the order of their calls ([dlock.Turns]); which process is next
-// is chance, and one that takes a key again at once is the likeliest. So a hand-off takes half a pause on average, 50 ms at most by default, and
-// the load on the database grows with processes and not with waiters. What bounds the
-// rate of an uncontended key is the flush; that of a contended one, the pauses.
+// present lease. Of those who acquire a key in one process one asks, the others wait
+// for their turn in the order of their calls, and hear of an outage from it
+// ([dlock.Turns]); which process is next is chance. So the load on the database grows
+// with processes and not with waiters, and a hand-off takes half a pause on average,
+// 50 ms at most by default. What bounds the rate of an uncontended key is the flush; that
+// of a contended one, the pauses.
 //
 // # Unknown outcomes
 //
@@ -93,7 +94,7 @@
 // SQLite: WAL, and a busy timeout less than Config.Timeout; the Locker lets one of
 // its own writers at a time into the file.
 //
-// Renewals go through the same pool as all else. Of those who wait for a key only one
-// uses a connection, and only while it looks; but a pool that an application exhausts
+// Renewals go through the same pool as all else. Of those who acquire a key only one
+// uses a connection, and only while it asks; but a pool that an application exhausts
 // lets leases end. Give locks a pool of their own if that can happen.
 package sqllock

@@ -96,11 +96,19 @@ func TestServerThatStalls(t *testing.T) {
 	s.create(t)
 	l, key := s.locker(t, sqllock.Config{TTL: ttl}), rand.Text()
 	lease := take(t, l, key)
+	const waiters = 20
+	told := make(chan error, waiters)
+	for range waiters {
+		go func() {
+			_, err := l.Acquire(t.Context(), key)
+			told <- err
+		}()
+	}
 	start := time.Now()
 	harm(t, server.Pause)
 	ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
 	defer cancel()
-	if _, err := l.Acquire(ctx, key); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := l.Acquire(ctx, rand.Text()); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Acquire = %v, want the end of the context", err)
 	}
 	if _, err := l.TryAcquire(t.Context(), key); err == nil || errors.Is(err, dlock.ErrHeld) || errors.Is(err, context.DeadlineExceeded) {
@@ -116,6 +124,17 @@ func TestServerThatStalls(t *testing.T) {
 	}
 	if d := time.Since(start); d > ttl {
 		t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
+	}
+	end := time.After(3 * ttl)
+	for range waiters { // all at about the same time, and not one by one
+		select {
+		case err := <-told:
+			if err == nil || errors.Is(err, dlock.ErrHeld) {
+				t.Errorf("a waiter: %v", err)
+			}
+		case <-end:
+			t.Fatal("who waits is not told that the server is away")
+		}
 	}
 	harm(t, server.Resume)
 	waitFor(t, "the lock", func() bool {

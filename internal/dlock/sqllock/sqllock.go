@@ -109,17 +109,27 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 }
 
 // Acquire implements [dlock.Locker]. It is one statement if key is free. Otherwise it
-// looks for the end of the lease now and then, as one of all that wait in this process.
+// looks for the end of the lease now and then. Of those who acquire key in this process
+// one does so, the others wait for their turn.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
+	pass, err := l.turns.Take(ctx, key)
+	if err != nil {
+		return nil, err
+	}
 	id := l.newID()
 	lease, err := l.try(ctx, key, id)
-	if !errors.Is(err, dlock.ErrHeld) {
-		return lease, err
+	if errors.Is(err, dlock.ErrHeld) {
+		lease, err = l.wait(ctx, key, id)
 	}
-	return l.wait(ctx, key, id)
+	if ctx.Err() != nil {
+		pass(nil)
+	} else {
+		pass(err)
+	}
+	return lease, err
 }
 
 // AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"math/rand/v2"
 	"net/url"
+	"path"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -188,7 +189,7 @@ func (s store) behind(t *testing.T, cfg sqllock.Config) (*sqllock.Locker, dlockt
 				t.Error(err)
 			}
 		},
-		LoseReply: func() { proxy.DropReply("leases") },
+		LoseReply: func() { proxy.DropReply(path.Base(t.Name())) }, // the key begins so; a statement that is only prepared has none
 		Lost:      proxy.Dropped,
 	}
 }

@@ -22,11 +22,6 @@ type waiter struct {
 // A look reads, so that it is in nobody's way: not in that of the holder's renewals
 // and release, nor, on SQLite, in that of any other writer.
 func (l *Locker) wait(ctx context.Context, key, id string) (*dlock.Lease, error) {
-	pass, err := l.turns.Take(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	defer pass()
 	w := &waiter{l: l, key: key, id: id, answer: time.Now()}
 	next := time.NewTimer(0)
 	defer next.Stop()
