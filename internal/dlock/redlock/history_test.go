@@ -15,9 +15,13 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// faulty is a trial with faults, whose load outlasts them at full size too.
+// faulty is a trial with faults, whose load outlasts them at full size too. Few of them
+// may go unnoticed.
 func faulty(keys int) dlocktest.TrialConfig {
-	return dlocktest.TrialConfig{TTL: ttl, Keys: keys, Faulty: true, SplitVotes: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
+	return dlocktest.TrialConfig{
+		TTL: ttl, Keys: keys, Faulty: true, SplitVotes: true, Unnoticed: testbedtest.Size(0, 1) == 0,
+		Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute,
+	}
 }
 
 // clients returns n clients with connections of their own.

@@ -44,9 +44,13 @@ func (s store) proxied(t *testing.T, tr *dlocktest.Trial, n int) ([]*dlocktest.H
 	return clients, proxies
 }
 
-// faulty is a trial with faults, whose load outlasts them at full size too.
+// faulty is a trial with faults, whose load outlasts them at full size too. Few of them
+// may go unnoticed.
 func faulty(keys int) dlocktest.TrialConfig {
-	return dlocktest.TrialConfig{TTL: ttl, Keys: keys, Faulty: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
+	return dlocktest.TrialConfig{
+		TTL: ttl, Keys: keys, Faulty: true, Unnoticed: testbedtest.Size(0, 1) == 0,
+		Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute,
+	}
 }
 
 func TestHistoryWithoutFaults(t *testing.T) {
