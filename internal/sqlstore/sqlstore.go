@@ -81,10 +81,14 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := gorm.Open(d.open(dsn), &gorm.Config{
-		Logger:                 logger.Discard,
-		SkipDefaultTransaction: true,
-		DisableAutomaticPing:   true,
+	var db *gorm.DB
+	err = patiently(ctx, func() (err error) { // the driver for SQLite asks for the version
+		db, err = gorm.Open(d.open(dsn), &gorm.Config{
+			Logger:                 logger.Discard,
+			SkipDefaultTransaction: true,
+			DisableAutomaticPing:   true,
+		})
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", address, err)
@@ -109,18 +113,18 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			return nil, errors.Join(fmt.Errorf("install %s: %w", p.Name(), err), s.Close())
 		}
 	}
-	if err := s.connect(ctx); err != nil {
+	if err := patiently(ctx, func() error { return s.Ping(ctx) }); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// connect waits until the database answers. A new SQLite file is busy while
+// patiently waits until the database answers f. A new SQLite file is busy while
 // another process switches it to WAL mode, for which the busy timeout does not
 // wait.
-func (s *Store) connect(ctx context.Context) error {
+func patiently(ctx context.Context, f func() error) error {
 	for {
-		err := s.Ping(ctx)
+		err := f()
 		if !transient(err) || !pause(ctx, 10*time.Millisecond) {
 			return err
 		}
