@@ -31,7 +31,7 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
 		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
 		tr.During(t, append(tr.clients(t, 2, addr), stopped...), func() {
-			for range testbedtest.Size(2, 20) {
+			for range testbedtest.Size(1, 20) {
 				dlocktest.Pace(t, tr.Between(0, ttl/2))
 				waitFor(t, "a holder to stop", far.Holds)
 				tr.Stop(func() {

@@ -153,7 +153,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 			for i, p := range proxies {
 				random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
 				wg.Go(func() {
-					for range testbedtest.Size(2, 30) {
+					for range testbedtest.Size(1, 30) {
 						dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
 						p.BlackHole()
 						dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
