@@ -45,6 +45,7 @@ func count(t *testing.T, db *sql.DB, query string) (n int) {
 }
 
 func TestMariaDBKeepsCommitsOverKill(t *testing.T) {
+	t.Parallel()
 	m := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
 	db := openDatabase(t, m.DSN())
 	mustExec(t, db, "CREATE TABLE t (n INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO t VALUES (1)")
@@ -65,6 +66,7 @@ func TestMariaDBKeepsCommitsOverKill(t *testing.T) {
 }
 
 func TestMariaDBVars(t *testing.T) {
+	t.Parallel()
 	m := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{
 		Vars: map[string]string{"innodb_lock_wait_timeout": "7", "max_connections": "33"},
 	})
@@ -79,6 +81,7 @@ func TestMariaDBVars(t *testing.T) {
 }
 
 func TestMariaDBDatabases(t *testing.T) {
+	t.Parallel()
 	m := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
 	url, err := m.NewDatabase(t.Context(), "extra-one")
 	if want := "mysql://root@" + m.Addr() + "/extra-one"; url != want || err != nil {

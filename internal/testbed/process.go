@@ -75,6 +75,16 @@ func openProcess(ctx context.Context, name, path, folder string) (*Process, erro
 // Folder is where the server keeps its data and its output.
 func (p *Process) Folder() string { return p.folder }
 
+// PID is the number of the process, or 0 while none runs.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil {
+		return 0
+	}
+	return p.current.cmd.Process.Pid
+}
+
 // start launches the server and waits until it is ready.
 func (p *Process) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)

@@ -53,6 +53,7 @@ func makeOrphans() error {
 }
 
 func TestServersDieWithTheirParent(t *testing.T) {
+	t.Parallel()
 	testbedtest.StartRedis(t, testbed.RedisConfig{})     // Skips where there is none.
 	testbedtest.StartMariaDB(t, testbed.MariaDBConfig{}) // The same.
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -109,6 +110,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 }
 
 func TestStartReportsWhatTheServerSaid(t *testing.T) {
+	t.Parallel()
 	testbedtest.StartRedis(t, testbed.RedisConfig{})
 	_, err := testbed.StartRedis(t.Context(), testbed.RedisConfig{Args: []string{"--no-such-option", "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no-such-option") {
@@ -129,6 +131,7 @@ func TestMissingServerIsNotInstalled(t *testing.T) {
 }
 
 func TestClosedServerStaysClosed(t *testing.T) {
+	t.Parallel()
 	r := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	if err := errors.Join(r.Close(), r.Close()); err != nil {
 		t.Fatal(err)

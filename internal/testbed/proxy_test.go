@@ -16,6 +16,7 @@ import (
 )
 
 func TestProxyBlackHole(t *testing.T) {
+	t.Parallel()
 	p := testbedtest.StartProxy(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).Addr())
 	conn, err := net.Dial("tcp", p.Addr())
 	if err != nil {
@@ -53,6 +54,7 @@ func TestProxyBlackHole(t *testing.T) {
 }
 
 func TestProxyRefuse(t *testing.T) {
+	t.Parallel()
 	p := testbedtest.StartProxy(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).Addr())
 	conn, err := net.Dial("tcp", p.Addr())
 	if err != nil {
@@ -76,6 +78,7 @@ func TestProxyRefuse(t *testing.T) {
 }
 
 func TestProxyDropsOneRedisReply(t *testing.T) {
+	t.Parallel()
 	r := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	p := testbedtest.StartProxy(t, r.Addr())
 	c := newClient(t, p.Addr())
@@ -95,6 +98,7 @@ func TestProxyDropsOneRedisReply(t *testing.T) {
 }
 
 func TestProxyFindsPatternAcrossReads(t *testing.T) {
+	t.Parallel()
 	upstream, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +130,7 @@ func TestProxyFindsPatternAcrossReads(t *testing.T) {
 }
 
 func TestProxyDropsReplyToCommit(t *testing.T) {
+	t.Parallel()
 	m := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
 	mustExec(t, openDatabase(t, m.DSN()), "CREATE TABLE t (n INT PRIMARY KEY)")
 	p := testbedtest.StartProxy(t, m.Addr())
@@ -147,6 +152,7 @@ func TestProxyDropsReplyToCommit(t *testing.T) {
 }
 
 func TestClosedProxyStaysClosed(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := testbed.NewProxy(ctx, "127.0.0.1:1")
 	if err != nil {

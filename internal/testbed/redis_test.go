@@ -39,6 +39,7 @@ func silent(ctx context.Context, c *redis.Client) error {
 }
 
 func TestPausedRedisIsSilent(t *testing.T) {
+	t.Parallel()
 	r := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	c := newClient(t, r.Addr())
 	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
@@ -59,6 +60,7 @@ func TestPausedRedisIsSilent(t *testing.T) {
 }
 
 func TestRedisRestart(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		cfg  testbed.RedisConfig
@@ -93,6 +95,7 @@ func TestRedisRestart(t *testing.T) {
 }
 
 func TestRedisIsNotMistakenForAnother(t *testing.T) {
+	t.Parallel()
 	r := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	if err := r.Stop(t.Context()); err != nil {
 		t.Fatal(err)

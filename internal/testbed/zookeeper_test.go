@@ -34,6 +34,7 @@ func zooKeeper(t *testing.T, addrs ...string) *zk.Conn {
 }
 
 func TestZooKeeperRestart(t *testing.T) {
+	t.Parallel()
 	z := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
 	acl := zk.WorldACL(zk.PermAll)
 	if _, err := zooKeeper(t, z.Addr()).Create("/kept", nil, 0, acl); err != nil {
@@ -63,6 +64,7 @@ func TestZooKeeperRestart(t *testing.T) {
 }
 
 func TestZooKeeperEnsembleReplacesItsLeader(t *testing.T) {
+	t.Parallel()
 	testbedtest.FullSize(t)
 	e := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
 	first, err := e.Leader(t.Context())
@@ -78,5 +80,28 @@ func TestZooKeeperEnsembleReplacesItsLeader(t *testing.T) {
 	}
 	if err := first.Restart(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestZooKeeperExpire ends the session of a client, which has an ephemeral node.
+func TestZooKeeperExpire(t *testing.T) {
+	t.Parallel()
+	z := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+	victim, other := zooKeeper(t, z.Addr()), zooKeeper(t, z.Addr())
+	if _, err := victim.Create("/victim", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	_, stat, err := other.Get("/victim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Expire(t.Context(), stat.EphemeralOwner); err != nil {
+		t.Fatal(err)
+	}
+	if there, _, err := other.Exists("/victim"); there || err != nil {
+		t.Errorf("the node is there: %v, %v", there, err)
+	}
+	if err := z.Expire(t.Context(), stat.EphemeralOwner); err == nil {
+		t.Error("the session has ended, and can be ended again")
 	}
 }

@@ -190,3 +190,23 @@ func TestMulti(t *testing.T) {
 		t.Error("a write does not confirm the session")
 	}
 }
+
+// TestCreateStays makes a node below containers that are missing. It outlives its session.
+func TestCreateStays(t *testing.T) {
+	t.Parallel()
+	addr := testbedtest.ZooKeeper(t)
+	s, near := connect(t, addr), connect(t, addr)
+	path := dir(t) + "/deep/node"
+	start := time.Now()
+	check(t, s.Create(t.Context(), path, []byte("data")))
+	if s.Confirmed().Before(start) {
+		t.Error("a creation does not confirm the session")
+	}
+	wantErr(t, s.Create(t.Context(), path, []byte("other")), zk.ErrNodeExists)
+	closeInTime(t, s)
+	data, stat, err := near.Get(t.Context(), path)
+	check(t, err)
+	if string(data) != "data" || stat.Version != 0 || stat.EphemeralOwner != 0 {
+		t.Errorf("data %q, stat %+v", data, stat)
+	}
+}

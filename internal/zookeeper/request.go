@@ -51,6 +51,23 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	}, nil)
 }
 
+// Create makes a node that stays until it is deleted, and the containers above it. It
+// returns zk.ErrNodeExists if there is a node.
+func (s *Session) Create(ctx context.Context, path string, data []byte) error {
+	for {
+		_, err := confirming(ctx, s, "create "+path, func(conn *zk.Conn) (string, error) {
+			return conn.Create(s.path(path), append([]byte{}, data...), 0, acl())
+		}, nil)
+		parent := path[:strings.LastIndexByte(path, '/')]
+		if !errors.Is(err, zk.ErrNoNode) || parent == "" {
+			return err
+		}
+		if err := s.EnsureContainer(ctx, parent); err != nil {
+			return err
+		}
+	}
+}
+
 // Delete deletes a node that has no children. A version of -1 means any.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	_, err := confirming(ctx, s, "delete "+path, func(conn *zk.Conn) (struct{}, error) {

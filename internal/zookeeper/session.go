@@ -81,6 +81,20 @@ type listener struct{ f func(State) }
 // returns an error that names the servers, and nothing goes on. The session
 // outlives ctx, from which it takes values only; [Session.Close] ends it.
 func Connect(ctx context.Context, cfg Config) (*Session, error) {
+	s, err := Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.await(ctx, nil); err != nil {
+		_ = s.Close(s.life) // what it could say is that there is no session
+		return nil, s.refused(err)
+	}
+	return s, nil
+}
+
+// Open begins a session and does not wait for a server to answer: until one does the session is
+// [Disconnected]. As that of [Connect] it outlives ctx.
+func Open(ctx context.Context, cfg Config) (*Session, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Second)
 	cfg.Root = strings.TrimRight(cmp.Or(cfg.Root, "/shop"), "/")
 	if len(cfg.Servers) == 0 {
@@ -92,14 +106,15 @@ func Connect(ctx context.Context, cfg Config) (*Session, error) {
 	s := &Session{cfg: cfg, timeout: cfg.Timeout, changed: make(chan struct{})}
 	s.life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.watches.paths = map[watchKey]*watched{}
-	err := s.open()
-	if err == nil {
-		_, err = s.await(ctx, nil)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("zookeeper: connect to %s: %w", strings.Join(cfg.Servers, ","), err), s.Close(s.life))
+	if err := s.open(); err != nil {
+		_ = s.Close(s.life)
+		return nil, s.refused(err)
 	}
 	return s, nil
+}
+
+func (s *Session) refused(err error) error {
+	return fmt.Errorf("zookeeper: connect to %s: %w", strings.Join(s.cfg.Servers, ","), err)
 }
 
 // Close ends the session, and with it its ephemeral nodes, if a server answers

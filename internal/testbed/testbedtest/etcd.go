@@ -12,7 +12,8 @@ import (
 
 // sharedEtcd has no owner that could close it: its guard ends it with the process.
 var sharedEtcd = sync.OnceValues(func() (*testbed.Etcd, error) {
-	return testbed.StartEtcd(context.Background(), testbed.EtcdConfig{})
+	// What it has written survives its process without being flushed.
+	return testbed.StartEtcd(context.Background(), testbed.EtcdConfig{Args: []string{"--unsafe-no-fsync"}})
 })
 
 // Etcd returns the HOST:PORT of an etcd server that other tests use at the same
