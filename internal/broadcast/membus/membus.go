@@ -1,0 +1,145 @@
+// Package membus is the [broadcast.Bus] inside one process: the bus of an instance
+// that has no Redis and needs none, and that of tests. It has no clock and no goroutine,
+// so that it runs in a synctest bubble.
+//
+// Publish delivers before it returns, in one order for all buses of a [Hub], and drops
+// nothing but what does not fit into the queue of a subscription.
+package membus
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"example.com/shop/internal/broadcast"
+)
+
+// Config is the configuration of a [Bus].
+type Config struct {
+	// Instance is the name of the process, up to 64 printable ASCII characters without
+	// spaces. Empty means a random one.
+	Instance string
+
+	// Queue is how many events a subscription has room for. 0 means 256.
+	Queue int
+}
+
+// Hub is what a server is to others: the buses on it hear one another. The zero value
+// is ready for use.
+type Hub struct {
+	mu    sync.Mutex
+	buses map[*Bus]struct{} // those that run
+	deaf  bool              // in Interrupt
+}
+
+// Interrupt runs f with all buses cut off, and has them told of it: what is published
+// meanwhile is lost. It lets tests of what uses a bus see how that bears it.
+func (h *Hub) Interrupt(f func()) {
+	h.each(func(b *Bus) { b.fan.Down() }, true)
+	f()
+	h.each(func(b *Bus) { b.fan.Up() }, false)
+}
+
+func (h *Hub) each(do func(*Bus), deaf bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.deaf = deaf
+	for b := range h.buses {
+		do(b)
+	}
+}
+
+// Bus is one process on a Hub.
+type Bus struct {
+	hub *Hub
+	fan *broadcast.Fanout
+
+	state  state // this and the origin are guarded by hub.mu
+	origin *broadcast.Origin
+}
+
+type state int
+
+const (
+	fresh state = iota
+	running
+	ended
+)
+
+var _ broadcast.Bus = (*Bus)(nil)
+
+// New returns a Bus on a hub; nil is a hub of its own. It fails with
+// [broadcast.ErrInvalid] if the configuration is not valid.
+func New(hub *Hub, cfg Config) (*Bus, error) {
+	if hub == nil {
+		hub = &Hub{}
+	}
+	origin, err := broadcast.NewOrigin(cfg.Instance)
+	fan, invalid := broadcast.NewFanout(cfg.Queue)
+	if err := errors.Join(err, invalid); err != nil {
+		return nil, err
+	}
+	return &Bus{hub: hub, fan: fan, origin: origin}, nil
+}
+
+// Publish implements [broadcast.Bus]. It never fails with ErrFull.
+func (b *Bus) Publish(topic, payload string) error {
+	b.hub.mu.Lock()
+	defer b.hub.mu.Unlock()
+	if b.state == ended {
+		return broadcast.ErrClosed
+	}
+	m, err := b.origin.Number(topic, payload)
+	if err != nil || b.hub.deaf {
+		return err
+	}
+	for other := range b.hub.buses {
+		other.fan.Deliver(m)
+	}
+	return nil
+}
+
+// Subscribe implements [broadcast.Bus].
+func (b *Bus) Subscribe(patterns ...string) (*broadcast.Subscription, error) {
+	return b.fan.Subscribe(patterns...)
+}
+
+// Stats implements [broadcast.Bus].
+func (b *Bus) Stats() broadcast.Stats {
+	s := b.fan.Stats()
+	b.hub.mu.Lock()
+	defer b.hub.mu.Unlock()
+	s.Published = b.origin.Last().Seq
+	return s
+}
+
+// Run implements [broadcast.Bus].
+func (b *Bus) Run(ctx context.Context) error {
+	if !b.begin() {
+		return errors.New("membus: Run is called twice")
+	}
+	<-ctx.Done()
+	b.hub.mu.Lock()
+	defer b.hub.mu.Unlock()
+	b.state = ended
+	delete(b.hub.buses, b)
+	b.fan.Close()
+	return nil
+}
+
+func (b *Bus) begin() bool {
+	b.hub.mu.Lock()
+	defer b.hub.mu.Unlock()
+	if b.state != fresh {
+		return false
+	}
+	b.state = running
+	if b.hub.buses == nil {
+		b.hub.buses = map[*Bus]struct{}{}
+	}
+	b.hub.buses[b] = struct{}{}
+	if !b.hub.deaf {
+		b.fan.Up()
+	}
+	return true
+}

@@ -1,0 +1,105 @@
+package redisbus
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// maxBatch bounds the frames of one pipeline, and with it how long the server is kept
+// from others.
+const maxBatch = 256
+
+// once is a command that no client sends again by itself: a message is sent at most
+// once. A redirect in a Cluster is followed, for a command that is redirected was not
+// executed.
+type once struct{ *redis.Cmd }
+
+// NoRetry implements [redis.Cmder].
+func (once) NoRetry() bool { return true }
+
+// send is the goroutine that sends what is in the outbox, one pipeline after the other,
+// so that messages arrive in the order of their numbers. While one is on its way the next
+// ones collect. It returns when ctx has ended and the rest has been sent.
+func (b *Bus) send(ctx context.Context) {
+	tick := time.NewTicker(b.cfg.Silence / beats)
+	defer tick.Stop()
+	on := context.WithoutCancel(ctx)
+	b.transmit(on, b.out.beat()) // so that others know of this origin before it has anything to say
+	for quiet := false; ctx.Err() == nil; {
+		select {
+		case <-ctx.Done():
+		case <-b.out.wake:
+		case <-tick.C:
+			if quiet {
+				b.transmit(on, b.out.beat())
+			}
+			quiet = true
+		}
+		for ctx.Err() == nil {
+			batch := b.out.take()
+			if len(batch) == 0 {
+				break
+			}
+			quiet = false
+			if !b.transmit(on, batch) {
+				pause(ctx)
+			}
+		}
+	}
+	b.out.close()
+	last, cancel := context.WithTimeout(on, b.cfg.Timeout)
+	defer cancel()
+	for batch := b.out.take(); len(batch) > 0; batch = b.out.take() {
+		b.transmit(last, batch)
+	}
+}
+
+// transmit sends frames, once, and reports whether the server has taken all of them. It
+// ends after Config.Timeout. Send gives it a context that lasts: what is on its way is not
+// given up because the process ends.
+func (b *Bus) transmit(ctx context.Context, frames []frame) bool {
+	if len(frames) == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
+	defer cancel()
+	pipe := b.rdb.Pipeline()
+	packets := pack(frames)
+	replies := make([]*redis.Cmd, len(packets))
+	for i, p := range packets {
+		replies[i] = redis.NewCmd(ctx, b.publish, b.cfg.Channel, p.text)
+		replies[i].SetFirstKeyPos(1)
+		pipe.Process(ctx, once{replies[i]}) //nolint:errcheck // It only queues.
+	}
+	b.echo.sending(time.Now())
+	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
+	var failed error
+	for i, p := range packets {
+		if err := replies[i].Err(); err != nil {
+			failed = err
+			b.failed.Add(p.messages)
+		}
+	}
+	if failed != nil {
+		b.echo.reset()
+		if !b.failing {
+			b.cfg.OnError(fmt.Errorf("redisbus: send to %s: %w", b.cfg.Channel, failed))
+		}
+	}
+	b.failing = failed != nil
+	return !b.failing
+}
+
+// pause waits until another attempt may be worth it, or ctx ends.
+func pause(ctx context.Context) {
+	t := time.NewTimer(50*time.Millisecond + rand.N(100*time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
