@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"context"
+	"iter"
+)
+
+// Membership tells the instances of a service of each other. It is safe for
+// concurrent use.
+type Membership interface {
+	// Join makes m a member, under a name that no other live instance has. It blocks
+	// until m is listed, the name turns out to be taken, or ctx ends; while the store
+	// does not answer it tries again. An entry with the same name and address is that
+	// of the same instance before a restart, and is replaced at once. One with another
+	// address is waited for, for as long as a dead instance would be listed; if it is
+	// still there the error is a [*NameTakenError]. Otherwise the error is that of m, or
+	// of ctx. After an error m is not listed, or soon will not be. The presence outlives
+	// ctx, from which it takes values only.
+	Join(ctx context.Context, m Member) (*Presence, error)
+
+	// Members returns a sequence of the members: those of now, and then again after
+	// changes, of which several that come soon after each other make one step. It waits
+	// for changes while it is ranged over, and ends when ctx does. When the store does
+	// not answer, the last known view comes once more, with [ErrStale] and the reason;
+	// the next one without an error is right again. The first view comes with ErrStale
+	// and is empty if the store does not answer from the beginning.
+	Members(ctx context.Context) iter.Seq2[View, error]
+}
+
+// Board is where leaders post who they are. A notice is for people and for routing:
+// that there is one leader is the matter of a lock, and of the fence. It is safe for
+// concurrent use.
+type Board interface {
+	// Announce posts l and keeps it posted until ctx ends. Then it takes the notice
+	// down, in bounded time, and returns nil, or the error of doing so: the store takes
+	// it down by itself later on, as that of an instance that has died. A notice with a
+	// lower token does not replace another one.
+	Announce(ctx context.Context, election string, l Leader) error
+
+	// Leaders returns a sequence of the leaders of an election, with the rules of
+	// [Membership].Members. The zero Leader means that nobody has posted a notice.
+	Leaders(ctx context.Context, election string) iter.Seq2[Leader, error]
+}
+
+// ConfigStore is where configuration is kept. It knows texts; [Settings] knows what
+// they mean. It is safe for concurrent use.
+type ConfigStore interface {
+	// Entries returns a sequence of those entries that have one of names, with the
+	// rules of [Membership].Members.
+	Entries(ctx context.Context, names ...string) iter.Seq2[map[string]Entry, error]
+
+	// Write replaces the entry of name, provided that it has that version: 0 means that
+	// there must be none. It returns the new version, which is greater; a
+	// [*ConflictError] when another write came first, and then nothing is changed;
+	// [ErrReadOnly]; [ErrUncertain] when the store did not answer; or the store's refusal.
+	Write(ctx context.Context, name, text string, version int64) (int64, error)
+}
+
+// Entry is the value of a setting as a store has it.
+type Entry struct {
+	Text    string
+	Version int64 // 1 or more, and grows with each write
+}

@@ -1,0 +1,142 @@
+// Package clustertest holds the conformance suite of package cluster. Every backend runs
+// it, against a real server where it has one. The names of the cases are the promises
+// of the contracts, for documents to link to.
+//
+// A [Harness] tells the suite how to reach the store and how to harm it. What a backend
+// cannot do is left out of the harness, and the cases that need it are skipped. Every case
+// has a group of its own, so that cases run in parallel on one store, and every wait has
+// a deadline of its own, so that a broken backend fails instead of hanging. Deadlines are
+// generous, for machines that are busy; what was measured is logged.
+package clustertest
+
+import (
+	"crypto/rand"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/dlock"
+)
+
+// Instance is what one instance has of the cluster.
+type Instance struct {
+	cluster.Membership
+	cluster.Board
+	cluster.ConfigStore
+
+	Locker dlock.Locker
+}
+
+// Link is the network between one instance and the store.
+type Link struct {
+	Cut  func() // holds all bytes back both ways; connections stay open
+	Heal func() // ends Cut, and delivers what was held back
+
+	// LoseJoin loses the reply to the next request that makes a member, once the store
+	// has executed it, and LoseWrite that to one that writes configuration. Lost is how
+	// many replies were lost.
+	LoseJoin, LoseWrite func()
+	Lost                func() int
+}
+
+// Harness describes one backend.
+type Harness struct {
+	// New returns another instance of a group, as another process would have it.
+	New func(t *testing.T, group string, onError func(error)) Instance
+
+	// TTL is how long an instance that has died is listed, and leads for the others.
+	// 0: none dies.
+	TTL time.Duration
+
+	// Seen is how long it takes at most until a change is seen by all, on a machine that
+	// is not busy.
+	Seen time.Duration
+
+	// FIFO says that candidates are elected in the order in which they came.
+	FIFO bool
+
+	// Behind returns an instance whose network can be broken. Nil: there is no network.
+	Behind func(t *testing.T, group string) (Instance, Link)
+
+	// Expire makes the store drop the entry of a member of group.
+	Expire func(t *testing.T, group, name string)
+
+	// Stray puts entries among the members of group that are none, and returns how many
+	// of them are counted. Nil: nobody else can.
+	Stray func(t *testing.T, group string) int
+
+	// Poke gives a setting of group a text that nobody has checked, and Unset deletes its
+	// entry. Nil: nobody else can.
+	Poke  func(t *testing.T, group, name, text string)
+	Unset func(t *testing.T, group, name string)
+
+	// Process says how to run an instance of group in a process of its own: by the test
+	// that calls [Serve], with additional environment variables. Nil: it cannot be.
+	Process func(t *testing.T, group string) (test string, environment []string)
+}
+
+type testCase struct {
+	name string
+	fn   func(t *testing.T, h Harness, group string)
+}
+
+// Run checks the promises of membership and election.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	run(t, h, membershipCases())
+	run(t, h, electionCases())
+	run(t, h, processCases())
+}
+
+// RunConfig checks the promises of configuration.
+func RunConfig(t *testing.T, h Harness) {
+	t.Helper()
+	run(t, h, configCases())
+}
+
+func run(t *testing.T, h Harness, cases []testCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.fn(t, h, c.name+"-"+rand.Text()) // another run may use the same server
+		})
+	}
+}
+
+// patience is how long a wait may take that takes a moment. It is long for any machine.
+const patience = 30 * time.Second
+
+// promptly fails the test if a change was never seen in time, however often it was tried.
+func (h Harness) promptly(t *testing.T, what string, took []time.Duration) {
+	t.Helper()
+	t.Logf("%s is seen after %v", what, took)
+	if quickest := slices.Min(took); quickest > h.Seen {
+		t.Errorf("%s is seen only after %v", what, quickest)
+	}
+}
+
+// open returns an instance that tells nobody of its errors.
+func (h Harness) open(t *testing.T, group string) Instance {
+	t.Helper()
+	return h.New(t, group, func(error) {})
+}
+
+// dying returns the TTL, or skips a case that needs one.
+func (h Harness) dying(t *testing.T) time.Duration {
+	t.Helper()
+	if h.TTL == 0 {
+		t.Skip("instances do not die")
+	}
+	return h.TTL
+}
+
+// behind returns an instance whose network can be broken, or skips the case.
+func (h Harness) behind(t *testing.T, group string) (Instance, Link) {
+	t.Helper()
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	return h.Behind(t, group)
+}

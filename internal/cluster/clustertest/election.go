@@ -1,0 +1,297 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/dlock"
+)
+
+func electionCases() []testCase {
+	return []testCase{
+		{"OneLeads", oneLeads},
+		{"ResignHandsOn", resignHandsOn},
+		{"ElectedInOrder", electedInOrder},
+		{"CancelledCampaignLeavesNothing", cancelledCampaignLeavesNothing},
+		{"ObserveTells", observeTells},
+		{"LateNoticeIsIgnored", lateNoticeIsIgnored},
+		{"NoticeGoesWithItsContext", noticeGoesWithItsContext},
+		{"ObserverIsToldThatItIsStale", observerIsStale},
+		{"LeadTakesTurns", leadTakesTurns},
+		{"LeadEndsWithItsContext", leadEndsWithItsContext},
+		{"LossEndsTheWork", lossEndsTheWork},
+		{"CutOffLeaderStopsFirst", cutOffLeaderStopsFirst},
+	}
+}
+
+// Elect returns an instance as a candidate for the leadership of its group.
+func Elect(t *testing.T, i Instance, group, name string) *cluster.Election {
+	t.Helper()
+	e, err := cluster.NewElection(cluster.ElectionConfig{
+		Locker: i.Locker, Board: i.Board, Name: name, Key: group, Pause: 10 * time.Millisecond,
+		OnError: func(err error) { t.Log(name, "is told", err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// await waits until e leads. It returns nil, and fails the test, if that takes too long.
+func await(t *testing.T, e *cluster.Election) *cluster.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	term, err := e.Campaign(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	return term
+}
+
+// Campaign waits until e leads. The term ends with the test.
+func Campaign(t *testing.T, e *cluster.Election) *cluster.Term {
+	t.Helper()
+	term := await(t, e)
+	if term == nil {
+		t.FailNow()
+	}
+	t.Cleanup(func() { _ = term.Resign(t.Context()) })
+	return term
+}
+
+func resign(t *testing.T, term *cluster.Term) {
+	t.Helper()
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func oneLeads(t *testing.T, h Harness, group string) {
+	a, b := Elect(t, h.open(t, group), group, "a"), Elect(t, h.open(t, group), group, "b")
+	term := Campaign(t, a)
+	if term.Err() != nil || term.Fence().Token == 0 || term.Fence().Owner == "" || term.Leader().Name != "a" {
+		t.Errorf("term %+v, %v", term.Leader(), term.Err())
+	}
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := b.Campaign(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Campaign beside a leader = %v", err)
+	}
+	work, stop := term.Context(t.Context())
+	defer stop()
+	resign(t, term)
+	if <-work.Done(); !errors.Is(context.Cause(work), dlock.ErrReleased) || !errors.Is(term.Err(), dlock.ErrReleased) {
+		t.Errorf("after Resign: %v, %v", context.Cause(work), term.Err())
+	}
+	if err := term.Resign(t.Context()); !errors.Is(err, dlock.ErrReleased) {
+		t.Errorf("Resign again = %v", err)
+	}
+}
+
+func resignHandsOn(t *testing.T, h Harness, group string) {
+	a, b := Elect(t, h.open(t, group), group, "a"), Elect(t, h.open(t, group), group, "b")
+	last := dlock.Fence{}
+	candidates := []*cluster.Election{a, b}
+	term := Campaign(t, a)
+	for k := range 6 {
+		if f := term.Fence(); f.Token <= last.Token || f.Owner == last.Owner {
+			t.Fatalf("term %+v follows %+v", f, last)
+		}
+		last = term.Fence()
+		var campaigning sync.WaitGroup
+		var next *cluster.Term
+		campaigning.Go(func() { next = await(t, candidates[(k+1)%2]) })
+		pass(t, 20*time.Millisecond) // it waits by now, or will find the place free
+		start := time.Now()
+		resign(t, term)
+		campaigning.Wait()
+		t.Logf("elected %v after the resignation began", time.Since(start))
+		if term = next; term == nil {
+			t.Fatal("nobody is elected")
+		}
+	}
+	resign(t, term)
+}
+
+func electedInOrder(t *testing.T, h Harness, group string) {
+	if !h.FIFO {
+		t.Skip("the locker does not grant in order")
+	}
+	const n = 6
+	first := h.open(t, group)
+	in, ok := first.Locker.(dlock.Inspector)
+	if !ok {
+		t.Skip("the locker does not tell how many wait")
+	}
+	term := Campaign(t, Elect(t, first, group, "first"))
+	var (
+		wg    sync.WaitGroup
+		order []int // guarded by the election under test
+	)
+	for k := range n {
+		e := Elect(t, h.open(t, group), group, "later")
+		wg.Go(func() {
+			if term := await(t, e); term != nil {
+				order = append(order, k)
+				resign(t, term)
+			}
+		})
+		Wait(t, "candidate", func() bool {
+			state, err := in.Inspect(t.Context(), "election:"+group)
+			return err == nil && state.Waiters == k+1
+		})
+	}
+	resign(t, term)
+	wg.Wait()
+	for k, got := range order {
+		if k != got {
+			t.Fatalf("elected in the order %v", order)
+		}
+	}
+}
+
+func cancelledCampaignLeavesNothing(t *testing.T, h Harness, group string) {
+	a, b, c := Elect(t, h.open(t, group), group, "a"), Elect(t, h.open(t, group), group, "b"), Elect(t, h.open(t, group), group, "c")
+	term := Campaign(t, a)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("enough")
+	given := make(chan error, 1)
+	var campaigning sync.WaitGroup
+	campaigning.Go(func() {
+		_, err := b.Campaign(ctx)
+		given <- err
+	})
+	pass(t, 200*time.Millisecond)
+	cancel(reason)
+	select {
+	case err := <-given:
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
+			t.Errorf("Campaign = %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Campaign does not end with its context")
+	}
+	campaigning.Wait()
+	resign(t, term)
+	start := time.Now()
+	Campaign(t, c)
+	t.Logf("elected %v after a candidate has left", time.Since(start))
+}
+
+// Leads reports whether a notice is right and that of a term.
+func Leads(want cluster.Leader) func(cluster.Leader, error) bool {
+	return func(l cluster.Leader, err error) bool { return err == nil && l.Equal(want) }
+}
+
+func observeTells(t *testing.T, h Harness, group string) {
+	here, there := h.open(t, group), h.open(t, group)
+	a, b := Elect(t, here, group, "a"), Elect(t, there, group, "b;ö/ 1")
+	seen := Follow(t, there.observe(t, group))
+	seen.Until(t, "nobody", Leads(cluster.Leader{}))
+	var began, ended []time.Duration
+	for _, e := range []*cluster.Election{a, b, a} {
+		term := Campaign(t, e)
+		began = append(began, seen.Until(t, "the leader", Leads(term.Leader())))
+		late := Follow(t, e.Observe)
+		late.Until(t, "the leader", Leads(term.Leader()))
+		if l, _, _ := late.Now(); !l.Elected() || !l.Since.Equal(term.Leader().Since) {
+			t.Errorf("leader %+v, want %+v", l, term.Leader())
+		}
+		resign(t, term)
+		ended = append(ended, seen.Until(t, "nobody", Leads(cluster.Leader{})))
+	}
+	h.promptly(t, "a leader", began)
+	h.promptly(t, "its end", ended)
+}
+
+// observe is Observe of an instance that is no candidate.
+func (i Instance) observe(t *testing.T, group string) func(ctx context.Context) seqOfLeaders {
+	t.Helper()
+	return func(ctx context.Context) seqOfLeaders { return i.Leaders(ctx, group) }
+}
+
+// lateNoticeIsIgnored posts the notice of a term that is over, as a former leader does
+// that has not noticed.
+func lateNoticeIsIgnored(t *testing.T, h Harness, group string) {
+	here, there := h.open(t, group), h.open(t, group)
+	seen := Follow(t, there.observe(t, group))
+	post := func(i Instance, l cluster.Leader) (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var posting sync.WaitGroup
+		posting.Go(func() {
+			if err := i.Announce(ctx, group, l); err != nil {
+				t.Error(err)
+			}
+		})
+		return func() {
+			cancel()
+			posting.Wait()
+		}
+	}
+	// Numbers that no floating point number can tell apart.
+	current := cluster.Leader{Name: "a", Fence: dlock.Fence{Token: 1<<63 + 2, Owner: "x"}, Since: time.Now()}
+	former := cluster.Leader{Name: "b", Fence: dlock.Fence{Token: 1<<63 + 1, Owner: "y"}, Since: time.Now()}
+	ancient := cluster.Leader{Name: "c", Fence: dlock.Fence{Token: 99, Owner: "z"}, Since: time.Now()}
+	forget := post(here, ancient)
+	defer forget()
+	seen.Until(t, "the first leader", Leads(ancient))
+	takeDown := post(here, current)
+	seen.Until(t, "the leader", Leads(current))
+	for _, l := range []cluster.Leader{former, {Name: "d", Fence: dlock.Fence{Token: 98, Owner: "w"}, Since: time.Now()}} {
+		stop := post(there, l)
+		pass(t, max(h.TTL/2, 50*time.Millisecond))
+		if l, _, err := seen.Now(); err == nil && !l.Equal(current) {
+			t.Errorf("%+v is believed to lead", l)
+		}
+		stop()
+	}
+	seen.Until(t, "still the leader", Leads(current))
+	forget()
+	takeDown()
+	seen.Until(t, "nobody", Leads(cluster.Leader{}))
+}
+
+// noticeGoesWithItsContext ends terms at the moment at which they are posted.
+func noticeGoesWithItsContext(t *testing.T, h Harness, group string) {
+	i := h.open(t, group)
+	for k := range 50 {
+		l := cluster.Leader{Name: "a", Fence: dlock.Fence{Token: uint64(k + 1), Owner: "x"}, Since: time.Now()}
+		ctx, cancel := context.WithTimeout(t.Context(), rand.N(3*time.Millisecond))
+		err := i.Announce(ctx, group, l)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seen, err := range i.Leaders(t.Context(), group) {
+			if err != nil {
+				continue
+			}
+			if seen.Elected() {
+				t.Fatalf("%+v after the end of its notice, the %dth", seen, k+1)
+			}
+			break
+		}
+	}
+}
+
+func observerIsStale(t *testing.T, h Harness, group string) {
+	far, link := h.behind(t, group)
+	a := Elect(t, h.open(t, group), group, "a")
+	term := Campaign(t, a)
+	seen := Follow(t, far.observe(t, group))
+	seen.Until(t, "the leader", Leads(term.Leader()))
+	link.Cut()
+	d := seen.Until(t, "that it is stale", func(l cluster.Leader, err error) bool {
+		return errors.Is(err, cluster.ErrStale) && l.Equal(term.Leader())
+	})
+	t.Logf("stale is said after %v, the TTL being %v", d, h.TTL)
+	resign(t, term)
+	link.Heal()
+	seen.Until(t, "nobody", Leads(cluster.Leader{}))
+}

@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// ElectionConfig is the configuration of an [Election].
+type ElectionConfig struct {
+	// Locker decides who leads. Its guarantees are those of the election: the order of
+	// the candidates, the trust in a term, how long an instance that died goes on
+	// leading for the others. Required.
+	Locker dlock.Locker
+
+	// Board is where the leader posts its name. Required.
+	Board Board
+
+	// Name is that of this instance. Required.
+	Name string
+
+	// Key tells elections of one Locker and Board from each other. Empty means "leader".
+	Key string
+
+	// Pause is how long Lead waits after work that has ended by itself, so that others
+	// get their turn. 0 means 1 s.
+	Pause time.Duration
+
+	// OnError is told when a campaign has to begin again, when work under a term
+	// failed, and when a notice could not be taken down. It must not block. Default:
+	// nobody is told.
+	OnError func(error)
+}
+
+// validate completes the configuration.
+func (c *ElectionConfig) validate() error {
+	var errs []error
+	if c.Locker == nil || c.Board == nil {
+		errs = append(errs, errors.New("a locker and a board are required"))
+	}
+	if err := (Member{Name: c.Name}).Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if c.OnError == nil {
+		c.OnError = func(error) {}
+	}
+	c.Key = cmp.Or(c.Key, "leader")
+	c.Pause = cmp.Or(c.Pause, time.Second)
+	return errors.Join(errs...)
+}
+
+// Election is an instance as a candidate, and as one who watches. It is safe for
+// concurrent use; each call of Campaign is a candidate of its own.
+type Election struct {
+	cfg ElectionConfig
+}
+
+// NewElection returns an Election in which nothing happens yet. It starts nothing.
+func NewElection(cfg ElectionConfig) (*Election, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("cluster: election: %w", err)
+	}
+	return &Election{cfg}, nil
+}
+
+// Campaign blocks until this instance leads, or ctx ends: then it returns the error
+// and the cause of ctx, and the instance is no candidate any more. Candidates are
+// elected in the order in which they came, if the Locker is first come, first served.
+// When the store fails the campaign begins again, behind those who wait, after a
+// pause of 50 ms to 1 s. It returns [dlock.ErrReentry] as the Locker does. The term
+// outlives ctx, from which it takes values only.
+func (e *Election) Campaign(ctx context.Context) (*Term, error) {
+	backoff := dlock.Backoff{Min: 50 * time.Millisecond, Max: time.Second}
+	for pause := time.Duration(0); ; {
+		lease, err := e.cfg.Locker.Acquire(ctx, "election:"+e.cfg.Key)
+		switch {
+		case err == nil:
+			return e.begin(ctx, lease), nil
+		case ctx.Err() != nil, errors.Is(err, dlock.ErrReentry):
+			return nil, fmt.Errorf("cluster: campaign for %q: %w", e.cfg.Key, err)
+		}
+		e.cfg.OnError(fmt.Errorf("cluster: campaign for %q: %w", e.cfg.Key, err))
+		pause = backoff.Next(pause)
+		sleep(ctx, pause)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("cluster: campaign for %q: %w: %w", e.cfg.Key, dlock.Ended(ctx), err)
+		}
+	}
+}
+
+// Observe returns a sequence of the leaders: the one of now, and then again after
+// changes, with the rules of [Membership].Members. The zero Leader means that nobody
+// leads. A term that nobody has seen may be left out. It is news of a moment ago;
+// what must not be done by two is guarded by the fence.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return e.cfg.Board.Leaders(ctx, e.cfg.Key)
+}
+
+// Lead runs work whenever this instance leads, until ctx ends: then it returns nil,
+// after work has returned and the instance has resigned. The context of work ends with
+// the term, with the loss as its cause. If work returns before, the instance resigns,
+// and is a candidate again after a pause. What work returns is told to OnError, unless
+// the term was over.
+func (e *Election) Lead(ctx context.Context, work func(ctx context.Context, term *Term) error) error {
+	for ctx.Err() == nil {
+		term, err := e.Campaign(ctx)
+		if errors.Is(err, dlock.ErrReentry) {
+			return err
+		}
+		if err == nil && e.lead(ctx, term, work) {
+			sleep(ctx, e.cfg.Pause)
+		}
+	}
+	return nil
+}
+
+// lead runs work under term, and reports whether it ended before the term did.
+func (e *Election) lead(ctx context.Context, term *Term, work func(ctx context.Context, term *Term) error) (early bool) {
+	defer term.Resign(ctx) //nolint:errcheck // After a panic; otherwise it is the second one.
+	held, cancel := term.Context(ctx)
+	defer cancel()
+	err := work(held, term)
+	early = held.Err() == nil
+	if err != nil && early {
+		e.cfg.OnError(fmt.Errorf("cluster: leading %q: %w", e.cfg.Key, err))
+	}
+	if err := term.Resign(ctx); err != nil && !errors.Is(err, dlock.ErrLost) {
+		e.cfg.OnError(err)
+	}
+	return early
+}

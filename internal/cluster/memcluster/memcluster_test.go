@@ -1,0 +1,57 @@
+package memcluster_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/cluster/clustertest"
+	"example.com/shop/internal/cluster/memcluster"
+	"example.com/shop/internal/dlock/memlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stores are those of the groups.
+type stores struct {
+	mu  sync.Mutex
+	all map[string]*memcluster.Cluster
+}
+
+func (s *stores) of(group string) *memcluster.Cluster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[group] == nil {
+		s.all[group] = &memcluster.Cluster{}
+	}
+	return s.all[group]
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	all := stores{all: map[string]*memcluster.Cluster{}}
+	locker := memlock.New(memlock.Config{})
+	h := clustertest.Harness{
+		New: func(_ *testing.T, group string, _ func(error)) clustertest.Instance {
+			c := all.of(group)
+			return clustertest.Instance{Membership: c, Board: c, ConfigStore: c, Locker: locker}
+		},
+		Seen:   500 * time.Millisecond,
+		FIFO:   true,
+		Expire: func(_ *testing.T, group, name string) { all.of(group).Expire(name) },
+		Poke: func(t *testing.T, group, name, text string) {
+			t.Helper()
+			_, err := all.of(group).Write(t.Context(), name, text, -1)
+			conflict, _ := errors.AsType[*cluster.ConflictError](err)
+			if _, err := all.of(group).Write(t.Context(), name, text, conflict.Current.Version); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+	clustertest.Run(t, h)
+	clustertest.RunConfig(t, h)
+}

@@ -1,0 +1,53 @@
+package rediscluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/cluster"
+)
+
+// Announce implements [cluster.Board]. It posts the notice again every TTL/3. A post that
+// is under way when ctx ends is waited for, because it would come after what takes it down.
+func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leader) error {
+	keys := []string{c.noticeKey(election)}
+	token, text := strconv.FormatUint(l.Fence.Token, 10), cluster.EncodeLeader(l)
+	for {
+		wait := c.cfg.TTL / 3
+		err := c.run(context.WithoutCancel(ctx), postScript, keys, c.cfg.TTL.Milliseconds(), token, text).Err()
+		if err != nil && ctx.Err() == nil {
+			c.cfg.OnError(fmt.Errorf("rediscluster: notice of %q: %w", election, err))
+			wait = c.cfg.TTL / 20
+		}
+		if pause(ctx, wait) != nil {
+			return c.run(context.WithoutCancel(ctx), clearScript, keys, token+";"+text).Err()
+		}
+	}
+}
+
+// Leaders implements [cluster.Board]. A look is one GET.
+func (c *Cluster) Leaders(ctx context.Context, election string) iter.Seq2[cluster.Leader, error] {
+	key := c.noticeKey(election)
+	return watch(ctx, c, cluster.Leader.Equal, func(ctx context.Context) (cluster.Leader, error) {
+		held, err := c.rdb.Get(ctx, key).Result()
+		if errors.Is(err, redis.Nil) {
+			return cluster.Leader{}, nil
+		}
+		if err != nil {
+			return cluster.Leader{}, err
+		}
+		_, text, _ := strings.Cut(held, ";")
+		l, err := cluster.DecodeLeader(text)
+		if err != nil {
+			c.stray(key+": "+held, err)
+			return cluster.Leader{}, nil
+		}
+		return l, nil
+	})
+}

@@ -1,0 +1,112 @@
+package rediscluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/redisclient"
+)
+
+// Config is the configuration of a [Cluster].
+type Config struct {
+	// TTL is how long an instance that has died is listed. A live one renews its entry
+	// every TTL/3. 0 means 5 s.
+	TTL time.Duration
+
+	// Poll is the time between two looks of one sequence, and so how late a change may be
+	// seen. 0 means 500 ms; it is never more than TTL/3.
+	Poll time.Duration
+
+	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/3.
+	Timeout time.Duration
+
+	// Prefix begins every key in Redis. Empty means "shop:cluster:".
+	Prefix string
+
+	// OnError is told of entries that cannot be read, once each, and of what is tried
+	// again in the background. It must not block. Default: nobody is told.
+	OnError func(error)
+}
+
+// validate completes the configuration.
+func (cfg *Config) validate() error {
+	cfg.TTL = cmp.Or(cfg.TTL, 5*time.Second)
+	cfg.Poll = min(cmp.Or(cfg.Poll, 500*time.Millisecond), cfg.TTL/3)
+	cfg.Timeout = min(cmp.Or(cfg.Timeout, 2*time.Second), cfg.TTL/3)
+	cfg.Prefix = cmp.Or(cfg.Prefix, defaultPrefix)
+	if cfg.OnError == nil {
+		cfg.OnError = func(error) {}
+	}
+	var errs []error
+	if cfg.TTL < 10*time.Millisecond || cfg.Poll < time.Millisecond {
+		errs = append(errs, fmt.Errorf("TTL %v and poll %v are too short", cfg.TTL, cfg.Poll))
+	}
+	if strings.ContainsAny(cfg.Prefix, "{}") {
+		errs = append(errs, fmt.Errorf("prefix %q has a brace", cfg.Prefix))
+	}
+	return errors.Join(errs...)
+}
+
+// Cluster is what an instance has of the others in Redis. It is safe for concurrent
+// use, and has no goroutines of its own.
+type Cluster struct {
+	rdb redis.UniversalClient
+	cfg Config
+
+	mu     sync.Mutex
+	strays map[string]struct{} // those that have been told of
+}
+
+var (
+	_ cluster.Membership = (*Cluster)(nil)
+	_ cluster.Board      = (*Cluster)(nil)
+)
+
+// New returns a Cluster on rdb, which it does not close. It refuses clients that
+// [redisclient.Check] refuses.
+func New(rdb redis.UniversalClient, cfg Config) (*Cluster, error) {
+	err := errors.Join(cfg.validate(), redisclient.Check(rdb))
+	if err != nil {
+		return nil, fmt.Errorf("rediscluster: %w", err)
+	}
+	return &Cluster{rdb: rdb, cfg: cfg, strays: map[string]struct{}{}}, nil
+}
+
+// maxStrays bounds the memory that strays cost. When it is full they are told of again.
+const maxStrays = 1024
+
+// stray tells of an entry that cannot be read, once.
+func (c *Cluster) stray(entry string, err error) {
+	c.mu.Lock()
+	_, told := c.strays[entry]
+	if !told {
+		if len(c.strays) >= maxStrays {
+			clear(c.strays)
+		}
+		c.strays[entry] = struct{}{}
+	}
+	c.mu.Unlock()
+	if !told {
+		c.cfg.OnError(fmt.Errorf("rediscluster: %.120q is ignored: %w", entry, err))
+	}
+}
+
+// pause returns after d, or with an error when ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,62 @@
+package zkcluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/zookeeper"
+)
+
+// Announce implements [cluster.Board]. The notice goes with the session. Of several,
+// which there are when one leader has not noticed yet that it is none, that with the
+// greatest token counts.
+func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leader) error {
+	backoff := dlock.Backoff{Min: 20 * time.Millisecond, Max: time.Second}
+	posting, stop := c.outlive(ctx)
+	defer stop()
+	for pause := time.Duration(0); ctx.Err() == nil; {
+		node, err := c.s.CreateProtected(posting, zookeeper.Protected{
+			Dir: c.electionDir(election), Label: label(cluster.EncodeLeader(l)), ParentVersion: -1,
+		})
+		if err != nil {
+			if ctx.Err() == nil {
+				c.cfg.OnError(fmt.Errorf("zkcluster: notice of %q: %w", election, err))
+			}
+			pause = backoff.Next(pause)
+			sleep(ctx, pause)
+			continue
+		}
+		if c.keep(ctx, node) != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.soon())
+			defer cancel()
+			return c.remove(ctx, node)
+		}
+	}
+	return nil
+}
+
+// outlive returns a context that ends soon after ctx: the outcome of a request that is under
+// way when ctx ends can be waited for, so that what it does can be undone.
+func (c *Cluster) outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(c.soon(), cancel)
+		context.AfterFunc(late, func() { timer.Stop() })
+	})
+	return late, func() {
+		stop()
+		cancel()
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,127 @@
+package zkcluster
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"example.com/shop/internal/cluster"
+)
+
+// Every path is built here. What is not a node of ours has another form of name.
+
+func (c *Cluster) membersDir() string { return c.cfg.Prefix + "/members" }
+
+func (c *Cluster) electionDir(election string) string {
+	return c.cfg.Prefix + "/elections/" + escape(election)
+}
+
+func (c *Cluster) configDir() string { return c.cfg.Prefix + "/config" }
+
+// escape makes a text the name of a node: a name has no slash and no control
+// characters, and is not a dot or two.
+func escape(text string) string {
+	name := url.PathEscape(text)
+	if strings.Trim(name, ".") == "" {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return name
+}
+
+// label is what comes in the name of a protected node between its ID and its number.
+func label(text string) string { return text + ";" }
+
+// entry is a protected node, as its name tells: ID-TEXT;NUMBER.
+type entry struct {
+	name, id, text string
+	number         int32
+}
+
+func parse(name string) (entry, error) {
+	id, rest, ok := strings.Cut(name, "-")
+	cut := strings.LastIndexByte(rest, ';')
+	if !ok || id == "" || cut < 0 {
+		return entry{}, fmt.Errorf("%w: %.120q", cluster.ErrStray, name)
+	}
+	number, err := strconv.ParseInt(rest[cut+1:], 10, 32)
+	if err != nil {
+		return entry{}, fmt.Errorf("%w: %w", cluster.ErrStray, err)
+	}
+	return entry{name, id, rest[:cut], int32(number)}, nil
+}
+
+// before compares numbers that wrap around after 2^31 nodes.
+func (e entry) before(other entry) bool { return e.number-other.number < 0 }
+
+// entries returns what read makes of the children of dir that are entries, in the order
+// in which they were created, and how many are not, or cannot be read.
+func entries[T any](c *Cluster, dir string, names []string, read func(entry) (T, error)) (list []T, ignored int) {
+	var sorted []entry
+	for _, name := range names {
+		e, err := parse(name)
+		if err != nil {
+			ignored++
+			c.stray(dir+"/"+name, err)
+			continue
+		}
+		sorted = append(sorted, e)
+	}
+	slices.SortFunc(sorted, func(a, b entry) int {
+		switch {
+		case a.before(b):
+			return -1
+		case b.before(a):
+			return 1
+		default:
+			return 0
+		}
+	})
+	for _, e := range sorted {
+		one, err := read(e)
+		if err != nil {
+			ignored++
+			c.stray(dir+"/"+e.name, err)
+			continue
+		}
+		list = append(list, one)
+	}
+	return list, ignored
+}
+
+// maxStrays bounds the memory that strays cost. When it is full they are told of again.
+const maxStrays = 1024
+
+// stray tells of a node that is none of ours, once.
+func (c *Cluster) stray(path string, err error) {
+	c.mu.Lock()
+	_, told := c.strays[path]
+	if !told {
+		if len(c.strays) >= maxStrays {
+			clear(c.strays)
+		}
+		c.strays[path] = struct{}{}
+	}
+	c.mu.Unlock()
+	if !told {
+		c.cfg.OnError(fmt.Errorf("zkcluster: node %.120q is ignored: %w", path, err))
+	}
+}
+
+// seat is the entry of a member: its incarnation, a semicolon, and the member.
+type seat struct {
+	entry
+
+	incarnation string // of the call of Join that made it
+	member      cluster.Member
+}
+
+// seats returns those of the members.
+func (c *Cluster) seats(names []string) (list []seat, ignored int) {
+	return entries(c, c.membersDir(), names, func(e entry) (seat, error) {
+		incarnation, text, _ := strings.Cut(e.text, ";")
+		m, err := cluster.DecodeMember(text)
+		return seat{e, incarnation, m}, err
+	})
+}

@@ -1,0 +1,133 @@
+package zkcluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/zookeeper"
+)
+
+// place implements [cluster.Place]: a node among those of the members.
+type place struct {
+	c           *Cluster
+	member      cluster.Member
+	incarnation string
+	node        zookeeper.Node // of late; the zero Node if there was none
+}
+
+func newPlace(c *Cluster, m cluster.Member) *place {
+	return &place{c: c, member: m, incarnation: rand.Text()}
+}
+
+// Take implements [cluster.Place]. Who was there before is looked for first, so that
+// who is going to be refused disturbs nobody, and again when the node is there: of
+// two that come at the same time the one with the first number has the name.
+func (p *place) Take(ctx context.Context, again bool) error {
+	p.node = zookeeper.Node{}
+	patience := time.NewTimer(p.c.s.Timeout() * 3 / 2)
+	defer patience.Stop()
+	for {
+		if err := p.c.s.Sync(ctx); err != nil {
+			return err
+		}
+		names, _, err := p.c.s.Children(ctx, p.c.membersDir())
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		holder, _, err := p.rivals(names, again)
+		if err == nil && holder == nil {
+			holder, err = p.create(ctx, again)
+		}
+		switch {
+		case err != nil:
+			return err
+		case holder == nil:
+			return nil
+		}
+		for there := true; there; {
+			there, err = p.c.look(ctx, p.c.membersDir()+"/"+holder.name, patience.C)
+			if errors.Is(err, errOver) {
+				return &cluster.NameTakenError{Holder: holder.member}
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// create makes the node, and deletes those that it replaces. If another instance turns
+// out to have the name it undoes that, and returns who.
+func (p *place) create(ctx context.Context, again bool) (holder *seat, err error) {
+	text := p.incarnation + ";" + cluster.EncodeMember(p.member)
+	node, err := p.c.s.CreateProtected(ctx, zookeeper.Protected{
+		Dir: p.c.membersDir(), Label: label(text), List: true, ParentVersion: -1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.node = node
+	if node.Children == nil {
+		if node.Children, _, err = p.c.s.Children(ctx, p.c.membersDir()); err != nil {
+			return nil, p.undo(err)
+		}
+	}
+	holder, replaced, err := p.rivals(node.Children, again)
+	if err != nil || holder != nil {
+		return holder, p.undo(err)
+	}
+	for _, other := range replaced {
+		path := p.c.membersDir() + "/" + other.name
+		if err := p.c.s.Delete(ctx, path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			p.c.s.DeleteLater(path)
+		}
+	}
+	return nil, nil
+}
+
+// undo has the node deleted, and returns err.
+func (p *place) undo(err error) error {
+	p.c.s.DeleteLater(p.node.Path)
+	p.node = zookeeper.Node{}
+	return err
+}
+
+// rivals looks through the members for those that have the same name and came before
+// the node, or that are there at all if there is none. holder is one at another address;
+// replaced are those that this instance was itself, before a restart or the loss of
+// its session.
+func (p *place) rivals(names []string, again bool) (holder *seat, replaced []seat, err error) {
+	seats, _ := p.c.seats(names)
+	for _, s := range seats {
+		switch {
+		case s.member.Name != p.member.Name:
+		case s.id == p.node.ID:
+			return holder, replaced, nil
+		case s.incarnation == p.incarnation:
+			replaced = append(replaced, s)
+		case s.member.Address != p.member.Address || p.member.Address == "":
+			holder = &s
+		case again:
+			return nil, nil, cluster.ErrReplaced
+		default:
+			replaced = append(replaced, s)
+		}
+	}
+	return holder, replaced, nil
+}
+
+// Keep implements [cluster.Place].
+func (p *place) Keep(ctx context.Context) error { return p.c.keep(ctx, p.node) }
+
+// Drop implements [cluster.Place].
+func (p *place) Drop(ctx context.Context) error {
+	if p.node.Path == "" {
+		return nil
+	}
+	return p.c.remove(ctx, p.node)
+}

@@ -1,0 +1,172 @@
+package zkcluster_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"example.com/shop/internal/cluster/clustertest"
+	"example.com/shop/internal/cluster/zkcluster"
+	"example.com/shop/internal/dlock/zklock"
+	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/zookeeper"
+)
+
+// ttl is the timeout of the sessions of the tests. Four ticks of the server would do,
+// which are 0.8 s, but a busy machine must not lose the terms of leaders.
+const ttl = 3 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	addr := testbedtest.ZooKeeper(t)
+	clustertest.Run(t, harness(t, addr))
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	addr := testbedtest.ZooKeeper(t)
+	clustertest.RunConfig(t, harness(t, addr))
+}
+
+// harness is for a store that has the servers at addrs.
+func harness(t *testing.T, addrs ...string) clustertest.Harness {
+	t.Helper()
+	return clustertest.Harness{
+		New: func(t *testing.T, group string, onError func(error)) clustertest.Instance {
+			return instance(t, session(t, addrs...), group, onError)
+		},
+		TTL:  ttl,
+		Seen: 500 * time.Millisecond,
+		FIFO: true,
+		Behind: func(t *testing.T, group string) (clustertest.Instance, clustertest.Link) {
+			proxy := testbedtest.StartProxy(t, addrs[0])
+			return instance(t, session(t, proxy.Addr()), group, func(error) {}), clustertest.Link{
+				Cut: proxy.BlackHole,
+				Heal: func() {
+					if err := proxy.Pass(); err != nil {
+						t.Error(err)
+					}
+				},
+				LoseJoin:  func() { proxy.DropReply("/members/") },
+				LoseWrite: func() { proxy.DropReply("/config/") },
+				Lost:      proxy.Dropped,
+			}
+		},
+		Expire: func(t *testing.T, group, name string) {
+			c := raw(t, addrs[0])
+			dir := prefix(group) + "/members"
+			for _, node := range children(t, c, dir) {
+				if strings.Contains(node, ";"+name+";") {
+					check(t, c.Delete(dir+"/"+node, -1))
+				}
+			}
+		},
+		Stray: func(t *testing.T, group string) int { return strays(t, raw(t, addrs[0]), prefix(group)+"/members") },
+		Poke: func(t *testing.T, group, name, text string) {
+			_, err := raw(t, addrs[0]).Set(prefix(group)+"/config/"+name, []byte(text), -1)
+			check(t, err)
+		},
+		Unset: func(t *testing.T, group, name string) {
+			check(t, raw(t, addrs[0]).Delete(prefix(group)+"/config/"+name, -1))
+		},
+		Process: func(_ *testing.T, group string) (string, []string) {
+			return "TestInstance", []string{serverVariable + "=" + strings.Join(addrs, ","), groupVariable + "=" + group}
+		},
+	}
+}
+
+const (
+	serverVariable = "SHOP_TEST_ZKCLUSTER_SERVER"
+	groupVariable  = "SHOP_TEST_ZKCLUSTER_GROUP"
+)
+
+// TestInstance is no test: it is what the suite runs in processes of their own.
+func TestInstance(t *testing.T) {
+	clustertest.Serve(t, func(t *testing.T) (clustertest.Instance, string) {
+		group := os.Getenv(groupVariable)
+		return instance(t, session(t, strings.Split(os.Getenv(serverVariable), ",")...), group, func(error) {}), group
+	})
+}
+
+// prefix is where the nodes of a group are.
+func prefix(group string) string { return "/shop/" + group }
+
+// session opens a session, as another process would.
+func session(t testing.TB, addrs ...string) *zookeeper.Session {
+	t.Helper()
+	s, err := zookeeper.Connect(t.Context(), zookeeper.Config{Servers: addrs, Timeout: ttl})
+	check(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		check(t, s.Close(ctx))
+	})
+	return s
+}
+
+func instance(t testing.TB, s *zookeeper.Session, group string, onError func(error)) clustertest.Instance {
+	t.Helper()
+	c, err := zkcluster.New(s, zkcluster.Config{Prefix: "/" + group, OnError: onError})
+	check(t, err)
+	l, err := zklock.New(s, zklock.Config{})
+	check(t, err)
+	return clustertest.Instance{Membership: c, Board: c, ConfigStore: c, Locker: l}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// raw returns a client of ZooKeeper itself.
+func raw(t testing.TB, addr string) *zk.Conn {
+	t.Helper()
+	c, events, err := zk.Connect([]string{addr}, ttl, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
+	check(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		for range events { // until its goroutines have ended
+			continue
+		}
+	})
+	return c
+}
+
+type quiet struct{}
+
+// Printf implements zk.Logger.
+func (quiet) Printf(string, ...any) {}
+
+func children(t testing.TB, c *zk.Conn, path string) []string {
+	t.Helper()
+	names, _, err := c.Children(path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// strays creates nodes that are no entries, and returns how many.
+func strays(t testing.TB, c *zk.Conn, dir string) int {
+	t.Helper()
+	names := []string{
+		"config", "-", "-;0000000001", "x-a;b;c;0000000001", "x-i;name;addr;role;v;yesterday;0000000002", "x-i;name;addr;role;v;20260102T030405.000Z;99999999999",
+		"x-i;;addr;role;v;20260102T030405.000Z;0000000001", "x-i;na%0ame;addr;role;v;20260102T030405.000Z;0000000001", "x-i;%zz;addr;role;v;20260102T030405.000Z;0000000001",
+		"x-lease-0000000000", "x-i;name;addr;role;v;20260102T030405.000Z;",
+	}
+	for _, name := range names {
+		_, err := c.Create(dir+"/"+name, []byte("data"), 0, zk.WorldACL(zk.PermAll))
+		check(t, err)
+	}
+	return len(names)
+}
