@@ -7,8 +7,9 @@ import (
 )
 
 // Fence identifies one grant of one key to the resource that the lock protects.
-// The tokens of one key strictly increase from grant to grant. The owner is
-// unique per grant, because a store that lost data can issue a token twice.
+// The tokens of one key strictly increase from grant to grant, as long as the store
+// keeps its data; the package comment of a backend says what comes after a loss. The
+// owner is unique per grant, because a store that lost data can issue a token twice.
 type Fence struct {
 	Token uint64
 	Owner string

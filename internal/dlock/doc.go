@@ -72,7 +72,8 @@
 // names: a free key is granted, and to one holder as far as the store can tell
 // (MutualExclusion); a live holder keeps it (KeepsAlive); a loss is reported, and
 // before the next grant (LossIsReported, BlackHoleIsReportedBeforeTheNextGrant);
-// fences grow, over a loss of data too (FenceIncreases, FenceSurvivesWipe); who
+// fences grow, and go on growing when the data of a key are lost (FenceIncreases,
+// FenceSurvivesWipe), though ZooKeeper and etcd begin again when they lose everything; who
 // comes too late does no harm (LateReleaseIsHarmless, LateRenewalIsHarmless); a
 // failed or cancelled Acquire leaves nothing behind (ReplyLostAcquireLeavesNothing,
 // WaitersLeaveNothing); a dead context still releases (DeadContextStillReleases).

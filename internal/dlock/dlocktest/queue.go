@@ -231,6 +231,7 @@ func privateKeysNeverStall(ctx context.Context, t *testing.T, h Harness, key str
 				} else if over.Err() == nil {
 					t.Logf("Acquire = %v", err)
 				}
+				pause(over, rand.N(20*time.Millisecond)) // less than a cut takes, so that it catches all of them
 			}
 			longest[i] = max(longest[i], time.Since(start)-time.Duration(last[i].Load()))
 		})

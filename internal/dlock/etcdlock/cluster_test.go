@@ -61,27 +61,20 @@ func TestQuorumLost(t *testing.T) {
 // clustered runs histories on three members that are harmed one after the other.
 func clustered(t *testing.T, f func(t *testing.T, tr *trial, c *testbed.EtcdCluster)) {
 	t.Helper()
-	testbedtest.FullSize(t)
-	for _, kind := range contenders() {
-		t.Run(kind.name, func(t *testing.T) {
-			cfg := kind.config(dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute})
-			dlocktest.RunTrial(t, cfg, func(t *testing.T, own *dlocktest.Trial) {
-				c, tr := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{}), &trial{kind, own}
-				if kind.name == "rw" {
-					tr.Load.Permits = dlocktest.RWPermits
-				}
-				tr.Load.Hold, tr.Least = ttl/5, 20
-				clients := tr.clients(t, 6, strings.Join(c.Addrs(), ","))
-				tr.During(t, clients, func() {
-					for range 6 {
-						dlocktest.Pace(t, tr.Between(ttl/3, ttl))
-						f(t, tr, c)
-					}
-					dlocktest.Pace(t, 2*ttl)
-				})
-			})
+	faults := testbedtest.Size(1, 6)
+	cfg := dlocktest.TrialConfig{Keys: 3, Faulty: true, Unnoticed: faults == 1}
+	histories(t, cfg, true, func(t *testing.T, tr *trial) {
+		c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
+		tr.Load.Hold, tr.Least = ttl/5, 20
+		clients := tr.clients(t, 6, strings.Join(c.Addrs(), ","))
+		tr.During(t, clients, func() {
+			for range faults {
+				dlocktest.Pace(t, tr.Between(ttl/3, ttl))
+				f(t, tr, c)
+			}
+			dlocktest.Pace(t, time.Duration(testbedtest.Size(1, 4))*ttl/2)
 		})
-	}
+	})
 }
 
 // TestHistoryOfStoppedLeaders stops the leader, for longer than a TTL too. When it goes on
@@ -89,6 +82,7 @@ func clustered(t *testing.T, f func(t *testing.T, tr *trial, c *testbed.EtcdClus
 // with the next one meanwhile (etcd issue 15247). No client can prevent that: holders
 // lose what they hold, are told, and their fences are out of date.
 func TestHistoryOfStoppedLeaders(t *testing.T) {
+	t.Parallel()
 	clustered(t, func(t *testing.T, tr *trial, c *testbed.EtcdCluster) {
 		old := leader(t, c)
 		harm(t, old.Pause)
@@ -140,6 +134,7 @@ func TestHolderIsToldOfAFormerLeader(t *testing.T) {
 
 // TestHistoryOfKilledLeaders kills the leader; it comes back with its data.
 func TestHistoryOfKilledLeaders(t *testing.T) {
+	t.Parallel()
 	clustered(t, func(t *testing.T, tr *trial, c *testbed.EtcdCluster) {
 		old := leader(t, c)
 		harm(t, old.Kill)
@@ -150,6 +145,7 @@ func TestHistoryOfKilledLeaders(t *testing.T) {
 
 // TestHistoryOfLostQuorums stops two of three members for longer than a TTL.
 func TestHistoryOfLostQuorums(t *testing.T) {
+	t.Parallel()
 	clustered(t, func(t *testing.T, tr *trial, c *testbed.EtcdCluster) {
 		paused := c.Members()[1:]
 		for _, e := range paused {

@@ -8,10 +8,14 @@
 //	shop/locks//OWNER      left for an OWNER that was forced out; under its lease, too
 //
 // KEY is escaped as in the path of a URL, so that one with slashes has a queue of its
-// own. OWNER is the id of the lease, 16 digits: random, and new for every acquisition,
-// so that no two holders share a lease. The library of etcd has one lease per session:
-// two of its Mutexes on one session both lock, and a session does not notice that a key
-// of it was deleted.
+// own. OWNER is the id of the lease, 16 digits that are random, and the number of the
+// acquisition for which that lease is used: new for every acquisition, so that a request
+// of a former one, which comes late, is about no key that anybody has.
+//
+// A lease serves one holder or waiter at a time, and may serve another one thereafter:
+// see the section about leases below. The library of etcd has one lease per session: two of
+// its Mutexes on one session both lock, and a session does not notice that a key of it was
+// deleted.
 //
 // The holder is the OWNER whose key was created first. The token of a fence is the
 // revision at which that was. Revisions count the changes of all of etcd, and never go
@@ -22,18 +26,19 @@
 // A round is one request and its answer, and c one commit of etcd, to disk and to most
 // of the members.
 //
-//	Acquire      LeaseGrant; Txn: Range of the last two of KEY, Put OWNER           2 rounds, 2 c
+//	Acquire      Txn: Range of the last two of KEY, Put OWNER                       1 round, 1 c
 //	waits        Watch of the last one; Txn: Range of OWNER                         2 rounds, and 0 or 1 at the end
-//	looks        Txn: if that is there Range of OWNER, else of the last two as well 1 round in 0.8 to 1 s
-//	TryAcquire   Range of KEY; LeaseGrant; Txn: if KEY is empty Put OWNER           3 rounds, 2 c; 1 if it is held
-//	Release      Range of OWNER; LeaseRevoke                                        2 rounds, 1 c
+//	looks        Txn: if that is there Range of OWNER, else of the last two as well 1 round in 0.8 to 1 s, and 3 at first
+//	TryAcquire   Range of KEY; Txn: if KEY is empty Put OWNER                       2 rounds, 1 c; 1 if it is held
+//	Release      Txn: if OWNER is as it was created, delete it                      1 round, 1 c
+//	new lease    LeaseGrant before an acquisition that finds none to use again      1 round, 1 c
 //	renewal      LeaseKeepAlive of up to 100 on a stream; Txn: Range of each OWNER  1 round every TTL/3
 //	Inspect      Range of KEY; LeaseTimeToLive                                      2 rounds
 //	ForceRelease Range of KEY; Txn: if it is the same Put word, delete OWNER        2 rounds, 1 c
 //
 // A queue is sorted by etcd, in O(n) for n who wait; a look that finds all as it was is
-// O(1). From the release to the next holder it is the read and the revocation with its
-// commit, and half a round for the message. The waiter looks then, unless it knows that
+// O(1). From the release to the next holder it is the deletion with its commit, and half
+// a round for the message. The waiter looks then, unless it knows that
 // nobody else was ahead; that is another round, to the memory of one member. All
 // watches of a Locker are on one stream.
 //
@@ -53,8 +58,23 @@
 //
 // A watch begins at the present, since etcd serves one that begins in the past only ten
 // times a second (the library's Mutex waits for that), and a look tells what happened
-// before. Nothing depends on messages: a waiter looks by itself every 0.8 to 1 s, a
+// before. If a commit comes while a watch is made, its present is the past already: so a
+// waiter looks again 10, 30 and 70 ms after it has begun to watch, in the memory of one
+// member. Nothing depends on messages: it looks by itself every 0.8 to 1 s thereafter, a
 // quarter of the TTL if that is shorter, and those looks are linearizable.
+//
+// # Leases
+//
+// To grant a lease and to revoke it takes a commit each, as many as a lock without it.
+// So a lease is used again: a release deletes the key, and leaves the lease to the next
+// acquisition of the same Locker, as long as it was granted less than a third of its TTL
+// ago. Then the trust of the next holder counts from that grant, and rests on no renewal.
+// At most 64 wait to be used again; they are not renewed, and end by their TTL. Close
+// revokes them.
+//
+// It is used again only if etcd has said that the key was deleted by the release, or never
+// written. Whenever that is not known, and after any loss, the lease is revoked instead,
+// and so no request that is on its way can leave a key under a lease that lives on.
 //
 // # Trust
 //
@@ -76,8 +96,7 @@
 // time, later releases try not to. The next holder is granted the key then, while the
 // former one is told as fast as it can be. Its fence keeps its writes out.
 //
-// Release reports that a key was deleted before, as far as the member knows that it
-// reads from: one that lags behind its leader may not know of the last moment.
+// Release reports that a key was deleted before.
 //
 // # Unknown outcomes
 //

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -61,22 +62,18 @@ func (k keys) held(h dlock.Held) string { return k.own(h.Key, h.Kind, h.Fence.Ow
 
 func end(prefix string) []byte { return []byte(clientv3.GetPrefixRangeEnd(prefix)) }
 
-// ownerOf names the lease id. It is the owner in the fence of a grant too: an id is
-// random and never used again.
-func ownerOf(id int64) string {
-	const digits = 16
-	text := strconv.FormatUint(uint64(id), 16)
-	return strings.Repeat("0", digits-len(text)) + text
-}
+// ownerOf names a tenure. It is the owner in the fence of a grant too: the id of a lease
+// is random, and never given out again, and no two tenures of a lease have one number.
+func ownerOf(t tenure) string { return fmt.Sprintf("%016x-%d", t.id, t.number) }
 
 // leaseOf is the lease of an owner.
 func leaseOf(owner string) (int64, error) {
-	raw, err := hex.DecodeString(owner)
+	lease, _, _ := strings.Cut(owner, "-")
+	raw, err := hex.DecodeString(lease)
 	if err != nil || len(raw) != 8 {
 		return 0, errors.New("etcdlock: no owner: " + strconv.Quote(owner))
 	}
-	id, err := strconv.ParseInt(owner, 16, 64)
-	return id, err
+	return strconv.ParseInt(lease, 16, 64)
 }
 
 var errNoKey = errors.New("etcdlock: the key is empty")

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"example.com/shop/internal/dlock"
 )
 
@@ -13,20 +15,18 @@ import (
 type place struct {
 	s         *store
 	key, kind string
-	id        int64
-	owner     string // id as text
-	own       string // the key in etcd
-	revision  int64  // at which own was created
-	sent      time.Time
-	lease     *dlock.Lease
-	leaving   atomic.Bool // the caller gives up, and waits for little
-	watch     *watch      // of own
-	wake      chan struct{}
+	tenure
+	owner    string
+	own      string // the key in etcd
+	revision int64  // at which own was created
+	lease    *dlock.Lease
+	leaving  atomic.Bool // the caller gives up, and waits for little
+	watch    *watch      // of own
+	wake     chan struct{}
 }
 
-func (s *store) newPlace(key, kind string) *place {
-	id := newID()
-	p := &place{s: s, key: key, kind: kind, id: id, owner: ownerOf(id), wake: make(chan struct{}, 1)}
+func (s *store) newPlace(key, kind string, t tenure) *place {
+	p := &place{s: s, key: key, kind: kind, tenure: t, owner: ownerOf(t), wake: make(chan struct{}, 1)}
 	p.own = s.keys.own(key, kind, p.owner)
 	p.watch = &watch{key: p.own, told: p.told}
 	return p
@@ -38,16 +38,10 @@ func (p *place) held() dlock.Held {
 
 // acquire takes key, and waits for it.
 func (s *store) acquire(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
-	p := s.newPlace(key, kind)
-	p.sent = time.Now()
-	if err := s.grant(ctx, p.id); err != nil {
-		return nil, s.failed(ctx, p, err)
-	}
-	answer, err := s.txn(ctx, inLine(s.keys.ahead(key, kind), p.own, p.id))
+	p, answer, err := s.enter(ctx, key, kind, inLine)
 	if err != nil {
-		return nil, s.failed(ctx, p, err)
+		return nil, err
 	}
-	p.revision = answer.Header.Revision
 	p.keep(ctx, backend)
 	if ahead := names(answer.Responses[0]); len(ahead) > 0 {
 		if err := p.wait(ctx, ahead); err != nil {
@@ -69,22 +63,43 @@ func (s *store) tryAcquire(ctx context.Context, key, kind string, backend any) (
 	if len(others.Kvs) > 0 {
 		return nil, dlock.ErrHeld
 	}
-	p := s.newPlace(key, kind)
-	p.sent = time.Now()
-	if err := s.grant(ctx, p.id); err != nil {
-		return nil, s.failed(ctx, p, err)
-	}
-	answer, err := s.txn(ctx, ifFree(ahead, p.own, p.id))
+	p, answer, err := s.enter(ctx, key, kind, ifFree)
 	switch {
 	case err != nil:
-		return nil, s.failed(ctx, p, err)
+		return nil, err
 	case !answer.Succeeded: // somebody was faster
-		s.undo.Add(ctx, p.held())
+		s.pool.put(p.tenure)
 		return nil, dlock.ErrHeld
 	}
-	p.revision = answer.Header.Revision
 	p.keep(ctx, backend)
 	return p.granted(ctx)
+}
+
+// enter has take run for a new place, under a lease of the pool or a new one. A lease of
+// the pool that somebody has revoked meanwhile is replaced: nothing was written under it.
+func (s *store) enter(ctx context.Context, key, kind string, take func(ahead, own string, id int64) *pb.TxnRequest) (*place, *pb.TxnResponse, error) {
+	t, pooled := s.pool.get()
+	for {
+		if !pooled {
+			t = newTenure()
+		}
+		p := s.newPlace(key, kind, t)
+		if !pooled {
+			if err := s.grant(ctx, t.id); err != nil {
+				return nil, nil, s.failed(ctx, p, err)
+			}
+		}
+		answer, err := s.txn(ctx, take(s.keys.ahead(key, kind), p.own, t.id))
+		switch {
+		case pooled && isGone(err):
+			pooled = false
+		case err != nil:
+			return nil, nil, s.failed(ctx, p, err)
+		default:
+			p.revision = answer.Header.Revision
+			return p, answer, nil
+		}
+	}
 }
 
 // keep begins to keep the lease of etcd alive. What a waiter has is what its caller

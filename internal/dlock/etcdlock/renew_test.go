@@ -8,7 +8,10 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -64,4 +67,36 @@ func TestRenewalByAFormerLeader(t *testing.T) {
 	}
 	l := locker(t, client(t, testbedtest.Etcd(t), grpc.WithChainStreamInterceptor(former)))
 	told(t, take(ctx, t, l, rand.Text()))
+}
+
+// Who is given a lease that is not new trusts it for as long as it has left, and not for
+// a TTL from now: without renewals it ends before its key does.
+func TestTrustInAUsedLease(t *testing.T) {
+	t.Parallel()
+	ctx, addr := bounded(t), testbedtest.Etcd(t)
+	mute := func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+		stream, err := deaf(ctx, desc, conn, method, open, options...)
+		if err == nil && method == pb.Lease_LeaseKeepAlive_FullMethodName {
+			return nil, status.Error(codes.Unavailable, "no renewals")
+		}
+		return stream, err
+	}
+	const long = 2 * ttl
+	l, key := configured(t, client(t, addr, grpc.WithChainStreamInterceptor(mute)), etcdlock.Config{TTL: long}), rand.Text()
+	for ctx.Err() == nil {
+		start := time.Now()
+		first := take(ctx, t, l, key)
+		release(ctx, t, first)
+		<-time.After(long / 4)
+		second := take(ctx, t, l, key)
+		if leaseOf(first.Fence().Owner) != leaseOf(second.Fence().Owner) { // the machine is busy, and it was too old
+			continue
+		}
+		<-second.Done()
+		if d := time.Since(start); d > long {
+			t.Errorf("the holder was told after %v, and etcd keeps its lease for %v", d, long)
+		}
+		waitFor(t, "the lease to be given back", func() bool { return len(keysOf(t, client(t, addr), lockQueue(key))) == 0 })
+		return
+	}
 }

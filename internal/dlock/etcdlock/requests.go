@@ -86,17 +86,30 @@ func putting(own string, id int64) *pb.RequestOp {
 	}}}
 }
 
+// leaving is the transaction that gives a place up: it deletes own if that is what was
+// created at revision.
+func leaving(own string, revision int64) *pb.TxnRequest {
+	return &pb.TxnRequest{Compare: []*pb.Compare{created(own, revision)}, Success: []*pb.RequestOp{deleting(own)}}
+}
+
 // forcing is the transaction that deletes own if it is what was created at revision,
 // and that leaves word for its owner until the lease of that ends.
 func forcing(own, word string, revision, id int64) *pb.TxnRequest {
-	same := &pb.Compare{
+	return &pb.TxnRequest{Compare: []*pb.Compare{created(own, revision)}, Success: []*pb.RequestOp{
+		putting(word, id), deleting(own),
+	}}
+}
+
+// created holds if own is there, and was created at revision.
+func created(own string, revision int64) *pb.Compare {
+	return &pb.Compare{
 		Key: []byte(own), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
 		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: revision},
 	}
-	return &pb.TxnRequest{Compare: []*pb.Compare{same}, Success: []*pb.RequestOp{
-		putting(word, id),
-		{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(own)}}},
-	}}
+}
+
+func deleting(own string) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(own)}}}
 }
 
 // names returns the keys that a range found.

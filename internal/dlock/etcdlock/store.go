@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -26,6 +24,7 @@ type store struct {
 	hub     *hub
 	renewer *dlock.Renewer
 	undo    *dlock.Undo
+	pool    *pool
 }
 
 func newStore(cli *clientv3.Client, cfg Config) *store {
@@ -41,12 +40,17 @@ func newStore(cli *clientv3.Client, cfg Config) *store {
 	s.undo = dlock.NewUndo(dlock.UndoConfig{
 		TTL: cfg.TTL, Pause: cfg.Timeout / 4, Timeout: cfg.Timeout, GiveBack: s.giveBack,
 	})
+	s.pool = &pool{fresh: cfg.TTL / 3, drop: func(t tenure) {
+		s.undo.Add(cli.Ctx(), dlock.Held{Fence: dlock.Fence{Owner: ownerOf(t)}})
+	}}
 	return s
 }
 
-// close ends the watches, and waits for what is given back.
+// close ends the watches and the leases that nobody uses, and waits for what is given
+// back.
 func (s *store) close(ctx context.Context) error {
 	s.hub.close()
+	s.pool.close()
 	return s.undo.Wait(ctx)
 }
 
@@ -86,9 +90,6 @@ func (s *store) grant(ctx context.Context, id int64) error {
 	}, &pb.LeaseGrantRequest{ID: id, TTL: int64(s.cfg.TTL / time.Second)})
 	return err
 }
-
-// newID returns a lease id that nobody has used.
-func newID() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 
 // revoke ends the lease id, and with it all that was written under it. It returns the
 // revision of etcd after that, or 0 if there was no such lease.

@@ -18,32 +18,64 @@ type wait struct {
 	next   *watch // of the last one ahead
 	alone  bool   // nobody else is ahead, so that its end is the turn of this one
 	looked int64  // revision at which own was there, and next was the last one ahead
+
+	timer *time.Timer   // of a look without news
+	early time.Duration // what that was set to, while the watch of next may be late
 }
+
+// A watch that begins now begins in the past if a commit comes while it is made, and then
+// etcd serves it up to 100 ms later. So who has begun to watch looks after firstLook, and
+// after twice that, and so on until lastLook.
+const (
+	firstLook = 10 * time.Millisecond
+	lastLook  = 50 * time.Millisecond
+)
+
+// cause is why a waiter decides whether it is its turn.
+type cause int
+
+const (
+	told    cause = iota
+	early         // its watch may be late
+	overdue       // it has heard nothing for long
+)
 
 // wait returns nil when nobody is ahead any more. ahead are the last ones that came
 // before.
 func (p *place) wait(ctx context.Context, ahead []string) error {
-	w := &wait{place: p, looked: p.revision}
+	w := &wait{place: p, looked: p.revision, timer: time.NewTimer(firstLook)}
+	defer w.timer.Stop()
 	w.follow(ahead)
 	defer func() { p.s.hub.drop(w.next) }()
-	timer := time.NewTimer(p.pause())
-	defer timer.Stop()
 	for {
-		overdue := false
+		why := told
 		select {
 		case <-p.wake:
-		case <-timer.C:
-			overdue = true
-			timer.Reset(p.pause())
+		case <-w.timer.C:
+			why = w.again()
 		case <-ctx.Done():
 			return dlock.Ended(ctx)
 		case <-p.lease.Done():
 			return p.lost()
 		}
-		if done, err := w.turn(ctx, overdue); done || err != nil {
+		if done, err := w.turn(ctx, why); done || err != nil {
 			return err
 		}
 	}
+}
+
+// again sets the timer, which has fired, and returns why it has.
+func (w *wait) again() cause {
+	if w.early >= lastLook {
+		w.timer.Reset(w.pause())
+		return overdue
+	}
+	if w.early *= 2; w.early < lastLook {
+		w.timer.Reset(w.early)
+	} else {
+		w.timer.Reset(w.pause())
+	}
+	return early
 }
 
 // follow watches the first of ahead from now on; and own, if there is no other.
@@ -56,6 +88,8 @@ func (w *wait) follow(ahead []string) {
 		w.s.hub.add(w.watch, 0)
 	}
 	w.s.hub.add(w.next, 0)
+	w.early = firstLook
+	w.timer.Reset(firstLook)
 }
 
 // news returns since when all is heard of that w waits for, and at which revision next
@@ -72,23 +106,23 @@ func (w *wait) news() (since, next, own int64) {
 // turn decides whether it is the turn of w. It is so without a look if the one that
 // has ended was the only one ahead, and all that has happened since that was read was
 // heard of, in the order in which it happened: then own was still there.
-func (w *wait) turn(ctx context.Context, overdue bool) (bool, error) {
+func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
 	for {
 		since, next, own := w.news()
 		switch {
 		case own > 0:
 			return false, w.ended()
-		case since > w.looked, next > 0 && !w.alone, overdue:
+		case since > w.looked, next > 0 && !w.alone, why != told:
 		case next > 0 && since > 0:
 			return true, nil
 		default:
 			return false, nil
 		}
-		again, done, err := w.look(ctx, max(since, next), !overdue)
+		again, done, err := w.look(ctx, max(since, next), why != overdue)
 		if done || err != nil || !again {
 			return done, err
 		}
-		overdue = false
+		why = told
 	}
 }
 

@@ -53,3 +53,35 @@ func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
 		t.Errorf("Acquire = %v, want ErrLost", err)
 	}
 }
+
+// A watch may hear of nothing for a moment after it has begun. A waiter looks early then,
+// long before it looks because it has heard nothing.
+func TestWaiterLooksEarly(t *testing.T) {
+	t.Parallel()
+	ctx, addr := bounded(t), testbedtest.Etcd(t)
+	admin := client(t, addr)
+	l := configured(t, client(t, addr, grpc.WithChainStreamInterceptor(deaf)), etcdlock.Config{TTL: far})
+	soonest := time.Hour
+	for range 10 {
+		key := rand.Text()
+		first := take(ctx, t, l, key)
+		returned := make(chan error, 1)
+		go func() {
+			lease, err := l.Acquire(ctx, key)
+			if err == nil {
+				err = lease.Release(ctx)
+			}
+			returned <- err
+		}()
+		waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 2 })
+		start := time.Now()
+		release(ctx, t, first)
+		if err := <-returned; err != nil {
+			t.Fatal(err)
+		}
+		soonest = min(soonest, time.Since(start))
+	}
+	if soonest > time.Second/2 {
+		t.Errorf("a waiter that hears nothing has the key after %v at the earliest", soonest)
+	}
+}

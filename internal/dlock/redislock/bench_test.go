@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -22,7 +23,7 @@ import (
 // opened returns a Locker with a client of its own, as another process has it.
 func opened(b *testing.B, url string) *redislock.Locker {
 	b.Helper()
-	rdb, err := redislock.NewClient(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func condition(t *testing.T, l *redislock.Locker, name string) *redislock.Cond {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := c.Close(ctx); err != nil {
 			t.Error(err)

@@ -25,7 +25,7 @@ func patientCond(t *testing.T, rdb redis.UniversalClient) (*redislock.Locker, *r
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := l.Close(ctx); err != nil {
 			t.Error(err)

@@ -41,7 +41,6 @@ func (h *straggler) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		script, _ := cmds[0].Args()[1].(string)
 		h.calls++
 		switch {
 		case h.calls == h.lose:
@@ -49,12 +48,16 @@ func (h *straggler) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 				h.late = append(h.late, redis.NewCmd(ctx, cmd.Args()...))
 				cmd.SetErr(os.ErrDeadlineExceeded)
 			}
-			h.script, h.after = script, map[string]bool{}
+			h.script, h.after = scriptOf(cmds[0]), map[string]bool{}
 			close(h.lost)
 			return os.ErrDeadlineExceeded
-		case h.calls > h.lose && script != h.script && !h.after[script]:
-			h.after[script] = true
-			if len(h.after) == 2 {
+		case h.calls > h.lose && len(h.after) < 2:
+			for _, cmd := range cmds { // which may be sent together
+				if script := scriptOf(cmd); script != h.script {
+					h.after[script] = true
+				}
+			}
+			if len(h.after) >= 2 {
 				defer close(h.arrived)
 				err := next(ctx, cmds)
 				return errors.Join(err, next(ctx, h.late))
@@ -62,6 +65,12 @@ func (h *straggler) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 		}
 		return next(ctx, cmds)
 	}
+}
+
+// scriptOf returns the digest of the script that cmd runs.
+func scriptOf(cmd redis.Cmder) string {
+	script, _ := cmd.Args()[1].(string)
+	return script
 }
 
 // waiter is a way to wait for a key.

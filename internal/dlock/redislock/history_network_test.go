@@ -63,7 +63,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 			for i, p := range proxies {
 				random := rand.New(rand.NewPCG(tr.load.Seed, uint64(i)))
 				wg.Go(func() {
-					for range testbedtest.Size(4, 30) {
+					for range testbedtest.Size(3, 30) {
 						sleep(t, time.Duration(random.Int64N(int64(ttl/2))))
 						p.BlackHole()
 						sleep(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))

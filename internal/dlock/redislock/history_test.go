@@ -92,7 +92,7 @@ type closer interface {
 func closeInTime(t *testing.T, c closer) {
 	t.Helper()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := c.Close(ctx); err != nil {
 			t.Error(err)

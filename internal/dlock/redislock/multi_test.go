@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -50,40 +49,6 @@ func TestKeysWithAndWithoutAHashTag(t *testing.T) {
 			continue
 		}
 		t.Cleanup(func() { lease.Release(t.Context()) })
-	}
-}
-
-func TestNewClientByURL(t *testing.T) {
-	t.Parallel()
-	for address, ok := range map[string]bool{
-		"redis://h:1/2":                         true,
-		"rediss://h:1":                          true,
-		"redis+sentinel://h:1,h:2/main":         true,
-		"redis+sentinel://u:p@h:1/main":         true,
-		"redis+sentinel://h:1,h:2":              false,
-		"redis+cluster://h:1,h:2,h:3":           true,
-		"rediss+cluster://u:p%40@h:1":           true,
-		"redis+cluster://h":                     false,
-		"redis+other://h:1":                     false,
-		"http+cluster://h:1":                    false,
-		"redis+sentinel://h:1,nothing/main":     false,
-		"h:1":                                   false,
-		"redis://h:1/2?max_retries=3&unknown=1": false,
-	} {
-		rdb, err := redislock.NewClient(address)
-		if (err == nil) != ok {
-			t.Errorf("%s: %v", address, err)
-		}
-		if err != nil {
-			continue
-		}
-		l, err := redislock.New(rdb, redislock.Config{})
-		if err != nil {
-			t.Errorf("%s: New refuses the client: %v", address, err)
-			continue
-		}
-		l.Close(t.Context())
-		rdb.Close()
 	}
 }
 

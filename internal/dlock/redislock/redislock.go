@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/redisclient"
 )
 
 // fenceTTL is how long the last token is remembered. The clock of the server
@@ -75,7 +76,7 @@ type Locker struct {
 	renewer  *dlock.Renewer
 	listens  atomic.Bool
 
-	orphans orphans
+	undo *dlock.Undo
 }
 
 var (
@@ -89,7 +90,7 @@ var (
 // New returns a Locker on rdb, which it does not close. It refuses a client that
 // repeats commands by itself or ignores deadlines; see the package comment.
 func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
-	if err := errors.Join(cfg.validate(), CheckClient(rdb)); err != nil {
+	if err := errors.Join(cfg.validate(), redisclient.Check(rdb)); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	l := &Locker{
@@ -106,6 +107,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 	if l.hub.cluster == nil {
 		l.common = append(l.common, l.hub.home())
 	}
+	l.undo = l.newUndo()
 	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
@@ -141,7 +143,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 // re-checks.
 func (l *Locker) Close(ctx context.Context) error {
 	l.hub.close()
-	return l.orphans.wait(ctx)
+	return l.undo.Wait(ctx)
 }
 
 // enter is what comes before an acquisition.

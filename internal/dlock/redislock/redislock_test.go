@@ -14,6 +14,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -40,7 +41,7 @@ func TestSpin(t *testing.T) {
 func TestMiniredis(t *testing.T) {
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	suite(t, "redis://"+m.Addr(), redislock.Config{}, 100) // it takes a millisecond to run a script
+	suite(t, "redis://"+m.Addr(), redislock.Config{}, 40) // it takes a millisecond to run a script
 }
 
 // suite runs the conformance suite on the server at url, with so many waiters.
@@ -127,7 +128,7 @@ func behind(t *testing.T, url string, cfg redislock.Config) (*redislock.Locker, 
 
 func client(t *testing.T, url string) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redislock.NewClient(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func configured(t *testing.T, rdb redis.UniversalClient, cfg redislock.Config) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := l.Close(ctx); err != nil {
 			t.Error(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/redisclient"
 )
 
 // RWConfig is the configuration of an [RW].
@@ -105,7 +106,7 @@ const rwPushTTL = 5 * time.Second
 func NewRW(rdb redis.UniversalClient, cfg RWConfig) (*RW, error) {
 	// It has the options of a Locker, and the same limits.
 	same := Config{TTL: cfg.TTL, Timeout: cfg.Timeout, Prefix: cmp.Or(cfg.Prefix, rwPrefix)}
-	if err := errors.Join(same.validate(), CheckClient(rdb)); err != nil {
+	if err := errors.Join(same.validate(), redisclient.Check(rdb)); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	cfg.TTL, cfg.Timeout, cfg.Prefix = same.TTL, same.Timeout, same.Prefix

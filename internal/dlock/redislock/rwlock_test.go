@@ -81,7 +81,7 @@ func rwLock(t *testing.T, rdb redis.UniversalClient) *redislock.RW {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := l.Close(ctx); err != nil {
 			t.Error(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/redisclient"
 )
 
 // maxWeight bounds what one lease can hold: scripts touch every permit of it.
@@ -159,7 +160,7 @@ func NewSemaphore(rdb redis.UniversalClient, cfg SemaphoreConfig) (*Semaphore, e
 	if s.permits < 1 {
 		return nil, fmt.Errorf("redislock: %d permits: %w", cfg.Permits, dlock.ErrInvalidPermits)
 	}
-	if err := CheckClient(rdb); err != nil {
+	if err := redisclient.Check(rdb); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	s.hub = newHub(rdb, s.prefix, nil)

@@ -9,13 +9,14 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // BenchmarkSemaphore takes one permit and gives it back: of a key of its own per
 // goroutine, and of one key with 4 permits for 32 goroutines of one client.
 func BenchmarkSemaphore(b *testing.B) {
-	rdb, err := redislock.NewClient(testbedtest.Redis(b))
+	rdb, err := redisclient.New(testbedtest.Redis(b))
 	if err != nil {
 		b.Fatal(err)
 	}

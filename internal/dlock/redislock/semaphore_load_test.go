@@ -115,7 +115,7 @@ func TestNeverMoreThanThePermits(t *testing.T) {
 	t.Parallel()
 	backends(t, func(t *testing.T, kind string) {
 		const permits, clients, goroutines = 6, 4, 8
-		rounds := int64(testbedtest.Size(6_000, 1_000_000))
+		rounds := int64(testbedtest.Size(4_000, 1_000_000))
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		key, admin := rand.Text(), client(t, server.URL())
 		u := &user{t: t, rdb: admin, key: key, name: "parent", permits: permits}

@@ -70,7 +70,7 @@ func TestServerThatLosesItsPermits(t *testing.T) {
 				})
 			}
 		}
-		for range 3 {
+		for range testbedtest.Size(2, 3) {
 			letPass(ctx, ttl)
 			if err := server.Kill(); err != nil {
 				t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/redisclient"
 )
 
 // maxTokens bounds the tokens of one semaphore, which are made one by one.
@@ -171,7 +172,7 @@ func NewTokens(rdb redis.UniversalClient, cfg TokensConfig) (*Tokens, error) {
 	if strings.ContainsAny(t.name, "{} ") {
 		return nil, fmt.Errorf("redislock: name %q has a brace or a blank", t.name)
 	}
-	if err := CheckClient(rdb); err != nil {
+	if err := redisclient.Check(rdb); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	if t.blocking == nil {

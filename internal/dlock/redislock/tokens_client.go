@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // apart returns a client as rdb with a pool of its own, or nil if it does not
@@ -31,4 +32,8 @@ func apart(rdb redis.UniversalClient, reply time.Duration) redis.UniversalClient
 		return redis.NewClusterClient(&opts)
 	}
 	return nil
+}
+
+func disabled() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }

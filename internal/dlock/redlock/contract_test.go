@@ -11,8 +11,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/redlock"
+	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/testbed"
 )
 
 // The tokens grow from one majority to the next, although the servers do not agree on
@@ -78,7 +79,7 @@ func TestRefusedAttemptLeavesNothing(t *testing.T) {
 // New servers grant nothing for as long as a lock that they may have forgotten can live.
 func TestNewServersSettle(t *testing.T) {
 	t.Parallel()
-	s := start(t, 3)
+	s := start(t, 3, testbed.RedisConfig{})
 	begin := time.Now()
 	l := locker(t, s.urls(), redlock.Config{TTL: ttl})
 	if _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, dlock.ErrHeld) {
@@ -95,7 +96,7 @@ func TestNewServersSettle(t *testing.T) {
 		t.Errorf("granted after %v, want %v at least", d, ttl)
 	}
 	take(t, l, "other").Release(t.Context()) // at once
-	eager := locker(t, start(t, 3).urls(), redlock.Config{TTL: ttl, Settle: -1})
+	eager := locker(t, start(t, 3, testbed.RedisConfig{}).urls(), redlock.Config{TTL: ttl, Settle: -1})
 	take(t, eager, "k").Release(t.Context())
 }
 
@@ -124,7 +125,7 @@ func TestNewRefuses(t *testing.T) {
 		Addr: "127.0.0.1:4", MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	defer careless.Close()
-	cluster, err := redislock.NewClient("redis+cluster://127.0.0.1:5")
+	cluster, err := redisclient.New("redis+cluster://127.0.0.1:5")
 	if err != nil {
 		t.Fatal(err)
 	}

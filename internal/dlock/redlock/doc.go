@@ -17,7 +17,7 @@
 // resource must check it. With fewer than a majority nothing is granted, and every call
 // says so in time. If what is needed is not to lose the lock with one machine, a
 // consensus store (ZooKeeper, etcd) promises more, for a flush per grant; if what is
-// needed is speed, redislock on one server needs half the rounds, and is fair.
+// needed is speed, redislock on one server needs two rounds for what takes three here, and is fair.
 //
 // # Data
 //
@@ -89,7 +89,9 @@
 // has been used, for want of its key known, grants nothing for Config.Settle, by default
 // the TTL of the lock: by then all grants of before have been renewed elsewhere, or have
 // ended. It counts as one that somebody else has. The same holds when servers are first
-// used: the first TTL passes without a grant.
+// used: the first TTL passes without a grant. That is the delayed restart which the
+// algorithm asks of operators; here each server sees to it, and nobody has to wait before
+// starting one.
 //
 // So a server should either keep nothing (no persistence, no replicas), or everything
 // (appendfsync always). One that comes back with some of its data, as with appendfsync
@@ -104,13 +106,14 @@
 // [dlock.ErrUncertain] if that kept them from a majority. A waiter goes on until no
 // majority has answered for a TTL.
 //
-// A server whose last call timed out gets one call at a time until it answers, and all
-// others count as not sent: a stopped server costs neither connections nor goroutines,
-// and votes again as soon as it can.
+// A server that has not answered for eight calls gets no other one before it does, and
+// one whose last call timed out gets one at a time; what waits for that counts as not
+// sent. So a stopped server costs a few connections, and no goroutine beyond the attempts
+// that it was asked for, and votes again as soon as it can.
 //
 // # Clients
 //
-// They need ContextTimeoutEnabled, and MaxRetries -1; redislock.NewClient makes such.
+// They need ContextTimeoutEnabled, and MaxRetries -1; redisclient.New makes such.
 // Otherwise one silent server holds up every call for the read timeout, and a release
 // that is repeated reports a loss that was none.
 package redlock

@@ -2,13 +2,16 @@ package redlock_test
 
 import (
 	"context"
-	"math/rand/v2"
+	"crypto/rand"
+	"errors"
+	mathrand "math/rand/v2"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redlock"
 	"example.com/shop/internal/testbed"
@@ -106,7 +109,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 		tr.During(t, clients, func() {
 			var wg sync.WaitGroup
 			for i, proxies := range victims {
-				random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
+				random := mathrand.New(mathrand.NewPCG(tr.Load.Seed, uint64(i)))
 				wg.Go(func() {
 					for range testbedtest.Size(2, 30) {
 						dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
@@ -193,6 +196,58 @@ func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
 	})
 }
 
+// TestHistoryOfServersThatKeepTheirData kills one server after the other, or two at once;
+// each comes back with all that it has acknowledged, and votes at once.
+func TestHistoryOfServersThatKeepTheirData(t *testing.T) {
+	t.Parallel()
+	s := settled(t, start(t, 5, testbed.RedisConfig{AppendOnly: true}))
+	cfg := faulty(3)
+	cfg.Unnoticed = true
+	dlocktest.RunTrial(t, cfg, func(t *testing.T, tr *dlocktest.Trial) {
+		tr.Load.Hold, tr.Least = ttl/2, 20
+		tr.During(t, s.clients(t, tr, 5), func() {
+			for i := range testbedtest.Size(4, 30) {
+				killed := tr.Random.Perm(len(s))[:1+i%2]
+				for _, at := range killed {
+					harm(t, s[at].Kill)
+				}
+				dlocktest.Pace(t, tr.Between(0, ttl/8))
+				for _, at := range killed {
+					harm(t, func() error { return s[at].Restart(t.Context()) })
+				}
+				dlocktest.Pace(t, tr.Between(0, ttl/3))
+			}
+		})
+	})
+}
+
+// A majority that is killed while a key is held, and comes back with its data, grants that
+// key to nobody else before its lease is over.
+func TestMajorityThatKeepsItsData(t *testing.T) {
+	t.Parallel()
+	s := settled(t, start(t, 3, testbed.RedisConfig{AppendOnly: true}))
+	l, key := locker(t, s.urls(), redlock.Config{TTL: 10 * ttl}), rand.Text()
+	lease := take(t, l, key)
+	for _, server := range s {
+		harm(t, server.Kill)
+	}
+	for _, server := range s {
+		harm(t, func() error { return server.Restart(t.Context()) })
+	}
+	other := locker(t, s.urls(), redlock.Config{TTL: 10 * ttl})
+	waitFor(t, "an answer", func() bool {
+		next, err := other.TryAcquire(t.Context(), key)
+		if err == nil {
+			t.Errorf("granted with fence %+v beside %+v", next.Fence(), lease.Fence())
+		}
+		return err == nil || errors.Is(err, dlock.ErrHeld)
+	})
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("Release = %v", err)
+	}
+	take(t, other, key).Release(t.Context())
+}
+
 const holderServers = "SHOP_TEST_HOLDER_REDLOCK"
 
 // TestHolderProcess is no test: it is what StartHolder runs.
@@ -227,15 +282,15 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 	})
 }
 
-// waitFor looks for a condition every few milliseconds, for 10 seconds at most.
+// waitFor looks for a condition every few milliseconds, for half a minute at most.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not within 10 s", what)
+			t.Fatalf("%s: not within 30 s", what)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

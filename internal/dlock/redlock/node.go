@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,19 +28,22 @@ type node struct {
 	limit time.Duration // of a call
 	undo  *dlock.Undo
 
-	mu     sync.Mutex
-	silent bool          // the last call timed out: until one is answered they are made one by one
-	probe  chan struct{} // closed when the one that is on its way has ended; nil if there is none
+	mu      sync.Mutex
+	silent  bool         // the last call timed out
+	unheard int          // calls that were sent since the last one was answered
+	queue   []chan error // of calls that wait to be sent
 }
+
+// maxUnheard is how many calls are sent to a server before it answers one of them.
+const maxUnheard = 8
 
 // call runs a script on this server alone. It returns in time, whatever the server and
 // the network do: the end of ctx keeps it from being sent, and nothing else. A server
-// that is silent gets one call at a time, which the others wait for, and fail with it. So
-// a server which is stopped costs one connection, and nobody whose outcome does not
-// depend on it, and is back as soon as it answers.
+// that stops gets a few calls more, which the others wait for, and then, as it is silent,
+// one at a time: they fail with it. So a server which is stopped costs some connections,
+// and nobody whose outcome does not depend on it, and is back as soon as it answers.
 func (n *node) call(ctx context.Context, s *redis.Script, keys []string, args ...any) (any, error) {
-	probe, err := n.admit(ctx)
-	if err != nil {
+	if err := n.admit(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.limit)
@@ -48,48 +52,66 @@ func (n *node) call(ctx context.Context, s *redis.Script, keys []string, args ..
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		reply, err = s.Eval(ctx, n.rdb, keys, args...).Result()
 	}
-	n.learn(probe, err)
+	n.learn(err)
 	if err != nil && refused(err) {
 		err = fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	return reply, err
 }
 
-// admit waits until a call may be made, and reports whether it is one that the others
-// wait for.
-func (n *node) admit(ctx context.Context) (probe bool, err error) {
+// admit waits until a call may be sent, for as long as one may take.
+func (n *node) admit(ctx context.Context) error {
 	n.mu.Lock()
-	other := n.probe
-	if n.silent && other == nil {
-		n.probe, probe = make(chan struct{}), true
+	if n.next() {
+		n.mu.Unlock()
+		return nil
 	}
-	wait := n.silent && other != nil
+	turn := make(chan error, 1)
+	n.queue = append(n.queue, turn)
 	n.mu.Unlock()
-	if !wait {
-		return probe, nil
-	}
+	ctx, cancel := context.WithTimeout(ctx, n.limit)
+	defer cancel()
 	select {
-	case <-other: // within the time of a call
+	case err := <-turn:
+		return err
 	case <-ctx.Done():
-		return false, errSilent
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.silent {
-		return false, errSilent
+	if i := slices.Index(n.queue, turn); i >= 0 {
+		n.queue = slices.Delete(n.queue, i, i+1)
+		return errSilent
 	}
-	return false, nil
+	return <-turn
 }
 
-// learn ends a call.
-func (n *node) learn(probe bool, err error) {
+// next counts a call in, if one may be sent. It is called under mu.
+func (n *node) next() bool {
+	if n.unheard >= maxUnheard || n.silent && n.unheard > 0 {
+		return false
+	}
+	n.unheard++
+	return true
+}
+
+// learn ends a call, and says to others what that means for them.
+func (n *node) learn(err error) {
 	late, ok := errors.AsType[net.Error](err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.silent = ok && late.Timeout()
-	if probe {
-		close(n.probe)
-		n.probe = nil
+	if n.silent {
+		n.unheard = max(0, n.unheard-1)
+		for _, turn := range n.queue {
+			turn <- errSilent
+		}
+		n.queue = nil
+		return
+	}
+	n.unheard = 0
+	for len(n.queue) > 0 && n.next() {
+		n.queue[0] <- nil
+		n.queue = n.queue[1:]
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/redisclient"
 )
 
 // fenceTTL is how long a server remembers the last token of a key. Its clock makes
@@ -105,7 +105,7 @@ func New(servers []redis.UniversalClient, cfg Config) (*Locker, error) {
 	}
 	seen := map[string]bool{}
 	for _, rdb := range servers {
-		errs = append(errs, redislock.CheckClient(rdb))
+		errs = append(errs, redisclient.Check(rdb))
 		switch c := rdb.(type) {
 		case *redis.Client:
 			name := c.Options().Addr

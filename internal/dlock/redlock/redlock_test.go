@@ -11,8 +11,8 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/redlock"
+	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -27,11 +27,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type servers []*testbed.Redis
 
 // start starts n servers, all at the same time.
-func start(tb testing.TB, n int) servers {
+func start(tb testing.TB, n int, cfg testbed.RedisConfig) servers {
 	tb.Helper()
 	all := make(servers, n)
 	for i := range all {
-		all[i] = testbedtest.StartRedis(tb, testbed.RedisConfig{})
+		all[i] = testbedtest.StartRedis(tb, cfg)
 	}
 	return all
 }
@@ -47,7 +47,12 @@ func (s servers) urls() []string {
 // ready starts n servers that grant at once: they know that they have nothing to forget.
 func ready(tb testing.TB, n int) servers {
 	tb.Helper()
-	s := start(tb, n)
+	return settled(tb, start(tb, n, testbed.RedisConfig{}))
+}
+
+// settled makes servers that are new grant at once.
+func settled(tb testing.TB, s servers) servers {
+	tb.Helper()
 	for _, server := range s {
 		settle(tb, client(tb, server.URL()))
 	}
@@ -64,7 +69,7 @@ func settle(tb testing.TB, rdb redis.UniversalClient) {
 
 func client(tb testing.TB, url string) redis.UniversalClient {
 	tb.Helper()
-	rdb, err := redislock.NewClient(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -84,7 +89,7 @@ func locker(tb testing.TB, urls []string, cfg redlock.Config) *redlock.Locker {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
 		if err := l.Close(ctx); err != nil {
 			tb.Error(err)
@@ -166,7 +171,6 @@ func suite(t *testing.T, n int) {
 	h := dlocktest.Harness{
 		New:       func(t *testing.T) dlock.Locker { return locker(t, s.urls(), redlock.Config{TTL: ttl}) },
 		TTL:       ttl,
-		Crowd:     testbedtest.Size(100, 1000),
 		Reentrant: true,
 		Expire:    func(t *testing.T, key string) { remove(t, lockKey(key)) },
 		Wipe:      func(t *testing.T, key string) { remove(t, lockKey(key), fenceKey(key)) },

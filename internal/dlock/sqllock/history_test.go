@@ -154,8 +154,9 @@ func TestHistoryOfKilledConnections(t *testing.T) {
 	})
 }
 
-// TestHistoryOfAStoppedServer stops the server for less and for more than a TTL, and
-// kills it, with all that it has acknowledged flushed: it forgets no lease.
+// TestHistoryOfAStoppedServer stops the server for less and for more than a TTL, at full
+// size for 20 s too, and kills it, with all that it has acknowledged flushed: it forgets
+// no lease.
 func TestHistoryOfAStoppedServer(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
@@ -178,6 +179,12 @@ func TestHistoryOfAStoppedServer(t *testing.T) {
 					harm(t, server.Resume)
 				}
 			}
+			if long := testbedtest.Size(0, 20); long > 0 {
+				harm(t, server.Pause)
+				dlocktest.Pace(t, time.Duration(long)*time.Second)
+				harm(t, server.Resume)
+				dlocktest.Pace(t, ttl)
+			}
 		})
 	})
 }
@@ -189,15 +196,15 @@ func harm(t *testing.T, f func() error) {
 	}
 }
 
-// waitFor looks for a condition every few milliseconds, for 10 seconds at most.
+// waitFor looks for a condition every few milliseconds, for half a minute at most.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not within 10 s", what)
+			t.Fatalf("%s: not within 30 s", what)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -163,7 +163,7 @@ func (s store) locker(tb testing.TB, cfg sqllock.Config) *sqllock.Locker {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
 		if err := l.Close(ctx); err != nil {
 			tb.Error(err)
@@ -207,7 +207,6 @@ func suite(t *testing.T, ttl time.Duration, of func(t *testing.T) store) {
 	h := dlocktest.Harness{
 		New:       func(t *testing.T) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl}) },
 		TTL:       ttl,
-		Crowd:     testbedtest.Size(100, 1000),
 		Reentrant: true,
 		Expire: func(t *testing.T, key string) {
 			exec(t, of(t).open(t), "UPDATE leases SET expires_at = 1 WHERE name = ?", key)

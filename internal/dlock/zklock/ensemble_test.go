@@ -41,6 +41,43 @@ func TestHistoryOfStoppedLeaders(t *testing.T) {
 	})
 }
 
+// TestHistoryOfLostQuorums stops two servers of three for longer than a session lasts:
+// nothing is granted then, when all who held something have been told.
+func TestHistoryOfLostQuorums(t *testing.T) {
+	t.Parallel()
+	servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
+	dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}, func(t *testing.T, own *dlocktest.Trial) {
+		tr := &trial{contenders()[0], own}
+		tr.Load.Permits, tr.Load.Hold = 1, ttl/30
+		tr.During(t, tr.clients(t, 5, servers.Addrs()...), func() {
+			for range testbedtest.Size(1, 5) {
+				dlocktest.Pace(t, tr.Between(ttl/5, ttl))
+				away := tr.Random.Perm(len(servers.Nodes()))[:2]
+				for _, at := range away {
+					harm(t, servers.Nodes()[at].Pause)
+				}
+				dlocktest.Pace(t, ttl)
+				before := tr.Grants()
+				dlocktest.Pace(t, tr.Between(ttl/5, ttl/2))
+				if n := tr.Grants() - before; n > 0 {
+					t.Errorf("%d grants without a majority", n)
+				}
+				for _, at := range away {
+					harm(t, servers.Nodes()[at].Resume)
+				}
+				dlocktest.Pace(t, ttl)
+			}
+		})
+	})
+}
+
+func harm(t *testing.T, f func() error) {
+	t.Helper()
+	if err := f(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHistoryOfPartedFollowers cuts clients off, each of which has one server.
 func TestHistoryOfPartedFollowers(t *testing.T) {
 	testbedtest.FullSize(t)

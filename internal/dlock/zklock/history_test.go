@@ -179,6 +179,43 @@ func TestHistoryOfDeletedNodes(t *testing.T) {
 	})
 }
 
+// TestHistoryOfExpiredSessions has sessions end while their processes live and are
+// connected, with all that they hold and wait for.
+func TestHistoryOfExpiredSessions(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+	admin := raw(t, server.Addr())
+	cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}
+	dlocktest.RunTrial(t, cfg, func(t *testing.T, own *dlocktest.Trial) {
+		tr := &trial{contenders()[0], own}
+		tr.Load.Permits, tr.Load.Hold = 1, ttl/30
+		expired, most := 0, testbedtest.Size(8, 80)
+		tr.During(t, tr.clients(t, 5, server.Addr()), func() {
+			for end := time.Now().Add(2 * time.Minute); expired < most && time.Now().Before(end); {
+				dlocktest.Pace(t, tr.Between(ttl/100, ttl/20))
+				queue := tr.queue(tr.Load.Keys[tr.Random.IntN(len(tr.Load.Keys))])
+				names, _, err := admin.Children(queue)
+				if err != nil || len(names) == 0 {
+					continue
+				}
+				_, stat, err := admin.Get(queue + "/" + names[tr.Random.IntN(len(names))])
+				if err != nil {
+					continue // it has been released
+				}
+				tr.LoseAll(func() {
+					if server.Expire(t.Context(), stat.EphemeralOwner) == nil {
+						expired++
+					}
+					dlocktest.Pace(t, ttl/30) // until the holder hears of it
+				})
+			}
+		})
+		if expired < most {
+			t.Errorf("only %d sessions have expired", expired)
+		}
+	})
+}
+
 // TestHistoryOfRestarts kills the server, which comes back with its data.
 func TestHistoryOfRestarts(t *testing.T) {
 	t.Parallel()

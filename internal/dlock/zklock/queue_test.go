@@ -199,20 +199,22 @@ func TestWaitersLeaveNoWatch(t *testing.T) {
 	holder := acquire(t, near, key)
 	lockers := []*zklock.Locker{locker(t, session(t, server.Addr()), zklock.Config{}), locker(t, session(t, server.Addr()), zklock.Config{})}
 	var wg sync.WaitGroup
-	for i := range testbedtest.Size(100, 1000) {
+	for i := range 1000 {
 		wg.Go(func() {
 			short, cancel := context.WithTimeout(t.Context(), mathrand.N(ttl/2))
 			defer cancel()
 			lease, err := lockers[i%2].Acquire(short, key)
 			if err == nil {
-				t.Error("two hold the key")
+				if holder.Err() == nil {
+					t.Error("two hold the key")
+				}
 				lease.Release(t.Context())
 			}
 		})
 	}
 	wg.Wait()
 	waiters(t, near, key, 0)
-	if err := holder.Release(t.Context()); err != nil {
+	if err := holder.Release(t.Context()); err != nil && !errors.Is(err, dlock.ErrLost) { // a thousand on a busy machine
 		t.Fatal(err)
 	}
 	waitFor(t, "end of nodes and watches", func() bool {

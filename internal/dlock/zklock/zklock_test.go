@@ -36,7 +36,6 @@ func TestLocker(t *testing.T) {
 		TTL:       ttl,
 		FIFO:      true,
 		Recheck:   ttl / 6,
-		Crowd:     testbedtest.Size(100, 1000),
 		Reentrant: true,
 		Expire: func(t *testing.T, key string) {
 			if err := admin.ForceRelease(t.Context(), key); err != nil {
@@ -64,7 +63,7 @@ func session(t testing.TB, addrs ...string) *zookeeper.Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := s.Close(ctx); err != nil {
 			t.Error(err)

@@ -1,0 +1,182 @@
+package dlock_test
+
+import (
+	"go/ast"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/etcdlock"
+	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redlock"
+	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/dlock/zklock"
+)
+
+// backend is a column of the matrix: a package with what can be acquired of it.
+type backend struct {
+	name  string
+	types []reflect.Type // pointers
+}
+
+func backends() []backend {
+	return []backend{
+		{"memlock", []reflect.Type{
+			reflect.TypeFor[*memlock.Locker](), reflect.TypeFor[*memlock.RW](),
+			reflect.TypeFor[*memlock.Semaphore](), reflect.TypeFor[*memlock.Cond](),
+		}},
+		{"redislock", []reflect.Type{
+			reflect.TypeFor[*redislock.Locker](), reflect.TypeFor[*redislock.RW](),
+			reflect.TypeFor[*redislock.Semaphore](), reflect.TypeFor[*redislock.Tokens](), reflect.TypeFor[*redislock.Cond](),
+		}},
+		{"redlock", []reflect.Type{reflect.TypeFor[*redlock.Locker]()}},
+		{"zklock", []reflect.Type{reflect.TypeFor[*zklock.Locker](), reflect.TypeFor[*zklock.RW]()}},
+		{"etcdlock", []reflect.Type{reflect.TypeFor[*etcdlock.Locker](), reflect.TypeFor[*etcdlock.RW]()}},
+		{"sqllock", []reflect.Type{reflect.TypeFor[*sqllock.Locker]()}},
+	}
+}
+
+// powers are the interfaces that a type can have.
+func powers() map[string]reflect.Type {
+	return map[string]reflect.Type{
+		"MultiLocker": reflect.TypeFor[dlock.MultiLocker](), "Inspector": reflect.TypeFor[dlock.Inspector](),
+		"ForceReleaser": reflect.TypeFor[dlock.ForceReleaser](), "Reseeder": reflect.TypeFor[dlock.Reseeder](),
+		"RWLocker": reflect.TypeFor[dlock.RWLocker](), "Semaphore": reflect.TypeFor[dlock.Semaphore](),
+		"Resizer": reflect.TypeFor[dlock.Resizer](), "Cond": reflect.TypeFor[dlock.Cond](),
+	}
+}
+
+// typed returns the type with that name, or nil.
+func (b backend) typed(name string) reflect.Type {
+	for _, of := range b.types {
+		if of.Elem().Name() == name {
+			return of
+		}
+	}
+	return nil
+}
+
+// has reports whether b has what a row names: the power of a type, Turns, or the field of
+// a harness, of which its tests have set some. known is false if the row names nothing of these.
+func (b backend) has(code []string, set map[string]bool) (has, known bool) {
+	if len(code) == 1 {
+		return set[code[0]], fields()[code[0]]
+	}
+	of := b.typed(code[0])
+	if code[1] == "Turns" {
+		if of == nil {
+			return false, true
+		}
+		for field := range of.Elem().Fields() {
+			has = has || field.Type == reflect.TypeFor[dlock.Turns]()
+		}
+		return has, true
+	}
+	power, known := powers()[code[1]]
+	return known && of != nil && of.Implements(power), known
+}
+
+// fields are those of the harnesses that say what a backend can do, or what a test can do
+// to it. The others only carry a case through.
+func fields() map[string]bool {
+	all := map[string]bool{}
+	for _, of := range []reflect.Type{
+		reflect.TypeFor[dlocktest.Harness](), reflect.TypeFor[dlocktest.RWHarness](),
+		reflect.TypeFor[dlocktest.SemaphoreHarness](), reflect.TypeFor[dlocktest.CondHarness](),
+	} {
+		for field := range of.Fields() {
+			switch field.Name {
+			case "New", "TTL", "Expire", "Leftovers", "Crowd", "Bubble", "Waiting", "Waiters", "Patience":
+			default:
+				all[of.Name()+"."+field.Name] = true
+			}
+		}
+	}
+	return all
+}
+
+// The matrix of docs/choosing.md says of each backend what its types can do, and what its
+// contract tests say of it.
+func TestChoosingMatrixIsTheCode(t *testing.T) {
+	columns := []string{"power", "in code", "shown by"}
+	set := map[string]map[string]bool{}
+	for _, b := range backends() {
+		columns = append(columns, b.name)
+		set[b.name] = parse(t, b.name, true).set
+	}
+	said := map[string]bool{}
+	for _, row := range read(t, choosing).table(t, columns...) {
+		if strings.HasPrefix(row[0], "**") {
+			continue
+		}
+		var code []string
+		for _, m := range codeForm.FindAllStringSubmatch(row[1], -1) {
+			code = append(code, m[1])
+		}
+		if len(code) < 1 || len(code) > 2 || len(row) != len(columns) {
+			t.Errorf("the row %q names nothing in the code", row)
+			continue
+		}
+		said[strings.Join(code, " ")] = true
+		for i, b := range backends() {
+			has, known := b.has(code, set[b.name])
+			want := map[bool]string{true: "yes", false: "-"}[has]
+			if !known || row[3+i] != want {
+				t.Errorf("%s, %s: %q, want %q; known: %v", row[0], b.name, row[3+i], want, known)
+			}
+		}
+	}
+	for field := range fields() {
+		if !said[field] {
+			t.Errorf("the matrix says nothing of %s", field)
+		}
+	}
+	for of, rows := range map[string][]string{
+		"Locker": {"MultiLocker", "Inspector", "ForceReleaser", "Reseeder", "Turns"},
+		"RW":     {"RWLocker", "Inspector", "ForceReleaser"}, "Semaphore": {"Semaphore", "Resizer"}, "Tokens": {"Semaphore"}, "Cond": {"Cond"},
+	} {
+		for _, power := range rows {
+			if !said[of+" "+power] {
+				t.Errorf("the matrix says nothing of %s as %s", of, power)
+			}
+		}
+	}
+}
+
+// What the matrix is about is all there is: a new power, backend or type has its place.
+func TestChoosingMatrixIsComplete(t *testing.T) {
+	for name, of := range parse(t, ".", false).types {
+		if _, ok := of.(*ast.InterfaceType); !ok || !ast.IsExported(name) || name == "Locker" {
+			continue
+		}
+		if _, ok := powers()[name]; !ok {
+			t.Errorf("dlock.%s is in no row", name)
+		}
+	}
+	folders, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		name := folder.Name()
+		if !folder.IsDir() || name == suiteDir || name == "otellock" { // what is of others only
+			continue
+		}
+		at := slices.IndexFunc(backends(), func(b backend) bool { return b.name == name })
+		if at < 0 {
+			t.Errorf("%s is in no column", name)
+			continue
+		}
+		for of, methods := range parse(t, name, false).methods {
+			taken := slices.Contains(methods, "Acquire") || slices.Contains(methods, "Wait")
+			if b := backends()[at]; ast.IsExported(of) && taken && b.typed(of) == nil {
+				t.Errorf("%s.%s is not looked at", name, of)
+			}
+		}
+	}
+}

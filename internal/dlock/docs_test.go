@@ -1,0 +1,196 @@
+package dlock_test
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The tests of this file and of docs_matrix_test.go hold docs/choosing.md against the
+// code, so that it says what is so.
+const (
+	folder   = "../../docs"
+	choosing = folder + "/choosing.md"
+	suiteDir = "dlocktest"
+	suiteURL = "../internal/dlock/" + suiteDir
+)
+
+var (
+	linkForm   = regexp.MustCompile(`\[([^][]+)\](?:\(([^)]+)\)|\[([^][]+)\])(†?)`)
+	targetForm = regexp.MustCompile(`(?m)^\[([^][]+)\]: (\S+)\n`)
+	testForm   = regexp.MustCompile(`\b(?:Test|Benchmark|Example)[A-Z]\w*(?:/\w+)?`)
+	casesForm  = regexp.MustCompile(`^[A-Z]\w+(?:, [A-Z]\w+)*$`)
+	codeForm   = regexp.MustCompile("`([^`]+)`")
+)
+
+// link is a link of a document. A † behind it marks a test that runs at full size only.
+type link struct {
+	text, target string
+	marked       bool
+}
+
+// document is a file in Markdown.
+type document struct {
+	text  string // without the targets of links
+	links []link
+}
+
+func read(t *testing.T, name string) document {
+	t.Helper()
+	all, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, used := map[string]string{}, map[string]bool{}
+	for _, m := range targetForm.FindAllStringSubmatch(string(all), -1) {
+		targets[m[1]] = m[2]
+	}
+	d := document{text: targetForm.ReplaceAllString(string(all), "")}
+	for _, m := range linkForm.FindAllStringSubmatch(d.text, -1) {
+		target := m[2]
+		if m[3] != "" {
+			target = targets[m[3]]
+			used[m[3]] = true
+		}
+		if target == "" {
+			t.Errorf("the link %s leads nowhere", m[0])
+			continue
+		}
+		d.links = append(d.links, link{m[1], target, m[4] != ""})
+	}
+	for name := range targets {
+		if !used[name] {
+			t.Errorf("nothing links to %s", name)
+		}
+	}
+	return d
+}
+
+// tables returns the cells of each table, without the line below its header.
+func (d document) tables() (all [][][]string) {
+	var table [][]string
+	for line := range strings.Lines(d.text + "\n\n") {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") {
+			if table != nil {
+				all = append(all, table)
+			}
+			table = nil
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if strings.Trim(cells[0], "-:") != "" || cells[0] == "" {
+			table = append(table, cells)
+		}
+	}
+	return all
+}
+
+// table returns the table whose header begins with these cells.
+func (d document) table(t *testing.T, header ...string) [][]string {
+	t.Helper()
+	for _, table := range d.tables() {
+		if len(table[0]) >= len(header) && slices.Equal(table[0][:len(header)], header) {
+			return table[1:]
+		}
+	}
+	t.Fatalf("no table has the header %q", header)
+	return nil
+}
+
+// What the document says is shown by a test is shown by one that exists, in the file to
+// which it links, and a † marks those that make test leaves out.
+func TestChoosingNamesItsTests(t *testing.T) {
+	d, suite := read(t, choosing), parse(t, suiteDir, false)
+	sources := map[string]source{}
+	tests, cases := 0, 0
+	for _, l := range d.links {
+		target, _, _ := strings.Cut(l.target, "#")
+		if strings.HasPrefix(l.target, "https://") || target == "" {
+			continue
+		}
+		file := filepath.Join(folder, target)
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("[%s]: %v", l.text, err)
+			continue
+		}
+		if target == suiteURL && casesForm.MatchString(l.text) {
+			for name := range strings.SplitSeq(l.text, ", ") {
+				if cases++; !suite.has(name) {
+					t.Errorf("the suite has no case %s", name)
+				}
+			}
+		}
+		for _, name := range testForm.FindAllString(l.text, -1) {
+			dir := filepath.Dir(file)
+			s, ok := sources[dir]
+			if !ok {
+				s = parse(t, dir, true)
+				sources[dir] = s
+			}
+			tests++
+			s.shows(t, suite, l, name)
+		}
+	}
+	for _, name := range testForm.FindAllString(linkForm.ReplaceAllString(d.text, ""), -1) {
+		t.Errorf("%s is named without a link to its file", name)
+	}
+	if tests < 100 || cases < 30 {
+		t.Errorf("only %d tests and %d cases are named: the document was not understood", tests, cases)
+	}
+}
+
+// shows checks that s has the test to which l links, whose part may be a case of the suite.
+func (s source) shows(t *testing.T, suite source, l link, name string) {
+	t.Helper()
+	test, part, _ := strings.Cut(name, "/")
+	switch f := s.funcs[test]; {
+	case f.file != path.Base(l.target):
+		t.Errorf("%s is not in %s", test, l.target)
+	case part != "" && !suite.has(part) && !s.has(part):
+		t.Errorf("%s has no part %s", test, part)
+	case l.marked != s.fullSize(test):
+		t.Errorf("%s: marked with † %v, runs at full size only %v", name, l.marked, !l.marked)
+	}
+	for _, field := range suite.needs(part) {
+		if !s.set[field] {
+			t.Errorf("%s is skipped there, as no test sets %s: %s", name, field, l.target)
+		}
+	}
+}
+
+// Each question of the first table is answered for each backend, and each answer has its
+// test, or says that there is none.
+func TestChoosingAnswersEveryQuestion(t *testing.T) {
+	want := []string{"redislock", "redislock, Sentinel", "redlock", "zklock", "etcdlock", "sqllock, SQLite", "sqllock, MariaDB"}
+	var question string
+	answered := map[string][]string{}
+	for _, row := range read(t, choosing).table(t, "backend", "what happens", "shown by") {
+		if bold, ok := strings.CutPrefix(row[0], "**"); ok {
+			question = strings.TrimSuffix(bold, "**")
+			answered[question] = nil
+			continue
+		}
+		if row[0] != "memlock" { // where it makes sense
+			answered[question] = append(answered[question], row[0])
+		}
+		if row[1] == "" || !testForm.MatchString(row[2]) && !strings.Contains(row[2], "no test") && row[2] != "does not apply" {
+			t.Errorf("%s: %s: no answer, or nothing that shows it: %q", question, row[0], row[1:])
+		}
+	}
+	for question, by := range answered {
+		if !slices.Equal(by, want) {
+			t.Errorf("%s is answered for %q, want %q", question, by, want)
+		}
+	}
+	if len(answered) != 8 {
+		t.Errorf("%d questions, want 8", len(answered))
+	}
+}

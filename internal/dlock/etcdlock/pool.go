@@ -1,0 +1,77 @@
+package etcdlock
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// tenure is one use of a lease of etcd, by one place.
+type tenure struct {
+	id     int64
+	number int       // of the uses of this lease
+	sent   time.Time // when the lease was asked for
+}
+
+// newTenure is the first one of a lease that nobody has used.
+func newTenure() tenure {
+	return tenure{id: 1 + rand.Int64N(math.MaxInt64), number: 1, sent: time.Now()}
+}
+
+// maxIdle is how many leases a pool has at most.
+const maxIdle = 64
+
+// pool has leases that nobody uses. Each is granted and revoked by a commit of its own,
+// which those that come after one another share that way.
+//
+// An idle lease is not renewed. It is used again only while it is young, as counted from
+// when it was asked for: so most of its TTL is left, and no renewal has to be believed for
+// that. One that is found too old is revoked, and one that nobody asks for ends by its
+// TTL. A lease comes in only if all that was written under it is known to be gone.
+type pool struct {
+	fresh time.Duration // how old a lease may be
+	drop  func(tenure)  // revokes a lease in the background
+
+	mu     sync.Mutex
+	idle   []tenure // the latest to come is the first to go
+	closed bool
+}
+
+// get takes a lease out, for its next tenure.
+func (p *pool) get() (t tenure, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.idle) > 0 {
+		last := len(p.idle) - 1
+		t, p.idle = p.idle[last], p.idle[:last]
+		if time.Since(t.sent) < p.fresh {
+			t.number++
+			return t, true
+		}
+		p.drop(t)
+	}
+	return tenure{}, false
+}
+
+// put takes a lease in whose tenure is over.
+func (p *pool) put(t tenure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.idle) == maxIdle {
+		p.drop(t)
+		return
+	}
+	p.idle = append(p.idle, t)
+}
+
+// close revokes all leases, and those that come later.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, t := range p.idle {
+		p.drop(t)
+	}
+	p.idle = nil
+}
