@@ -12,6 +12,7 @@ import (
 )
 
 func TestRedriveAndFireNowBringDeadOnesBack(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -54,6 +55,7 @@ func TestRedriveAndFireNowBringDeadOnesBack(t *testing.T) {
 
 // A timer for newer handlers waits for them, and no attempt counts meanwhile.
 func TestNewerTimersAreLeftToNewerHandlers(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		old, young := newBook(), newBook()
@@ -73,6 +75,7 @@ func TestNewerTimersAreLeftToNewerHandlers(t *testing.T) {
 }
 
 func TestPauseHoldsAndResumeReleases(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -116,6 +119,7 @@ func (s hopelessStore) Redrive(ctx context.Context, kind string, ids []string) (
 }
 
 func TestRedriveOfWhatDiesAgainEnds(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		store := hopelessStore{r.store, map[string]int{}}

@@ -88,6 +88,16 @@ func (b *book) within(t *testing.T, n int, limit time.Duration) {
 	}
 }
 
+// latest returns how late the latest of all was.
+func (b *book) latest() (latest time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, late := range b.late {
+		latest = max(latest, late)
+	}
+	return latest
+}
+
 // once fails if a timer was handled more than once.
 func (b *book) once(t *testing.T) {
 	t.Helper()

@@ -43,9 +43,14 @@ type Config struct {
 	// beyond is dropped, counted, and repaired by the reconciler; 0 means 65,536.
 	Hints int
 
-	// Leader elects who reconciles each kind and lane. Without it, or while it does not
-	// answer, every instance does, which wastes work and does no harm.
+	// Leader elects who sweeps and reconciles each kind and lane. Without it every instance
+	// does, which wastes work and does no harm. While it does not answer every instance
+	// sweeps, and nobody reconciles.
 	Leader dlock.Locker
+
+	// Offices fences the work of leaders in the database, and knows whether there is one when
+	// Leader does not answer. Nil means that the rows of timers alone decide.
+	Offices Offices
 
 	// Observer is told what happens; nil means nobody is.
 	Observer Observer

@@ -13,6 +13,7 @@ import (
 // A consumer that dies with timers in hand answers for none of them. The sweep
 // takes them after its grace, long before their lease ends.
 func TestConsumerDiesOverItsBatch(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -37,6 +38,7 @@ func TestConsumerDiesOverItsBatch(t *testing.T) {
 // Without the sweep the end of the lease brings them back, each alone: one of them
 // may be what killed the consumer.
 func TestWhatAConsumerDiedOverComesBackAlone(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -62,6 +64,7 @@ func TestWhatAConsumerDiedOverComesBackAlone(t *testing.T) {
 
 // What kills every consumer is dead after its last attempt, without being tried once more.
 func TestWhatKillsEveryConsumerIsBuried(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -88,6 +91,7 @@ func TestWhatKillsEveryConsumerIsBuried(t *testing.T) {
 // A consumer that sleeps through its lease wakes up to a timer that somebody else has
 // worked off: its effect is refused by the row, its ack ends nothing.
 func TestStalledConsumerHasNoSecondEffect(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -126,6 +130,7 @@ func TestStalledConsumerHasNoSecondEffect(t *testing.T) {
 // A slow handler keeps what it has in hand: from the index, and, if it has it from a
 // sweep, from the sweeps of others.
 func TestSlowHandlerKeepsItsTimers(t *testing.T) {
+	t.Parallel()
 	for _, away := range []bool{false, true} {
 		bubble(t, func(r *rig) {
 			t := r.t
@@ -152,6 +157,7 @@ func TestSlowHandlerKeepsItsTimers(t *testing.T) {
 
 // The sweep of a process leaves alone what the process has in hand itself.
 func TestSlowHandlerIsNotJoinedByItsOwnSweep(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -168,6 +174,7 @@ func TestSlowHandlerIsNotJoinedByItsOwnSweep(t *testing.T) {
 
 // Claims are limited to free slots: what nobody can begin with stays in the index.
 func TestNoPileUpBehindASlowHandler(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -196,6 +203,7 @@ func TestNoPileUpBehindASlowHandler(t *testing.T) {
 
 // A burst is drained in full batches without waiting for a poll between them.
 func TestBurstOfOneMoment(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()

@@ -33,7 +33,7 @@
 //     (CrashBeforePushIsNotLate), with the timer in hand (ConsumerDiesOverItsBatch),
 //     all of them (AllConsumersDownAcrossTheDueTime); nor by what an index forgets
 //     (WipeIsRebuiltSoonestFirst, LostWritesAreFoundBeforeTheyAreDue) or cannot
-//     answer (IndexAwayWhileTimersComeIn, WithoutLockServiceAndIndexEverybodyLeads).
+//     answer (IndexAwayWhileTimersComeIn, WithoutLockServiceAndIndexEverybodySweeps).
 //   - In random histories of all of these together, the six invariants of the design hold (Invariants).
 //   - A consumer that lost its lease can end nobody else's claim (StalledConsumerHasNoSecondEffect),
 //     and one that is only slow keeps it (SlowHandlerKeepsItsTimers).
@@ -84,7 +84,7 @@
 //	a consumer dies over its batch       the sweep, about 3 s; without a leader its lease
 //	a consumer stalls                    the same; what it does later is refused by the rows
 //	the database is away                 until it is back, plus a pause of at most 5 s
-//	the lock service is away             nothing: everybody leads
+//	the lock service is away             nothing, but for what a leader repairs: then the sweep, about 6 s
 //	a leader stalls                      the TTL of its lease, on top of what the sweep costs
 //	a message is lost                    nothing for delays above the poll, else at most the poll
 //	a handler fails                      halving, then a backoff for the one timer
@@ -95,9 +95,21 @@
 // # Who reconciles
 //
 // For each kind and lane, one instance that handles it leads, elected by
-// Config.Leader under the key timeout:LANE:KIND. To be elected saves work and
-// decides nothing: two leaders do the same things twice, and sweeps claim their rows in the
-// database. A leader whose database does not answer resigns (LeaderWithoutDatabaseResigns).
+// Config.Leader under the key timeout:LANE:KIND. It sweeps, adopts and repairs the index. With
+// [Offices] each transaction of a sweep and of an adoption begins with a look at who has the
+// office in the database, and so does each round of the reconciler, whose hints go to an index
+// that knows no terms: they may be put twice. A leader that has been deposed is refused,
+// whatever it believes, and resigns (DeposedLeaderStops). One whose database does not answer
+// resigns, too (LeaderWithoutDatabaseResigns).
+//
+// No timer depends on a leader. Each process claims from the index and handles what it was lent,
+// whoever leads. While the lock service does not answer, and the database has seen no leader at
+// work for some seconds, everybody who cannot be elected stands in for two of its duties: the
+// sweep and the adoption, which are decided by rows that the database locks, so that two who do
+// them at once have different ones (NobodyStandsInWhileSomebodyLeads). The index is repaired by
+// a leader alone, and what it lacks until there is one is late by what a sweep costs. Without
+// Config.Offices nobody knows of a leader that others cannot see, and the two may be done beside it.
+//
 // An index that is [Local] has hints of its own process alone: there each process fires what it
 // scheduled, and after a restart, or the death of another, the leader's rebuilding and sweep do.
 //

@@ -13,6 +13,7 @@ import (
 
 // The end of Run waits for handlers that run, and gives back at once what none has begun with.
 func TestDrainFinishesWhatRuns(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		first, second := newBook(), newBook()
@@ -46,6 +47,7 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 
 // A rolling restart costs no lease: what was in hand is fired elsewhere within milliseconds.
 func TestRollingRestart(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -80,6 +82,7 @@ func TestRollingRestart(t *testing.T) {
 
 // A handler that does not end has its context cancelled; what it has in hand goes to others.
 func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -118,6 +121,7 @@ func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
 
 // Hints that were pushed last are in the index when Run returns.
 func TestDrainFlushesHints(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		q, stop := r.start(timeout.Config{}, newBook().handle, timeout.Options{})

@@ -10,6 +10,7 @@ import (
 
 // A scheduler that dies between its commit and its push leaves a row alone.
 func TestCrashBeforePushIsNotLate(t *testing.T) {
+	t.Parallel()
 	for name, delay := range map[string]time.Duration{"tail": 5 * time.Second, "horizon": 15 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
@@ -32,6 +33,7 @@ func TestCrashBeforePushIsNotLate(t *testing.T) {
 
 // With a delay shorter than any look of the reconciler, the sweep fires it.
 func TestCrashBeforePushOfAShortDelay(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -46,6 +48,7 @@ func TestCrashBeforePushOfAShortDelay(t *testing.T) {
 }
 
 func TestSteadyStateRepairsNothing(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -70,6 +73,7 @@ func TestSteadyStateRepairsNothing(t *testing.T) {
 }
 
 func TestIndexAwayWhileTimersComeIn(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -97,6 +101,7 @@ func TestIndexAwayWhileTimersComeIn(t *testing.T) {
 }
 
 func TestWipeIsRebuiltSoonestFirst(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -126,6 +131,7 @@ func TestWipeIsRebuiltSoonestFirst(t *testing.T) {
 
 // A replica that takes over has lost the last writes, and does not know it.
 func TestLostWritesAreFoundBeforeTheyAreDue(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -147,6 +153,7 @@ func TestLostWritesAreFoundBeforeTheyAreDue(t *testing.T) {
 
 // Messages only speed things up: without any, the poll learns of what is later than it.
 func TestLostMessagesCostNothing(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -163,7 +170,52 @@ func TestLostMessagesCostNothing(t *testing.T) {
 	})
 }
 
+// A kind that is polled less is looked at less when nothing happens, which costs nothing as
+// long as delays are longer than that, and at most that if they are shorter and nobody tells.
+func TestKindThatIsPolledLess(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		long, short := newBook(), newBook()
+		r.link.mute = true
+		c := newCounter()
+		looks := func() (n int) {
+			c.do(func() { n = c.wakers[timeout.WokenPoll] })
+			return n
+		}
+		q := r.queue(timeout.Config{Observer: c})
+		for kind, b := range map[string]*book{"long": long, "short": short} {
+			if err := q.Handle(kind, b.handle, timeout.Options{Poll: time.Second}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.run(q)
+		scheduler := r.queue(timeout.Config{Canary: true}) // no hand-over within the process
+		r.run(scheduler)
+		time.Sleep(time.Minute)
+		before := looks()
+		time.Sleep(time.Minute)
+		each := float64(looks()-before) / float64(len(r.mem.Shards("long", timeout.Base))+len(r.mem.Shards("short", timeout.Base)))
+		if each < 55 || each > 80 {
+			t.Errorf("a shard was asked %.0f times in a quiet minute, want once in 0.8 to 1 s", each)
+		}
+		for _, id := range ids(50) {
+			for kind, delay := range map[string]time.Duration{"long": 1001 * time.Millisecond, "short": 10 * time.Millisecond} {
+				push, err := scheduler.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: id, Due: time.Now().Add(delay)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				push()
+			}
+			time.Sleep(3 * time.Second)
+		}
+		long.within(t, 50, time.Millisecond)
+		short.within(t, 50, time.Second)
+	})
+}
+
 func TestAllConsumersDownAcrossTheDueTime(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()

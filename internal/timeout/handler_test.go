@@ -40,6 +40,7 @@ func poisoned(b *book, fail func() error) timeout.Handler {
 // One bad timer of a batch is found by halving, tried again alone, and dead in the
 // end; its neighbours are handled once, and at once.
 func TestPoisonHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errors.New("a bad row") },
 		"panic": func() error { panic("a bad row") },
@@ -79,6 +80,7 @@ func TestPoisonHoldsNobodyUp(t *testing.T) {
 }
 
 func TestRetryBacksOffAndCounts(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -110,6 +112,7 @@ func TestRetryBacksOffAndCounts(t *testing.T) {
 }
 
 func TestNotDueBurnsNoAttempt(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -133,6 +136,7 @@ func TestNotDueBurnsNoAttempt(t *testing.T) {
 
 // While what the handler depends on is away, nothing is an attempt and nothing is hammered.
 func TestUnavailableIsNobodysFault(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -167,6 +171,7 @@ func TestUnavailableIsNobodysFault(t *testing.T) {
 }
 
 func TestDatabaseAwayBurnsNoAttempt(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()

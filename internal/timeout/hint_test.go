@@ -11,6 +11,7 @@ import (
 // The hint of a timer that was cancelled finds no row, that of a dead one finds it
 // dead, and both are forgotten.
 func TestGhostHintIsForgotten(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -35,6 +36,7 @@ func TestGhostHintIsForgotten(t *testing.T) {
 
 // An index that only its own process can see is told nothing that nobody there would claim.
 func TestHintsThatNobodyHearsAreNotPushed(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		cfg     timeout.Config
 		kind    string
@@ -73,6 +75,7 @@ func TestHintsThatNobodyHearsAreNotPushed(t *testing.T) {
 
 // The index may have any idea of the time: the database's clock decides.
 func TestSkewOfTheIndex(t *testing.T) {
+	t.Parallel()
 	for _, skew := range []time.Duration{-time.Hour, -2 * time.Second, -50 * time.Millisecond, 50 * time.Millisecond, 2 * time.Second, time.Hour} {
 		t.Run(skew.String(), func(t *testing.T) {
 			skewed(t, skew)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestInvalidChangesNothing(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	cases := map[string]timeout.Timer{
 		"no kind":        {ID: "a", Due: now},
@@ -42,6 +43,7 @@ func TestInvalidChangesNothing(t *testing.T) {
 }
 
 func TestHandleRefuses(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, memConfig)
 	q := r.queue(timeout.Config{})
 	h := newBook().handle

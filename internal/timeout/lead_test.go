@@ -32,6 +32,7 @@ func newService() *service {
 
 // One of many leads, and another one when it is gone.
 func TestOneLeads(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b, s := newBook(), newService()
@@ -61,26 +62,27 @@ func TestOneLeads(t *testing.T) {
 	})
 }
 
-// Lock service and index may be the same server: with both away everybody leads, and
-// the database alone fires each timer once.
-func TestWithoutLockServiceAndIndexEverybodyLeads(t *testing.T) {
+// Lock service and index may be the same server: with both away everybody sweeps, nobody
+// leads, and the database alone fires each timer once.
+func TestWithoutLockServiceAndIndexEverybodySweeps(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b, s := newBook(), newService()
+		s.down.Store(true)
+		r.link.set(func(l *link) { l.down = true })
 		var q *timeout.Queue
 		for range 3 {
 			q, _ = r.start(timeout.Config{Leader: s}, b.handle, timeout.Options{})
 		}
 		time.Sleep(10 * time.Second)
-		s.down.Store(true)
-		r.link.set(func(l *link) { l.down = true })
 		for _, id := range ids(200) {
 			r.schedule(q, time.Now(), id)
 			time.Sleep(50 * time.Millisecond)
 		}
 		time.Sleep(10 * time.Second)
-		if r.count.leads() != 3 {
-			t.Errorf("%d lead, want all 3", r.count.leads())
+		if r.count.most != 0 || r.count.repaired(timeout.RepairSweep) != 200 {
+			t.Errorf("%d led, %d timers were swept, want 0 and 200", r.count.most, r.count.repaired(timeout.RepairSweep))
 		}
 		s.down.Store(false)
 		r.link.set(func(l *link) { l.down = false })
@@ -115,6 +117,7 @@ func (s *cutStore) Load(ctx context.Context, kind string, ids []string) ([]timeo
 
 // A leader that cannot reach its database lets others try.
 func TestLeaderWithoutDatabaseResigns(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b, s := newBook(), newService()
@@ -142,6 +145,7 @@ func TestLeaderWithoutDatabaseResigns(t *testing.T) {
 
 // A canary schedules and cancels. It is lent nothing, sweeps nothing, and never leads.
 func TestCanaryClaimsNothing(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b, canary := newBook(), newBook()
@@ -171,6 +175,7 @@ func TestCanaryClaimsNothing(t *testing.T) {
 
 // A lane keeps its timers to itself, until nobody has consumed it for 30 seconds.
 func TestLaneWithoutConsumerIsAdopted(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		base, lane := newBook(), newBook()
@@ -198,5 +203,34 @@ func TestLaneWithoutConsumerIsAdopted(t *testing.T) {
 		if r.count.repaired(timeout.RepairAdopt) != 20 {
 			t.Errorf("%d adopted, want 20", r.count.repaired(timeout.RepairAdopt))
 		}
+	})
+}
+
+// The pace of the reconciler can be changed while it runs: at a slow one what a crash kept from
+// the index is left to the sweep, at a fast one it is found before it is due.
+func TestPaceOfTheReconciler(t *testing.T) {
+	bubble(t, func(r *rig) {
+		t := r.t
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		crash := func(prefix string) {
+			for _, id := range ids(20) {
+				if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: prefix + id, Due: time.Now().Add(5 * time.Second)}); err != nil {
+					t.Fatal(err) // and nobody pushes it
+				}
+				time.Sleep(13 * time.Second)
+			}
+		}
+		time.Sleep(time.Minute)
+		crash("fast")
+		b.within(t, 20, time.Millisecond)
+		q.SetPace(20 * time.Second)
+		time.Sleep(time.Minute)
+		crash("slow")
+		time.Sleep(time.Minute)
+		if late := b.latest(); late < time.Second {
+			t.Errorf("at the latest a timer fired %v after its due time; the pace has no effect", late)
+		}
+		b.within(t, 40, 10*time.Second)
 	})
 }

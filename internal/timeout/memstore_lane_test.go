@@ -58,7 +58,10 @@ func (s *memStore) Beat(_ context.Context, lane, _ string) error {
 	return nil
 }
 
-func (s *memStore) Adopt(_ context.Context, silent time.Duration, limit int) (int, error) {
+func (s *memStore) Adopt(ctx context.Context, office timeout.Office, silent time.Duration, limit int) (int, error) {
+	if err := office.Check(ctx, nil); err != nil {
+		return 0, err
+	}
 	if err := s.lock(); err != nil {
 		return 0, err
 	}

@@ -154,8 +154,11 @@ func order(a, b timeout.Row) int {
 }
 
 func (s *memStore) Sweep(
-	_ context.Context, kinds []string, lane string, version int, before, until time.Time, limit int,
+	ctx context.Context, office timeout.Office, kinds []string, lane string, version int, before, until time.Time, limit int,
 ) ([]timeout.Row, error) {
+	if err := office.Check(ctx, nil); err != nil {
+		return nil, err
+	}
 	if err := s.lock(); err != nil {
 		return nil, err
 	}

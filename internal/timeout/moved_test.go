@@ -10,6 +10,7 @@ import (
 
 // Done ends what was due. A timer that was given a later time meanwhile remains.
 func TestMovedWhileHandledFiresAgain(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -36,6 +37,7 @@ func TestMovedWhileHandledFiresAgain(t *testing.T) {
 
 // The later time may have come before the handler is done: what it has seen is older.
 func TestDueAgainWhileHandledFiresAgain(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -60,6 +62,7 @@ func TestDueAgainWhileHandledFiresAgain(t *testing.T) {
 
 // What failed was the timer as the handler has seen it: the one for now is open, with no attempts.
 func TestDueAgainWhileFailingFiresAgain(t *testing.T) {
+	t.Parallel()
 	for verdict, outcome := range map[string]timeout.Outcome{
 		"dead":  timeout.Dead(errors.New("hopeless")),
 		"retry": timeout.Retry(time.Hour, errors.New("not now")),

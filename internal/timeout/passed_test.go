@@ -24,6 +24,7 @@ func (s slowStore) Load(ctx context.Context, kind string, ids []string) ([]timeo
 // A sweep that claims in the database what the index has lent to the same process, and
 // whose row is not read yet, leaves it to that process: neither waits for the other.
 func TestSweepMeetsWhatIsBeingLoaded(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		const takes = 3500 * time.Millisecond // longer than the grace and the time between two sweeps
@@ -58,6 +59,7 @@ func TestSweepMeetsWhatIsBeingLoaded(t *testing.T) {
 // What a slow handler has in hand is swept meanwhile, again and again. When it says then that what
 // it depends on does not answer, none of that is an attempt, and the batch stays one.
 func TestSweepOfWhatIsInHandBurnsNoAttempt(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()

@@ -31,6 +31,7 @@ func (s stallingStore) Delay(ctx context.Context, kind string, later []timeout.L
 // What a handler says while the row of its timer is being prolonged is the last word:
 // the row does not wait for the end of a claim that nobody has any more.
 func TestProlongingIsNotTheLastWord(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]func() ([]timeout.Outcome, error){
 		"retry":     func() ([]timeout.Outcome, error) { return []timeout.Outcome{timeout.Retry(time.Second, nil)}, nil },
 		"give back": func() ([]timeout.Outcome, error) { return nil, timeout.ErrUnavailable },

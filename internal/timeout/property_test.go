@@ -57,6 +57,7 @@ func (o *orders) punctual(batch []timeout.Fired) {
 // (I2), never early (I3), whatever acks came late (I4), from whatever the index
 // still knew (I5), and no canary was lent anything (I6).
 func TestInvariants(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(testbedtest.Size(15, 1000)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { history(t, rand.New(rand.NewPCG(seed, 1))) })

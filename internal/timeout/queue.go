@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,8 @@ type Queue struct {
 	observer Observer
 	hints    *flusher
 	work     context.Context //nolint:containedctx // Of the handlers: it outlives that of Run by the drain.
+
+	every atomic.Int64 // nanoseconds between two rounds of the reconciler
 
 	mu      sync.Mutex
 	kinds   map[string]*worker
@@ -33,10 +36,17 @@ func New(store Store, index Index, cfg Config) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{store: store, index: index, cfg: cfg.withDefaults(), kinds: map[string]*worker{}}
+	q.SetPace(tailEvery)
 	q.observer = q.cfg.Observer
 	q.hints = newFlusher(index, q.observer, q.cfg.Hints, q.heard, q.pushed)
 	return q, nil
 }
+
+// SetPace changes the time between two rounds of the reconciler, from the next round on; it
+// begins with one second. What a crash kept from the index is found that much later.
+func (q *Queue) SetPace(every time.Duration) { q.every.Store(int64(every)) }
+
+func (q *Queue) pace() time.Duration { return time.Duration(q.every.Load()) }
 
 // Handle says who works off the timers of a kind in this process. It must be called
 // before Run, once per kind. Kinds without a handler are left to other instances. On a

@@ -11,6 +11,7 @@ import (
 )
 
 func TestFiresOnTimeAndNeverEarly(t *testing.T) {
+	t.Parallel()
 	for _, delay := range []time.Duration{0, time.Millisecond, 17 * time.Millisecond, 99 * time.Millisecond, time.Second, 5 * time.Minute} {
 		bubble(t, func(r *rig) {
 			t := r.t
@@ -34,6 +35,7 @@ func TestFiresOnTimeAndNeverEarly(t *testing.T) {
 
 // What a process has scheduled itself it knows of without any message.
 func TestOwnTimersNeedNoMessage(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -50,6 +52,7 @@ func TestOwnTimersNeedNoMessage(t *testing.T) {
 
 // A due time with a fraction of a millisecond is rounded up, so that it is not early.
 func TestDueIsRoundedUp(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -68,6 +71,7 @@ func TestDueIsRoundedUp(t *testing.T) {
 }
 
 func TestCancelledDoesNotFire(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -89,6 +93,7 @@ func TestCancelledDoesNotFire(t *testing.T) {
 }
 
 func TestRescheduledFiresAtItsNewTimeOnly(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -119,6 +124,7 @@ func TestRescheduledFiresAtItsNewTimeOnly(t *testing.T) {
 // A push never waits, whatever the index does: what does not fit is dropped,
 // counted, and found by the reconciler.
 func TestPushNeverBlocks(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
@@ -139,6 +145,7 @@ func TestPushNeverBlocks(t *testing.T) {
 }
 
 func TestRunOnce(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		q, _ := r.start(timeout.Config{}, newBook().handle, timeout.Options{})
@@ -154,6 +161,7 @@ func TestRunOnce(t *testing.T) {
 
 // A kind without a handler here is never claimed here.
 func TestUnknownKindIsLeftToOthers(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		other, b := newBook(), newBook()
@@ -177,6 +185,7 @@ func TestUnknownKindIsLeftToOthers(t *testing.T) {
 
 // The context of a handler has the values of that of Run, and ends after it.
 func TestHandlerGetsWhatWasScheduled(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		got := make(chan timeout.Fired, 1)

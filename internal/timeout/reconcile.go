@@ -2,8 +2,11 @@ package timeout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"example.com/shop/internal/dlock"
 )
 
 const (
@@ -17,30 +20,54 @@ const (
 	driftLeast   = 1000 // a difference of counts that two counts at two moments can have
 )
 
-// reconcile puts the hints that should be there and are not, until ctx ends.
-func (w *worker) reconcile(ctx context.Context) {
-	r := &reconciler{w: w, local: w.q.local()}
-	every := time.NewTicker(tailEvery)
-	defer every.Stop()
+// reconcile puts the hints that should be there and are not, until ctx ends, or it turns out
+// that somebody else has the office.
+func (w *worker) reconcile(ctx context.Context, office Office, resign context.CancelCauseFunc) {
+	r := &reconciler{w: w, office: office, local: w.q.local()}
 	for {
-		r.round(ctx)
+		if r.holds(ctx, resign) {
+			r.round(ctx)
+		}
+		next := time.NewTimer(w.q.pace())
 		select {
 		case <-ctx.Done():
+			next.Stop()
 			return
 		case <-w.wiped.found:
-			r.rebuild(ctx)
-		case <-every.C:
+			next.Stop()
+			if r.holds(ctx, resign) {
+				r.rebuild(ctx)
+			}
+		case <-next.C:
 		}
 	}
 }
 
 type reconciler struct {
 	w       *worker
+	office  Office
 	local   bool
 	tailed  time.Time // up to when new timers have been seen, by the database's clock
 	horizon time.Time // when they were last done, here
 	drift   time.Time
 	adopt   time.Time
+}
+
+// holds reports whether this instance still has the office. What follows goes to the index,
+// which knows no terms, and where a hint that is put twice does no harm.
+func (r *reconciler) holds(ctx context.Context, resign context.CancelCauseFunc) bool {
+	call, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	err := r.office.Check(call, nil)
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, dlock.ErrFenced):
+		resign(err)
+	default:
+		r.w.q.failed(ctx, r.w.kind, "office", err)
+	}
+	return false
 }
 
 // round does what is due. Each part fails alone, and is repeated in the next round.
@@ -140,22 +167,28 @@ func (r *reconciler) now(ctx context.Context) (time.Time, error) {
 	return r.w.q.store.Now(call)
 }
 
-// adoptLanes takes over timers of lanes without a consumer. The leader of base does;
-// what is due soon gets its hint from the next look ahead.
+// adoptLanes takes over timers of lanes without a consumer; what is due soon gets its hint
+// from the next look ahead.
 func (r *reconciler) adoptLanes(ctx context.Context) error {
-	if r.w.q.cfg.Lane != Base {
-		return nil
+	n, err := r.w.adoptLanes(ctx, r.office)
+	if n > 0 {
+		r.horizon = time.Time{}
 	}
-	for {
-		n, err := r.w.q.store.Adopt(ctx, silence, pageMax)
-		r.w.repaired(RepairAdopt, n)
-		if n > 0 {
-			r.horizon = time.Time{}
+	return err
+}
+
+// adoptLanes takes over timers of lanes without a consumer, if this instance is of base.
+func (w *worker) adoptLanes(ctx context.Context, office Office) (all int, err error) {
+	for more := w.q.cfg.Lane == Base; more; {
+		n, err := w.q.store.Adopt(ctx, office, silence, pageMax)
+		w.repaired(RepairAdopt, n)
+		all += n
+		if err != nil {
+			return all, err
 		}
-		if err != nil || n < pageMax {
-			return err
-		}
+		more = n == pageMax
 	}
+	return all, nil
 }
 
 // compare counts on both sides. An index that knows much less than it should has

@@ -30,7 +30,9 @@ type Later struct {
 // Store keeps timers in a database. It is the truth: what it has not committed was
 // never scheduled, and what it has is not lost with any index.
 //
-// A tx that is nil stands for a transaction of the method's own.
+// A tx that is nil stands for a transaction of the method's own. An office that is not nil begins
+// the transaction of what the method changes, and its error, which is in the chain of the
+// method's, leaves nothing changed.
 type Store interface {
 	// Now returns the time by the database's clock.
 	Now(ctx context.Context) (time.Time, error)
@@ -61,7 +63,7 @@ type Store interface {
 	// and whose MinVersion is at most version, the earliest first: it sets their Next
 	// to until and counts the attempt in the row. It returns the rows with that attempt, and
 	// with the Next that they had before. Timers that another transaction is working on are passed over.
-	Sweep(ctx context.Context, kinds []string, lane string, version int, before, until time.Time, limit int) ([]Row, error)
+	Sweep(ctx context.Context, office Office, kinds []string, lane string, version int, before, until time.Time, limit int) ([]Row, error)
 
 	// List returns timers in the order of Next, Kind and ID; Tail returns open ones
 	// that were created between two moments.
@@ -83,5 +85,5 @@ type Store interface {
 	// lanes that nobody has consumed for the given time into the lane "base", and
 	// returns how many it moved.
 	Beat(ctx context.Context, lane, instance string) error
-	Adopt(ctx context.Context, silent time.Duration, limit int) (int, error)
+	Adopt(ctx context.Context, office Office, silent time.Duration, limit int) (int, error)
 }

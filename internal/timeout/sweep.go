@@ -2,8 +2,11 @@ package timeout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"example.com/shop/internal/dlock"
 )
 
 const (
@@ -13,7 +16,8 @@ const (
 
 // sweeps handles overdue timers from the database alone, until ctx ends: what the
 // index has lost, or could not lend, or what somebody claimed and died over. It needs no index.
-func (w *worker) sweeps(ctx context.Context, resign context.CancelCauseFunc) {
+// A leader that is deposed, or whose database does not answer, resigns.
+func (w *worker) sweeps(ctx context.Context, office Office, resign context.CancelCauseFunc) {
 	every := time.NewTicker(sweepEvery)
 	defer every.Stop()
 	answered := time.Now()
@@ -23,11 +27,16 @@ func (w *worker) sweeps(ctx context.Context, resign context.CancelCauseFunc) {
 			return
 		case <-every.C:
 		}
-		if err := w.sweepAll(ctx); err == nil {
+		err := w.sweepAll(ctx, office)
+		switch {
+		case err == nil:
 			answered = time.Now()
-		} else {
-			w.q.failed(ctx, w.kind, "sweep", err)
+			continue
+		case errors.Is(err, dlock.ErrFenced):
+			resign(err)
+			return
 		}
+		w.q.failed(ctx, w.kind, "sweep", err)
 		if time.Since(answered) > resignAfter {
 			resign(errResigned)
 			return
@@ -35,10 +44,37 @@ func (w *worker) sweeps(ctx context.Context, resign context.CancelCauseFunc) {
 	}
 }
 
+// standIn does what the database alone decides, and orders cannot wait for, until ctx ends:
+// nobody can be elected. It does nothing while the database knows of a leader.
+func (w *worker) standIn(ctx context.Context) {
+	every := time.NewTicker(sweepEvery)
+	defer every.Stop()
+	var vacant Office
+	if w.q.cfg.Offices != nil {
+		vacant = w.q.cfg.Offices.VacantOffice(w.duty())
+	}
+	var adopted time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		err := w.sweepAll(ctx, vacant)
+		if err == nil && time.Since(adopted) >= horizonEvery {
+			adopted = time.Now()
+			_, err = w.adoptLanes(ctx, vacant)
+		}
+		if err != nil && !errors.Is(err, ErrLed) {
+			w.q.failed(ctx, w.kind, "sweep", err)
+		}
+	}
+}
+
 // sweepAll sweeps until a sweep is not full. Each has a free slot, as a claim has.
-func (w *worker) sweepAll(ctx context.Context) error {
+func (w *worker) sweepAll(ctx context.Context, office Office) error {
 	for w.resting() == 0 && w.take(ctx) {
-		n, err := w.sweep(ctx)
+		n, err := w.sweep(ctx, office)
 		if err != nil || n < w.opts.Batch {
 			return err
 		}
@@ -48,7 +84,7 @@ func (w *worker) sweepAll(ctx context.Context) error {
 
 // sweep takes over the slot of its caller. Nobody in this process has in hand what
 // it starts: a handler that is slow is not given its timers once more.
-func (w *worker) sweep(ctx context.Context) (int, error) {
+func (w *worker) sweep(ctx context.Context, office Office) (int, error) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
 	now, err := w.q.store.Now(call)
@@ -61,7 +97,7 @@ func (w *worker) sweep(ctx context.Context) (int, error) {
 	if w.away.longerThan(grace) {
 		grace = 0 // nobody has claimed anything lately that could be under way
 	}
-	rows, err := w.q.store.Sweep(call, []string{w.kind}, w.q.cfg.Lane, w.q.cfg.Version,
+	rows, err := w.q.store.Sweep(call, office, []string{w.kind}, w.q.cfg.Lane, w.q.cfg.Version,
 		now.Add(-grace), ceil(now.Add(w.sweepLease())), w.opts.Batch)
 	if err != nil {
 		w.free()

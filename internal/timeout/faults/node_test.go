@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
 	"example.com/shop/internal/timeout/sqltimers"
@@ -54,7 +55,7 @@ func newNode(cfg nodeConfig) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.rdb, err = redislock.NewClient(cfg.Redis); err != nil {
+	if n.rdb, err = redisclient.New(cfg.Redis); err != nil {
 		return nil, err
 	}
 	index, err := redisindex.New(n.rdb, redisindex.Config{Shards: 2, Timeout: time.Second})

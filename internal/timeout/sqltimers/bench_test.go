@@ -102,7 +102,7 @@ func BenchmarkSweep(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		now := time.Now().Add(time.Duration(n+1) * time.Hour) // so that none runs out
-		rows, err := c.Sweep(b.Context(), []string{kind}, timeout.Base, 0, now, now.Add(24*time.Hour), 500)
+		rows, err := c.Sweep(b.Context(), nil, []string{kind}, timeout.Base, 0, now, now.Add(24*time.Hour), 500)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func BenchmarkMillion(b *testing.B) {
 	})
 	b.Run("adopt", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := c.Adopt(b.Context(), time.Minute, 1000); err != nil {
+			if _, err := c.Adopt(b.Context(), nil, time.Minute, 1000); err != nil {
 				b.Fatal(err)
 			}
 		}

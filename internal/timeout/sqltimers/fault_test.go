@@ -42,6 +42,7 @@ func timersOf(ids []string) []timeout.Timer {
 
 // What passes by itself is tried again from the start, and not for ever.
 func TestTransientErrorsAreRetried(t *testing.T) {
+	t.Parallel()
 	store, sane, s, _ := faulty(t)
 	ctx := t.Context()
 	for _, number := range []uint16{1205, 1213, 1020} {
@@ -52,7 +53,7 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 			}
 			return nil
 		})
-		swept, err := store.Sweep(ctx, []string{kind}, timeout.Base, 0, time.Now(), time.Now(), 10)
+		swept, err := store.Sweep(ctx, nil, []string{kind}, timeout.Base, 0, time.Now(), time.Now(), 10)
 		if err != nil || len(swept) != 1 || swept[0].Attempt != 1 {
 			t.Errorf("%d: swept %v, %v; want the timer once", number, swept, err)
 		}
@@ -69,6 +70,7 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 }
 
 func TestOtherErrorsAreNotRetried(t *testing.T) {
+	t.Parallel()
 	store, _, s, _ := faulty(t)
 	s.play(func(int, string) error { return refused(1064) })
 	err := store.Insert(t.Context(), nil, timeout.Base, "", timersOf([]string{"a"}))
@@ -84,6 +86,7 @@ func TestOtherErrorsAreNotRetried(t *testing.T) {
 
 // The owner of a transaction learns that it has to begin again.
 func TestNoRetryInTheCallersTransaction(t *testing.T) {
+	t.Parallel()
 	store, _, s, pool := faulty(t)
 	tx, err := pool.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -100,6 +103,7 @@ func TestNoRetryInTheCallersTransaction(t *testing.T) {
 
 // A call that takes several statements has all of its effect, or none.
 func TestFailureInTheMiddleLeavesNothing(t *testing.T) {
+	t.Parallel()
 	store, sane, s, _ := faulty(t)
 	ids := numbered(1200)
 	second := func(n int, _ string) error {
@@ -125,6 +129,7 @@ func TestFailureInTheMiddleLeavesNothing(t *testing.T) {
 
 // Whatever is asked of a database that is away, the answer is ErrUnavailable.
 func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
 	address := testbedtest.Database(t)
 	u, err := url.Parse(address)
 	if err != nil {
@@ -145,7 +150,7 @@ func TestDatabaseAway(t *testing.T) {
 		_, _, errs["load nothing"] = store.Load(ctx, kind, nil)
 		errs["delay"] = store.Delay(ctx, kind, later)
 		errs["bury"] = store.Bury(ctx, kind, later)
-		_, errs["sweep"] = store.Sweep(ctx, []string{kind}, timeout.Base, 0, now, now, 1)
+		_, errs["sweep"] = store.Sweep(ctx, nil, []string{kind}, timeout.Base, 0, now, now, 1)
 		_, errs["list"] = store.List(ctx, timeout.Filter{})
 		_, errs["tail"] = store.Tail(ctx, now, now, timeout.Row{}, 1)
 		_, errs["count"] = store.Count(ctx)
@@ -153,7 +158,7 @@ func TestDatabaseAway(t *testing.T) {
 		errs["pause"] = store.SetPaused(ctx, kind, true)
 		_, errs["paused"] = store.Paused(ctx)
 		errs["beat"] = store.Beat(ctx, timeout.Base, "a")
-		_, errs["adopt"] = store.Adopt(ctx, time.Minute, 1)
+		_, errs["adopt"] = store.Adopt(ctx, nil, time.Minute, 1)
 		return errs
 	}
 	proxy.Refuse()
@@ -177,6 +182,7 @@ func TestDatabaseAway(t *testing.T) {
 
 // Another process writes to the file: a writer waits for a while, and then says why.
 func TestBusyFile(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "timers.db")
 	const query = "_txlock=immediate&_pragma=busy_timeout(1)&_pragma=journal_mode(WAL)"
 	store := client(t, openSQLiteFile(t, file, query), sqltimers.SQLite)
@@ -188,7 +194,7 @@ func TestBusyFile(t *testing.T) {
 	if !errors.Is(err, timeout.ErrUnavailable) {
 		t.Errorf("insert: %v, want ErrUnavailable", err)
 	}
-	if _, err := store.Sweep(t.Context(), []string{kind}, timeout.Base, 0, time.Now(), time.Now(), 1); !errors.Is(err, timeout.ErrUnavailable) {
+	if _, err := store.Sweep(t.Context(), nil, []string{kind}, timeout.Base, 0, time.Now(), time.Now(), 1); !errors.Is(err, timeout.ErrUnavailable) {
 		t.Errorf("sweep: %v, want ErrUnavailable", err)
 	}
 	if _, err := store.List(t.Context(), timeout.Filter{}); err != nil {
@@ -203,6 +209,7 @@ func TestBusyFile(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
+	t.Parallel()
 	if _, err := sqltimers.New(nil, sqltimers.SQLite); err == nil {
 		t.Error("New accepts no database")
 	}

@@ -21,7 +21,7 @@ func (s *Store) Beat(ctx context.Context, lane, instance string) error {
 
 // Adopt implements [timeout.Store]. A lane without any sign counts as silent. It also
 // forgets instances that have long been silent.
-func (s *Store) Adopt(ctx context.Context, silent time.Duration, limit int) (n int, err error) {
+func (s *Store) Adopt(ctx context.Context, office timeout.Office, silent time.Duration, limit int) (n int, err error) {
 	const what = "adopt silent lanes"
 	var orphans []timeout.Row
 	// A plain read: with locks it would wait for handlers, and a row that changes
@@ -37,13 +37,21 @@ func (s *Store) Adopt(ctx context.Context, silent time.Duration, limit int) (n i
 	for _, q := range queries {
 		q.add(" AND state = ? AND lane <> ?", timeout.Open, timeout.Base)
 	}
-	n, err = s.run(ctx, what, nil, queries)
+	gone := newQuery("DELETE FROM timeout_lanes WHERE seen_at < "+s.dialect.now+" - ?", max(silent, forget).Milliseconds())
+	err = s.write(ctx, what, nil, multiple, func(tx timeout.Tx) (err error) {
+		if err := office.Check(ctx, tx); err != nil {
+			return err
+		}
+		if n, err = execAll(ctx, tx, queries); err != nil {
+			return err
+		}
+		_, err = gone.exec(ctx, tx)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
-	q := newQuery("DELETE FROM timeout_lanes WHERE seen_at < "+s.dialect.now+" - ?", max(silent, forget).Milliseconds())
-	_, err = s.run(ctx, what, nil, []*query{q})
-	return n, err
+	return n, nil
 }
 
 // orphans selects open timers of silent lanes.

@@ -42,6 +42,7 @@ func insert(tb testing.TB, s timeout.Store, due time.Time, apart time.Duration, 
 // TestPagesCostWhatIsInThem counts the rows that the server reads for a page, in a table of
 // which the page is a small part, and sees that it sorts none.
 func TestPagesCostWhatIsInThem(t *testing.T) {
+	t.Parallel()
 	const size, limit = 20_000, 50
 	db := openMariaDB(t, testbedtest.Database(t), nil)
 	c := client(t, db, sqltimers.MySQL)
@@ -91,7 +92,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			return len(rows), err
 		}},
 		{"sweep", 6 * limit, func() (int, error) { // the update reads them again
-			rows, err := c.Sweep(ctx, kinds, timeout.Base, 0, now, now.Add(time.Hour), limit)
+			rows, err := c.Sweep(ctx, nil, kinds, timeout.Base, 0, now, now.Add(time.Hour), limit)
 			return len(rows), err
 		}},
 		{"delete", 6 * limit, func() (int, error) { return c.Delete(ctx, nil, kind, ids[:limit], time.Time{}) }},
@@ -100,7 +101,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			return len(rows), err
 		}},
 		{"nothing to adopt", limit, func() (int, error) {
-			n, err := c.Adopt(ctx, time.Minute, limit)
+			n, err := c.Adopt(ctx, nil, time.Minute, limit)
 			return n + limit, err
 		}},
 	} {
@@ -123,6 +124,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 // TestPagesOfOneMoment costs no more in the last page than in the first: a flash sale makes
 // many timers due in one millisecond.
 func TestPagesOfOneMoment(t *testing.T) {
+	t.Parallel()
 	const size, limit = 20_000, 50
 	db := openMariaDB(t, testbedtest.Database(t), nil)
 	c := client(t, db, sqltimers.MySQL)
@@ -170,6 +172,7 @@ func counters(ctx context.Context, t *testing.T, db *sql.DB) (read, sorted int) 
 // TestStatementsLockOnlyTheirRows, whatever part of the table they are: beside a
 // transaction that holds other rows, none has to wait for it.
 func TestStatementsLockOnlyTheirRows(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 2, 12, 300} {
 		t.Run(fmt.Sprintf("%d rows", size), func(t *testing.T) {
 			t.Parallel()
@@ -216,8 +219,8 @@ func lockOnlyTheirRows(ctx context.Context, t *testing.T, c timeouttest.StoreCli
 		rows[i] = timeout.Timer{Kind: kind, ID: id, Due: past}
 	}
 	insertErr := c.Insert(ctx, nil, "gone", "", rows)
-	adopted, adoptErr := c.Adopt(ctx, time.Minute, 5000)
-	swept, sweepErr := c.Sweep(ctx, []string{kind}, timeout.Base, 0, time.Now(), time.Now(), 5000)
+	adopted, adoptErr := c.Adopt(ctx, nil, time.Minute, 5000)
+	swept, sweepErr := c.Sweep(ctx, nil, []string{kind}, timeout.Base, 0, time.Now(), time.Now(), 5000)
 	n, deleteErr := c.Delete(ctx, nil, kind, ids, time.Time{})
 	if err := errors.Join(moveErr, delayErr, buryErr, redriveErr, insertErr, adoptErr, sweepErr, deleteErr); err != nil {
 		t.Error(err)

@@ -17,7 +17,9 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			Many: testbedtest.Size(1000, 10_000), // in pure Go it is slow under the race detector
 			New: func(t *testing.T) timeouttest.StoreClient {
@@ -28,6 +30,7 @@ func TestStore(t *testing.T) {
 	})
 	// Without it database/sql begins transactions that take the write lock late.
 	t.Run("sqlite deferred", func(t *testing.T) {
+		t.Parallel()
 		testbedtest.FullSize(t)
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			Many: testbedtest.Size(1000, 10_000), // in pure Go it is slow under the race detector
@@ -38,6 +41,7 @@ func TestStore(t *testing.T) {
 		})
 	})
 	t.Run("mariadb", func(t *testing.T) {
+		t.Parallel()
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			RowLocks: true,
 			New: func(t *testing.T) timeouttest.StoreClient {
@@ -48,6 +52,7 @@ func TestStore(t *testing.T) {
 	})
 	// Neither how rows are counted, nor prepared statements, nor the time zone matter.
 	t.Run("mariadb otherwise", func(t *testing.T) {
+		t.Parallel()
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			RowLocks: true,
 			New: func(t *testing.T) timeouttest.StoreClient {

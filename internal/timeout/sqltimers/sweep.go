@@ -9,13 +9,16 @@ import (
 
 // Sweep implements [timeout.Store]. A limit of 0 means 100, and none exceeds 5,000.
 func (s *Store) Sweep(
-	ctx context.Context, kinds []string, lane string, version int, before, until time.Time, limit int,
+	ctx context.Context, office timeout.Office, kinds []string, lane string, version int, before, until time.Time, limit int,
 ) (swept []timeout.Row, err error) {
 	if len(kinds) == 0 {
 		return nil, nil
 	}
 	next := millis(until)
 	err = s.write(ctx, "sweep overdue timers of lane "+lane, nil, multiple, func(tx timeout.Tx) (err error) {
+		if err := office.Check(ctx, tx); err != nil {
+			return err
+		}
 		swept, err = s.overdue(kinds, lane, version, millis(before), limit).rows(ctx, tx)
 		if err != nil {
 			return err

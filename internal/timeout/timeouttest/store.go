@@ -86,6 +86,7 @@ func storeCases() []storeCase {
 		{"AdoptSilentLanes", adoptSilent},
 		{"AdoptAtMostLimit", adoptLimit},
 		{"AdoptSparesDeadTimers", adoptSparesDead},
+		{"OfficeIsOneTransactionWithTheWork", officeIsOne},
 		{"EndedContextFails", endedContext},
 	}
 }

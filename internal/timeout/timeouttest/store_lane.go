@@ -17,7 +17,7 @@ func (c StoreClient) beat(ctx context.Context, t *testing.T, lane, instance stri
 
 func (c StoreClient) adopt(ctx context.Context, t *testing.T, silent time.Duration, limit, want int) {
 	t.Helper()
-	if n, err := c.Adopt(ctx, silent, limit); n != want || err != nil {
+	if n, err := c.Adopt(ctx, nil, silent, limit); n != want || err != nil {
 		t.Errorf("adopted %d, %v; want %d", n, err, want)
 	}
 }
@@ -55,7 +55,7 @@ func adoptSilent(ctx context.Context, t *testing.T, c StoreClient) {
 	c.past(ctx, t, first.Add(2*silent))
 	before := c.now(ctx, t)
 	c.beat(ctx, t, "canary", "two")
-	if _, err := c.Adopt(ctx, silent, 100); err != nil {
+	if _, err := c.Adopt(ctx, nil, silent, 100); err != nil {
 		t.Fatal(err)
 	}
 	// On a machine that stood still between the beat and here, the lane was silent.

@@ -1,0 +1,160 @@
+package timeout_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/timeout"
+)
+
+// vacantAfter is how long after its last work a leader counts as one that has gone.
+const vacantAfter = 3 * time.Second
+
+// memOffices keeps who leads in memory.
+type memOffices struct {
+	mu    sync.Mutex
+	owner string
+	led   time.Time
+	taken int
+}
+
+func (m *memOffices) TakeOffice(_ context.Context, _ string, t timeout.Term) (timeout.Office, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := t.Err(); err != nil {
+		return nil, err
+	}
+	mine := t.Fence().Owner
+	m.owner, m.led = mine, time.Now()
+	m.taken++
+	return func(context.Context, timeout.Tx) error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.owner != mine {
+			return fmt.Errorf("the office of %s: %w", mine, dlock.ErrFenced)
+		}
+		m.led = time.Now()
+		return nil
+	}, nil
+}
+
+func (m *memOffices) VacantOffice(string) timeout.Office {
+	return func(context.Context, timeout.Tx) error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.owner != "" && time.Since(m.led) < vacantAfter {
+			return timeout.ErrLed
+		}
+		return nil
+	}
+}
+
+// depose gives the office to somebody else.
+func (m *memOffices) depose() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owner = "somebody else"
+}
+
+// A leader whose office another one has taken sweeps nothing and reconciles nothing more, and
+// resigns. It does not take the office back in the same term.
+func TestDeposedLeaderStops(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		b, s, offices := newBook(), newService(), new(memOffices)
+		r.link.frail[1] = true // only a sweep fires anything
+		q, _ := r.start(timeout.Config{Leader: s, Offices: offices}, b.handle, timeout.Options{})
+		q.SetPace(time.Hour) // the sweep has to find out
+		time.Sleep(2 * time.Second)
+		r.schedule(q, time.Now(), "a")
+		time.Sleep(5 * time.Second)
+		if b.len() != 1 || r.count.leads() != 1 || offices.taken != 1 {
+			t.Fatalf("%d fired, %d lead, the office was taken %d times", b.len(), r.count.leads(), offices.taken)
+		}
+		offices.depose()
+		if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "b", Due: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		before := r.count.repaired(timeout.RepairSweep)
+		time.Sleep(4 * time.Second)
+		if n := r.count.leads(); n != 0 || b.len() != 1 || r.count.repaired(timeout.RepairSweep) != before || r.count.repaired(timeout.RepairTail) != 0 {
+			t.Errorf("%d lead, %d fired, repaired %v", n, b.len(), r.count.repairs)
+		}
+		time.Sleep(10 * time.Second) // elected again, in a term of its own
+		if b.len() != 2 || r.count.leads() != 1 || offices.taken != 2 {
+			t.Errorf("%d fired, %d lead, the office was taken %d times", b.len(), r.count.leads(), offices.taken)
+		}
+		b.once(t)
+	})
+}
+
+// The reconciler finds out, too: while the kind is paused there are no sweeps.
+func TestDeposedReconcilerStops(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		offices := new(memOffices)
+		r.start(timeout.Config{Leader: newService(), Offices: offices}, newBook().handle, timeout.Options{})
+		if err := r.store.SetPaused(t.Context(), kind, true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if r.count.leads() != 1 {
+			t.Fatalf("%d lead", r.count.leads())
+		}
+		offices.depose()
+		time.Sleep(3 * time.Second)
+		if r.count.leads() != 0 {
+			t.Errorf("%d lead", r.count.leads())
+		}
+	})
+}
+
+// An instance that is cut off from the lock service does nothing of the leader's while there is
+// one. When there is none it sweeps and adopts, and leaves the index alone.
+func TestNobodyStandsInWhileSomebodyLeads(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		b, away, offices := newBook(), newService(), new(memOffices)
+		away.down.Store(true)
+		r.link.frail[1], r.link.frail[2] = true, true // only a sweep fires anything
+		led, cut := newCounter(), newCounter()
+		_, stop := r.start(timeout.Config{Leader: newService(), Offices: offices, Observer: led}, b.handle, timeout.Options{})
+		time.Sleep(2 * time.Second)
+		q, _ := r.start(timeout.Config{Leader: away, Offices: offices, Observer: cut}, b.handle, timeout.Options{})
+		for _, id := range ids(20) {
+			r.schedule(q, time.Now(), id)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(5 * time.Second)
+		if n := led.repaired(timeout.RepairSweep); n != 20 || len(cut.repairs) != 0 {
+			t.Errorf("the leader swept %d of 20, the other one repaired %v", n, cut.repairs)
+		}
+		stop()
+		r.mem.Wipe()
+		for _, id := range ids(40)[20:] {
+			if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: id, Due: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		lane := timeout.Timer{Kind: kind, ID: "adopted", Due: time.Now().Add(10 * time.Second)}
+		if err := r.store.Insert(t.Context(), nil, "gone", "", []timeout.Timer{lane}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := cut.repaired(timeout.RepairSweep); n != 21 || cut.repaired(timeout.RepairAdopt) != 1 || len(cut.repairs) != 2 || cut.most != 0 {
+			t.Errorf("without a leader %d of 21 were swept, repaired %v, %d led", n, cut.repairs, cut.most)
+		}
+		if len(cut.errs) == 0 {
+			t.Error("nobody was told that there are no elections")
+		}
+		b.once(t)
+	})
+}
