@@ -5,14 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"gorm.io/gorm"
 
+	"example.com/shop/internal/cohort"
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlerr"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
 )
 
 // maxRoute is the largest length of a route in bytes; the schema has room for no more.
@@ -27,36 +32,83 @@ type answer struct {
 	idempotency.Answer
 }
 
-// Answer implements [order.Store].
+// Answer implements [order.Store]. Those who ask while others are being answered share the
+// next statement.
 func (s *Store) Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error) {
-	a, found, err = lookUp(s.db.WithContext(ctx), r)
-	if err != nil {
-		return idempotency.Answer{}, false, s.translate(ctx, err)
-	}
-	return a, found, nil
-}
-
-// lookUp reads the answer that is stored for the key of r through db, which may be a
-// transaction.
-func lookUp(db *gorm.DB, r *idempotency.Request) (a idempotency.Answer, found bool, err error) {
 	if err := fits(r.Scope); err != nil {
 		return idempotency.Answer{}, false, err
 	}
-	var row struct {
-		Hash     []byte
-		Status   int
-		Location string
-		Body     []byte
+	l := &lookUp{scope: r.Scope}
+	if err := s.lookUps.Do(ctx, ctx, "", l); err != nil {
+		return idempotency.Answer{}, false, s.translate(ctx, err)
 	}
-	q := db.Raw("SELECT hash, status, location, body FROM idempotency_keys WHERE customer_id = ? AND route = ? AND idem_key = ?",
-		r.Scope.Customer, r.Scope.Route, r.Scope.Key).Scan(&row)
+	return l.answer(r)
+}
+
+// lookUp is the wait for what is stored with a key.
+type lookUp struct {
+	scope idempotency.Scope
+	row   *answerRow // nil: nothing is
+}
+
+// answer returns what was found for r.
+func (l *lookUp) answer(r *idempotency.Request) (a idempotency.Answer, found bool, err error) {
 	switch {
-	case q.Error != nil || q.RowsAffected == 0:
-		return idempotency.Answer{}, false, q.Error
-	case !bytes.Equal(row.Hash, r.Hash[:]):
+	case l.row == nil:
+		return idempotency.Answer{}, false, nil
+	case !bytes.Equal(l.row.Hash, r.Hash[:]):
 		return idempotency.Answer{}, false, idempotency.ErrReused
 	}
-	return idempotency.Answer{Status: row.Status, Location: row.Location, Body: row.Body}, true, nil
+	return idempotency.Answer{Status: l.row.Status, Location: l.row.Location, Body: l.row.Body}, true, nil
+}
+
+type answerRow struct {
+	CustomerID, Route, IdemKey string
+	Hash                       []byte
+	Status                     int
+	Location                   string
+	Body                       []byte
+}
+
+// maxLookUps bounds the keys of one statement.
+const maxLookUps = 128
+
+// newLookUps returns what reads answers for all who ask at about the same time: a read that
+// begins after somebody has asked is as good for that one as his own.
+func newLookUps(db *gorm.DB) *cohort.Group[*lookUp] {
+	return cohort.New(cohort.Config[*lookUp]{
+		Hold: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+			return fn(ctx, dlock.Fence{})
+		},
+		Commit: func(ctx context.Context, _ string, _ dlock.Fence, asked []*lookUp) error {
+			return readAnswers(db.WithContext(ctx), asked)
+		},
+		Common:   func(error) bool { return true },
+		MaxQueue: math.MaxInt, // as many as there are requests, which are bounded elsewhere
+		MaxBatch: maxLookUps,
+	})
+}
+
+func readAnswers(db *gorm.DB, asked []*lookUp) error {
+	const one = "customer_id = ? AND route = ? AND idem_key = ?"
+	args := make([]any, 0, 3*len(asked))
+	for _, l := range asked {
+		args = append(args, l.scope.Customer, l.scope.Route, l.scope.Key)
+	}
+	var rows []answerRow
+	err := db.Raw("SELECT customer_id, route, idem_key, hash, status, location, body FROM idempotency_keys WHERE "+
+		one+strings.Repeat(" OR "+one, len(asked)-1), args...).Scan(&rows).Error
+	if err != nil {
+		return err
+	}
+	found := make(map[idempotency.Scope]*answerRow, len(rows))
+	for i, r := range rows {
+		found[idempotency.Scope{Customer: r.CustomerID, Route: r.Route, Key: r.IdemKey}] = &rows[i]
+	}
+	for _, l := range asked {
+		l.row = found[l.scope]
+	}
+	return nil
 }
 
 // fits reports a scope that the schema has no room for: some servers would cut it off.
@@ -88,24 +140,14 @@ func (s *Store) Refuse(ctx context.Context, r *idempotency.Request, result any, 
 	return err
 }
 
-// keep stores answers, as the last statement of a transaction: whoever carries out the same
-// request waits here until the outcome is known, and holds what it has changed meanwhile.
+// keep stores answers.
 func (s *Store) keep(db *gorm.DB, answers ...answer) error {
-	if len(answers) == 0 {
-		return nil
+	var c script
+	if err := c.answers(s, answers); err != nil {
+		return err
 	}
-	args := make([]any, 0, 7*len(answers))
-	for _, a := range answers {
-		if err := fits(a.once.Scope); err != nil {
-			return err
-		}
-		args = append(args, a.once.Scope.Customer, a.once.Scope.Route, a.once.Scope.Key,
-			a.once.Hash[:], a.Status, a.Location, append([]byte{}, a.Body...)) // nil would be NULL
-	}
-	row := "(?, ?, ?, ?, ?, ?, ?, " + s.dialect.now + ")"
-	err := db.Exec("INSERT INTO idempotency_keys (customer_id, route, idem_key, hash, status, location, body, created_at) VALUES "+
-		row+strings.Repeat(", "+row, len(answers)-1), args...).Error
-	if duplicate(err) {
+	err := s.run(db, &c)
+	if sqlerr.Duplicate(err) {
 		return errAnswered
 	}
 	return err
@@ -160,11 +202,14 @@ func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Req
 			return s.keep(tx, render(once, result)...)
 		}
 		// Perhaps an equal request has done it.
-		if _, found, err := lookUp(tx, once); found || errors.Is(err, idempotency.ErrReused) {
-			return errAnswered
-		} else {
+		l := &lookUp{scope: once.Scope}
+		if err := readAnswers(tx, []*lookUp{l}); err != nil {
 			return err
 		}
+		if l.row != nil {
+			return errAnswered
+		}
+		return nil
 	})
 	if !errors.Is(err, errAnswered) {
 		return err
@@ -179,20 +224,26 @@ func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Req
 
 // PurgeAnswers deletes up to limit answers that are older than age by the database's clock,
 // the oldest first, and returns how many. It blocks until that is done or ctx ends, and
-// deletes a few hundred at a time, so that nobody waits long for it. Several may do it at
-// once. What was deleted before an error stays deleted.
-func (s *Store) PurgeAnswers(ctx context.Context, age time.Duration, limit int) (n int64, err error) {
+// deletes a few hundred at a time, so that nobody waits long for it. The office begins each of
+// these transactions; with a nil one several may delete at once. What was deleted before an
+// error stays deleted.
+func (s *Store) PurgeAnswers(ctx context.Context, office timeout.Office, age time.Duration, limit int) (n int64, err error) {
 	for n < int64(limit) {
 		some := min(maxRows, int64(limit)-n)
 		var deleted int64
-		err := s.writing(ctx, func() error {
-			r := s.db.WithContext(ctx).Exec(s.dialect.purge, age.Microseconds(), some)
+		err := s.inTx(ctx, func(tx *gorm.DB) error {
+			if err := office.Check(ctx, tx.Statement.ConnPool); err != nil {
+				return err
+			}
+			r := tx.Exec(s.dialect.purge, age.Microseconds(), some)
 			deleted = r.RowsAffected
 			return r.Error
 		})
-		n += deleted
-		if err != nil || deleted < some {
+		if err != nil {
 			return n, err
+		}
+		if n += deleted; deleted < some {
+			break
 		}
 	}
 	return n, nil

@@ -135,7 +135,7 @@ func TestPurgeAnswers(t *testing.T) {
 		}
 		purge := func(age time.Duration, limit int, want int64) {
 			t.Helper()
-			if n, err := s.PurgeAnswers(ctx, age, limit); err != nil || n != want {
+			if n, err := s.PurgeAnswers(ctx, nil, age, limit); err != nil || n != want {
 				t.Errorf("%d deleted, want %d, %v", n, want, err)
 			}
 		}
@@ -155,7 +155,7 @@ func TestPurgeAnswers(t *testing.T) {
 		kept(4)
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		if _, err := s.PurgeAnswers(ended, 0, 100); !errors.Is(err, context.Canceled) {
+		if _, err := s.PurgeAnswers(ended, nil, 0, 100); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
 )
 
 // keyed returns a request with a key of customer c1.
@@ -86,13 +88,13 @@ func TestEqualRequestsAreOne(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		var services []*order.Service
 		var stores []*sqlstore.Store
-		lease := memlock.New(memlock.Config{})
+		lease, units := memlock.New(memlock.Config{}), counter(t)
 		for i := range 3 {
 			stores = append(stores, open(t, url, fmt.Sprint("instance-", i)))
-			services = append(services, order.NewService(stores[i], stock.NewStrategies(lease), order.Config{}))
+			services = append(services, order.NewService(stores[i], stock.NewStrategies(stock.Lockers{Redis: lease, Units: units}), order.Config{}))
 		}
 		ctx, s := t.Context(), stores[0]
-		for sku, units := range map[string]int64{"conditional": 100, "for-update": 1, "optimistic": 100, "redis": 1} {
+		for sku, units := range map[string]int64{"conditional": 100, "for-update": 1, "optimistic": 100, "redis": 1, "redis-cohort": 1, "lua": 1, "segmented": 1} {
 			create(t, s, sku, sku, units)
 			once := keyed("POST /orders", sku, "one unit")
 			place := func(n int) (any, error) {
@@ -161,9 +163,9 @@ func TestBatchWithKeys(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
-		for _, w := range []stock.Write{stock.Conditional, stock.RowLock} {
+		for _, w := range []stock.Write{stock.Conditional, stock.RowLock, stock.Segmented} {
 			sku := fmt.Sprint("a", w)
-			create(t, s, sku, "conditional", 5)
+			create(t, s, sku, soldBy(w), 5)
 			with := func(quantity int64, key, payload string) *order.Request {
 				r := request(quantity, sku)
 				if key != "" {
@@ -182,6 +184,7 @@ func TestBatchWithKeys(t *testing.T) {
 			batch := []*order.Request{
 				with(9, "too much", ""), with(9, "too much", ""), with(1, "new", ""), with(1, "", ""),
 				with(1, "new", ""), with(1, "new", "other"), with(1, "old", ""), with(1, "old", "other"), with(1, "last", ""),
+				with(9, "second", ""), with(1, "second", "less"), with(1, "second", "less"), with(1, "second", ""),
 			}
 			commit(batch...)
 			var got []string
@@ -195,7 +198,7 @@ func TestBatchWithKeys(t *testing.T) {
 					got = append(got, "short")
 				case replayed:
 					got = append(got, "replayed")
-					first := map[string]*order.Request{"new": batch[2], "old": old}[r.Once.Scope.Key]
+					first := map[string]*order.Request{"new": batch[2], "old": old, "second": batch[10]}[r.Once.Scope.Key]
 					if want, _ := render(first.Order, nil); cmp.Diff(want, replay.Answer) != "" {
 						t.Errorf("%d: %+v, want %+v", i, replay.Answer, want)
 					}
@@ -205,11 +208,48 @@ func TestBatchWithKeys(t *testing.T) {
 					t.Error(r.Err)
 				}
 			}
-			want := []string{"short", "short", "placed", "placed", "replayed", "reused", "replayed", "reused", "placed"}
+			want := []string{"short", "short", "placed", "placed", "replayed", "reused", "replayed", "reused", "placed", "short", "placed", "replayed", "reused"}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("write %d (-want +got):\n%s", w, diff)
 			}
-			balanced(t, s, sku, 4, 0)
+			balanced(t, s, sku, 5, 0)
 		}
 	})
+}
+
+// pushes counts how often somebody is told of timers.
+type pushes struct {
+	sqlstore.Scheduler
+
+	n int
+}
+
+func (p *pushes) Schedule(ctx context.Context, tx timeout.Tx, timers ...timeout.Timer) (func(), error) {
+	push, err := p.Scheduler.Schedule(ctx, tx, timers...)
+	return func() { p.n++; push() }, err
+}
+
+// Nobody is told of the timers of a batch that was rolled back because one of its keys is stored.
+func TestABatchWithAnOldKeyTellsOfItsTimersOnce(t *testing.T) {
+	t.Parallel()
+	plain := open(t, "sqlite:"+t.TempDir()+"/shop.db", "one")
+	_, q := timed(t, plain)
+	told := &pushes{Scheduler: q}
+	s := plain.WithTimers(told)
+	create(t, s, "a", "for-update", 5)
+	commit := func(requests ...*order.Request) {
+		t.Helper()
+		if err := s.Commit(t.Context(), claim("a", stock.RowLock, dlock.Fence{}), requests); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old, again, other := request(1, "a"), request(1, "a"), request(1, "a")
+	old.Once = keyed("POST /orders", "k", "")
+	again.Once = old.Once
+	commit(old)
+	commit(again, other)
+	if !errors.As(again.Err, new(*idempotency.AnsweredError)) || other.Err != nil || told.n != 2 {
+		t.Errorf("told %d times of the timers of two batches: %v, %v", told.n, again.Err, other.Err)
+	}
+	balanced(t, s, "a", 2, 0)
 }

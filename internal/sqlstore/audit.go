@@ -13,7 +13,7 @@ import (
 // engines answer from one snapshot. The braces are where it is narrowed to one
 // SKU.
 const auditQuery = `
-SELECT s.sku, s.strategy, s.on_hand, s.reserved,
+SELECT s.sku, s.strategy, s.on_hand + COALESCE(g.on_hand, 0) AS on_hand, s.reserved + COALESCE(g.reserved, 0) AS reserved,
   COALESCE(l.stocked, 0) AS stocked,
   COALESCE(l.on_hand, 0) AS ledger_on_hand,
   COALESCE(l.reserved, 0) AS ledger_reserved,
@@ -23,6 +23,9 @@ SELECT s.sku, s.strategy, s.on_hand, s.reserved,
   COALESCE(t.orders, 0) AS two_fates,
   COALESCE(b.steps, 0) AS fence_steps_back
 FROM skus s
+LEFT JOIN (
+  SELECT sku, SUM(on_hand) AS on_hand, SUM(reserved) AS reserved FROM sku_segments {of sku_segments} GROUP BY sku
+) g ON g.sku = s.sku
 LEFT JOIN (
   SELECT sku, SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END) AS stocked,
     SUM(on_hand) AS on_hand, SUM(reserved) AS reserved
@@ -78,7 +81,7 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 // narrowed returns the query for one SKU, or for all.
 func narrowed(one bool) string {
 	var places []string
-	for _, table := range []string{"ledger", "ol", "s"} {
+	for _, table := range []string{"ledger", "ol", "s", "sku_segments"} {
 		where, and := "", ""
 		if one {
 			where, and = "WHERE "+table+".sku = @sku", "AND "+table+".sku = @sku"

@@ -51,10 +51,10 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Database(t)
 	count := new(victims)
-	lease := memlock.New(memlock.Config{})
+	lease, units := memlock.New(memlock.Config{}), counter(t)
 	stores, services := []string{"one", "two"}, make([]*order.Service, 2)
 	s := open(t, url, "books", count)
-	strategies := []string{"conditional", "for-update", "optimistic", "redis"}
+	strategies := []string{"conditional", "segmented", "for-update", "optimistic", "redis", "redis-cohort", "lua"}
 	var skus []string
 	for n := range 12 {
 		sku := fmt.Sprint("sku-", n)
@@ -62,9 +62,9 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 		limited(t, s, sku, strategies[n%len(strategies)], 400, int64(n%3)*15)
 	}
 	for i, name := range stores {
-		services[i] = order.NewService(open(t, url, name, count), stock.NewStrategies(lease), order.Config{MaxOpen: 30, TTL: time.Minute})
+		services[i] = order.NewService(open(t, url, name, count), stock.NewStrategies(stock.Lockers{Redis: lease, Units: units}), order.Config{MaxOpen: 30, TTL: time.Minute})
 	}
-	baskets, sides := testbedtest.Size(1000, 20_000), 8
+	baskets, sides := testbedtest.Size(600, 20_000), 8
 	var (
 		group    sync.WaitGroup
 		accepted atomic.Int64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlerr"
 	"example.com/shop/internal/stock"
 )
 
@@ -23,30 +25,58 @@ func (s *Store) Commit(ctx context.Context, claims []stock.Claim, requests []*or
 	if len(requests) > 1 && len(claims) > 1 {
 		return fmt.Errorf("sqlstore: %d orders of %d SKUs in one transaction", len(requests), len(claims))
 	}
-	open := slices.Clone(requests)
+	open := slices.DeleteFunc(slices.Clone(requests), func(r *order.Request) bool { return r.Answered })
+	err := s.commit(ctx, claims, open)
+	if errors.Is(err, order.ErrOutcomeUnknown) {
+		for _, r := range open {
+			r.Doubt = !r.Answered
+		}
+	}
+	return err
+}
+
+func (s *Store) commit(ctx context.Context, claims []stock.Claim, open []*order.Request) error {
+	doubt := slices.ContainsFunc(open, func(r *order.Request) bool { return r.Doubt })
+	gathers := false
 	for try := 0; len(open) > 0; try++ {
-		b := &batch{Store: s, claims: claims, requests: open}
+		b := &batch{Store: s, claims: claims, requests: open, gathers: gathers}
 		err := b.read(ctx)
-		if err == nil {
+		switch {
+		case doubt && err != nil:
+			return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+		case doubt:
+			if open, err = b.unstored(ctx, false); err != nil {
+				return err
+			}
+			doubt = false
+			continue
+		case err == nil:
 			err = s.inTx(ctx, b.place)
 		}
 		if err == nil || errors.Is(err, errRefused) {
 			b.answer()
 			b.push()
+			for _, tell := range b.tell {
+				tell(err == nil)
+			}
 			return nil
 		}
 		if try == maxRetries {
 			return err
 		}
 		switch lost := errors.Is(err, order.ErrOutcomeUnknown); {
-		case lost || duplicate(err):
-			open, err = b.unstored(ctx, lost)
-		case errors.Is(err, errAnswered):
-			open, err = b.unanswered(ctx)
+		case lost:
+			open, err = b.unstored(ctx, true)
+		case sqlerr.Duplicate(err): // of an order, or of a key
+			if b.requests, err = b.unstored(ctx, false); err == nil {
+				open, err = b.unanswered(ctx)
+			}
 		case errors.Is(err, errStranger):
 			err = b.enroll(ctx)
 		case errors.Is(err, errMoved):
 			err = nil
+		case errors.Is(err, errDrained):
+			gathers, err = true, nil
 		}
 		if err != nil {
 			return err
@@ -83,7 +113,7 @@ func (b *batch) unstored(ctx context.Context, lost bool) (rest []*order.Request,
 		o := b.accepted(r)
 		i := slices.IndexFunc(rows, func(row orderRow) bool { return row.ID == r.Order.ID })
 		switch {
-		case i < 0, r.Queued && rows[i].ExpiresAt != o.ExpiresAt.UnixMicro():
+		case i < 0, r.Queued && !lost, r.Queued && rows[i].ExpiresAt != o.ExpiresAt.UnixMicro():
 			rest = append(rest, r)
 			continue
 		case !lost:
@@ -91,29 +121,37 @@ func (b *batch) unstored(ctx context.Context, lost bool) (rest []*order.Request,
 				return nil, fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 			}
 		}
-		r.Order, r.Err = o, nil
+		r.Order, r.Err, r.Answered = o, nil, true
 	}
-	b.push()
+	if lost { // otherwise the timers were rolled back with the batch
+		b.push()
+	}
 	return rest, nil
 }
 
 // unanswered answers the requests whose keys are stored, and returns the others.
 func (b *batch) unanswered(ctx context.Context) (rest []*order.Request, err error) {
+	asked := make(map[*order.Request]*lookUp)
 	for _, r := range b.requests {
-		if r.Once == nil {
+		if r.Once != nil {
+			asked[r] = &lookUp{scope: r.Once.Scope}
+		}
+	}
+	for some := range slices.Chunk(slices.Collect(maps.Values(asked)), maxLookUps) {
+		if err := readAnswers(b.db.WithContext(ctx), some); err != nil {
+			return nil, b.translate(ctx, err)
+		}
+	}
+	for _, r := range b.requests {
+		l := asked[r]
+		if l == nil || l.row == nil {
 			rest = append(rest, r)
 			continue
 		}
-		a, found, err := b.Answer(ctx, r.Once)
-		switch {
-		case errors.Is(err, idempotency.ErrReused):
-			r.Err = err
-		case err != nil:
-			return nil, err
-		case found:
+		r.Answered = true
+		a, _, err := l.answer(r.Once)
+		if r.Err = err; err == nil {
 			r.Err = &idempotency.AnsweredError{Answer: a}
-		default:
-			rest = append(rest, r)
 		}
 	}
 	return rest, nil
@@ -124,11 +162,13 @@ type batch struct {
 	*Store
 	claims   []stock.Claim
 	requests []*order.Request
+	gathers  bool // locks all segments before it takes from any
 
 	now     int64
 	seen    map[string]stock.Level // levels read before the transaction
 	limited map[string]int64       // limits per customer of the SKUs that have one
-	twins   []int                  // of each request: the first one with the same key, or -1
+	free    map[string][]int64     // of the segments, read before the transaction
+	twins   []int                  // of each request: the one before it with the same key, or -1
 
 	// Set afresh by place.
 	tallies   map[string]*tally          // of the customers whom a limit concerns
@@ -136,28 +176,37 @@ type batch struct {
 	shortages [][]stock.Shortage         // of each request
 	answers   map[int]idempotency.Answer // of the requests that are accepted and have keys
 	push      func()                     // tells of the timers
+	end       script                     // ends the transaction
+	tell      []func(committed bool)     // of the levels
 }
 
 // read reads what is decided upon before the transaction begins, each level in
-// a statement of its own.
+// a statement of its own, and the time if there will be no better occasion.
 func (b *batch) read(ctx context.Context) (err error) {
 	b.push = func() {}
 	b.pair()
-	if b.now, err = b.Store.now(ctx); err != nil {
-		return b.translate(ctx, err)
-	}
 	b.seen, b.limited = make(map[string]stock.Level), make(map[string]int64)
+	asks := false
 	for _, c := range b.claims {
-		limit, known := b.limits.Load(c.SKU)
+		k, known := b.kinds.Load(c.SKU)
 		if c.Write.ReadsBefore() || !known {
-			level, err := b.Level(ctx, c.SKU)
+			level, now, err := b.levelAt(ctx, c.SKU)
 			if err != nil {
 				return err
 			}
-			b.seen[c.SKU], limit = level, level.Limit
+			b.seen[c.SKU], b.now, k = level, now, kind{limit: level.Limit}
 		}
-		if n := limit.(int64); n > 0 { //nolint:errcheck,forcetypeassert // only int64 is stored
+		asks = asks || c.Write == stock.Conditional
+		if n := k.(kind).limit; n > 0 { //nolint:errcheck,forcetypeassert // only kinds are stored
 			b.limited[c.SKU] = n
+		}
+	}
+	if err := b.survey(b.db.WithContext(ctx)); err != nil {
+		return b.translate(ctx, err)
+	}
+	if b.now == 0 && asks { // the others ask with the level, in the transaction
+		if b.now, err = b.Store.now(ctx); err != nil {
+			return b.translate(ctx, err)
 		}
 	}
 	return nil
@@ -165,18 +214,17 @@ func (b *batch) read(ctx context.Context) (err error) {
 
 // pair finds the requests that have one key.
 func (b *batch) pair() {
-	first := make(map[idempotency.Scope]int)
+	latest := make(map[idempotency.Scope]int)
 	b.twins = make([]int, len(b.requests))
 	for i, r := range b.requests {
 		b.twins[i] = -1
 		if r.Once == nil {
 			continue
 		}
-		if j, ok := first[r.Once.Scope]; ok {
+		if j, ok := latest[r.Once.Scope]; ok {
 			b.twins[i] = j
-			continue
 		}
-		first[r.Once.Scope] = i
+		latest[r.Once.Scope] = i
 	}
 }
 

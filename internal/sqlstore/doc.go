@@ -19,11 +19,46 @@
 // and an extension leave nothing to recognise them by: with a key they are repeated,
 // and the key tells, and without one they fail with [order.ErrOutcomeUnknown].
 //
+// # Offices
+//
+// What leaders do is fenced. The table terms has a row per duty, with the term of the leader
+// that has it. A leader that is elected takes the office, and each transaction of its work
+// begins with an UPDATE of that row in which term and owner must still be its own. So the row
+// is locked until the work is committed, the work of two leaders is one after the other, and
+// one that was deposed is refused with a [*DeposedError] from the moment on at which a later
+// one has taken the office.
+//
+// The number is the term of the election plus a base, which begins with 0. An election can
+// begin to count again: its service was emptied, or is another one than before. Nobody has to
+// help then. A leader whose term goes on after it has read the row is later than all that
+// the row knows of, as there is one leader at a time. So a number that is too low is that of a new
+// count, and the base is raised until it is the next one. A leader whose term is over takes no
+// office. Two elections for one database, as of instances with different flags, depose each
+// other in turn, and still do not work at once.
+//
+// The row also says when a leader was last at work. Those who stand in while nobody can be
+// elected lock it and look; see [Store.VacantOffice].
+//
 // # Order of locks
 //
-// Customers, then orders, then stock, then timers, then keys, each by its primary key in
-// ascending order. The exception is Expire, whose stock rows come last, which is safe because
-// nobody who holds stock waits for the timer of an order that is somebody else's.
+// Terms, then customers, then orders, then stock, then timers, then keys, each by its primary key in
+// ascending order; the segments of a SKU come with its row. The exception is Expire, whose stock rows
+// come last, which is safe because nobody who holds stock waits for the timer of an order that is
+// somebody else's.
+//
+// # Segments
+//
+// A segmented SKU is a row of skus and 15 of sku_segments, and its columns are the sums of theirs,
+// read in one statement: levels, lists and the audit do that. Every movement is a relative update of one
+// row, or of several in ascending order, the SKU's own first, and may go to any of them: an instance
+// that knew nothing of segments would move units in the SKU's own row, and the sums would be right. Confirming
+// and releasing an order go to one row in turn, expiries and restocks are spread evenly.
+//
+// An order looks at all rows before its transaction, takes its units from one that has enough, by a
+// conditional update, and locks no other. If none has enough, it locks all of them and gathers its units.
+// If the row that it chose was drained meanwhile, it begins again with that, as the rows before
+// it can no longer be locked in order. It is refused if all rows together have too few, at the moment of the
+// look or while they are locked. So no unit is lost sight of because it is in another row.
 //
 // # Keys
 //

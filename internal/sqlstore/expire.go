@@ -23,7 +23,7 @@ func (s *Store) Expire(ctx context.Context, ids []string) ([]order.Expiry, error
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	e := expiration{Store: s, ids: slices.Sorted(slices.Values(ids)), freed: make(map[string][]string)}
+	e := expiration{Store: s, ids: slices.Sorted(slices.Values(ids)), ended: make(map[string]*order.Order)}
 	if err := s.repeating(ctx, e.run); err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (s *Store) Expire(ctx context.Context, ids []string) ([]order.Expiry, error
 	for i, id := range ids {
 		found[i] = e.found[id]
 		if found[i].Status == order.Expired {
-			found[i].SKUs = e.freed[id]
+			found[i].Ended = e.ended[id]
 		}
 	}
 	return found, nil
@@ -44,7 +44,7 @@ type expiration struct {
 	ids []string // ascending, so that two batches never wait for each other
 
 	found map[string]order.Expiry // set afresh by run
-	freed map[string][]string     // SKUs of the orders that a run has expired: the last one, or one whose reply was lost
+	ended map[string]*order.Order // those that a run has expired: the last one, or one whose reply was lost
 	push  func()                  // set afresh by run
 }
 
@@ -54,7 +54,8 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 	if err := tx.Raw(read, e.ids).Scan(&rows).Error; err != nil {
 		return err
 	}
-	var due, final []string
+	var due []*order.Order
+	var final []string
 	e.found = make(map[string]order.Expiry, len(rows))
 	for _, r := range rows {
 		o := r.order(nil)
@@ -65,7 +66,7 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 		e.found[o.ID] = order.Expiry{Status: o.Status}
 		final = append(final, o.ID)
 		if r.Status == string(order.Pending) {
-			due = append(due, o.ID)
+			due = append(due, &o)
 		}
 	}
 	var lines []lineRow
@@ -78,36 +79,36 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 		return err
 	}
 	// The stock rows come last, as everybody who buys the SKU waits for them.
-	for some := range slices.Chunk(bySKU(lines), maxRows) {
-		if err := release(tx, some); err != nil {
-			return err
-		}
-	}
-	return nil
+	return e.release(tx, bySKU(lines))
 }
 
 // expire ends the orders, which the transaction has found due at now, records
 // their units in the ledger and returns their lines.
-func (e *expiration) expire(tx *gorm.DB, due []string, now int64) (lines []lineRow, err error) {
+func (e *expiration) expire(tx *gorm.DB, due []*order.Order, now int64) (lines []lineRow, err error) {
+	ids := make([]string, len(due))
+	ended := make(map[string]*order.Order, len(due))
+	for i, o := range due {
+		ids[i], ended[o.ID] = o.ID, o
+	}
 	r := tx.Exec("UPDATE orders SET status = ? WHERE id IN ? AND status = ? AND expires_at <= ?",
-		string(order.Expired), due, string(order.Pending), now)
+		string(order.Expired), ids, string(order.Pending), now)
 	if r.Error != nil {
 		return nil, r.Error
 	}
 	if r.RowsAffected != int64(len(due)) {
 		return nil, fmt.Errorf("sqlstore: %d of %d orders were due, though their rows are locked", r.RowsAffected, len(due))
 	}
-	if err := tx.Raw("SELECT * FROM order_lines"+e.dialect.byKey+" WHERE order_id IN ?", due).Scan(&lines).Error; err != nil {
+	if err := tx.Raw("SELECT * FROM order_lines"+e.dialect.byKey+" WHERE order_id IN ?", ids).Scan(&lines).Error; err != nil {
 		return nil, err
 	}
-	for _, id := range due {
-		e.freed[id] = nil
-	}
+	slices.SortFunc(lines, func(a, b lineRow) int { return strings.Compare(a.SKU, b.SKU) })
 	ledger := make([]ledgerRow, len(lines))
 	for i, l := range lines {
-		e.freed[l.OrderID] = append(e.freed[l.OrderID], l.SKU)
+		o := ended[l.OrderID]
+		o.Items = append(o.Items, order.Item{SKU: l.SKU, Quantity: l.Quantity})
 		ledger[i] = e.entry(stock.Release, l.SKU, l.OrderID, l.Quantity, now, dlock.Fence{})
 	}
+	maps.Copy(e.ended, ended)
 	return lines, tx.CreateInBatches(&ledger, maxRows).Error
 }
 
@@ -122,6 +123,37 @@ func bySKU(lines []lineRow) []lineRow {
 		sums = append(sums, lineRow{SKU: sku, Quantity: units[sku]})
 	}
 	return sums
+}
+
+// release gives units of several SKUs back, which it locks in the order of sums.
+func (e *expiration) release(tx *gorm.DB, sums []lineRow) error {
+	skus := make([]string, len(sums))
+	for i, l := range sums {
+		skus[i] = l.SKU
+	}
+	kinds, err := e.kindsOf(tx, skus...)
+	if err != nil {
+		return err
+	}
+	for from := 0; from < len(sums); {
+		l, to := sums[from], from
+		if rows := kinds[l.SKU].segments + 1; rows > 1 {
+			parts := even(l.Quantity, rows, int(e.turn.Add(1)%uint64(rows)))
+			if err := shift(tx, e.dialect, stock.Release, l.SKU, parts); err != nil {
+				return err
+			}
+			from++
+			continue
+		}
+		for to < len(sums) && to < from+maxRows && kinds[sums[to].SKU].segments == 0 {
+			to++
+		}
+		if err := release(tx, sums[from:to]); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
 }
 
 // release gives units of several SKUs back in one statement, relative to

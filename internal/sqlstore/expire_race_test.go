@@ -20,16 +20,20 @@ func TestPayAndExpireAtOneInstant(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		s := open(t, url, "one")
 		orders := testbedtest.Size(500, 10_000)
-		create(t, s, "a", "conditional", int64(orders))
+		skus, paid := []string{"conditional", stock.SegmentedName}, make(map[string]int64)
+		for _, sku := range skus {
+			create(t, s, sku, sku, int64(orders))
+		}
 		const together = 20
 		fates := make(map[order.Status]int64)
-		for range orders / together {
+		for round := range orders / together {
+			sku := skus[round%2]
 			batch := make([]*order.Request, together)
 			for i := range batch {
-				batch[i] = request(1, "a")
+				batch[i] = request(1, sku)
 				batch[i].TTL = 40 * time.Millisecond
 			}
-			if err := s.Commit(t.Context(), claim("a", stock.Conditional, dlock.Fence{}), batch); err != nil {
+			if err := s.Commit(t.Context(), claim(sku, writeOf(t, s, sku), dlock.Fence{}), batch); err != nil {
 				t.Fatal(err)
 			}
 			meet(t, s, batch)
@@ -38,16 +42,20 @@ func TestPayAndExpireAtOneInstant(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				fates[o.Status]++
+				if fates[o.Status]++; o.Status == order.Confirmed {
+					paid[sku]++
+				}
 			}
 		}
 		t.Logf("%v", fates)
 		if fates[order.Pending] > 0 {
 			t.Errorf("%d orders are still open", fates[order.Pending])
 		}
-		balanced(t, s, "a", 0, fates[order.Confirmed])
-		if l, err := s.Level(t.Context(), "a"); err != nil || l.Reserved != 0 {
-			t.Errorf("%d units are reserved for nobody, %v", l.Reserved, err)
+		for _, sku := range skus {
+			balanced(t, s, sku, 0, paid[sku])
+			if l, err := s.Level(t.Context(), sku); err != nil || l.Reserved != 0 {
+				t.Errorf("%d units of %s are reserved for nobody, %v", l.Reserved, sku, err)
+			}
 		}
 	})
 }
@@ -101,7 +109,7 @@ func TestExpireBesideASale(t *testing.T) {
 		s := open(t, url, "one")
 		skus := []string{"a", "b", "c", "d"}
 		for _, sku := range skus {
-			create(t, s, sku, "conditional", 100_000)
+			create(t, s, sku, map[bool]string{true: "conditional", false: stock.SegmentedName}[sku < "c"], 100_000)
 		}
 		rounds := testbedtest.Size(5, 200)
 		var group sync.WaitGroup

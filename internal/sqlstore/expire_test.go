@@ -20,7 +20,7 @@ func place(t testing.TB, s *sqlstore.Store, ttl time.Duration, skus ...string) o
 	r.TTL = ttl
 	var claims []stock.Claim
 	for _, sku := range skus {
-		claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
+		claims = append(claims, claim(sku, writeOf(t, s, sku), dlock.Fence{})...)
 	}
 	if err := s.Commit(t.Context(), claims, []*order.Request{r}); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
@@ -50,10 +50,11 @@ func expire(t testing.TB, s *sqlstore.Store, ids ...string) []order.Expiry {
 // Each order of a batch is looked at by itself, and running the batch again
 // changes nothing.
 func TestExpireABatchOfAllSorts(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "conditional", 10)
-		create(t, s, "b", "conditional", 10)
+		create(t, s, "b", stock.SegmentedName, 10)
 		due, later, basket := place(t, s, 0, "a"), place(t, s, time.Hour, "a"), place(t, s, 0, "a", "b")
 		paid, cancelled := place(t, s, time.Hour, "a"), place(t, s, time.Hour, "b")
 		if _, changed, err := s.Settle(ctx, order.Target{ID: paid.ID}, order.Confirmed, "p1"); err != nil || !changed {
@@ -77,7 +78,16 @@ func TestExpireABatchOfAllSorts(t *testing.T) {
 				if len(want) == 2 {
 					want[1] = "b"
 				}
-				if diff := cmp.Diff(want, found[i].SKUs); diff != "" {
+				var skus []string
+				if o := found[i].Ended; o != nil {
+					if o.Status != order.Expired || o.CustomerID == "" {
+						t.Errorf("%s: %+v has not expired", try, o)
+					}
+					for _, it := range o.Items {
+						skus = append(skus, it.SKU)
+					}
+				}
+				if diff := cmp.Diff(want, skus); diff != "" {
 					t.Errorf("%s, units of order %d (-want +got):\n%s", try, i, diff)
 				}
 			}
@@ -110,6 +120,7 @@ func (h *handle) Initialize(db *gorm.DB) error {
 
 // Units that were sold twice are given back like any others.
 func TestOrdersOfAnOversoldSKUExpire(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		raw := new(handle)
 		s := open(t, url, "one", raw)

@@ -26,7 +26,7 @@ func (s *Store) Extend(ctx context.Context, t order.Target, by, life time.Durati
 		if err := tx.Exec("UPDATE orders SET expires_at = ? WHERE id = ?", extended.ExpiresAt.UnixMicro(), t.ID).Error; err != nil {
 			return nil, false, err
 		}
-		if push, err = s.schedule(tx, extended); err != nil {
+		if push, err = s.timers.Schedule(tx.Statement.Context, tx.Statement.ConnPool, extended.Timer()); err != nil {
 			return nil, false, err
 		}
 		o, changed = extended, true

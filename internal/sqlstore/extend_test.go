@@ -9,6 +9,7 @@ import (
 )
 
 func TestExtend(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "conditional", 10)
@@ -39,7 +40,7 @@ func TestExtend(t *testing.T) {
 			t.Error(err)
 		}
 		// What was extended does not expire at the old moment.
-		short := place(t, s, 100*time.Millisecond, "a")
+		short := place(t, s, time.Second, "a")
 		if _, changed, err := s.Extend(ctx, order.Target{ID: short.ID}, time.Hour, 4*time.Hour); err != nil || !changed {
 			t.Fatal(changed, err)
 		}
@@ -47,6 +48,7 @@ func TestExtend(t *testing.T) {
 			if e := expire(t, s, short.ID); e[0].Status != order.Pending {
 				t.Errorf("%s", e[0].Status)
 			}
+			<-time.After(5 * time.Millisecond)
 		}
 		if e := expire(t, s, short.ID); e[0].Status != order.Pending {
 			t.Errorf("after the old moment: %s", e[0].Status)
@@ -57,6 +59,7 @@ func TestExtend(t *testing.T) {
 // The replies to COMMIT are lost: orders are expired once. An extension, which nothing tells
 // from another one, says that it does not know.
 func TestLostReplyToExpiry(t *testing.T) {
+	t.Parallel()
 	s, proxy := proxied(t)
 	create(t, s, "a", "conditional", 10)
 	ids := []string{place(t, s, 0, "a").ID, place(t, s, 0, "a").ID}

@@ -1,21 +1,21 @@
 package sqlstore_test
 
 import (
-	"database/sql"
-	"strings"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
 )
 
 // The books tell for each order of a SKU whether its units came back, when, and
 // how often it ended; orders of other SKUs are not among them.
 func TestFates(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "conditional", 10)
-		create(t, s, "b", "conditional", 10)
+		create(t, s, "b", stock.SegmentedName, 10)
 		expired, paid, open := place(t, s, 0, "a"), place(t, s, time.Hour, "a", "b"), place(t, s, 2*time.Hour, "a")
 		place(t, s, time.Hour, "b")
 		expire(t, s, expired.ID)
@@ -50,18 +50,10 @@ func TestFates(t *testing.T) {
 
 // Whatever ends twice is found, in any combination.
 func TestAFateOfTwoEnds(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
-		var db *sql.DB
-		if file, ok := strings.CutPrefix(url, "sqlite:"); ok {
-			var err error
-			if db, err = sql.Open("sqlite", file); err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
-		} else {
-			db = rawDB(t, url)
-		}
+		db := rawDB(t, url)
 		create(t, s, "a", "conditional", 10)
 		o := place(t, s, 0, "a")
 		expire(t, s, o.ID)

@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,11 +23,8 @@ import (
 // proxied returns a store that reaches its database through a proxy.
 func proxied(t *testing.T) (*sqlstore.Store, *testbed.Proxy) {
 	t.Helper()
-	db := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
-	p := testbedtest.StartProxy(t, db.Addr())
-	s, err := sqlstore.Open(t.Context(), sqlstore.Config{
-		URL: strings.Replace(db.URL(), db.Addr(), p.Addr(), 1), Instance: "one", Connections: 4,
-	})
+	db, p := behindProxy(t, testbedtest.Database(t))
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: db, Instance: "one", Connections: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,44 +35,60 @@ func proxied(t *testing.T) (*sqlstore.Store, *testbed.Proxy) {
 	return s, p
 }
 
+// behindProxy returns the URL of a database as it is behind a proxy.
+func behindProxy(t *testing.T, database string) (address string, p *testbed.Proxy) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = testbedtest.StartProxy(t, u.Host)
+	u.Host = p.Addr()
+	return u.String(), p
+}
+
 // The database commits and the reply is lost. The order is placed, paid and
 // answered once; a restock, which cannot be recognised, says that it does not
 // know.
 func TestLostReplyToCommit(t *testing.T) {
-	s, proxy := proxied(t)
-	ctx := t.Context()
-	create(t, s, "a", "conditional", 10)
+	t.Parallel()
+	for _, w := range []stock.Write{stock.Conditional, stock.Segmented} {
+		s, proxy := proxied(t)
+		ctx := t.Context()
+		create(t, s, "a", soldBy(w), 10)
 
-	proxy.DropReply("COMMIT")
-	r := request(1, "a")
-	if err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r}); err != nil || r.Err != nil {
-		t.Fatalf("place: %v, %v", err, r.Err)
-	}
-	proxy.DropReply("COMMIT")
-	if o, _, err := s.Settle(ctx, order.Target{ID: r.Order.ID}, order.Confirmed, "p1"); err != nil || o.Status != order.Confirmed {
-		t.Fatalf("pay: %v, %v", o.Status, err)
-	}
-	proxy.DropReply("COMMIT")
-	if _, err := s.Restock(ctx, "a", 1, nil); !errors.Is(err, order.ErrOutcomeUnknown) {
-		t.Errorf("restock: %v, want ErrOutcomeUnknown", err)
-	}
-	if n := proxy.Dropped(); n != 3 {
-		t.Fatalf("%d replies were dropped, want 3", n)
-	}
-	if a := auditOf(t, s, "a"); !a.OK() || a.Sold != 1 || a.Open != 0 || a.Stocked != 11 {
-		t.Errorf("%+v %q", a, a.Broken())
+		proxy.DropReply("COMMIT")
+		r := request(1, "a")
+		if err := s.Commit(ctx, claim("a", w, dlock.Fence{}), []*order.Request{r}); err != nil || r.Err != nil {
+			t.Fatalf("place: %v, %v", err, r.Err)
+		}
+		proxy.DropReply("COMMIT")
+		if o, _, err := s.Settle(ctx, order.Target{ID: r.Order.ID}, order.Confirmed, "p1"); err != nil || o.Status != order.Confirmed {
+			t.Fatalf("pay: %v, %v", o.Status, err)
+		}
+		proxy.DropReply("COMMIT")
+		if _, err := s.Restock(ctx, "a", 1, nil); !errors.Is(err, order.ErrOutcomeUnknown) {
+			t.Errorf("restock: %v, want ErrOutcomeUnknown", err)
+		}
+		if n := proxy.Dropped(); n != 3 {
+			t.Fatalf("%d replies were dropped, want 3", n)
+		}
+		if a := auditOf(t, s, "a"); !a.OK() || a.Sold != 1 || a.Open != 0 || a.Stocked != 11 {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
 	}
 }
 
 // The same for the last units: the repetition finds them gone, because the lost
 // attempt has taken them, and must not say that they are sold out.
 func TestLostReplyToTheCommitOfTheLastUnits(t *testing.T) {
+	t.Parallel()
 	s, proxy := proxied(t)
 	ctx := t.Context()
-	for i, w := range []stock.Write{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced} {
+	for i, w := range []stock.Write{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced, stock.Segmented} {
 		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
-		create(t, s, a, "conditional", 2)
-		create(t, s, b, "conditional", 2)
+		create(t, s, a, soldBy(w), 2)
+		create(t, s, b, soldBy(w), 2)
 		proxy.DropReply("COMMIT")
 		r := request(2, a, b)
 		claims := append(claim(a, w, fence(1)), claim(b, w, fence(1))...)
@@ -88,21 +101,22 @@ func TestLostReplyToTheCommitOfTheLastUnits(t *testing.T) {
 			}
 		}
 	}
-	if n := proxy.Dropped(); n != 5 {
-		t.Fatalf("%d replies were dropped, want 5", n)
+	if n := proxy.Dropped(); n != 6 {
+		t.Fatalf("%d replies were dropped, want 6", n)
 	}
 }
 
 // A COMMIT that is on its way when the deadline comes is not reported as
 // undone: it arrives later.
 func TestDeadlineDuringCommit(t *testing.T) {
-	db := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
-	p := testbedtest.StartProxy(t, db.Addr())
-	direct := open(t, db.URL(), "direct")
+	t.Parallel()
+	database := testbedtest.Database(t)
+	behind, p := behindProxy(t, database)
+	direct := open(t, database, "direct")
 	create(t, direct, "a", "conditional", 10)
 	g := newGate(gate{after: "ledger"})
-	s := open(t, strings.Replace(db.URL(), db.Addr(), p.Addr(), 1), "gated", g)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	s := open(t, behind, "gated", g)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	r := request(1, "a")
 	result := make(chan error, 1)
@@ -129,6 +143,7 @@ func TestDeadlineDuringCommit(t *testing.T) {
 // The session's clock is UTC, in which no hour comes twice: with the server's
 // zone, every order would expire an hour early in one night of the year.
 func TestDatabaseClockIsUTC(t *testing.T) {
+	t.Parallel()
 	database := testbedtest.Database(t)
 	var zone string
 	look := &lookup{query: "SELECT @@session.time_zone", into: &zone}
@@ -154,6 +169,7 @@ func (l *lookup) Initialize(db *gorm.DB) error { return db.Raw(l.query).Scan(l.i
 
 // A transaction that was in another one's way starts again and goes through.
 func TestTransientFailuresAreRepeated(t *testing.T) {
+	t.Parallel()
 	t.Run("lock wait timeout", func(t *testing.T) {
 		database := testbedtest.Database(t)
 		s, db := open(t, database, "one"), rawDB(t, database)
@@ -241,6 +257,7 @@ func TestTransientFailuresAreRepeated(t *testing.T) {
 // A database that is gone, or silent, is an error within the deadline and
 // leaves nothing behind.
 func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
 	s, proxy := proxied(t)
 	create(t, s, "a", "conditional", 10)
 	place := func() error {

@@ -12,12 +12,13 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/identity"
+	"example.com/shop/internal/sqlerr"
 )
 
 var _ identity.Store = (*Store)(nil)
 
-// ErrNoSchema says that the database has no table for what was asked: [Store.Migrate] has not
-// been there.
+// ErrNoSchema says that the database has no table or no column for what was asked: [Store.Migrate]
+// has not been there.
 var ErrNoSchema = errors.New("sqlstore: the schema is not up to date")
 
 // keyRow is a row of api_keys. No time is 0.
@@ -64,7 +65,7 @@ func (s *Store) CreateKey(ctx context.Context, k identity.Key, hash [32]byte, li
 		VALUES (?, ?, ?, ?, ?, ` + now + ", " + expires + ", 0)"
 	err = s.repeating(ctx, func(tx *gorm.DB) error {
 		failed := tx.Exec(insert, k.Prefix, hash[:], k.Customer, k.Admin, k.Name).Error
-		if failed != nil && !duplicate(failed) {
+		if failed != nil && !sqlerr.Duplicate(failed) {
 			return failed
 		}
 		row, err := s.readKey(tx, k.Prefix)
@@ -151,14 +152,14 @@ func (s *Store) RevokeKey(ctx context.Context, prefix string) (k identity.Key, e
 	return k, nil
 }
 
-// schema names the error of a table that does not exist.
+// schema names the error of a table or a column that does not exist.
 func schema(err error) error {
 	missing := false
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		missing = e.Number == 1146
+		missing = e.Number == 1146 || e.Number == 1054 // table, column
 	}
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		missing = strings.Contains(e.Error(), "no such table")
+		missing = strings.Contains(e.Error(), "no such table") || strings.Contains(e.Error(), "no such column")
 	}
 	if missing {
 		return fmt.Errorf("%w: %w", ErrNoSchema, err)

@@ -15,6 +15,7 @@ import (
 // From making a key to refusing it: the whole of it on a real database, and no byte of the
 // secret in it.
 func TestServiceOnARealStore(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		keys, err := identity.New(s, identity.Config{Keep: time.Millisecond})

@@ -27,6 +27,7 @@ func makeKey(t *testing.T, s *sqlstore.Store, k identity.Key, life time.Duration
 }
 
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		admin, _ := makeKey(t, s, identity.Key{Prefix: "b", Admin: true, Name: "Zoë's \"key\" 鍵"}, 0)
@@ -86,6 +87,7 @@ func expiredKey(t *testing.T, s *sqlstore.Store, prefix string) identity.Record 
 
 // A key is revoked once; whoever comes later is told when that was.
 func TestRevokeKey(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		makeKey(t, s, identity.Key{Prefix: "other", Admin: true}, 0)
@@ -114,6 +116,7 @@ func TestRevokeKey(t *testing.T) {
 
 // A prefix belongs to the first who stores it; the same key again is no other key.
 func TestPrefixIsTaken(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		made, hash := makeKey(t, s, identity.Key{Prefix: "a", Customer: "c1"}, time.Hour)
@@ -165,6 +168,7 @@ func keysFail(t *testing.T, s *sqlstore.Store, want error) {
 
 // A database without the table says what is missing.
 func TestKeysWithoutTheirTable(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url})
 		if err != nil {
@@ -178,6 +182,7 @@ func TestKeysWithoutTheirTable(t *testing.T) {
 // The reply to COMMIT is lost: the key is made once and revoked once. When the database is
 // away nothing is said about any key.
 func TestKeysOfABrokenDatabase(t *testing.T) {
+	t.Parallel()
 	s, proxy := proxied(t)
 	proxy.DropReply("COMMIT")
 	made, _ := makeKey(t, s, identity.Key{Prefix: "a", Admin: true}, 0)

@@ -31,12 +31,12 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	variants(t, func(t *testing.T, url string) {
 		const at = 32
-		lease := memlock.New(memlock.Config{})
+		lease, units := memlock.New(memlock.Config{}), counter(t)
 		var stores []*sqlstore.Store
 		for i := range 3 {
 			stores = append(stores, open(t, url, fmt.Sprint("instance-", i)))
 		}
-		skus := []string{"conditional", "for-update", "redis", "optimistic"}
+		skus := []string{"conditional", "for-update", "redis", "optimistic", "redis-cohort", "lua", "segmented"}
 		for _, sku := range skus {
 			limited(t, stores[0], sku, sku, 100, 3)
 			create(t, stores[0], "free-"+sku, sku, 100)
@@ -49,7 +49,7 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 				start = make(chan struct{})
 			)
 			for n := range at {
-				svc := order.NewService(stores[n%3], stock.NewStrategies(lease), c)
+				svc := order.NewService(stores[n%3], stock.NewStrategies(stock.Lockers{Redis: lease, Units: units}), c)
 				group.Go(func() {
 					<-start
 					_, err := svc.Place(t.Context(), order.Purchase{Customer: customer, Items: items(n)})
@@ -69,19 +69,19 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 			return accepted
 		}
 		if n := run("cap", order.Config{MaxOpen: 5}, func(n int) []order.Item {
-			return []order.Item{{SKU: "free-" + skus[n%4], Quantity: 1}}
+			return []order.Item{{SKU: "free-" + skus[n%len(skus)], Quantity: 1}}
 		}); n != 5 {
 			t.Errorf("%d open orders, want 5", n)
 		}
 		if n := run("units", order.Config{}, func(n int) []order.Item {
-			return []order.Item{{SKU: skus[n%4], Quantity: 1}}
-		}); n != 12 {
-			t.Errorf("%d orders of 4 SKUs with a limit of 3 each", n)
+			return []order.Item{{SKU: skus[n%len(skus)], Quantity: 1}}
+		}); n != 21 {
+			t.Errorf("%d orders of 7 SKUs with a limit of 3 each", n)
 		}
 		if n := run("baskets", order.Config{}, func(n int) []order.Item {
-			return []order.Item{{SKU: skus[n%4], Quantity: 1}, {SKU: skus[(n+1)%4], Quantity: 1}, {SKU: "free-" + skus[n%3], Quantity: 1}}
-		}); n < 4 || n > 6 {
-			t.Errorf("%d baskets of 2 units, of 4 SKUs with a limit of 3 each", n)
+			return []order.Item{{SKU: skus[n%len(skus)], Quantity: 1}, {SKU: skus[(n+1)%len(skus)], Quantity: 1}, {SKU: "free-" + skus[n%3], Quantity: 1}}
+		}); n < 9 || n > 10 {
+			t.Errorf("%d baskets of 2 units, of 7 SKUs with a limit of 3 each", n)
 		}
 		for _, sku := range skus {
 			if a := auditOf(t, stores[0], sku); !a.OK() || a.Open > 6 {

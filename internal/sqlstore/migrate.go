@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
@@ -85,14 +86,17 @@ type step struct {
 	statements []string
 }
 
-// steps returns all changes in their order: those of the application, and that
-// of the timers, whose tables are their own package's business.
+// steps returns all changes in their order: those of the application, and those of the
+// timers and the locks, whose tables are their own packages' business.
 func (d dialect) steps() ([]step, error) {
 	files, err := fs.Glob(migrations, "migrations/*."+d.name+".sql")
 	if err != nil {
 		return nil, err
 	}
-	steps := []step{{version: 2, name: "timers", statements: sqltimers.Schema(d.timers)}}
+	steps := []step{
+		{version: 2, name: "timers", statements: sqltimers.Schema(d.timers)},
+		{version: 7, name: "locks", statements: sqllock.Schema(d.locks)},
+	}
 	for _, file := range files {
 		prefix, _, _ := strings.Cut(strings.TrimPrefix(file, "migrations/"), "_")
 		version, err := strconv.Atoi(prefix)

@@ -71,6 +71,7 @@ func TestMigrationIsPatient(t *testing.T) {
 }
 
 func TestFiveInstancesMigrateAtOnce(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		errs := make(chan error)
 		for range 5 {

@@ -15,6 +15,7 @@ import (
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 
+	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
@@ -71,6 +72,12 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 	if err != nil {
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
 	}
+	usual := c.Clone()
+	usual.MultiStatements = true // for scripts; what comes from outside is an argument, and never part of a text
+	scripts, err := driver.NewConnector(usual)
+	if err != nil {
+		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
+	}
 	slow := c.Clone()
 	slow.ReadTimeout = 0 // a change of the schema takes as long as the tables are large
 	unhurried, err := driver.NewConnector(slow)
@@ -80,18 +87,22 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 	return dialect{
 		name: "mysql",
 		open: func(string) gorm.Dialector { // by a connector, as a data source name would lose the logger
-			return mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true})
+			return mysql.New(mysql.Config{Conn: sql.OpenDB(scripts), SkipInitializeWithVersion: true})
 		},
 		unhurried:   func() *sql.DB { return sql.OpenDB(unhurried) },
 		connections: 32,
+		scripts:     true,
 		now:         mysqlNow,
 		forUpdate:   " FOR UPDATE",
 		forShare:    " LOCK IN SHARE MODE",
 		firstJoin:   "STRAIGHT_JOIN",
+		insertNew:   "INSERT IGNORE",
 		index:       func(name string) string { return " FORCE INDEX (" + name + ")" },
 		purge:       "DELETE FROM idempotency_keys WHERE created_at < " + mysqlNow + " - ? ORDER BY created_at LIMIT ?",
 		byKey:       " FORCE INDEX (PRIMARY)",
 		timers:      sqltimers.MySQL,
+		locks:       sqllock.MySQL,
+		pool:        func() (*sql.DB, error) { return sql.OpenDB(connector), nil },
 	}, "", address, nil
 }
 

@@ -11,6 +11,7 @@ import (
 )
 
 func TestOpenNamesTheAddressAndNoPassword(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{
 		"mysql://user:secret@127.0.0.1:1/shop",
 		"mysql://user:secret@127.0.0.1:port/shop",

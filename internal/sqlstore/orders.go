@@ -92,7 +92,7 @@ func (s *Store) settleStock(tx *gorm.DB, o order.Order, m stock.Movement) error 
 	}
 	entries := make([]ledgerRow, len(o.Items))
 	for i, it := range o.Items {
-		if err := move(tx, m, it); err != nil {
+		if err := s.move(tx, m, it); err != nil {
 			return err
 		}
 		entries[i] = s.entry(m, it.SKU, o.ID, it.Quantity, now, dlock.Fence{})

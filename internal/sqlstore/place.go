@@ -1,12 +1,15 @@
 package sqlstore
 
 import (
+	"context"
+
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
 )
 
 // place looks at the limits, changes the stock rows in the order of the claims and then stores
@@ -15,7 +18,7 @@ import (
 func (b *batch) place(tx *gorm.DB) error {
 	n := len(b.requests)
 	b.refused, b.shortages, b.answers = make([]error, n), make([][]stock.Shortage, n), make(map[int]idempotency.Answer)
-	b.push = func() {}
+	b.push, b.end, b.tell = func() {}, script{}, nil
 	if err := b.tallyUp(tx); err != nil {
 		return err
 	}
@@ -42,7 +45,7 @@ func (b *batch) place(tx *gorm.DB) error {
 // stands reports whether request i still asks for units: it is within its limits, and no
 // request before it has got the order that both are for.
 func (b *batch) stands(i int) bool {
-	if j := b.twins[i]; j >= 0 && b.served(j) {
+	if b.first(i) >= 0 {
 		return false
 	}
 	if b.refused[i] == nil {
@@ -54,19 +57,26 @@ func (b *batch) stands(i int) bool {
 // served reports whether request i has got all that it asked for.
 func (b *batch) served(i int) bool { return b.refused[i] == nil && len(b.shortages[i]) == 0 }
 
-// granted reports whether the order of request i is stored.
-func (b *batch) granted(i int) bool {
-	return b.served(i) && (b.twins[i] < 0 || !b.served(b.twins[i]))
+// first returns the first of the requests before i with the same key that has got all it asked for,
+// or -1. Its order is that of the others.
+func (b *batch) first(i int) int {
+	first := -1
+	for j := b.twins[i]; j >= 0; j = b.twins[j] {
+		if b.served(j) {
+			first = j
+		}
+	}
+	return first
 }
+
+// granted reports whether the order of request i is stored.
+func (b *batch) granted(i int) bool { return b.served(i) && b.first(i) < 0 }
 
 // store stores the orders that are granted, and what belongs to them.
 func (b *batch) store(tx *gorm.DB) (err error) {
 	var (
 		accepted, added []order.Order
 		dequeued        []string
-		rows            []orderRow
-		lines           []lineRow
-		ledger          []ledgerRow
 		answers         []answer
 	)
 	fences := make(map[string]dlock.Fence, len(b.claims))
@@ -79,9 +89,6 @@ func (b *batch) store(tx *gorm.DB) (err error) {
 		}
 		o := b.accepted(r)
 		accepted = append(accepted, o)
-		for _, it := range o.Items {
-			ledger = append(ledger, b.entry(stock.Reserve, it.SKU, o.ID, it.Quantity, b.now, fences[it.SKU]))
-		}
 		for _, a := range render(r.Once, o) {
 			b.answers[i] = a.Answer
 			answers = append(answers, a)
@@ -98,33 +105,28 @@ func (b *batch) store(tx *gorm.DB) (err error) {
 	if len(accepted) == 0 {
 		return errRefused
 	}
-	for _, o := range added {
-		rows, lines = append(rows, fromOrder(o)), append(lines, linesOf(o)...)
-	}
-	if len(rows) > 0 {
-		if err := tx.Create(&rows).Error; err != nil {
-			return err
-		}
-		if err := tx.Create(&lines).Error; err != nil {
-			return err
-		}
-	}
-	if err := tx.Create(&ledger).Error; err != nil {
+	b.end.orders(added)
+	b.end.ledger(b.Store, stock.Reserve, accepted, b.now, fences)
+	if err := b.time(tx.Statement.Context, accepted, dequeued); err != nil {
 		return err
 	}
-	if err := b.time(tx, accepted, dequeued); err != nil {
+	if err := b.end.answers(b.Store, answers); err != nil {
 		return err
 	}
-	return b.keep(tx, answers...)
+	return b.run(tx, &b.end)
 }
 
 // time gives the orders that are accepted their timers, and deletes those of the queue.
-func (b *batch) time(tx *gorm.DB, accepted []order.Order, dequeued []string) error {
-	scheduled, err := b.schedule(tx, accepted...)
+func (b *batch) time(ctx context.Context, accepted []order.Order, dequeued []string) error {
+	timers := make([]timeout.Timer, len(accepted))
+	for i, o := range accepted {
+		timers[i] = o.Timer()
+	}
+	scheduled, err := b.timers.Schedule(ctx, &b.end, timers...)
 	if err != nil {
 		return err
 	}
-	cancelled, err := b.unschedule(tx, order.PlaceTimer, dequeued...)
+	cancelled, err := b.timers.Cancel(ctx, &b.end, order.PlaceTimer, dequeued...)
 	if err != nil {
 		return err
 	}
@@ -138,6 +140,7 @@ func (b *batch) time(tx *gorm.DB, accepted []order.Order, dequeued []string) err
 // answer fills in the requests after the transaction.
 func (b *batch) answer() {
 	for i, r := range b.requests {
+		r.Answered = true
 		switch {
 		case b.granted(i):
 			r.Order, r.Err = b.accepted(r), nil
@@ -145,10 +148,10 @@ func (b *batch) answer() {
 			r.Err = b.refused[i]
 		case len(b.shortages[i]) > 0:
 			r.Err = &stock.ShortageError{Shortages: b.shortages[i]}
-		case r.Once.Hash != b.requests[b.twins[i]].Once.Hash:
+		case r.Once.Hash != b.requests[b.first(i)].Once.Hash:
 			r.Err = idempotency.ErrReused
 		default:
-			r.Err = &idempotency.AnsweredError{Answer: b.answers[b.twins[i]]}
+			r.Err = &idempotency.AnsweredError{Answer: b.answers[b.first(i)]}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlerr"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
@@ -36,7 +37,7 @@ func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Durati
 			return nil
 		case errors.Is(err, errAnswered):
 			return s.replay(ctx, r.Once)
-		case !lost && !duplicate(err), try == maxRetries:
+		case !lost && !sqlerr.Duplicate(err), try == maxRetries:
 			return err
 		}
 		rows, err := s.stored(ctx, r.Order.ID)

@@ -18,8 +18,12 @@ type skuRow struct {
 	Version    int64
 	Fence      int64
 	FenceOwner string
+	FenceBase  int64
 	CreatedAt  int64 `gorm:"autoCreateTime:false"`
 	Limit      int64 `gorm:"column:purchase_limit"`
+	Segments   int   // rows in sku_segments, which are added to this one
+
+	Now int64 `gorm:"->"` // the time of reading; no column
 }
 
 func (skuRow) TableName() string { return "skus" }
@@ -28,8 +32,11 @@ func (r skuRow) level() stock.Level {
 	return stock.Level{
 		SKU: r.SKU, Strategy: r.Strategy, OnHand: r.OnHand, Reserved: r.Reserved, Version: r.Version, Limit: r.Limit,
 		Fence: dlock.Fence{Token: uint64(max(0, r.Fence)), Owner: r.FenceOwner},
+		Base:  uint64(max(0, r.FenceBase)),
 	}
 }
+
+func (r skuRow) kind() kind { return kind{limit: r.Limit, segments: r.Segments} }
 
 type orderRow struct {
 	ID         string `gorm:"primaryKey"`

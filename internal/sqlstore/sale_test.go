@@ -69,7 +69,7 @@ func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 		store = open(t, url, fmt.Sprint("instance-", i), plugins...)
 		st := s.strategies
 		if st == nil {
-			st = stock.NewStrategies(nil)
+			st = stock.NewStrategies(stock.Lockers{})
 		}
 		services = append(services, order.NewService(store, st, order.Config{}))
 	}
@@ -104,17 +104,28 @@ func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 	}
 	close(start)
 	group.Wait()
+	for s.cancel { // what was given back when the others had made all their attempts
+		_, err := services[0].Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: s.strategy, Quantity: 1}}})
+		if _, refused := errors.AsType[*stock.ShortageError](err); refused {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted.Add(1)
+	}
 	return auditOf(t, store, s.strategy), accepted.Load()
 }
 
 // Every strategy but the controls sells exactly the stock, with cancellations
 // beside the sale.
 func TestSafeStrategiesAreExact(t *testing.T) {
+	t.Parallel()
 	variants(t, func(t *testing.T, url string) {
 		lease := memlock.New(memlock.Config{})
-		for _, name := range []string{"conditional", "optimistic", "for-update", "redis"} {
+		for _, name := range []string{"conditional", "segmented", "optimistic", "for-update", "redis", "redis-cohort", "lua"} {
 			t.Run(name, func(t *testing.T) {
-				s := sale{strategy: name, strategies: stock.NewStrategies(lease), buyers: 12, attempts: testbedtest.Size(15, 1500), cancel: true}
+				s := sale{strategy: name, strategies: stock.NewStrategies(stock.Lockers{Redis: lease, Units: counter(t)}), buyers: 12, attempts: testbedtest.Size(15, 1500), cancel: true}
 				a, kept := s.hold(t, url)
 				if !a.OK() || a.Accepted() != units || kept != units {
 					t.Errorf("kept %d of %d; %+v %q", kept, units, a, a.Broken())
@@ -122,7 +133,7 @@ func TestSafeStrategiesAreExact(t *testing.T) {
 			})
 		}
 		t.Run("redis-unfenced", func(t *testing.T) { // exact while nothing is given back
-			s := sale{strategy: "redis-unfenced", strategies: stock.NewStrategies(lease), buyers: 12, attempts: testbedtest.Size(15, 1500)}
+			s := sale{strategy: "redis-unfenced", strategies: stock.NewStrategies(stock.Lockers{Redis: lease}), buyers: 12, attempts: testbedtest.Size(15, 1500)}
 			if a, _ := s.hold(t, url); !a.OK() || a.Accepted() != units {
 				t.Errorf("%+v %q", a, a.Broken())
 			}
@@ -131,13 +142,39 @@ func TestSafeStrategiesAreExact(t *testing.T) {
 }
 
 // The guarantee does not rest on the lock: with one that grants to everybody,
-// the fence alone keeps the books right.
+// the fence alone keeps the books right, whichever service the lock is of.
 func TestALockThatAlwaysGrantsBreaksNothing(t *testing.T) {
+	t.Parallel()
 	variants(t, func(t *testing.T, url string) {
-		s := sale{strategy: "redis", strategies: stock.NewStrategies(&alwaysGrants{}), buyers: 12, attempts: testbedtest.Size(15, 1500), cancel: true}
-		a, kept := s.hold(t, url)
-		if !a.OK() || a.Accepted() != units || kept != units {
-			t.Errorf("kept %d of %d; %+v %q", kept, units, a, a.Broken())
+		own := map[string]*alwaysGrants{"redis": {}, "redlock": {}, "zookeeper": {}, "etcd": {}, "sql": {}}
+		strategies := stock.NewStrategies(stock.Lockers{
+			Redis: own["redis"], Redlock: own["redlock"], ZooKeeper: own["zookeeper"], Etcd: own["etcd"], SQL: own["sql"],
+		})
+		held := 0
+		for _, name := range strategies.Names() {
+			if st, err := strategies.Lookup(name); err != nil || st.Write != stock.Fenced {
+				continue
+			}
+			held++
+			t.Run(name, func(t *testing.T) {
+				grants := map[string]uint64{}
+				for other, l := range own {
+					grants[other] = l.token.Load()
+				}
+				s := sale{strategy: name, strategies: strategies, buyers: 12, attempts: testbedtest.Size(15, 1500), cancel: true}
+				a, kept := s.hold(t, url)
+				if !a.OK() || a.Accepted() != units || kept != units {
+					t.Errorf("kept %d of %d; %+v %q", kept, units, a, a.Broken())
+				}
+				for other, l := range own {
+					if n := l.token.Load() - grants[other]; (n > 0) != (other == strings.TrimSuffix(name, "-cohort")) {
+						t.Errorf("the locks of %s were granted %d times", other, n)
+					}
+				}
+			})
+		}
+		if want := 2 * len(own); held != want { // each by itself, and with a cohort
+			t.Errorf("%d fenced strategies, want %d", held, want)
 		}
 	})
 }
@@ -152,7 +189,7 @@ func oversells(t *testing.T, url string, s sale) {
 		attempt := s
 		attempt.strategy = name
 		if base == nil {
-			base = stock.NewStrategies(nil)
+			base = stock.NewStrategies(stock.Lockers{})
 		}
 		st, err := base.Lookup(s.strategy)
 		if err != nil {
@@ -169,6 +206,7 @@ func oversells(t *testing.T, url string, s sale) {
 
 // The control oversells, and the audit says so.
 func TestNaiveOversells(t *testing.T) {
+	t.Parallel()
 	variants(t, func(t *testing.T, url string) {
 		oversells(t, url, sale{strategy: "naive", buyers: 12, attempts: 15})
 	})
@@ -201,6 +239,7 @@ func (unclaimed) Initialize(db *gorm.DB) error {
 // Each mutant breaks one thing that a safe strategy relies on; the sale and its
 // audit have to notice.
 func TestBrokenStrategiesAreCaught(t *testing.T) {
+	t.Parallel()
 	lock := memlock.New(memlock.Config{})
 	released := func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
 		var f dlock.Fence
@@ -228,18 +267,18 @@ func TestBrokenStrategiesAreCaught(t *testing.T) {
 		url := testbedtest.Database(t)
 		m := stock.Strategy{Name: "unclaimed", Guard: leased, Write: stock.Fenced}
 		oversells(t, url, sale{
-			strategy: m.Name, strategies: stock.NewStrategies(nil).With(m), buyers: 12, attempts: 15, plugin: unclaimed{},
+			strategy: m.Name, strategies: stock.NewStrategies(stock.Lockers{}).With(m), buyers: 12, attempts: 15, plugin: unclaimed{},
 		})
 	})
 	engines(t, func(t *testing.T, url string) {
 		for _, m := range mutants {
 			t.Run(m.Name, func(t *testing.T) {
-				oversells(t, url, sale{strategy: m.Name, strategies: stock.NewStrategies(nil).With(m), buyers: 12, attempts: 15})
+				oversells(t, url, sale{strategy: m.Name, strategies: stock.NewStrategies(stock.Lockers{}).With(m), buyers: 12, attempts: 15})
 			})
 		}
 		t.Run("release-before-commit-but-fenced", func(t *testing.T) { // the fence makes up for it
 			m := stock.Strategy{Name: "early", Guard: released, Write: stock.Fenced}
-			s := sale{strategy: "early", strategies: stock.NewStrategies(nil).With(m), buyers: 12, attempts: testbedtest.Size(15, 1500)}
+			s := sale{strategy: "early", strategies: stock.NewStrategies(stock.Lockers{}).With(m), buyers: 12, attempts: testbedtest.Size(15, 1500)}
 			if a, _ := s.hold(t, url); !a.OK() || a.Accepted() != units {
 				t.Errorf("%+v %q", a, a.Broken())
 			}

@@ -1,12 +1,14 @@
 package sqlstore
 
 import (
+	"database/sql"
 	"fmt"
 	"net/url"
 	"strings"
 
 	"github.com/glebarez/sqlite"
 
+	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
@@ -24,16 +26,20 @@ func sqliteDialect(file string) (d dialect, dsn, address string, err error) {
 		"_txlock": {"immediate"},
 		"_pragma": {"busy_timeout(1000)", "journal_mode(WAL)", "synchronous(FULL)"},
 	}
+	dsn = "file:" + inURI.Replace(file) + "?" + q.Encode()
 	return dialect{
 		name:        "sqlite",
 		open:        sqlite.Open,
 		connections: 8,
 		writers:     1,
 		timers:      sqltimers.SQLite,
+		locks:       sqllock.SQLite,
+		pool:        func() (*sql.DB, error) { return sql.Open(sqlite.DriverName, dsn) },
 		now:         sqliteNow,
 		firstJoin:   "CROSS JOIN",
+		insertNew:   "INSERT OR IGNORE",
 		index:       func(name string) string { return " INDEXED BY " + name },
 		purge: "DELETE FROM idempotency_keys WHERE rowid IN " +
 			"(SELECT rowid FROM idempotency_keys WHERE created_at < " + sqliteNow + " - ? ORDER BY created_at LIMIT ?)",
-	}, "file:" + inURI.Replace(file) + "?" + q.Encode(), "sqlite:" + file, nil
+	}, dsn, "sqlite:" + file, nil
 }

@@ -6,15 +6,20 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"example.com/shop/internal/cohort"
+	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlerr"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout/sqltimers"
 )
@@ -52,8 +57,10 @@ type Store struct {
 	instance string
 	address  string
 	timers   Scheduler
-	limits   *sync.Map     // SKU to its limit per customer, which never changes
-	writers  chan struct{} // one token per transaction that may run at once; nil: no limit
+	lookUps  *cohort.Group[*lookUp]
+	kinds    *sync.Map      // SKU to its kind, which never changes
+	turn     *atomic.Uint64 // of the segments: each order begins with another
+	writers  chan struct{}  // one token per transaction that may run at once; nil: no limit
 }
 
 // dialect is what differs between the engines.
@@ -67,11 +74,15 @@ type dialect struct {
 	forShare    string // suffix of a SELECT that keeps others from changing its rows
 	firstJoin   string // joins the table on the left, which is read first
 	purge       string // deletes answers that are older than the first argument, at most the second
+	insertNew   string // INSERT, unless there is a row with the key
 
 	index     func(name string) string // suffix of a table that is read by that index
 	unhurried func() *sql.DB           // connections for statements that take long; nil: the usual ones
 	byKey     string                   // suffix of a table that is read by its primary key, however few rows it has
 	timers    sqltimers.Dialect
+	locks     sqllock.Dialect
+	pool      func() (*sql.DB, error) // connections beside the usual ones
+	scripts   bool                    // several statements may be sent at once
 }
 
 // Open connects to the database that c.URL names. It fails, naming the address,
@@ -101,7 +112,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	pool.SetMaxOpenConns(n)
 	pool.SetMaxIdleConns(n)
 	pool.SetConnMaxIdleTime(time.Minute)
-	s := &Store{db: db, pool: pool, dialect: d, instance: c.Instance, address: address, timers: noTimers{}, limits: new(sync.Map)}
+	s := &Store{db: db, pool: pool, dialect: d, instance: c.Instance, address: address, timers: noTimers{}, kinds: new(sync.Map), turn: new(atomic.Uint64)}
+	s.turn.Store(rand.Uint64())
+	s.lookUps = newLookUps(db)
 	if d.writers > 0 {
 		s.writers = make(chan struct{}, d.writers)
 	}
@@ -125,7 +138,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 func patiently(ctx context.Context, f func() error) error {
 	for {
 		err := f()
-		if !transient(err) || !pause(ctx, 10*time.Millisecond) {
+		if !sqlerr.Transient(err) || !pause(ctx, 10*time.Millisecond) {
 			return err
 		}
 	}

@@ -13,15 +13,20 @@ import (
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // engines runs f on every engine, each time with the URL of an empty database.
 func engines(t *testing.T, f func(t *testing.T, url string)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) { f(t, "sqlite:"+filepath.Join(t.TempDir(), "shop.db")) })
-	t.Run("mariadb", func(t *testing.T) { f(t, testbedtest.Database(t)) })
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		f(t, "sqlite:"+filepath.Join(t.TempDir(), "shop.db"))
+	})
+	t.Run("mariadb", func(t *testing.T) {
+		t.Parallel()
+		f(t, testbedtest.Database(t))
+	})
 }
 
 // variants is engines and a MariaDB that checks snapshots as its newer versions
@@ -30,8 +35,8 @@ func variants(t *testing.T, f func(t *testing.T, url string)) {
 	t.Helper()
 	engines(t, f)
 	t.Run("mariadb_snapshot_isolation", func(t *testing.T) {
-		db := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"innodb_snapshot_isolation": "ON"}})
-		f(t, db.URL())
+		t.Parallel()
+		f(t, testbedtest.SnapshotDatabase(t))
 	})
 }
 
@@ -86,7 +91,27 @@ func claim(sku string, w stock.Write, f dlock.Fence) []stock.Claim {
 	return []stock.Claim{{SKU: sku, Write: w, Fence: f}}
 }
 
+// soldBy returns a strategy of SKUs that can be written like that.
+func soldBy(w stock.Write) string {
+	if w == stock.Segmented {
+		return stock.SegmentedName
+	}
+	return "conditional"
+}
+
+// writeOf returns how sku is written without a guard.
+func writeOf(t testing.TB, s *sqlstore.Store, sku string) stock.Write {
+	t.Helper()
+	if l, err := s.Level(t.Context(), sku); err != nil {
+		t.Fatal(err)
+	} else if l.Strategy == stock.SegmentedName {
+		return stock.Segmented
+	}
+	return stock.Conditional
+}
+
 func TestLifeOfAnOrder(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "conditional", 10)
@@ -125,6 +150,7 @@ func TestLifeOfAnOrder(t *testing.T) {
 }
 
 func TestExpiredOrderIsNeitherPaidNorCancelled(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "conditional", 1)
@@ -142,12 +168,13 @@ func TestExpiredOrderIsNeitherPaidNorCancelled(t *testing.T) {
 }
 
 func TestBasketIsAllOrNothing(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
-		for _, w := range []stock.Write{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced} {
+		for _, w := range []stock.Write{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced, stock.Segmented} {
 			a, b := "a-"+string(rune('0'+w)), "b-"+string(rune('0'+w))
-			create(t, s, a, "conditional", 5)
-			create(t, s, b, "conditional", 1)
+			create(t, s, a, soldBy(w), 5)
+			create(t, s, b, soldBy(w), 1)
 			claims := append(claim(a, w, fence(1)), claim(b, w, fence(1))...)
 			r := request(2, a, b)
 			if err := s.Commit(ctx, claims, []*order.Request{r}); err != nil {
@@ -171,11 +198,12 @@ func TestBasketIsAllOrNothing(t *testing.T) {
 }
 
 func TestBatchOfOneSKU(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
-		for _, w := range []stock.Write{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced} {
+		for _, w := range []stock.Write{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced, stock.Segmented} {
 			sku := "a-" + string(rune('0'+w))
-			create(t, s, sku, "conditional", 4)
+			create(t, s, sku, soldBy(w), 4)
 			batch := []*order.Request{request(2, sku), request(3, sku), request(2, sku), request(1, sku)}
 			if err := s.Commit(ctx, claim(sku, w, fence(1)), batch); err != nil {
 				t.Fatal(err)
@@ -195,6 +223,7 @@ func TestBatchOfOneSKU(t *testing.T) {
 }
 
 func TestCommitCanBeRepeated(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "conditional", 10)
@@ -211,6 +240,7 @@ func TestCommitCanBeRepeated(t *testing.T) {
 }
 
 func TestCreateSKU(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "redis", 10)

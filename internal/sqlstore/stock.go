@@ -9,6 +9,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlerr"
 	"example.com/shop/internal/stock"
 )
 
@@ -20,16 +21,26 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 	}
 	err = s.inTx(ctx, func(tx *gorm.DB) error {
 		row := skuRow{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Limit: l.Limit, Version: 1, CreatedAt: now}
+		level = row.level()
+		var others []segmentRow
+		if l.Strategy == stock.SegmentedName {
+			row.Segments = segments
+			others = row.split()
+		}
 		if err := tx.Create(&row).Error; err != nil {
 			return err
 		}
-		level = row.level()
+		if len(others) > 0 {
+			if err := tx.Create(&others).Error; err != nil {
+				return err
+			}
+		}
 		return tx.Create(new(s.entry(stock.Restock, l.SKU, "", l.OnHand, now, dlock.Fence{}))).Error
 	})
 	if err == nil {
 		return level, true, nil
 	}
-	if !duplicate(err) {
+	if !sqlerr.Duplicate(err) {
 		return stock.Level{}, false, err
 	}
 	if level, err = s.Level(ctx, l.SKU); err != nil {
@@ -49,12 +60,18 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 
 // Level implements [stock.Store] and [order.Store].
 func (s *Store) Level(ctx context.Context, sku string) (stock.Level, error) {
-	l, err := readLevel(s.db.WithContext(ctx), sku, "")
+	l, _, err := s.levelAt(ctx, sku)
+	return l, err
+}
+
+// levelAt returns the level of sku, and the time by the database's clock.
+func (s *Store) levelAt(ctx context.Context, sku string) (l stock.Level, now int64, err error) {
+	row, err := readSKU(s.db.WithContext(ctx), "*, "+s.dialect.now+" AS now", sku, "")
 	if err != nil {
-		return stock.Level{}, s.translate(ctx, err)
+		return stock.Level{}, 0, schema(s.translate(ctx, err))
 	}
-	s.limits.Store(sku, l.Limit)
-	return l, nil
+	s.kinds.Store(sku, row.kind())
+	return row.level(), row.Now, nil
 }
 
 // Levels implements [stock.Store].
@@ -62,6 +79,9 @@ func (s *Store) Levels(ctx context.Context, after string, limit int) ([]stock.Le
 	var rows []skuRow
 	err := s.db.WithContext(ctx).Raw("SELECT * FROM skus WHERE sku > ? ORDER BY sku LIMIT ?", after, limit).Scan(&rows).Error
 	if err != nil {
+		return nil, schema(s.translate(ctx, err))
+	}
+	if err := addUp(s.db.WithContext(ctx), rows); err != nil {
 		return nil, s.translate(ctx, err)
 	}
 	levels := make([]stock.Level, len(rows))
@@ -74,7 +94,7 @@ func (s *Store) Levels(ctx context.Context, after string, limit int) ([]stock.Le
 // Restock implements [stock.Store].
 func (s *Store) Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (level stock.Level, err error) {
 	err = s.answering(ctx, s.resolving(once), once, func(tx *gorm.DB) (result any, done bool, err error) {
-		if err = move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
+		if err = s.move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
 			return nil, false, err
 		}
 		now, err := s.clock(tx)
@@ -84,11 +104,40 @@ func (s *Store) Restock(ctx context.Context, sku string, quantity int64, once *i
 		if err = tx.Create(new(s.entry(stock.Restock, sku, "", quantity, now, dlock.Fence{}))).Error; err != nil {
 			return nil, false, err
 		}
-		level, err = readLevel(tx, sku, "")
+		level, err = readLevel(tx, sku)
 		return level, true, err
 	})
 	if err != nil {
 		return stock.Level{}, err
+	}
+	return level, nil
+}
+
+// Rebase implements [stock.Store]. It can be repeated, and writes one REBASE: whoever finds
+// another base than there was at the start has done it, or somebody else has since.
+func (s *Store) Rebase(ctx context.Context, sku string) (level stock.Level, err error) {
+	before, err := s.Level(ctx, sku)
+	if err != nil {
+		return stock.Level{}, err
+	}
+	err = s.repeating(ctx, func(tx *gorm.DB) error {
+		now, err := s.clock(tx)
+		if err != nil {
+			return err
+		}
+		// Each base is new, also where nothing was accepted since the last one: leases of before must not fit.
+		r := tx.Exec(`UPDATE skus SET fence_base = CASE WHEN fence > fence_base THEN fence ELSE fence_base + 1 END,
+			version = version + 1 WHERE sku = ? AND fence_base = ?`, sku, int64(before.Base))
+		if r.Error != nil {
+			return r.Error
+		}
+		if level, err = readLevel(tx, sku); err != nil || r.RowsAffected == 0 {
+			return err
+		}
+		return tx.Create(new(s.entry(stock.Rebase, sku, "", 0, now, level.Fence))).Error
+	})
+	if err != nil {
+		return stock.Level{}, schema(err)
 	}
 	return level, nil
 }

@@ -36,15 +36,6 @@ func (s *Store) WithTimers(q Scheduler) *Store {
 	return &c
 }
 
-// schedule stores the timers of the orders in tx.
-func (s *Store) schedule(tx *gorm.DB, orders ...order.Order) (push func(), err error) {
-	timers := make([]timeout.Timer, len(orders))
-	for i, o := range orders {
-		timers[i] = o.Timer()
-	}
-	return s.timers.Schedule(tx.Statement.Context, tx.Statement.ConnPool, timers...)
-}
-
 // timerOf returns the kind of the timer that an order has while it is s.
 func timerOf(s order.Status) string {
 	if s == order.Queued {
@@ -55,9 +46,6 @@ func timerOf(s order.Status) string {
 
 // unschedule deletes the timers of the orders in tx.
 func (s *Store) unschedule(tx *gorm.DB, kind string, ids ...string) (push func(), err error) {
-	if len(ids) == 0 {
-		return func() {}, nil
-	}
 	return s.timers.Cancel(tx.Statement.Context, tx.Statement.ConnPool, kind, ids...)
 }
 

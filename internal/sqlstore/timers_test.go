@@ -51,6 +51,7 @@ func unscheduled(t *testing.T, q *timeout.Queue, id string) {
 // An order and its timer are one: both are stored or neither is, and the timer
 // goes when the order is final.
 func TestTimersFollowTheirOrders(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx := t.Context()
 		s, q := timed(t, open(t, url, "one"))
@@ -87,6 +88,7 @@ func TestTimersFollowTheirOrders(t *testing.T) {
 // The timer of an order is rolled back with it: here the stock row vanishes
 // under the transaction that expires it.
 func TestTimersSurviveAnExpiryThatFails(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		raw := new(handle)
 		s, q := timed(t, open(t, url, "one", raw))
@@ -112,6 +114,7 @@ func TestTimersSurviveAnExpiryThatFails(t *testing.T) {
 
 // A lost reply to the COMMIT of an order leaves one order with one timer.
 func TestLostReplyLeavesOneTimer(t *testing.T) {
+	t.Parallel()
 	plain, proxy := proxied(t)
 	s, q := timed(t, plain)
 	create(t, s, "a", "conditional", 10)
@@ -130,6 +133,7 @@ func TestLostReplyLeavesOneTimer(t *testing.T) {
 
 // Orders that were placed before there were timers get theirs with the schema.
 func TestMigrationSchedulesWhatIsOpen(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		raw := new(handle)
 		before := open(t, url, "one", raw)

@@ -3,19 +3,15 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"time"
 
-	"github.com/glebarez/go-sqlite"
-	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlerr"
 	"example.com/shop/internal/stock"
 )
 
@@ -72,7 +68,7 @@ func (s *Store) retrying(ctx context.Context, f func() error) error {
 		if err == nil || errors.Is(err, order.ErrOutcomeUnknown) {
 			return err
 		}
-		again := ctx.Err() == nil && (transient(err) || broken(err))
+		again := ctx.Err() == nil && (sqlerr.Transient(err) || sqlerr.Broken(err))
 		if !again || try == maxRetries || !pause(ctx, retryPause<<try) {
 			return s.translate(ctx, err)
 		}
@@ -99,7 +95,7 @@ func (s *Store) once(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	switch {
 	case err == nil:
 		return nil
-	case transient(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case sqlerr.Transient(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err // refused, or never sent: database/sql checks the context before, and the driver cannot see it
 	default:
 		return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
@@ -124,74 +120,10 @@ func (s *Store) translate(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w: %w", stock.ErrBusy, context.Cause(ctx), err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-	case transient(err):
+	case sqlerr.Transient(err):
 		return fmt.Errorf("%w: %s: %w", stock.ErrBusy, s.address, err)
-	case broken(err):
+	case sqlerr.Broken(err):
 		return fmt.Errorf("%w: %s: %w", stock.ErrUnavailable, s.address, err)
 	}
 	return err
-}
-
-// transient reports whether err says that a transaction was in another one's
-// way and has been, or must be, rolled back.
-func transient(err error) bool {
-	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		switch e.Number {
-		case 1205, // lock wait timeout
-			1213, // deadlock
-			1020: // snapshot conflict (innodb_snapshot_isolation)
-			return true
-		}
-	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		const busy, locked = 5, 6
-		primary := e.Code() & 0xff
-		return primary == busy || primary == locked
-	}
-	return false
-}
-
-// broken reports whether err says that the database cannot be reached or
-// refuses to work.
-func broken(err error) bool {
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return true
-	}
-	if _, ok := errors.AsType[net.Error](err); ok {
-		return true
-	}
-	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		switch e.Number {
-		case 1021, // disk full
-			1040, // too many connections
-			1053, // server shutdown in progress
-			1114, // table full
-			1203, // too many connections of one user
-			1317, // query interrupted
-			1290, // read only
-			1836, // read only
-			1927: // connection killed
-			return true
-		}
-	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		const readonly, ioerr, full, cantopen = 8, 10, 13, 14
-		switch e.Code() & 0xff {
-		case readonly, ioerr, full, cantopen:
-			return true
-		}
-	}
-	return false
-}
-
-// duplicate reports whether err says that a key is stored already.
-func duplicate(err error) bool {
-	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		return e.Number == 1062
-	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		const primaryKey, unique = 1555, 2067
-		return e.Code() == primaryKey || e.Code() == unique
-	}
-	return false
 }

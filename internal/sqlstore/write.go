@@ -5,7 +5,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
 )
@@ -15,6 +14,9 @@ import (
 func (b *batch) reserve(tx *gorm.DB, c stock.Claim) error {
 	if c.Write == stock.Conditional {
 		return b.conditional(tx, c.SKU)
+	}
+	if c.Write == stock.Segmented {
+		return b.segmented(tx, c.SKU)
 	}
 	level, err := b.level(tx, c)
 	if err != nil {
@@ -32,13 +34,34 @@ func (b *batch) reserve(tx *gorm.DB, c stock.Claim) error {
 			b.short(i, c.SKU, q, level.Available())
 		}
 	}
+	b.see(c, level, level.Reserved-wanted)
 	if level.Reserved == wanted {
 		return nil
 	}
-	if c.Write == stock.Version {
+	switch {
+	case c.Write == stock.Version:
 		return compareAndSet(tx, level)
+	case c.Write == stock.WriteBack && len(b.claims) > 1: // rows are locked in the order of their SKUs
+		return tx.Exec(writeBack, level.Reserved, level.Version+1, level.SKU).Error
 	}
-	return writeBack(tx, level)
+	b.end.add(writeBack, level.Reserved, level.Version+1, level.SKU)
+	return nil
+}
+
+// see notes what c is to be told of: the level that was read, before sold units go away with the
+// COMMIT.
+func (b *batch) see(c stock.Claim, level stock.Level, sold int64) {
+	if c.Seen == nil || c.Write != stock.RowLock {
+		return
+	}
+	b.tell = append(b.tell, func(committed bool) {
+		if sold > 0 && committed {
+			level.Version++
+		} else {
+			level.Reserved -= sold
+		}
+		*c.Seen = level
+	})
 }
 
 func (b *batch) short(request int, sku string, wanted, available int64) {
@@ -53,54 +76,76 @@ func (b *batch) level(tx *gorm.DB, c stock.Claim) (stock.Level, error) {
 	case stock.WriteBack, stock.Version:
 		return b.seen[c.SKU], nil
 	case stock.RowLock:
-		return readLevel(tx, c.SKU, b.dialect.forUpdate)
+		return b.lockedLevel(tx, c.SKU, b.dialect.forUpdate)
 	case stock.Fenced:
-		if err := claim(tx, c.SKU, c.Fence); err != nil {
+		if err := claim(tx, c); err != nil {
 			return stock.Level{}, err
 		}
-		return readLevel(tx, c.SKU, "")
+		return b.lockedLevel(tx, c.SKU, "")
 	default:
 		return stock.Level{}, fmt.Errorf("sqlstore: no write %d", c.Write)
 	}
 }
 
-// claim takes the row for the holder of f. From here to the end of the
+// claim takes the row for the holder of the fence of c. From here to the end of the
 // transaction nobody else can change it. A row that a newer fence has claimed,
-// or the same number with another owner, is refused with [dlock.ErrFenced].
-func claim(tx *gorm.DB, sku string, f dlock.Fence) error {
+// or the same number with another owner, refuses that with [*stock.FencedError], and so does one
+// that counts from another base than c: that fence was counted by a service that has lost its data,
+// and says nothing about those of now.
+func claim(tx *gorm.DB, c stock.Claim) error {
+	token, owner := int64(c.Fence.Token), c.Fence.Owner
 	r := tx.Exec(`UPDATE skus SET fence = ?, fence_owner = ?
-		WHERE sku = ? AND (fence < ? OR (fence = ? AND fence_owner = ?))`,
-		int64(f.Token), f.Owner, sku, int64(f.Token), int64(f.Token), f.Owner)
+		WHERE sku = ? AND fence_base = ? AND (fence < ? OR (fence = ? AND fence_owner = ?))`,
+		token, owner, c.SKU, int64(c.Base), token, token, owner)
 	if r.Error != nil {
 		return r.Error
 	}
 	if r.RowsAffected > 0 {
 		return nil
 	}
-	l, err := readLevel(tx, sku, "")
+	l, err := readLevel(tx, c.SKU)
 	if err != nil {
 		return err
 	}
-	return &stock.FencedError{SKU: sku, Accepted: l.Fence}
+	return &stock.FencedError{Refused: c, Accepted: l.Fence, Base: l.Base}
+}
+
+// lockedLevel reads the row of sku in tx, and the time if it is not known yet.
+func (b *batch) lockedLevel(tx *gorm.DB, sku, suffix string) (stock.Level, error) {
+	row, err := readSKU(tx, "*, "+b.dialect.now+" AS now", sku, suffix)
+	if b.now == 0 {
+		b.now = row.Now
+	}
+	return row.level(), err
 }
 
 // readLevel reads the row of sku in tx.
-func readLevel(tx *gorm.DB, sku, suffix string) (stock.Level, error) {
-	var row skuRow
-	r := tx.Raw("SELECT * FROM skus WHERE sku = ?"+suffix, sku).Scan(&row)
-	if r.Error != nil {
-		return stock.Level{}, r.Error
-	}
-	if r.RowsAffected == 0 {
-		return stock.Level{}, fmt.Errorf("%w %q", stock.ErrNotFound, sku)
-	}
-	return row.level(), nil
+func readLevel(tx *gorm.DB, sku string) (stock.Level, error) {
+	row, err := readSKU(tx, "*", sku, "")
+	return row.level(), err
 }
 
-// writeBack stores what was computed from l, whatever the row holds by now.
-func writeBack(tx *gorm.DB, l stock.Level) error {
-	return tx.Exec("UPDATE skus SET reserved = ?, version = ? WHERE sku = ?", l.Reserved, l.Version+1, l.SKU).Error
+// readSKU reads the row of sku, and adds its segments to it if it has any.
+func readSKU(tx *gorm.DB, columns, sku, suffix string) (skuRow, error) {
+	row, err := readRow(tx, columns, sku, suffix)
+	if err != nil || row.Segments == 0 {
+		return row, err
+	}
+	rows := []skuRow{row}
+	err = addUp(tx, rows)
+	return rows[0], err
 }
+
+func readRow(tx *gorm.DB, columns, sku, suffix string) (row skuRow, err error) {
+	r := tx.Raw("SELECT "+columns+" FROM skus WHERE sku = ?"+suffix, sku).Scan(&row)
+	if r.Error == nil && r.RowsAffected == 0 {
+		return skuRow{}, fmt.Errorf("%w %q", stock.ErrNotFound, sku)
+	}
+	return row, r.Error
+}
+
+// writeBack stores what was computed from a level, whatever the row holds by now.
+const writeBack = "UPDATE skus SET reserved = ?, version = ? WHERE sku = ?"
 
 // compareAndSet stores what was computed from l if the row still has its
 // version.
@@ -131,7 +176,7 @@ func (b *batch) conditional(tx *gorm.DB, sku string) error {
 			b.count(r)
 			continue
 		}
-		level, err := readLevel(tx, sku, "")
+		level, err := readLevel(tx, sku)
 		if err != nil {
 			return err
 		}
@@ -140,8 +185,8 @@ func (b *batch) conditional(tx *gorm.DB, sku string) error {
 	return nil
 }
 
-// move applies m to the row of sku, relative to whatever it holds.
-func move(tx *gorm.DB, m stock.Movement, it order.Item) error {
+// moveRow applies m to the row of sku, relative to whatever it holds.
+func moveRow(tx *gorm.DB, m stock.Movement, it order.Item) error {
 	onHand, reserved := m.Delta(it.Quantity)
 	r := tx.Exec("UPDATE skus SET on_hand = on_hand + ?, reserved = reserved + ?, version = version + 1 WHERE sku = ?",
 		onHand, reserved, it.SKU)

@@ -1,0 +1,45 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/dlock/sqllock"
+)
+
+// lockConnections is how many connections locks have: few, as of those who want a key
+// in one process one asks.
+const lockConnections = 4
+
+// Locks is the lock service that the database is. It has connections of its own, so that
+// leases are renewed however many orders wait for a connection.
+type Locks struct {
+	*sqllock.Locker
+	pool *sql.DB
+}
+
+// Locks opens the lock service, whose table [Store.Migrate] creates. Close it before the
+// Store.
+func (s *Store) Locks(c sqllock.Config) (*Locks, error) {
+	pool, err := s.dialect.pool()
+	if err != nil {
+		return nil, fmt.Errorf("open locks in %s: %w", s.address, err)
+	}
+	pool.SetMaxOpenConns(lockConnections)
+	pool.SetMaxIdleConns(lockConnections)
+	pool.SetConnMaxIdleTime(time.Minute)
+	locker, err := sqllock.New(pool, s.dialect.locks, c)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open locks in %s: %w", s.address, err), pool.Close())
+	}
+	return &Locks{locker, pool}, nil
+}
+
+// Close ends all leases, gives back what may have been granted, until ctx ends, and closes
+// the connections.
+func (l *Locks) Close(ctx context.Context) error {
+	return errors.Join(l.Locker.Close(ctx), l.pool.Close())
+}

@@ -1,0 +1,10 @@
+ALTER TABLE skus ADD COLUMN segments INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE IF NOT EXISTS sku_segments (
+  sku      TEXT NOT NULL,
+  segment  INTEGER NOT NULL,
+  on_hand  INTEGER NOT NULL,
+  reserved INTEGER NOT NULL,
+  version  INTEGER NOT NULL,
+  PRIMARY KEY (sku, segment)
+) WITHOUT ROWID;

@@ -1,0 +1,127 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
+)
+
+// script is the statements that end a transaction, whose results nobody needs. They are sent
+// in one round trip where the driver can do that, and otherwise one by one. Many rows are one
+// statement; what is inserted with each order goes past gorm, which would look at every
+// column by reflection.
+type script struct {
+	texts  []string
+	tables []string // by which the spans of the statements are named; empty: by none
+	args   []any
+	ends   []int // of the arguments of each text
+}
+
+var _ timeout.Tx = (*script)(nil)
+
+// add puts a statement at the end.
+func (c *script) add(text string, args ...any) { c.addTo("", text, args) }
+
+func (c *script) addTo(table, text string, args []any) {
+	c.texts, c.tables, c.args = append(c.texts, text), append(c.tables, table), append(c.args, args...)
+	c.ends = append(c.ends, len(c.args))
+}
+
+// ExecContext implements [timeout.Tx]: timers are stored with the rest.
+func (c *script) ExecContext(_ context.Context, query string, args ...any) (sql.Result, error) {
+	c.add(query, args...)
+	return driver.RowsAffected(0), nil
+}
+
+// QueryContext implements [timeout.Tx].
+func (c *script) QueryContext(context.Context, string, ...any) (*sql.Rows, error) {
+	return nil, errors.New("sqlstore: a script has no results")
+}
+
+// run executes c in tx.
+func (s *Store) run(tx *gorm.DB, c *script) error {
+	if s.dialect.scripts && len(c.texts) > 0 {
+		return tx.Exec(strings.Join(c.texts, "; "), c.args...).Error
+	}
+	from := 0
+	for i, text := range c.texts {
+		if err := tx.Table(c.tables[i]).Exec(text, c.args[from:c.ends[i]]...).Error; err != nil {
+			return err
+		}
+		from = c.ends[i]
+	}
+	return nil
+}
+
+// rows adds the insertion of n rows, of which args has the values.
+func (c *script) rows(table, columns string, n int, args []any) {
+	if n == 0 {
+		return
+	}
+	c.repeat(table, columns, "(?"+strings.Repeat(", ?", len(args)/n-1)+")", n, args)
+}
+
+// repeat is rows for a row that is written like that.
+func (c *script) repeat(table, columns, row string, n int, args []any) {
+	c.addTo(table, "INSERT INTO "+table+" ("+columns+") VALUES "+row+strings.Repeat(", "+row, n-1), args)
+}
+
+// orders adds the insertion of orders and their lines.
+func (c *script) orders(orders []order.Order) {
+	rows, lines := make([]any, 0, 7*len(orders)), make([]any, 0, 3*len(orders))
+	n := 0
+	for _, o := range orders {
+		rows = append(rows, o.ID, o.CustomerID, string(o.Status), o.PaymentID,
+			o.CreatedAt.UnixMicro(), o.ExpiresAt.UnixMicro(), string(o.Reason))
+		for _, it := range o.Items {
+			lines = append(lines, o.ID, it.SKU, it.Quantity)
+			n++
+		}
+	}
+	c.rows("orders", "id, customer_id, status, payment_id, created_at, expires_at, reason", len(orders), rows)
+	c.rows("order_lines", "order_id, sku, quantity", n, lines)
+}
+
+// ledger adds the entries of a movement of all items of orders.
+func (c *script) ledger(s *Store, m stock.Movement, orders []order.Order, now int64, fences map[string]dlock.Fence) {
+	args, n := make([]any, 0, 9*len(orders)), 0
+	for _, o := range orders {
+		for _, it := range o.Items {
+			onHand, reserved := m.Delta(it.Quantity)
+			args = append(args, it.SKU, o.ID, string(m), it.Quantity, onHand, reserved, int64(fences[it.SKU].Token), s.instance, now)
+			n++
+		}
+	}
+	c.rows("ledger", "sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at", n, args)
+}
+
+// answers adds the insertion of answers. It comes last: whoever carries out the same request
+// waits there until the outcome is known, and holds what it has changed meanwhile.
+func (c *script) answers(s *Store, answers []answer) error {
+	if len(answers) == 0 {
+		return nil
+	}
+	args := make([]any, 0, 7*len(answers))
+	for _, a := range answers {
+		if err := fits(a.once.Scope); err != nil {
+			return err
+		}
+		body := a.Body
+		if body == nil {
+			body = []byte{} // nil would be NULL
+		}
+		args = append(args, a.once.Scope.Customer, a.once.Scope.Route, a.once.Scope.Key, a.once.Hash[:], a.Status, a.Location, body)
+	}
+	c.repeat("idempotency_keys", "customer_id, route, idem_key, hash, status, location, body, created_at",
+		"(?, ?, ?, ?, ?, ?, ?, "+s.dialect.now+")", len(answers), args)
+	return nil
+}
