@@ -40,6 +40,20 @@
 // the first attempt, and its row can exist only once, so an attempt whose
 // outcome was lost is never applied twice.
 //
+// An order of one SKU that is sold with a cohort is committed together with others of this
+// instance (package cohort). It has its own deadline, patience, permit and key all the same, and
+// none of them fails for the sake of another. An attempt whose outcome was lost is repeated
+// with the same orders, and begins by looking which of them are stored ([Request].Doubt). When units
+// are short, one read of the level refuses all orders that were waiting before it and want more
+// than there is; the next ones need another read, since units come back without a lease. An order
+// that is to wait for nothing (wait=0) stands in the line for 50 ms at most. A basket
+// goes by itself, under the plain leases of its SKUs.
+//
+// Where units are counted ahead ([stock.Counter]), a batch or basket takes them before its
+// transaction. An order that gets none is refused if one read of the level, for all of the batch,
+// says so too, and otherwise goes to the database with the others. One in doubt always does: it may
+// have its units already.
+//
 // # When it cannot be placed at once
 //
 // [Patience] is what the customer prefers. Two things can be waited for, and they are not

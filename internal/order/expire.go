@@ -34,8 +34,8 @@ type Expiry struct {
 	// Timer is the timer of an order that is Pending; it is zero for others.
 	Timer timeout.Timer
 
-	// SKUs are those whose units came back with this call.
-	SKUs []string
+	// Ended is the order if this call has expired it; nil if not.
+	Ended *Order
 }
 
 // Extend gives a pending order that has not expired more time to be paid:
@@ -58,6 +58,7 @@ func (s *Service) Extend(ctx context.Context, t Target, by time.Duration) (Order
 	case !changed:
 		return Order{}, fmt.Errorf("%w: the order would live longer than %s", ErrInvalid, s.maxLife)
 	}
+	s.publisher.Changed(o)
 	return o, nil
 }
 
@@ -82,7 +83,7 @@ func (s *Service) Expire(ctx context.Context, batch []timeout.Fired) ([]timeout.
 	}
 	outcomes := make([]timeout.Outcome, len(batch))
 	for i, e := range found {
-		s.returned(e.SKUs...)
+		s.ended(e.Ended)
 		switch e.Status {
 		case "":
 			outcomes[i] = timeout.Done()
@@ -93,4 +94,15 @@ func (s *Service) Expire(ctx context.Context, batch []timeout.Fired) ([]timeout.
 		}
 	}
 	return outcomes, nil
+}
+
+// ended tells that an order has expired, and its units are back.
+func (s *Service) ended(o *Order) {
+	if o == nil {
+		return
+	}
+	for _, it := range o.Items {
+		s.returned(it.SKU)
+	}
+	s.publisher.Changed(*o)
 }

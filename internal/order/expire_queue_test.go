@@ -54,7 +54,7 @@ func expiring(t *testing.T, url string, c order.Config, o timeout.Observer) (*or
 		t.Fatal(err)
 	}
 	store = store.WithTimers(q)
-	svc := order.NewService(store, stock.NewStrategies(nil), c)
+	svc := order.NewService(store, stock.NewStrategies(stock.Lockers{}), c)
 	if err := q.Handle(order.ExpireTimer, svc.Expire, timeout.Options{}); err != nil {
 		t.Fatal(err)
 	}

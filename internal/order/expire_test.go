@@ -22,9 +22,10 @@ func fired(ids ...string) []timeout.Fired {
 
 // The orders decide what becomes of their timers, one by one.
 func TestExpireAnswersForEveryTimer(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	svc, store := setup(t, conditional(t), order.Config{TTL: time.Hour})
-	soon := order.NewService(store, stock.NewStrategies(nil), order.Config{TTL: time.Nanosecond})
+	soon := order.NewService(store, stock.NewStrategies(stock.Lockers{}), order.Config{TTL: time.Nanosecond})
 	place := func(svc *order.Service) order.Order {
 		o, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")})
 		if err != nil {
@@ -68,10 +69,11 @@ func (b broken) Extend(context.Context, order.Target, time.Duration, time.Durati
 // A store that does not answer is no timer's fault. An order that cannot be had
 // may be one's.
 func TestExpireTellsWhoseFaultItIs(t *testing.T) {
+	t.Parallel()
 	for err, away := range map[error]bool{
 		stock.ErrUnavailable: true, order.ErrOutcomeUnknown: true, stock.ErrBusy: false, stock.ErrNotFound: false,
 	} {
-		svc := order.NewService(broken{err: fmt.Errorf("expire: %w", err)}, stock.NewStrategies(nil), order.Config{})
+		svc := order.NewService(broken{err: fmt.Errorf("expire: %w", err)}, stock.NewStrategies(stock.Lockers{}), order.Config{})
 		_, got := svc.Expire(t.Context(), fired("x"))
 		if !errors.Is(got, err) || errors.Is(got, timeout.ErrUnavailable) != away {
 			t.Errorf("%v: %v", err, got)
@@ -81,6 +83,7 @@ func TestExpireTellsWhoseFaultItIs(t *testing.T) {
 
 // Timers are due at a whole millisecond: when the order expires, or just after.
 func TestTimersAreNeverEarly(t *testing.T) {
+	t.Parallel()
 	start := time.UnixMicro(1_763_636_400_000_000)
 	for micro, want := range map[int]int64{0: 0, 1: 1, 999: 1, 1000: 1, 1001: 2} {
 		o := order.Order{ID: "x", ExpiresAt: start.Add(time.Duration(micro) * time.Microsecond)}
@@ -92,6 +95,7 @@ func TestTimersAreNeverEarly(t *testing.T) {
 }
 
 func TestExtendIsBounded(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	svc, _ := setup(t, conditional(t), order.Config{TTL: time.Hour})
 	o, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")})

@@ -1,9 +1,14 @@
 package order_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
@@ -12,45 +17,125 @@ import (
 // Of equal requests at two instances, the one that waits for units gives the answer of the
 // other as soon as that is stored.
 func TestTwinOfAWaiter(t *testing.T) {
-	svc, list, exactly := waiting(t, order.Config{})
-	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")}); err != nil {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		svc, list, exactly := waiting(t, cohort, order.Config{})
+		if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")}); err != nil {
+			t.Fatal(err)
+		}
+		once := &idempotency.Request{
+			Scope: idempotency.Scope{Customer: "c1", Route: "POST /orders", Key: "k1"},
+			Render: func(any, error) (idempotency.Answer, bool) {
+				return idempotency.Answer{Status: 409, Body: []byte("no")}, true
+			},
+		}
+		patient := one("a")
+		patient.Once = once
+		patient.Patience = order.Patience{Bounded: true, Wait: soon}
+		began, placed := time.Now(), make(chan error, 1)
+		go func() {
+			_, err := svc.Place(t.Context(), patient)
+			placed <- err
+		}()
+		for end := time.Now().Add(soon); list.Waiting() == 0; {
+			if time.Now().After(end) {
+				t.Fatal("nobody waits")
+			}
+			<-time.After(time.Millisecond)
+		}
+		hasty := one("a")
+		hasty.Once = once
+		if _, err := svc.Place(t.Context(), hasty); !isShort(err) {
+			t.Errorf("the twin that does not wait: %v", err)
+		}
+		err := <-placed
+		if a, ok := errors.AsType[*idempotency.AnsweredError](err); !ok || string(a.Answer.Body) != "no" || time.Since(began) > soon-time.Second {
+			t.Errorf("the one that waits, after %v: %v", time.Since(began), err)
+		}
+		exactly("a", 10)
+	})
+}
+
+// The repetition of an order that was accepted has its answer at once, also when the SKU is sold out
+// since then, it is willing to wait, and others are in line before it.
+func TestARepetitionDoesNotStandInLine(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		svc, list, exactly := waiting(t, cohort, order.Config{})
+		first := order.Purchase{Customer: "c1", Items: units(10, "a"), Patience: order.Patience{Bounded: true, Wait: soon}}
+		first.Once = &idempotency.Request{
+			Scope:  idempotency.Scope{Customer: "c1", Route: "POST /orders", Key: "k3"},
+			Render: func(_ any, err error) (idempotency.Answer, bool) { return idempotency.Answer{Status: 201}, err == nil },
+		}
+		if _, err := svc.Place(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		ctx, hurry := context.WithCancel(t.Context())
+		defer hurry()
+		gone := make(chan error, 1)
+		go func() {
+			other := one("a")
+			other.Patience = order.Patience{Bounded: true, Wait: time.Hour}
+			_, err := svc.Place(ctx, other)
+			gone <- err
+		}()
+		for end := time.Now().Add(soon); list.Waiting() == 0; {
+			if time.Now().After(end) {
+				t.Fatal("nobody waits")
+			}
+			<-time.After(time.Millisecond)
+		}
+		began := time.Now()
+		_, err := svc.Place(t.Context(), first)
+		if a, ok := errors.AsType[*idempotency.AnsweredError](err); !ok || a.Answer.Status != 201 || time.Since(began) > soon-time.Second {
+			t.Errorf("the repetition, after %v: %v", time.Since(began), err)
+		}
+		reused := *first.Once
+		reused.Hash[0] = 1
+		first.Once, began = &reused, time.Now()
+		if _, err := svc.Place(t.Context(), first); !errors.Is(err, idempotency.ErrReused) || time.Since(began) > soon-time.Second {
+			t.Errorf("the key with another payload, after %v: %v", time.Since(began), err)
+		}
+		hurry()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		exactly("a", 10)
+	})
+}
+
+// Spans say of an order that was asked for twice neither time that it failed.
+func TestARepetitionIsNoFailure(t *testing.T) {
+	t.Parallel()
+	spans := tracetest.NewInMemoryExporter()
+	svc, _ := setup(t, conditional(t), order.Config{Tracer: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))})
+	purchase := one("a")
+	purchase.Once = &idempotency.Request{
+		Scope:  idempotency.Scope{Customer: "c1", Route: "POST /orders", Key: "k4"},
+		Render: func(_ any, err error) (idempotency.Answer, bool) { return idempotency.Answer{Status: 201}, err == nil },
+	}
+	if _, err := svc.Place(t.Context(), purchase); err != nil {
 		t.Fatal(err)
 	}
-	once := &idempotency.Request{
-		Scope: idempotency.Scope{Customer: "c1", Route: "POST /orders", Key: "k1"},
-		Render: func(any, error) (idempotency.Answer, bool) {
-			return idempotency.Answer{Status: 409, Body: []byte("no")}, true
-		},
+	if _, err := svc.Place(t.Context(), purchase); !errors.As(err, new(*idempotency.AnsweredError)) {
+		t.Fatal(err)
 	}
-	patient := one("a")
-	patient.Once = once
-	patient.Patience = order.Patience{Bounded: true, Wait: soon}
-	began, placed := time.Now(), make(chan error, 1)
-	go func() {
-		_, err := svc.Place(t.Context(), patient)
-		placed <- err
-	}()
-	for end := time.Now().Add(soon); list.Waiting() == 0; {
-		if time.Now().After(end) {
-			t.Fatal("nobody waits")
+	for _, s := range spans.GetSpans() {
+		if s.Status.Code == codes.Error {
+			t.Errorf("%s: %s", s.Name, s.Status.Description)
 		}
-		<-time.After(time.Millisecond)
 	}
-	hasty := one("a")
-	hasty.Once = once
-	if _, err := svc.Place(t.Context(), hasty); !isShort(err) {
-		t.Errorf("the twin that does not wait: %v", err)
+	if n := len(spans.GetSpans()); n < 4 {
+		t.Errorf("%d spans of two orders", n)
 	}
-	err := <-placed
-	if a, ok := errors.AsType[*idempotency.AnsweredError](err); !ok || string(a.Answer.Body) != "no" || time.Since(began) > soon-time.Second {
-		t.Errorf("the one that waits, after %v: %v", time.Since(began), err)
-	}
-	exactly("a", 10)
 }
 
 // A payment that was made before changes nothing, and is an answer all the same: its key
 // means that payment from then on.
 func TestKeyOfARepeatedPayment(t *testing.T) {
+	t.Parallel()
 	svc, _ := setup(t, conditional(t), order.Config{})
 	o, err := svc.Place(t.Context(), one("a"))
 	if err != nil {

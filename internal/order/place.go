@@ -93,7 +93,7 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	}
 	req := &Request{
 		Order: Order{ID: NewID(), CustomerID: p.Customer, Items: items},
-		TTL:   s.ttl, MaxOpen: s.maxOpen, Once: p.Once,
+		TTL:   s.life(), MaxOpen: s.maxOpen, Once: p.Once,
 	}
 	span.SetAttributes(attribute.String("order.id", req.Order.ID))
 	until := time.Now().Add(p.Patience.Wait)
@@ -107,6 +107,7 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	case err != nil:
 		return Order{}, s.refuse(ctx, p.Once, err)
 	}
+	s.publisher.Changed(req.Order)
 	return req.Order, nil
 }
 
@@ -122,7 +123,7 @@ func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request, a
 	}
 	err := s.commit(ctx, lines, req)
 	switch {
-	case errors.Is(err, stock.ErrGuarded) && async:
+	case errors.Is(err, stock.ErrGuarded) && async && !errors.Is(err, ErrOutcomeUnknown):
 		req.TTL = s.queueLife
 		return s.store.Enqueue(ctx, req, queuePause)
 	case err != nil:
@@ -135,6 +136,9 @@ func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request, a
 func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, short error, p Patience, until time.Time) error {
 	if s.waitlist == nil {
 		return short
+	}
+	if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
+		return errors.Join(answered, err) // a repetition does not stand in line for what it has
 	}
 	waiting, cancel := context.WithDeadlineCause(ctx, until, errPatience)
 	defer cancel()

@@ -19,17 +19,17 @@ const soon = 30 * time.Second // a deadline for what should take milliseconds
 func locked(t *testing.T) (stock.Strategy, dlock.Locker) {
 	t.Helper()
 	l := memlock.New(memlock.Config{})
-	s, err := stock.NewStrategies(l).Lookup("redis")
+	s, err := stock.NewStrategies(stock.Lockers{Redis: l}).Lookup("redis")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s, l
 }
 
-// hold keeps the guard of a SKU from everybody else.
-func hold(t *testing.T, l dlock.Locker, sku string) *dlock.Lease {
+// hold keeps the guard of the SKU a from everybody else.
+func hold(t *testing.T, l dlock.Locker) *dlock.Lease {
 	t.Helper()
-	lease, err := l.Acquire(t.Context(), stock.LockKey(sku))
+	lease, err := l.Acquire(t.Context(), stock.LockKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,73 +43,83 @@ func one(sku string) order.Purchase {
 // A guard that somebody else holds is waited for as long as the customer says, and not
 // longer.
 func TestPatienceForAGuard(t *testing.T) {
-	s, l := locked(t)
-	svc, store := setup(t, s, order.Config{})
-	lease := hold(t, l, "a")
-	for _, p := range []order.Patience{{Bounded: true}, {Bounded: true, Wait: 20 * time.Millisecond}} {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		s, l := locked(t)
+		s.Cohort = cohort
+		svc, store := setup(t, s, order.Config{})
+		lease := hold(t, l)
+		for _, p := range []order.Patience{{Bounded: true}, {Bounded: true, Wait: 20 * time.Millisecond}} {
+			purchase := one("a")
+			purchase.Patience = p
+			began := time.Now()
+			if _, err := svc.Place(t.Context(), purchase); !errors.Is(err, stock.ErrGuarded) || !errors.Is(err, stock.ErrBusy) {
+				t.Errorf("patience %v: %v", p.Wait, err)
+			}
+			if took := time.Since(began); took < p.Wait {
+				t.Errorf("gave up after %v of %v", took, p.Wait)
+			}
+		}
+		exact(t, store, "a", 0)
+		time.AfterFunc(20*time.Millisecond, func() {
+			if err := lease.Release(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
 		purchase := one("a")
-		purchase.Patience = p
-		began := time.Now()
-		if _, err := svc.Place(t.Context(), purchase); !errors.Is(err, stock.ErrGuarded) || !errors.Is(err, stock.ErrBusy) {
-			t.Errorf("patience %v: %v", p.Wait, err)
-		}
-		if took := time.Since(began); took < p.Wait {
-			t.Errorf("gave up after %v of %v", took, p.Wait)
-		}
-	}
-	exact(t, store, "a", 0)
-	time.AfterFunc(20*time.Millisecond, func() {
-		if err := lease.Release(context.WithoutCancel(t.Context())); err != nil {
+		purchase.Patience = order.Patience{Bounded: true, Wait: soon}
+		if _, err := svc.Place(t.Context(), purchase); err != nil {
 			t.Error(err)
 		}
+		purchase.Patience = order.Patience{Bounded: true} // the guard is free
+		if _, err := svc.Place(t.Context(), purchase); err != nil {
+			t.Error(err)
+		}
+		exact(t, store, "a", 2)
 	})
-	purchase := one("a")
-	purchase.Patience = order.Patience{Bounded: true, Wait: soon}
-	if _, err := svc.Place(t.Context(), purchase); err != nil {
-		t.Error(err)
-	}
-	purchase.Patience = order.Patience{Bounded: true} // the guard is free
-	if _, err := svc.Place(t.Context(), purchase); err != nil {
-		t.Error(err)
-	}
-	exact(t, store, "a", 2)
 }
 
 // An order that was put into the queue holds nothing, and becomes pending when a later
 // try finds the guard free; its time to be paid begins then.
 func TestQueuedOrderIsPlacedLater(t *testing.T) {
-	s, l := locked(t)
-	svc, store := setup(t, s, order.Config{TTL: time.Hour})
-	lease := hold(t, l, "a")
-	purchase := one("a")
-	purchase.Patience.Async = true
-	o, err := svc.Place(t.Context(), purchase)
-	if err != nil || o.Status != order.Queued {
-		t.Fatalf("%+v, %v", o, err)
-	}
-	exact(t, store, "a", 0)
-	if _, err := svc.Pay(t.Context(), order.Target{ID: o.ID}, "p1"); !isState(err, order.Queued) {
-		t.Errorf("paid before it was placed: %v", err)
-	}
-	batch := fired(o.ID)
-	batch[0].Due = o.CreatedAt
-	got, err := svc.PlaceQueued(t.Context(), batch)
-	if err != nil || got[0] == timeout.Committed() || got[0] == timeout.Done() {
-		t.Fatalf("a try while the guard is held: %+v, %v", got, err)
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []timeout.Outcome{timeout.Committed(), timeout.Done()} { // a timer may fire again
-		if got, err = svc.PlaceQueued(t.Context(), batch); err != nil || got[0] != want {
-			t.Fatalf("%+v, %v, want %+v", got, err, want)
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		s, l := locked(t)
+		s.Cohort = cohort
+		svc, store := setup(t, s, order.Config{TTL: time.Hour})
+		lease := hold(t, l)
+		purchase := one("a")
+		purchase.Patience.Async = true
+		o, err := svc.Place(t.Context(), purchase)
+		if err != nil || o.Status != order.Queued {
+			t.Fatalf("%+v, %v", o, err)
 		}
-		exact(t, store, "a", 1)
-	}
-	placed, err := svc.Order(t.Context(), o.ID, "")
-	if err != nil || placed.Status != order.Pending || placed.ExpiresAt.Sub(o.CreatedAt) < time.Hour {
-		t.Errorf("%+v, %v", placed, err)
-	}
+		exact(t, store, "a", 0)
+		if _, err := svc.Pay(t.Context(), order.Target{ID: o.ID}, "p1"); !isState(err, order.Queued) {
+			t.Errorf("paid before it was placed: %v", err)
+		}
+		batch := fired(o.ID)
+		batch[0].Due = o.CreatedAt
+		got, err := svc.PlaceQueued(t.Context(), batch)
+		if err != nil || got[0] == timeout.Committed() || got[0] == timeout.Done() {
+			t.Fatalf("a try while the guard is held: %+v, %v", got, err)
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []timeout.Outcome{timeout.Committed(), timeout.Done()} { // a timer may fire again
+			if got, err = svc.PlaceQueued(t.Context(), batch); err != nil || got[0] != want {
+				t.Fatalf("%+v, %v, want %+v", got, err, want)
+			}
+			exact(t, store, "a", 1)
+		}
+		placed, err := svc.Order(t.Context(), o.ID, "")
+		if err != nil || placed.Status != order.Pending || placed.ExpiresAt.Sub(o.CreatedAt) < time.Hour {
+			t.Errorf("%+v, %v", placed, err)
+		}
+	})
 }
 
 func isState(err error, want order.Status) bool {
@@ -120,42 +130,47 @@ func isState(err error, want order.Status) bool {
 // A queued order ends as REJECTED when there is nothing to be had, or when its time is over,
 // and as CANCELLED when the customer thinks better of it.
 func TestQueuedOrderEnds(t *testing.T) {
-	s, l := locked(t)
-	svc, store := setup(t, s, order.Config{QueueLife: time.Hour})
-	hasty := order.NewService(store, stock.NewStrategies(nil).With(s), order.Config{QueueLife: time.Microsecond})
-	enqueue := func(svc *order.Service, n int64) string {
-		lease := hold(t, l, "a")
-		defer lease.Release(t.Context())
-		o, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(n, "a"), Patience: order.Patience{Async: true}})
-		if err != nil || o.Status != order.Queued {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		s, l := locked(t)
+		s.Cohort = cohort
+		svc, store := setup(t, s, order.Config{QueueLife: time.Hour})
+		hasty := order.NewService(store, stock.NewStrategies(stock.Lockers{}).With(s), order.Config{QueueLife: time.Microsecond})
+		enqueue := func(svc *order.Service, n int64) string {
+			lease := hold(t, l)
+			defer lease.Release(t.Context())
+			o, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(n, "a"), Patience: order.Patience{Async: true}})
+			if err != nil || o.Status != order.Queued {
+				t.Fatalf("%+v, %v", o, err)
+			}
+			return o.ID
+		}
+		tooMany, tooLate, unwanted := enqueue(svc, 11), enqueue(hasty, 1), enqueue(svc, 1)
+		if o, err := svc.Cancel(t.Context(), order.Target{ID: unwanted}); err != nil || o.Status != order.Cancelled {
 			t.Fatalf("%+v, %v", o, err)
 		}
-		return o.ID
-	}
-	tooMany, tooLate, unwanted := enqueue(svc, 11), enqueue(hasty, 1), enqueue(svc, 1)
-	if o, err := svc.Cancel(t.Context(), order.Target{ID: unwanted}); err != nil || o.Status != order.Cancelled {
-		t.Fatalf("%+v, %v", o, err)
-	}
-	batch := fired(tooMany, tooLate, unwanted, order.NewID())
-	got, err := svc.PlaceQueued(t.Context(), batch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []timeout.Outcome{timeout.Committed(), timeout.Committed(), timeout.Done(), timeout.Done()} {
-		if got[i] != want {
-			t.Errorf("timer %d: %+v, want %+v", i, got[i], want)
+		batch := fired(tooMany, tooLate, unwanted, order.NewID())
+		got, err := svc.PlaceQueued(t.Context(), batch)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for id, want := range map[string]order.Order{
-		tooMany:  {Status: order.Rejected, Reason: order.OutOfStock},
-		tooLate:  {Status: order.Rejected, Reason: order.NotInTime},
-		unwanted: {Status: order.Cancelled},
-	} {
-		if o, err := svc.Order(t.Context(), id, ""); err != nil || o.Status != want.Status || o.Reason != want.Reason {
-			t.Errorf("%+v, %v, want %s %s", o, err, want.Status, want.Reason)
+		for i, want := range []timeout.Outcome{timeout.Committed(), timeout.Committed(), timeout.Done(), timeout.Done()} {
+			if got[i] != want {
+				t.Errorf("timer %d: %+v, want %+v", i, got[i], want)
+			}
 		}
-	}
-	exact(t, store, "a", 0)
+		for id, want := range map[string]order.Order{
+			tooMany:  {Status: order.Rejected, Reason: order.OutOfStock},
+			tooLate:  {Status: order.Rejected, Reason: order.NotInTime},
+			unwanted: {Status: order.Cancelled},
+		} {
+			if o, err := svc.Order(t.Context(), id, ""); err != nil || o.Status != want.Status || o.Reason != want.Reason {
+				t.Errorf("%+v, %v, want %s %s", o, err, want.Status, want.Reason)
+			}
+		}
+		exact(t, store, "a", 0)
+	})
 }
 
 // panicking is a store that breaks down over one order.
@@ -173,9 +188,10 @@ func (p panicking) Order(ctx context.Context, id, owner string) (order.Order, er
 
 // A queued order that makes its try panic is tried again alone, and takes nobody along.
 func TestPoisonInTheQueue(t *testing.T) {
+	t.Parallel()
 	_, store := setup(t, conditional(t), order.Config{})
 	poison := order.NewID()
-	svc := order.NewService(panicking{store, poison}, stock.NewStrategies(nil), order.Config{})
+	svc := order.NewService(panicking{store, poison}, stock.NewStrategies(stock.Lockers{}), order.Config{})
 	got, err := svc.PlaceQueued(t.Context(), fired(order.NewID(), poison, order.NewID()))
 	if err != nil {
 		t.Fatal(err)
@@ -183,4 +199,59 @@ func TestPoisonInTheQueue(t *testing.T) {
 	if got[0] != timeout.Done() || got[2] != timeout.Done() || got[1] == timeout.Done() || got[1] == timeout.Committed() {
 		t.Errorf("%+v", got)
 	}
+}
+
+// When units are short, orders are refused by a look at the level, whoever has the lease; not by
+// what was known before: units that come back, which needs no lease, are there for the next order.
+func TestSoldOutIsSeenWithoutTheLease(t *testing.T) {
+	t.Parallel()
+	s, l := locked(t)
+	s.Cohort = true
+	svc, store := setup(t, s, order.Config{})
+	all, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(10, "a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := svc.Place(t.Context(), one("a")); !isShort(err) { // by a batch, which was short
+		t.Fatal(err)
+	}
+	if err := svc.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lease := hold(t, l)
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		if _, err := svc.Place(ctx, one("a")); !isShort(err) {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+	if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Restock(t.Context(), "a", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	placed := make(chan error, 1)
+	go func() {
+		_, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(11, "a")})
+		placed <- err
+	}()
+	for { // until it waits for the lease
+		if state, err := l.(dlock.Inspector).Inspect(t.Context(), stock.LockKey("a")); err != nil || state.Waiters > 0 {
+			break
+		}
+		select {
+		case err := <-placed:
+			t.Fatalf("refused by what was known before: %v", err)
+		default:
+		}
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-placed; err != nil {
+		t.Error(err)
+	}
+	exact(t, store, "a", 11)
 }

@@ -87,8 +87,8 @@ func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (outcome tim
 		return s.reject(ctx, o, OutOfStock)
 	case over:
 		return s.reject(ctx, o, OverLimit)
-	case errors.Is(err, stock.ErrStrategyUnavailable):
-		return timeout.NotDue(again), nil // another instance may have the store
+	case errors.Is(err, stock.ErrStrategyUnavailable), errors.Is(err, stock.ErrLockAway):
+		return timeout.NotDue(again), nil // another instance may have the store, or reach it
 	case errors.Is(err, stock.ErrBusy), errors.Is(err, ErrSaturated):
 		return timeout.NotDue(again), nil
 	case errors.Is(err, stock.ErrUnavailable), errors.Is(err, ErrOutcomeUnknown), ctx.Err() != nil:
@@ -103,13 +103,20 @@ func (s *Service) try(ctx context.Context, o Order) error {
 	if err != nil {
 		return err
 	}
-	req := &Request{Order: o, TTL: s.ttl, MaxOpen: s.maxOpen, Queued: true}
-	return s.admit(stock.WithPatience(ctx, queuePatience), lines, req, false)
+	req := &Request{Order: o, TTL: s.life(), MaxOpen: s.maxOpen, Queued: true}
+	if err := s.admit(stock.WithPatience(ctx, queuePatience), lines, req, false); err != nil {
+		return err
+	}
+	s.publisher.Changed(req.Order)
+	return nil
 }
 
 func (s *Service) reject(ctx context.Context, o Order, why Reason) (timeout.Outcome, error) {
 	if err := s.store.Reject(ctx, o.ID, why); err != nil {
 		return timeout.Outcome{}, err
+	}
+	if now, err := s.store.Order(ctx, o.ID, ""); err == nil { // it may have been cancelled instead
+		s.publisher.Changed(now)
 	}
 	o.Status, o.Reason = Rejected, why
 	s.observer.Placed(ctx, &StateError{Order: o})

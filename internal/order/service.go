@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -14,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/permits"
@@ -31,6 +34,16 @@ type Observer interface {
 	Retried(ctx context.Context, reason error)
 }
 
+// Publisher is told what has changed once it has. Its methods must not block.
+type Publisher interface {
+	// Changed is called with an order as it is after a change that was committed. A change
+	// whose outcome is unknown is not told.
+	Changed(o Order)
+
+	// Held is called when the guard of a SKU is held by a lease.
+	Held(sku, strategy string, f dlock.Fence)
+}
+
 // Config configures a Service.
 type Config struct {
 	TTL       time.Duration        // how long an order waits for payment; default 15 minutes
@@ -41,6 +54,7 @@ type Config struct {
 	Waitlist  *waitlist.Waitlist   // default: nobody waits for units
 	Tracer    trace.TracerProvider // default: no spans
 	Observer  Observer             // default: nobody
+	Publisher Publisher            // default: nobody
 
 	// Stopping ends when those who wait for units must go. Default: never.
 	Stopping context.Context //nolint:containedctx // It is a signal.
@@ -50,7 +64,7 @@ type Config struct {
 type Service struct {
 	store      Store
 	strategies *stock.Strategies
-	ttl        time.Duration
+	ttl        atomic.Int64 // how long an order waits for payment, in nanoseconds
 	maxLife    time.Duration
 	queueLife  time.Duration
 	maxOpen    int64
@@ -59,7 +73,18 @@ type Service struct {
 	stopping   context.Context //nolint:containedctx // It is a signal.
 	tracer     trace.Tracer
 	observer   Observer
-	names      sync.Map // SKU to the name of its strategy, which never changes
+	publisher  Publisher
+	known      sync.Map                           // SKU to selling
+	cohorts    map[string]*cohort.Group[*placing] // by the names of the strategies that have one
+	short      sync.Map                           // SKUs of which the latest batch wanted more than there was
+	chases     sync.Map                           // SKU to *chase, of cohorts that were refused latest
+}
+
+// selling is how a SKU is sold. The name of its strategy never changes, and the base hardly
+// ever: whoever has an old one is refused, and told the new one.
+type selling struct {
+	strategy string
+	base     uint64
 }
 
 // NewService returns a service on store.
@@ -70,11 +95,13 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 	if c.Observer == nil {
 		c.Observer = nobody{}
 	}
+	if c.Publisher == nil {
+		c.Publisher = nobody{}
+	}
 	ttl := cmp.Or(c.TTL, 15*time.Minute)
-	return &Service{
+	s := &Service{
 		store:      store,
 		strategies: strategies,
-		ttl:        ttl,
 		maxLife:    cmp.Or(c.MaxLife, 4*ttl),
 		queueLife:  cmp.Or(c.QueueLife, 30*time.Second),
 		maxOpen:    c.MaxOpen,
@@ -83,14 +110,39 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 		stopping:   c.Stopping,
 		tracer:     c.Tracer.Tracer("example.com/shop/internal/order"),
 		observer:   c.Observer,
+		publisher:  c.Publisher,
+		cohorts:    make(map[string]*cohort.Group[*placing]),
 	}
+	s.SetTTL(ttl)
+	for _, name := range strategies.Names() {
+		if st, err := strategies.Lookup(name); err == nil && st.Cohort {
+			s.cohorts[name] = s.newCohort(st)
+		}
+	}
+	return s
 }
+
+// Wait waits until what the service does on behalf of several orders is over, or ctx ends: it
+// may have leases to give back when all orders have their answers.
+func (s *Service) Wait(ctx context.Context) error {
+	var errs []error
+	for _, c := range s.cohorts {
+		errs = append(errs, c.Wait(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// SetTTL changes how long orders wait for payment that are placed from now on.
+func (s *Service) SetTTL(ttl time.Duration) { s.ttl.Store(int64(ttl)) }
+
+// life returns how long an order waits for payment that is placed now.
+func (s *Service) life() time.Duration { return time.Duration(s.ttl.Load()) }
 
 // lines looks up by which strategy each SKU is sold.
 func (s *Service) lines(ctx context.Context, items []Item) ([]stock.Line, error) {
 	lines := make([]stock.Line, len(items))
 	for i, it := range items {
-		name, ok := s.names.Load(it.SKU)
+		how, ok := s.selling(it.SKU)
 		if !ok {
 			level, err := s.store.Level(ctx, it.SKU)
 			if errors.Is(err, stock.ErrNotFound) {
@@ -99,16 +151,43 @@ func (s *Service) lines(ctx context.Context, items []Item) ([]stock.Line, error)
 			if err != nil {
 				return nil, deadline(err)
 			}
-			name = level.Strategy
-			s.names.Store(it.SKU, name)
+			how = selling{level.Strategy, level.Base}
+			s.known.Store(it.SKU, how)
 		}
-		st, err := s.strategies.Lookup(name.(string)) //nolint:errcheck,forcetypeassert // only strings are stored
+		st, err := s.strategies.Lookup(how.strategy)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", it.SKU, err)
 		}
-		lines[i] = stock.Line{SKU: it.SKU, Strategy: st}
+		if err := st.Away(); err != nil { // before any guard is taken
+			return nil, fmt.Errorf("%q: %w: %w", it.SKU, stock.ErrLockAway, err)
+		}
+		lines[i] = stock.Line{SKU: it.SKU, Strategy: st, Base: how.base}
 	}
 	return lines, nil
+}
+
+func (s *Service) selling(sku string) (how selling, ok bool) {
+	v, ok := s.known.Load(sku)
+	if ok {
+		how, ok = v.(selling)
+	}
+	return how, ok
+}
+
+// rebase returns the line that was refused with e, and has it count its fences from where the row
+// counts them now.
+func (s *Service) rebase(lines []stock.Line, e *stock.FencedError) stock.Line {
+	for i, l := range lines {
+		if l.SKU != e.Refused.SKU {
+			continue
+		}
+		if e.Base > l.Base {
+			lines[i].Base = e.Base
+			s.known.Store(l.SKU, selling{l.Strategy.Name, e.Base})
+		}
+		return lines[i]
+	}
+	return stock.Line{}
 }
 
 // retryPause is the longest first pause before an attempt is repeated; the
@@ -116,26 +195,40 @@ func (s *Service) lines(ctx context.Context, items []Item) ([]stock.Line, error)
 const retryPause = time.Millisecond
 
 // commit places req under the guards of lines, and does it again under new
-// guards when they were lost or somebody else was faster.
+// guards when they were lost or somebody else was faster, unless that is of no use.
 func (s *Service) commit(ctx context.Context, lines []stock.Line, req *Request) error {
+	req.Err, req.Answered = nil, false // of an earlier try
+	if joined, err := s.together(ctx, lines, req); joined {
+		return err
+	}
 	pause := retryPause
+	var fences chase
 	for {
-		guarded := false
+		held := false
 		err := stock.Hold(ctx, lines, func(ctx context.Context, claims []stock.Claim) error {
-			guarded = true
-			return s.reserve(ctx, claims, req)
+			held = true
+			for i, c := range claims {
+				s.held(lines[i], c.Fence)
+			}
+			return s.reserve(ctx, lines, claims, req)
 		})
 		if errors.Is(err, ErrOutcomeUnknown) {
 			return err // another attempt could end in an answer that is wrong about this one
 		}
 		reason := retryable(err)
 		if reason == nil {
-			if err != nil && !guarded && ctx.Err() == nil && !errors.Is(err, stock.ErrGuarded) {
-				return fmt.Errorf("%w: %w", stock.ErrUnavailable, err)
+			if !held {
+				err = unguarded(ctx, err)
 			}
 			return deadline(err)
 		}
 		s.observer.Retried(ctx, reason)
+		if e, ok := errors.AsType[*stock.FencedError](err); ok {
+			refused := s.rebase(lines, e)
+			if err := fences.refused(ctx, e); err != nil && !refused.Strategy.Reseeds {
+				return err
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return deadline(errors.Join(context.Cause(ctx), err))
@@ -145,11 +238,33 @@ func (s *Service) commit(ctx context.Context, lines []stock.Line, req *Request) 
 	}
 }
 
-// reserve commits req with the claims that the guards gave.
-func (s *Service) reserve(ctx context.Context, claims []stock.Claim, req *Request) error {
-	ctx, span := s.tracer.Start(ctx, "stock.reserve", trace.WithAttributes(attribute.Int("stock.skus", len(claims))))
+// unguarded names an error of a guard that was not had: if nobody else has it, and there was
+// time, its store is away.
+func unguarded(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || errors.Is(err, stock.ErrGuarded) || retryable(err) != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", stock.ErrLockAway, err)
+}
+
+// held tells which lease the guard of l is, if it is one.
+func (s *Service) held(l stock.Line, f dlock.Fence) {
+	if f.Token > 0 {
+		s.publisher.Held(l.SKU, l.Strategy.Name, f)
+	}
+}
+
+// reserve commits requests with the claims that the guards of lines gave.
+func (s *Service) reserve(ctx context.Context, lines []stock.Line, claims []stock.Claim, requests ...*Request) error {
+	ctx, span := s.tracer.Start(ctx, "stock.reserve",
+		trace.WithAttributes(attribute.Int("stock.skus", len(claims)), attribute.Int("stock.orders", len(requests))))
 	defer span.End()
-	err := s.store.Commit(ctx, claims, []*Request{req})
+	var err error
+	if slices.ContainsFunc(lines, func(l stock.Line) bool { return l.Strategy.Counter != nil }) {
+		err = s.takeAndCommit(ctx, lines, claims, requests)
+	} else {
+		err = s.store.Commit(ctx, claims, requests)
+	}
 	mark(span, err)
 	return err
 }
@@ -198,6 +313,7 @@ func (s *Service) Pay(ctx context.Context, t Target, payment string) (Order, err
 	if !changed {
 		return o, s.store.Refuse(ctx, t.Once, o, nil)
 	}
+	s.publisher.Changed(o)
 	return o, nil
 }
 
@@ -218,6 +334,7 @@ func (s *Service) Cancel(ctx context.Context, t Target) (Order, error) {
 	for _, it := range o.Items {
 		s.returned(it.SKU)
 	}
+	s.publisher.Changed(o)
 	return o, nil
 }
 
@@ -240,9 +357,11 @@ func deadline(err error) error {
 	return err
 }
 
-// mark notes in span that the operation failed. Sold out is no failure.
+// mark notes in span that the operation failed. Sold out is no failure, nor is a repetition.
 func mark(span trace.Span, err error) {
-	if _, refused := errors.AsType[*stock.ShortageError](err); err != nil && !refused {
+	_, refused := errors.AsType[*stock.ShortageError](err)
+	_, replayed := errors.AsType[*idempotency.AnsweredError](err)
+	if err != nil && !refused && !replayed {
 		span.SetStatus(codes.Error, err.Error())
 	}
 }
@@ -251,3 +370,6 @@ type nobody struct{}
 
 func (nobody) Placed(context.Context, error)  {}
 func (nobody) Retried(context.Context, error) {}
+
+func (nobody) Changed(Order)                    {}
+func (nobody) Held(string, string, dlock.Fence) {}

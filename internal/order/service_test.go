@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
@@ -55,12 +56,24 @@ func setup(t *testing.T, s stock.Strategy, c order.Config) (*order.Service, *sql
 			t.Fatal(err)
 		}
 	}
-	return order.NewService(store, stock.NewStrategies(nil).With(s), c), store
+	return order.NewService(store, stock.NewStrategies(stock.Lockers{}).With(s), c), store
+}
+
+// bothWays runs f for orders that are committed one by one, and for those that are committed
+// together.
+func bothWays(t *testing.T, f func(t *testing.T, cohort bool)) {
+	t.Helper()
+	for _, cohort := range []bool{false, true} {
+		t.Run(map[bool]string{false: "alone", true: "cohort"}[cohort], func(t *testing.T) {
+			t.Parallel()
+			f(t, cohort)
+		})
+	}
 }
 
 func conditional(t *testing.T) stock.Strategy {
 	t.Helper()
-	s, err := stock.NewStrategies(nil).Lookup("conditional")
+	s, err := stock.NewStrategies(stock.Lockers{}).Lookup("conditional")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +102,7 @@ func exact(t *testing.T, store *sqlstore.Store, sku string, accepted int64) {
 }
 
 func TestPlaceMergesAndSortsLines(t *testing.T) {
+	t.Parallel()
 	svc, store := setup(t, conditional(t), order.Config{TTL: time.Hour})
 	o, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(3, "b", "a", "b")})
 	if err != nil {
@@ -114,6 +128,7 @@ func isShort(err error) bool {
 }
 
 func TestBadOrdersChangeNothing(t *testing.T) {
+	t.Parallel()
 	svc, store := setup(t, conditional(t), order.Config{})
 	many := make([]order.Item, order.MaxItems+1)
 	for i := range many {
@@ -157,43 +172,139 @@ func refusing(n int64, err error) stock.Guard {
 
 // Losing the race is no answer to a customer: the attempt is made again.
 func TestLostRacesAreRepeated(t *testing.T) {
-	for _, reason := range []error{dlock.ErrFenced, dlock.ErrLost, stock.ErrConflict} {
-		heard := new(retries)
-		s := stock.Strategy{Name: "flaky", Guard: refusing(3, reason), Write: stock.Conditional}
-		svc, store := setup(t, s, order.Config{Observer: heard})
-		if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil {
-			t.Errorf("%v: %v", reason, err)
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		for _, reason := range []error{dlock.ErrFenced, dlock.ErrLost, stock.ErrConflict} {
+			heard := new(retries)
+			s := stock.Strategy{Cohort: cohort, Name: "flaky", Guard: refusing(3, reason), Write: stock.Conditional}
+			svc, store := setup(t, s, order.Config{Observer: heard})
+			if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil {
+				t.Errorf("%v: %v", reason, err)
+			}
+			if len(heard.reasons) != 3 || !errors.Is(heard.reasons[0], reason) || heard.placed != 1 {
+				t.Errorf("%v: heard %v, placed %d", reason, heard.reasons, heard.placed)
+			}
+			exact(t, store, "a", 1)
 		}
-		if len(heard.reasons) != 3 || !errors.Is(heard.reasons[0], reason) || heard.placed != 1 {
-			t.Errorf("%v: heard %v, placed %d", reason, heard.reasons, heard.placed)
-		}
-		exact(t, store, "a", 1)
-	}
+	})
 }
 
 // They are repeated until the deadline and no longer.
 func TestLostRacesEndWithTheDeadline(t *testing.T) {
-	s := stock.Strategy{Name: "hopeless", Guard: refusing(1<<60, dlock.ErrFenced), Write: stock.Conditional}
-	svc, store := setup(t, s, order.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrBusy) {
-		t.Errorf("%v, want ErrBusy", err)
-	}
-	exact(t, store, "a", 0)
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		s := stock.Strategy{Cohort: cohort, Name: "hopeless", Guard: refusing(1<<60, dlock.ErrFenced), Write: stock.Conditional}
+		svc, store := setup(t, s, order.Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrBusy) {
+			t.Errorf("%v, want ErrBusy", err)
+		}
+		exact(t, store, "a", 0)
+	})
+}
+
+// A lock service that gives lower fences than the row has accepted counts anew. Orders make it count,
+// until it has passed the row; where that would take longer than they have, they end at once.
+func TestLowFences(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		for name, c := range map[string]struct {
+			accepted uint64
+			want     error
+		}{
+			"near": {30, nil},
+			"far":  {1 << 40, stock.ErrFencesLost},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				var count atomic.Uint64
+				s := stock.Strategy{Cohort: cohort, Name: "emptied", Write: stock.Fenced, Guard: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+					return fn(ctx, dlock.Fence{Token: count.Add(1), Owner: "me"})
+				}}
+				svc, store := setup(t, s, order.Config{})
+				before := stock.Claim{SKU: "a", Write: stock.Fenced, Fence: dlock.Fence{Token: c.accepted, Owner: "before"}}
+				r := &order.Request{Order: order.Order{ID: order.NewID(), CustomerID: "c1", Items: units(1, "a")}, TTL: time.Hour}
+				if err := store.Commit(t.Context(), []stock.Claim{before}, []*order.Request{r}); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")})
+				if !errors.Is(err, c.want) || ctx.Err() != nil {
+					t.Errorf("%v; %v", err, ctx.Err())
+				}
+				if c.want == nil {
+					exact(t, store, "a", 2)
+					return
+				}
+				exact(t, store, "a", 1)
+				if text := fmt.Sprintf("with %d,", count.Load()); !errors.Is(err, stock.ErrBusy) || !strings.Contains(err.Error(), text) {
+					t.Errorf("%v: want the fence that was refused: %s", err, text)
+				}
+			})
+		}
+	})
 }
 
 // A lock service that does not answer is not asked again and again.
 func TestLockServiceAway(t *testing.T) {
-	s := stock.Strategy{Name: "away", Guard: refusing(1<<60, errors.New("connection refused")), Write: stock.Conditional}
-	svc, store := setup(t, s, order.Config{})
-	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrUnavailable) {
-		t.Errorf("%v, want ErrUnavailable", err)
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		s := stock.Strategy{Cohort: cohort, Name: "away", Guard: refusing(1<<60, errors.New("connection refused")), Write: stock.Conditional}
+		svc, store := setup(t, s, order.Config{})
+		if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrUnavailable) {
+			t.Errorf("%v, want ErrUnavailable", err)
+		}
+		exact(t, store, "a", 0)
+	})
+}
+
+// absent is a lock service that is known to be away, and notes who asks for it all the same.
+type absent struct {
+	dlock.Locker
+	asked atomic.Int64
+}
+
+func (a *absent) Away() error { return errors.New("connection refused") }
+
+func (a *absent) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	a.asked.Add(1)
+	return a.Locker.Acquire(ctx, key)
+}
+
+// A basket that needs a lock service which is known to be away takes no lock of its other SKUs.
+func TestLockServiceKnownToBeAway(t *testing.T) {
+	t.Parallel()
+	l, gone := memlock.New(memlock.Config{}), &absent{Locker: memlock.New(memlock.Config{})}
+	here := &absent{Locker: l}
+	st, err := stock.NewStrategies(stock.Lockers{Etcd: gone, Redis: struct{ dlock.Locker }{here}}).Lookup("redis")
+	if err != nil {
+		t.Fatal(err)
 	}
-	exact(t, store, "a", 0)
+	_, store := setup(t, st, order.Config{})
+	if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: "z", Strategy: "etcd", OnHand: 10}); err != nil {
+		t.Fatal(err)
+	}
+	svc := order.NewService(store, stock.NewStrategies(stock.Lockers{Etcd: gone}).With(st), order.Config{})
+	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a", "z")}); !errors.Is(err, stock.ErrLockAway) || !errors.Is(err, stock.ErrUnavailable) {
+		t.Errorf("%v, want ErrLockAway", err)
+	}
+	if here.asked.Load() != 0 || gone.asked.Load() != 0 {
+		t.Errorf("asked for %d locks of the other SKU, and for %d of the service that is away", here.asked.Load(), gone.asked.Load())
+	}
+	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil || here.asked.Load() != 1 {
+		t.Errorf("the other SKU alone: %v", err)
+	}
+	exact(t, store, "a", 1)
 }
 
 func TestSettledOrdersStaySettled(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	svc, store := setup(t, conditional(t), order.Config{})
 	place := func() string {
@@ -231,6 +342,7 @@ func TestSettledOrdersStaySettled(t *testing.T) {
 
 // Of a payment and a cancellation that meet, exactly one happens.
 func TestPayAndCancelAtOnce(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	svc, store := setup(t, conditional(t), order.Config{})
 	paid := int64(0)
@@ -257,6 +369,7 @@ func TestPayAndCancelAtOnce(t *testing.T) {
 }
 
 func TestValidID(t *testing.T) {
+	t.Parallel()
 	id := order.NewID()
 	for s, want := range map[string]bool{
 		id: true, "": false, strings.ToUpper(id): false, "{" + id + "}": false, "urn:uuid:" + id: false,

@@ -29,6 +29,14 @@ type Request struct {
 	// stored [*idempotency.AnsweredError] or [idempotency.ErrReused], and for a queued order that
 	// is queued no longer a [*StateError].
 	Err error
+
+	// Answered is set when Err is known, which may be so for some when Commit fails for the sake
+	// of others. Another Commit does nothing about these.
+	Answered bool
+
+	// Doubt is set when Commit has failed with [ErrOutcomeUnknown], and has the next one look
+	// first whether the order is stored.
+	Doubt bool
 }
 
 // Target is the order that an operation changes.
@@ -62,7 +70,7 @@ type Store interface {
 	//
 	// It returns nil when every request has its answer: accepted, or refused in
 	// Request.Err. The limits of a customer hold whatever is committed beside it. Otherwise
-	// no order of the batch exists, or is queued still, and the error is
+	// no order exists, or is queued still, but those that are Answered, and the error is
 	// [dlock.ErrFenced], [stock.ErrConflict], [stock.ErrNotFound],
 	// [stock.ErrBusy], [stock.ErrUnavailable] or the cause of ctx's end; but
 	// with [ErrOutcomeUnknown] all or none of them may exist. A request whose

@@ -15,14 +15,16 @@ import (
 
 // waiting returns a service whose customers can wait for units, which setup's stores have
 // ten of.
-func waiting(t *testing.T, c order.Config) (*order.Service, *waitlist.Waitlist, func(sku string, want int64)) {
+func waiting(t *testing.T, cohort bool, c order.Config) (*order.Service, *waitlist.Waitlist, func(sku string, want int64)) {
 	t.Helper()
 	l := memlock.New(memlock.Config{})
 	var err error
 	if c.Waitlist, err = waitlist.New(waitlist.Config{Lock: l, Cond: memlock.NewCond(l)}); err != nil {
 		t.Fatal(err)
 	}
-	svc, store := setup(t, conditional(t), c)
+	s := conditional(t)
+	s.Cohort = cohort
+	svc, store := setup(t, s, c)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -40,48 +42,53 @@ func waiting(t *testing.T, c order.Config) (*order.Service, *waitlist.Waitlist, 
 // Customers who wait get the units that others give back, each unit once, and those whose
 // patience ends get none.
 func TestWaitForUnits(t *testing.T) {
-	svc, _, exactly := waiting(t, order.Config{})
-	all, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	patient := one("a")
-	patient.Patience = order.Patience{Bounded: true, Wait: 20 * time.Millisecond}
-	if _, err := svc.Place(t.Context(), patient); !isShort(err) {
-		t.Errorf("nothing came back, and yet: %v", err)
-	}
-	patient.Patience.Wait = soon
-	const customers = 15
-	outcomes := make(chan error, customers)
-	ctx, hurry := context.WithCancel(t.Context())
-	defer hurry()
-	for range customers {
-		go func() {
-			_, err := svc.Place(ctx, patient)
-			outcomes <- err
-		}()
-	}
-	if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
-		t.Fatal(err)
-	}
-	for range 10 {
-		if err := <-outcomes; err != nil {
-			t.Error(err)
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		svc, _, exactly := waiting(t, cohort, order.Config{})
+		all, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	exactly("a", 10)
-	hurry() // the others hang up
-	for range customers - 10 {
-		if err := <-outcomes; !errors.Is(err, context.Canceled) {
-			t.Error(err)
+		patient := one("a")
+		patient.Patience = order.Patience{Bounded: true, Wait: 20 * time.Millisecond}
+		if _, err := svc.Place(t.Context(), patient); !isShort(err) {
+			t.Errorf("nothing came back, and yet: %v", err)
 		}
-	}
-	exactly("a", 10)
+		patient.Patience.Wait = soon
+		const customers = 15
+		outcomes := make(chan error, customers)
+		ctx, hurry := context.WithCancel(t.Context())
+		defer hurry()
+		for range customers {
+			go func() {
+				_, err := svc.Place(ctx, patient)
+				outcomes <- err
+			}()
+		}
+		if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			if err := <-outcomes; err != nil {
+				t.Error(err)
+			}
+		}
+		exactly("a", 10)
+		hurry() // the others hang up
+		for range customers - 10 {
+			if err := <-outcomes; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		exactly("a", 10)
+	})
 }
 
 // One who waits for a basket is told of whatever it lacks, one SKU after the other.
 func TestWaitForABasket(t *testing.T) {
-	svc, _, exactly := waiting(t, order.Config{})
+	t.Parallel()
+	svc, _, exactly := waiting(t, false, order.Config{})
 	var held []order.Order
 	for _, sku := range []string{"a", "b"} {
 		o, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, sku)})
@@ -111,105 +118,117 @@ func TestWaitForABasket(t *testing.T) {
 
 // Waiting ends when the service is about to stop.
 func TestWaitEndsWithTheService(t *testing.T) {
-	stopping, stop := context.WithCancel(t.Context())
-	svc, _, exactly := waiting(t, order.Config{Stopping: stopping})
-	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")}); err != nil {
-		t.Fatal(err)
-	}
-	patient := one("a")
-	patient.Patience = order.Patience{Bounded: true, Wait: soon}
-	placed := make(chan error, 1)
-	go func() {
-		_, err := svc.Place(t.Context(), patient)
-		placed <- err
-	}()
-	stop()
-	if err := <-placed; !errors.Is(err, order.ErrStopping) {
-		t.Error(err)
-	}
-	exactly("a", 10)
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		stopping, stop := context.WithCancel(t.Context())
+		svc, _, exactly := waiting(t, cohort, order.Config{Stopping: stopping})
+		if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")}); err != nil {
+			t.Fatal(err)
+		}
+		patient := one("a")
+		patient.Patience = order.Patience{Bounded: true, Wait: soon}
+		placed := make(chan error, 1)
+		go func() {
+			_, err := svc.Place(t.Context(), patient)
+			placed <- err
+		}()
+		stop()
+		if err := <-placed; !errors.Is(err, order.ErrStopping) {
+			t.Error(err)
+		}
+		exactly("a", 10)
+	})
 }
 
 // Without a permit nothing is tried, and who waits for units keeps none.
 func TestPermits(t *testing.T) {
-	limiter, err := permits.New(nil, permits.Config{Permits: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	svc, list, exactly := waiting(t, order.Config{Permits: limiter})
-	release, err := limiter.Take(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := svc.Place(t.Context(), one("a")); !errors.Is(err, order.ErrSaturated) {
-		t.Error(err)
-	}
-	exactly("a", 0)
-	release()
-	all, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	patient := one("a")
-	patient.Patience = order.Patience{Bounded: true, Wait: soon}
-	placed := make(chan error, 1)
-	go func() {
-		_, err := svc.Place(t.Context(), patient)
-		placed <- err
-	}()
-	for end := time.Now().Add(soon); list.Waiting() == 0; {
-		if time.Now().After(end) {
-			t.Fatal("nobody waits")
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		limiter, err := permits.New(nil, permits.Config{Permits: 1})
+		if err != nil {
+			t.Fatal(err)
 		}
-		<-time.After(time.Millisecond)
-	}
-	if _, err = svc.Place(t.Context(), one("b")); err != nil {
-		t.Errorf("beside one who waits: %v", err)
-	}
-	if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-placed; err != nil {
-		t.Error(err)
-	}
-	exactly("a", 1)
-	exactly("b", 1)
+		svc, list, exactly := waiting(t, cohort, order.Config{Permits: limiter})
+		release, err := limiter.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := svc.Place(t.Context(), one("a")); !errors.Is(err, order.ErrSaturated) {
+			t.Error(err)
+		}
+		exactly("a", 0)
+		release()
+		all, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		patient := one("a")
+		patient.Patience = order.Patience{Bounded: true, Wait: soon}
+		placed := make(chan error, 1)
+		go func() {
+			_, err := svc.Place(t.Context(), patient)
+			placed <- err
+		}()
+		for end := time.Now().Add(soon); list.Waiting() == 0; {
+			if time.Now().After(end) {
+				t.Fatal("nobody waits")
+			}
+			<-time.After(time.Millisecond)
+		}
+		if _, err = svc.Place(t.Context(), one("b")); err != nil {
+			t.Errorf("beside one who waits: %v", err)
+		}
+		if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-placed; err != nil {
+			t.Error(err)
+		}
+		exactly("a", 1)
+		exactly("b", 1)
+	})
 }
 
 // A waiter that found no permit at its last try is told that, and not that the SKU is sold out.
 func TestWaitThatEndsSaturated(t *testing.T) {
-	limiter, err := permits.New(nil, permits.Config{Permits: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	svc, list, exactly := waiting(t, order.Config{Permits: limiter})
-	all, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	patient := one("a")
-	patient.Patience = order.Patience{Bounded: true, Wait: 2 * time.Second}
-	placed := make(chan error, 1)
-	go func() {
-		_, err := svc.Place(t.Context(), patient)
-		placed <- err
-	}()
-	for end := time.Now().Add(soon); list.Waiting() == 0; {
-		if time.Now().After(end) {
-			t.Fatal("nobody waits")
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		limiter, err := permits.New(nil, permits.Config{Permits: 1})
+		if err != nil {
+			t.Fatal(err)
 		}
-		<-time.After(time.Millisecond)
-	}
-	release, err := limiter.Take(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-placed; !errors.Is(err, order.ErrSaturated) {
-		t.Errorf("ten units are there and no permit: %v", err)
-	}
-	exactly("a", 0)
+		svc, list, exactly := waiting(t, cohort, order.Config{Permits: limiter})
+		all, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		patient := one("a")
+		patient.Patience = order.Patience{Bounded: true, Wait: 2 * time.Second}
+		placed := make(chan error, 1)
+		go func() {
+			_, err := svc.Place(t.Context(), patient)
+			placed <- err
+		}()
+		for end := time.Now().Add(soon); list.Waiting() == 0; {
+			if time.Now().After(end) {
+				t.Fatal("nobody waits")
+			}
+			<-time.After(time.Millisecond)
+		}
+		release, err := limiter.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+		if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-placed; !errors.Is(err, order.ErrSaturated) {
+			t.Errorf("ten units are there and no permit: %v", err)
+		}
+		exactly("a", 0)
+	})
 }

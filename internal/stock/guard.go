@@ -27,7 +27,7 @@ func leased(l dlock.Locker) Guard {
 	}
 	return func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
 		err := dlock.Do(ctx, patient{l}, LockKey(sku), fn)
-		if e, ok := errors.AsType[*FencedError](err); ok && e.SKU == sku {
+		if e, ok := errors.AsType[*FencedError](err); ok && e.Refused.SKU == sku {
 			err = errors.Join(err, reseed(ctx, l, e))
 		}
 		return err
@@ -43,7 +43,7 @@ func reseed(ctx context.Context, l dlock.Locker, e *FencedError) error {
 	if !ok {
 		return nil
 	}
-	if err := r.Reseed(ctx, LockKey(e.SKU), e.Accepted.Token); !errors.Is(err, errors.ErrUnsupported) {
+	if err := r.Reseed(ctx, LockKey(e.Refused.SKU), e.Accepted.Token-min(e.Base, e.Accepted.Token)); !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	return nil

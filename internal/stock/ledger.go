@@ -9,6 +9,7 @@ const (
 	Confirm Movement = "CONFIRM"
 	Release Movement = "RELEASE"
 	Restock Movement = "RESTOCK"
+	Rebase  Movement = "REBASE" // moves no units: fences are counted from another base
 )
 
 // Delta returns what quantity units of m add to the two columns of a level.
@@ -22,6 +23,7 @@ func (m Movement) Delta(quantity int64) (onHand, reserved int64) {
 		return 0, -quantity
 	case Restock:
 		return quantity, 0
+	case Rebase:
 	}
 	return 0, 0
 }

@@ -33,13 +33,27 @@ var (
 	// Reading again and repeating is safe.
 	ErrConflict = errors.New("stock: the level changed meanwhile")
 
+	// ErrUnfenced says that the SKU is sold by a strategy that has no fences.
+	ErrUnfenced = errors.New("stock: the strategy of the SKU has no fences")
+
+	// ErrReseeds says that the lock service of the SKU raises its fences by itself.
+	ErrReseeds = errors.New("stock: the lock service of the SKU raises low fences by itself, and a rebase is not for it")
+
 	// ErrBusy says that the operation was still waiting for its turn when its
 	// deadline came. It had no effect.
 	ErrBusy = errors.New("stock: busy until the deadline")
 
+	// ErrFencesLost says that the lock service of the SKU gives fences far below the one that the row has
+	// accepted: it has lost its data. The operation had no effect. It matches [ErrBusy].
+	ErrFencesLost = fmt.Errorf("stock: the lock service has lost its data and counts its fences anew: see shop fence rebase: %w", ErrBusy)
+
 	// ErrUnavailable says that a store that the operation needs does not
 	// answer. The operation had no effect.
 	ErrUnavailable = errors.New("stock: a store does not answer")
+
+	// ErrLockAway says that the lock service of a SKU does not answer. The operation had no
+	// effect. It matches [ErrUnavailable].
+	ErrLockAway = fmt.Errorf("stock: the lock service does not answer: %w", ErrUnavailable)
 )
 
 // Level is the state of one SKU.
@@ -51,6 +65,10 @@ type Level struct {
 	Version  int64
 	Limit    int64       // units that one customer may buy in all; 0: any number
 	Fence    dlock.Fence // the newest fence that claimed the row; zero if none did
+
+	// Base is added to the token of every lease before the row sees it. It is zero until
+	// [Service.Rebase].
+	Base uint64
 }
 
 // Available returns the number of units that can be promised. It is negative
@@ -78,15 +96,17 @@ func (e *ShortageError) Error() string {
 }
 
 // FencedError says that the row of a SKU has accepted a newer fence than the one
-// it was claimed with. It matches [dlock.ErrFenced].
+// it was claimed with, or counts fences from another base. It matches [dlock.ErrFenced].
 type FencedError struct {
-	SKU      string
+	Refused  Claim
 	Accepted dlock.Fence
+	Base     uint64 // [Level.Base] as it is now
 }
 
 // Error implements error.
 func (e *FencedError) Error() string {
-	return fmt.Sprintf("stock: %q has accepted fence %d: %v", e.SKU, e.Accepted.Token, dlock.ErrFenced)
+	return fmt.Sprintf("stock: %q has accepted fence %d and counts from %d, and was claimed with %d, counted from %d: %v",
+		e.Refused.SKU, e.Accepted.Token, e.Base, e.Refused.Fence.Token, e.Refused.Base, dlock.ErrFenced)
 }
 
 // Is makes the error match [dlock.ErrFenced].
@@ -117,6 +137,10 @@ type Store interface {
 	// stores the answer in the same transaction, or returns the errors of
 	// [idempotency] and changes nothing.
 	Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (Level, error)
+
+	// Rebase gives sku a base that it never had, at least its accepted fence, with a REBASE in the
+	// ledger, or returns [ErrNotFound].
+	Rebase(ctx context.Context, sku string) (Level, error)
 
 	// Audit compares columns, ledger and orders of sku in one snapshot, or of
 	// every SKU when sku is empty. An unknown sku is [ErrNotFound].

@@ -23,6 +23,22 @@ func WithPatience(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, patienceKey{}, time.Now().Add(d))
 }
 
+// WithoutPatience returns a context under which guards are waited for until ctx ends: on behalf of
+// several customers, of whom no one's patience counts.
+func WithoutPatience(ctx context.Context) context.Context {
+	return context.WithValue(ctx, patienceKey{}, nil)
+}
+
+// Waiting returns a child of ctx that ends with the patience of ctx, if it has any limit, with
+// [ErrGuarded] as its cause.
+func Waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+	d, bounded := patience(ctx)
+	if !bounded {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, d, ErrGuarded)
+}
+
 // patience returns how long to wait for a guard; without a limit, bounded is false.
 func patience(ctx context.Context) (d time.Duration, bounded bool) {
 	until, bounded := ctx.Value(patienceKey{}).(time.Time)
@@ -34,19 +50,15 @@ type patient struct{ dlock.Locker }
 
 // Acquire implements [dlock.Locker].
 func (p patient) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	d, bounded := patience(ctx)
-	if !bounded {
-		return p.Locker.Acquire(ctx, key)
-	}
-	if d <= 0 {
+	wait, cancel := Waiting(ctx)
+	defer cancel()
+	if wait.Err() != nil && ctx.Err() == nil {
 		lease, err := p.TryAcquire(ctx, key)
 		if errors.Is(err, dlock.ErrHeld) {
 			err = fmt.Errorf("%w: %w", ErrGuarded, err)
 		}
 		return lease, err
 	}
-	wait, cancel := context.WithTimeoutCause(ctx, d, ErrGuarded)
-	defer cancel()
 	lease, err := p.Locker.Acquire(wait, key)
 	if err != nil && ctx.Err() == nil && wait.Err() != nil && !errors.Is(err, ErrGuarded) {
 		err = fmt.Errorf("%w: %w", ErrGuarded, err)

@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"example.com/shop/internal/idempotency"
@@ -40,7 +41,11 @@ func (s *Service) Create(ctx context.Context, l Level) (level Level, created boo
 	if _, err := s.strategies.Lookup(l.Strategy); err != nil {
 		return Level{}, false, err
 	}
-	return s.store.CreateSKU(ctx, Level{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Limit: l.Limit})
+	level, created, err = s.store.CreateSKU(ctx, Level{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Limit: l.Limit})
+	if created && s.restocked != nil {
+		s.restocked(l.SKU)
+	}
+	return level, created, err
 }
 
 // Level returns the level of sku, or [ErrNotFound].
@@ -65,6 +70,33 @@ func (s *Service) Restock(ctx context.Context, sku string, quantity int64, once 
 		s.restocked(sku)
 	}
 	return l, err
+}
+
+// Rebase counts the fences of sku from the one that its row has accepted: the next lease has
+// a newer fence, however low its token. It is for a lock service that has lost its data and
+// begins to count again, as ZooKeeper and etcd do: their fences are refused until then, which
+// sells nothing and breaks nothing. Whoever got a lease before is refused, however high its token
+// is: a claim names the base that it counts from, and the row compares that as well. Doing it when
+// nothing was lost costs a retry, and does no harm.
+//
+// Errors: [ErrNotFound], [ErrUnknownStrategy], [ErrUnfenced], and [ErrReseeds] where the fences
+// are raised without it. After an error nothing has changed.
+func (s *Service) Rebase(ctx context.Context, sku string) (Level, error) {
+	l, err := s.store.Level(ctx, sku)
+	if err != nil {
+		return Level{}, err
+	}
+	st, err := s.strategies.Lookup(l.Strategy)
+	if err != nil && !errors.Is(err, ErrStrategyUnavailable) {
+		return Level{}, err
+	}
+	if st.Write != Fenced {
+		return Level{}, fmt.Errorf("%w: %q is sold by %s", ErrUnfenced, sku, l.Strategy)
+	}
+	if st.Reseeds {
+		return Level{}, fmt.Errorf("%w: %q is sold by %s", ErrReseeds, sku, l.Strategy)
+	}
+	return s.store.Rebase(ctx, sku)
 }
 
 // Audit compares columns, ledger and orders of sku, or of every SKU when sku is

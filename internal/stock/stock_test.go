@@ -3,6 +3,7 @@ package stock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,22 +42,93 @@ func TestEveryBrokenInvariantHasAName(t *testing.T) {
 }
 
 func TestLookup(t *testing.T) {
-	without, with := stock.NewStrategies(nil), stock.NewStrategies(memlock.New(memlock.Config{}))
-	want := []string{"naive", "local", "conditional", "optimistic", "for-update", "redis-unfenced", "redis"}
+	l := memlock.New(memlock.Config{})
+	want := []string{
+		"naive", "local", "conditional", "segmented", "optimistic", "for-update",
+		"redis-unfenced", "redis", "redlock", "zookeeper", "etcd", "sql",
+		"redis-cohort", "redlock-cohort", "zookeeper-cohort", "etcd-cohort", "sql-cohort", "lua",
+	}
+	leased := want[6:]
+	without, with := stock.NewStrategies(stock.Lockers{}), stock.NewStrategies(stock.Lockers{Redis: l, Redlock: l, ZooKeeper: l, Etcd: l, SQL: l, Units: counting{}})
 	if diff := cmp.Diff(want, without.Names()); diff != "" {
 		t.Error(diff)
 	}
 	for _, name := range want {
-		if s, err := with.Lookup(name); err != nil || s.Name != name {
+		s, err := with.Lookup(name)
+		if err != nil || s.Name != name {
 			t.Errorf("%s: %v", name, err)
 		}
-		_, err := without.Lookup(name)
-		if needs := strings.HasPrefix(name, "redis"); errors.Is(err, stock.ErrStrategyUnavailable) != needs {
+		needs := slices.Contains(leased, name)
+		if _, err := without.Lookup(name); errors.Is(err, stock.ErrStrategyUnavailable) != needs {
 			t.Errorf("%s without a lock service: %v", name, err)
+		}
+		if fenced := s.Write == stock.Fenced; fenced != (needs && name != "redis-unfenced" && name != "lua") {
+			t.Errorf("%s: fenced %v", name, fenced)
+		}
+		if s.Cohort != (strings.HasSuffix(name, "-cohort") || name == "lua") {
+			t.Errorf("%s: cohort %v", name, s.Cohort)
 		}
 	}
 	if _, err := with.Lookup("Redis"); !errors.Is(err, stock.ErrUnknownStrategy) {
 		t.Error(err)
+	}
+}
+
+// counting is a counter that does nothing.
+type counting struct{ stock.Counter }
+
+// Each strategy takes the leases of its own lock service.
+func TestStrategiesUseTheirLockers(t *testing.T) {
+	for name, lockers := range map[string]func(dlock.Locker) stock.Lockers{
+		"redis-unfenced": func(l dlock.Locker) stock.Lockers { return stock.Lockers{Redis: l} },
+		"redis":          func(l dlock.Locker) stock.Lockers { return stock.Lockers{Redis: l} },
+		"redlock":        func(l dlock.Locker) stock.Lockers { return stock.Lockers{Redlock: l} },
+		"zookeeper":      func(l dlock.Locker) stock.Lockers { return stock.Lockers{ZooKeeper: l} },
+		"etcd":           func(l dlock.Locker) stock.Lockers { return stock.Lockers{Etcd: l} },
+		"sql":            func(l dlock.Locker) stock.Lockers { return stock.Lockers{SQL: l} },
+	} {
+		l := memlock.New(memlock.Config{})
+		all := stock.NewStrategies(lockers(l))
+		st, err := all.Lookup(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if with, err := all.Lookup(name + "-cohort"); name != "redis-unfenced" && (err != nil || with.Store != st.Store) {
+			t.Errorf("%s: its cohort: store %q, %v", name, with.Store, err)
+		}
+		err = st.Guard(t.Context(), "a", func(context.Context, dlock.Fence) error {
+			if _, err := l.TryAcquire(t.Context(), stock.LockKey("a")); !errors.Is(err, dlock.ErrHeld) {
+				t.Errorf("%s holds nothing: %v", name, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Tokens count from the base of the SKU, where the row looks at them.
+func TestTokensCountFromTheBase(t *testing.T) {
+	for _, write := range []stock.Write{stock.Fenced, stock.WriteBack} {
+		guard := func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+			return fn(ctx, dlock.Fence{Token: 7, Owner: "me"})
+		}
+		lines := []stock.Line{{SKU: "a", Strategy: stock.Strategy{Guard: guard, Write: write}, Base: 100}}
+		err := stock.Hold(t.Context(), lines, func(_ context.Context, claims []stock.Claim) error {
+			want := uint64(7)
+			if write == stock.Fenced {
+				want = 107
+			}
+			if claims[0].Fence != (dlock.Fence{Token: want, Owner: "me"}) {
+				t.Errorf("write %d: %+v", write, claims[0])
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -71,11 +143,11 @@ func TestHoldNestsGuards(t *testing.T) {
 	}
 	s := stock.Strategy{Name: "s", Guard: guard, Write: stock.Fenced}
 	failed := errors.New("failed")
-	err := stock.Hold(t.Context(), []stock.Line{{SKU: "a", Strategy: s}, {SKU: "b", Strategy: s}}, func(_ context.Context, claims []stock.Claim) error {
+	err := stock.Hold(t.Context(), []stock.Line{{SKU: "a", Strategy: s}, {SKU: "b", Strategy: s, Base: 100}}, func(_ context.Context, claims []stock.Claim) error {
 		events = append(events, "work")
 		want := []stock.Claim{
 			{SKU: "a", Write: stock.Fenced, Fence: dlock.Fence{Token: 1, Owner: "a"}},
-			{SKU: "b", Write: stock.Fenced, Fence: dlock.Fence{Token: 2, Owner: "b"}},
+			{SKU: "b", Write: stock.Fenced, Fence: dlock.Fence{Token: 102, Owner: "b"}, Base: 100},
 		}
 		if diff := cmp.Diff(want, claims); diff != "" {
 			t.Error(diff)
@@ -93,7 +165,7 @@ func TestHoldNestsGuards(t *testing.T) {
 // The mutex of "local" keeps one order at a time, and waiting for it ends with
 // the context.
 func TestLocalMutex(t *testing.T) {
-	local, err := stock.NewStrategies(nil).Lookup("local")
+	local, err := stock.NewStrategies(stock.Lockers{}).Lookup("local")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +204,7 @@ func TestValidSKU(t *testing.T) {
 func TestPatienceIsForAllGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memlock.New(memlock.Config{})
-		strategy, err := stock.NewStrategies(l).Lookup("redis")
+		strategy, err := stock.NewStrategies(stock.Lockers{Redis: l}).Lookup("redis")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,4 +237,30 @@ func TestPatienceIsForAllGuards(t *testing.T) {
 			t.Errorf("free guards, and no patience: %v", err)
 		}
 	})
+}
+
+// reseeder is a locker that notes from where its fences shall count.
+type reseeder struct {
+	dlock.Locker
+	least uint64
+}
+
+func (r *reseeder) Reseed(_ context.Context, _ string, atLeast uint64) error {
+	r.least = atLeast
+	return nil
+}
+
+// A row that has accepted more than the lock service knows raises the fences of the service, as
+// the service counts them.
+func TestRefusalRaisesTheFences(t *testing.T) {
+	l := &reseeder{Locker: memlock.New(memlock.Config{})}
+	st, err := stock.NewStrategies(stock.Lockers{Redis: l}).Lookup("redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusal := &stock.FencedError{Refused: stock.Claim{SKU: "a"}, Accepted: dlock.Fence{Token: 150}, Base: 100}
+	err = st.Guard(t.Context(), "a", func(context.Context, dlock.Fence) error { return refusal })
+	if !errors.Is(err, dlock.ErrFenced) || l.least != 50 {
+		t.Errorf("raised to %d: %v", l.least, err)
+	}
 }

@@ -33,9 +33,17 @@ const (
 
 	// Fenced claims the row with the fence of a lease, then reads the level
 	// and writes it back. It fails with [dlock.ErrFenced] when the row has been
-	// claimed with a newer fence.
+	// claimed with a newer fence, or counts its fences from another base.
 	Fenced
+
+	// Segmented takes units from one of the rows over which the SKU is spread, where one has enough,
+	// and otherwise from several of them, in the order of their numbers. It goes with the strategy
+	// of the same name: a SKU that was created with another one has a single row.
+	Segmented
 )
+
+// SegmentedName is the strategy of the SKUs that are spread over several rows.
+const SegmentedName = "segmented"
 
 // ReadsBefore reports whether w decides on a level read before the transaction.
 func (w Write) ReadsBefore() bool { return w == WriteBack || w == Version }
@@ -43,15 +51,51 @@ func (w Write) ReadsBefore() bool { return w == WriteBack || w == Version }
 // Strategy is a way to sell a SKU from several instances at once.
 type Strategy struct {
 	Name  string
-	Guard Guard
+	Store string // what it needs beside the database, by the name of the flag; empty: nothing
+	Guard Guard  // nil when the instance was started without the Store
 	Write Write
+
+	// Reseeds says that the lock service raises its fences when the row refuses one, as a
+	// [dlock.Reseeder]: [Service.Rebase] is not for it.
+	Reseeds bool
+
+	// Cohort says that orders which want this SKU alone share the guard, and a transaction, with
+	// others that this instance has; see package cohort.
+	Cohort bool
+
+	// Counter has the units taken before the transaction; nil: they are not.
+	Counter Counter
+
+	service dlock.Locker // that of the guard; may be nil
+}
+
+// Away returns why no order is to wait for the lock service of the strategy now. It is nil if the
+// service answers, and if nobody watches it.
+func (s Strategy) Away() error {
+	if w, ok := s.service.(Watched); ok {
+		return w.Away()
+	}
+	return nil
+}
+
+// Watched is a locker of which somebody knows whether its service answers.
+type Watched interface {
+	dlock.Locker
+
+	// Away returns why the service does not answer now, or nil. It does not block.
+	Away() error
 }
 
 // Claim is the right to change one SKU in one transaction, and how to use it.
 type Claim struct {
 	SKU   string
 	Write Write
-	Fence dlock.Fence // set for Fenced
+	Fence dlock.Fence // for Fenced: that of the lease, counted from Base
+	Base  uint64      // for Fenced: [Level.Base], read before the lease was asked for
+
+	// Seen, if it is not nil, is for the level that a RowLock has found, as it is after the
+	// transaction. It stays as it is when there was none.
+	Seen *Level
 }
 
 // Strategies that cannot be had.
@@ -70,57 +114,88 @@ type Strategies struct {
 	names  []string
 }
 
-// NewStrategies returns all strategies. The ones that take leases use redis;
-// when it is nil they are known but unavailable.
-func NewStrategies(redis dlock.Locker) *Strategies {
+// Lockers are the services that an instance was started with; the others are nil.
+type Lockers struct {
+	Redis     dlock.Locker
+	Redlock   dlock.Locker // on a majority of Redis servers
+	ZooKeeper dlock.Locker
+	Etcd      dlock.Locker
+	SQL       dlock.Locker // on the database of the shop
+
+	Units Counter // of units, in Redis
+}
+
+// NewStrategies returns all strategies. Those whose locker is nil are known but
+// unavailable.
+func NewStrategies(l Lockers) *Strategies {
 	s := &Strategies{byName: make(map[string]Strategy)}
-	s.add("naive", unguarded, WriteBack)
-	s.add("local", newMutexes().hold, WriteBack)
-	s.add("conditional", unguarded, Conditional)
-	s.add("optimistic", unguarded, Version)
-	s.add("for-update", unguarded, RowLock)
-	s.add("redis-unfenced", leased(redis), WriteBack)
-	s.add("redis", leased(redis), Fenced)
+	for _, st := range []Strategy{
+		{Name: "naive", Guard: unguarded, Write: WriteBack},
+		{Name: "local", Guard: newMutexes().hold, Write: WriteBack},
+		{Name: "conditional", Guard: unguarded, Write: Conditional},
+		{Name: SegmentedName, Guard: unguarded, Write: Segmented},
+		{Name: "optimistic", Guard: unguarded, Write: Version},
+		{Name: "for-update", Guard: unguarded, Write: RowLock},
+		{Name: "redis-unfenced", Store: "redis", service: l.Redis, Write: WriteBack},
+		{Name: "redis", Store: "redis", service: l.Redis, Write: Fenced, Reseeds: true},
+		{Name: "redlock", Store: "redlock", service: l.Redlock, Write: Fenced, Reseeds: true},
+		{Name: "zookeeper", Store: "zookeeper", service: l.ZooKeeper, Write: Fenced},
+		{Name: "etcd", Store: "etcd", service: l.Etcd, Write: Fenced},
+		{Name: "sql", service: l.SQL, Write: Fenced, Reseeds: true},
+	} {
+		if st.Guard == nil {
+			st.Guard = leased(st.service)
+		}
+		s.add(st)
+	}
+	for _, name := range s.Names() {
+		if st := s.byName[name]; st.Write == Fenced {
+			st.Name, st.Cohort = name+"-cohort", true
+			s.add(st)
+		}
+	}
+	s.add(Strategy{
+		Name: "lua", Store: "redis", service: l.Redis, Guard: counted(l.Units), Write: RowLock, Cohort: true, Counter: l.Units,
+	})
 	return s
 }
 
-func (s *Strategies) add(name string, g Guard, w Write) {
-	s.byName[name] = Strategy{Name: name, Guard: g, Write: w}
-	s.names = append(s.names, name)
+func (s *Strategies) add(st Strategy) {
+	if _, ok := s.byName[st.Name]; !ok {
+		s.names = append(s.names, st.Name)
+	}
+	s.byName[st.Name] = st
 }
 
 // With returns a copy of s in which st stands for its name: a way to break a
 // strategy on purpose and see who notices.
 func (s *Strategies) With(st Strategy) *Strategies {
 	c := &Strategies{byName: maps.Clone(s.byName), names: s.Names()}
-	if _, ok := c.byName[st.Name]; !ok {
-		c.names = append(c.names, st.Name)
-	}
-	c.byName[st.Name] = st
+	c.add(st)
 	return c
 }
 
 // Names returns the names of all strategies, weakest first.
 func (s *Strategies) Names() []string { return slices.Clone(s.names) }
 
-// Lookup returns the strategy with the given name, [ErrUnknownStrategy], or
-// [ErrStrategyUnavailable].
+// Lookup returns the strategy with the given name, or [ErrUnknownStrategy]. With
+// [ErrStrategyUnavailable] it returns one that has no guard.
 func (s *Strategies) Lookup(name string) (Strategy, error) {
 	st, ok := s.byName[name]
 	if !ok {
 		return Strategy{}, fmt.Errorf("%w %q", ErrUnknownStrategy, name)
 	}
 	if st.Guard == nil {
-		return Strategy{}, fmt.Errorf("%w: %q", ErrStrategyUnavailable, name)
+		return st, fmt.Errorf("%w: %q", ErrStrategyUnavailable, name)
 	}
 	return st, nil
 }
 
-// Line is what an order wants of one SKU, and the strategy that the SKU is
-// sold by.
+// Line is what an order wants of one SKU, and how the SKU is sold.
 type Line struct {
 	SKU      string
 	Strategy Strategy
+	Base     uint64 // [Level.Base], read before the guard is taken
 }
 
 // Hold runs fn while the guards of all lines are held, which it takes in the
@@ -141,6 +216,16 @@ func hold(ctx context.Context, lines []Line, claims []Claim, fn func(context.Con
 	}
 	l := lines[0]
 	return l.Strategy.Guard(ctx, l.SKU, func(ctx context.Context, f dlock.Fence) error {
-		return hold(ctx, lines[1:], append(claims, Claim{SKU: l.SKU, Write: l.Strategy.Write, Fence: f}), fn)
+		return hold(ctx, lines[1:], append(claims, l.Claim(f)), fn)
 	})
+}
+
+// Claim returns the claim of whoever holds the guard of l, with the fence of its lease.
+func (l Line) Claim(f dlock.Fence) Claim {
+	c := Claim{SKU: l.SKU, Write: l.Strategy.Write, Fence: f}
+	if c.Write == Fenced {
+		c.Base = l.Base
+		c.Fence.Token += l.Base
+	}
+	return c
 }

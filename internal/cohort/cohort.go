@@ -1,0 +1,132 @@
+package cohort
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// ErrFull says that as many wait for a key as may. The item had no effect.
+var ErrFull = errors.New("cohort: the queue is full")
+
+// Config configures a [Group]. Hold and Commit are required.
+type Config[T any] struct {
+	// Hold runs fn while it holds key, as [dlock.Do] does with a Locker: the context of fn
+	// ends when the lease is lost, and nobody else runs such an fn for key anywhere meanwhile,
+	// as far as leases can promise that. It waits until then, or until ctx ends. An error
+	// without a call of fn is the answer to all who have waited since it was called.
+	Hold func(ctx context.Context, key string, fn func(ctx context.Context, f dlock.Fence) error) error
+
+	// Commit carries out items in one step, all of them or none, and passes f on to what
+	// decides whether it is still valid. What becomes of a single item is for the item to
+	// say. Nil ends the wait of all. It is never called twice at once for one key by one Group.
+	Commit func(ctx context.Context, key string, f dlock.Fence, items []T) error
+
+	// Retry reports whether there is to be another attempt under another lease after an error
+	// of Commit, or of Hold without a call of fn. It is not asked when the context of fn has
+	// ended, which always means yes. Default: after [dlock.ErrFenced] and [dlock.ErrLost].
+	Retry func(error) bool
+
+	// Common reports whether an error of Commit is everybody's, so that it would be the same
+	// with fewer items. After any other one, the batch is split. Default: never.
+	Common func(error) bool
+
+	// Refuse, if there is one, is asked before each batch, without a lease, and returns what
+	// tells the items that cannot be had now: it returns their answers, and nil for others. It
+	// is applied to those that waited before Refuse was called and were never committed. Nil
+	// refuses nobody.
+	Refuse func(ctx context.Context, key string) func(item T) error
+
+	MaxQueue   int           // items that wait for one key; default 10,000
+	MaxBatch   int           // items in one call of Commit; default 256
+	MaxBatches int           // batches under one lease; default 4
+	MaxHold    time.Duration // no batch begins later than this after the first one of a lease; default 20 ms
+}
+
+// Group serves those who call [Group.Do] with one key in batches, each under a lease that
+// they share. It is safe for concurrent use.
+type Group[T any] struct {
+	cfg     Config[T]
+	leaders sync.WaitGroup // one for each line
+
+	mu    sync.Mutex
+	lines map[string]*line[T] // of the keys for which somebody waits or is served
+	seq   uint64              // of the latest arrival
+}
+
+// New returns a Group. It has nothing running while nobody calls Do.
+func New[T any](cfg Config[T]) *Group[T] {
+	if cfg.Retry == nil {
+		cfg.Retry = func(err error) bool { return errors.Is(err, dlock.ErrFenced) || errors.Is(err, dlock.ErrLost) }
+	}
+	if cfg.Common == nil {
+		cfg.Common = func(error) bool { return false }
+	}
+	cfg.MaxQueue = cmp.Or(cfg.MaxQueue, 10_000)
+	cfg.MaxBatch = cmp.Or(cfg.MaxBatch, 256)
+	cfg.MaxBatches = cmp.Or(cfg.MaxBatches, 4)
+	cfg.MaxHold = cmp.Or(cfg.MaxHold, 20*time.Millisecond)
+	return &Group[T]{cfg: cfg, lines: make(map[string]*line[T])}
+}
+
+// Do has item committed in a batch, with others of key, and returns nil once it is.
+//
+// It blocks in the line of key until a leader takes the item into a batch, or waiting ends;
+// then until the batch has its answer. waiting bounds the time in the line, and ctx the whole;
+// they may be the same. An item that is in a batch cannot be taken back: when ctx ends then, Do
+// still waits for the batch, whose context ends once the callers of all its items have gone.
+//
+// Errors: [ErrFull]; the cause of the end of waiting or ctx, joined with the latest error of
+// Commit if the item was to be tried again; the answer of Refuse; an error of Hold; an error
+// of Commit, which then was about this item alone, or everybody's. Only after an error of Commit
+// can the item have had an effect, if that is what the error says.
+func (g *Group[T]) Do(ctx, waiting context.Context, key string, item T) error {
+	for _, c := range []context.Context{ctx, waiting} {
+		if c.Err() != nil {
+			return context.Cause(c)
+		}
+	}
+	t := &ticket[T]{item: item, ctx: ctx, answer: make(chan error, 1)}
+	l, err := g.join(key, t)
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-t.answer:
+		return err
+	case <-ctx.Done():
+	case <-waiting.Done():
+	}
+	if err := g.leave(l, t, cmp.Or(context.Cause(ctx), context.Cause(waiting))); err != nil {
+		return err
+	}
+	select {
+	case err := <-t.answer:
+		return err
+	case <-ctx.Done():
+		if err := g.leave(l, t, context.Cause(ctx)); err != nil {
+			return err
+		}
+	}
+	return <-t.answer
+}
+
+// Wait waits until no leader is left, or ctx ends. None is some time after the last Do has
+// returned: the leader still has its lease to give back.
+func (g *Group[T]) Wait(ctx context.Context) error {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		g.leaders.Wait()
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

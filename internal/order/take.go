@@ -1,0 +1,148 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"example.com/shop/internal/stock"
+)
+
+// taken is what was taken of one line before the transaction.
+type taken struct {
+	line   stock.Line
+	taking stock.Taking
+	level  *stock.Level // as it was seen latest since then; its zero value says that it was not
+}
+
+// takeAndCommit takes the units of those lines that have a counter, and commits the requests that got
+// theirs. It also commits those that got none, unless the database says as well that there are
+// not enough: that is one read, sent after all of them had asked. A request in [Request.Doubt] may
+// be stored and have its units, and is refused by nobody but the transaction.
+func (s *Service) takeAndCommit(ctx context.Context, lines []stock.Line, claims []stock.Claim, requests []*Request) error {
+	open := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool { return r.Answered })
+	claims = slices.Clone(claims)
+	var all []*taken
+	defer func() {
+		for _, t := range all {
+			if t.level.SKU == "" {
+				t.level = nil
+			}
+			t.line.Strategy.Counter.Settle(t.taking, t.level)
+		}
+	}()
+	for i, l := range lines {
+		if l.Strategy.Counter == nil {
+			continue
+		}
+		taking, err := s.take(ctx, l, wanted(open, l.SKU))
+		if err != nil {
+			return s.commitDoubtful(ctx, claims, open, untaken(ctx, l, err))
+		}
+		t := &taken{line: l, taking: taking, level: new(stock.Level)}
+		all = append(all, t)
+		claims[i].Seen = t.level
+	}
+	s.refuseShort(ctx, lines, all, open)
+	return s.commitOpen(ctx, claims, open)
+}
+
+// take takes units of l. A counter that does not know the SKU is told the level; if there is none to tell,
+// the transaction decides alone.
+func (s *Service) take(ctx context.Context, l stock.Line, units []int64) (stock.Taking, error) {
+	c := l.Strategy.Counter
+	t, err := c.Take(ctx, l.SKU, units)
+	if err != nil || t.Granted != nil {
+		return t, err
+	}
+	level, err := s.store.Level(ctx, l.SKU)
+	if err != nil {
+		return t, nil //nolint:nilerr // the transaction will say the same
+	}
+	c.Settle(t, &level)
+	return c.Take(ctx, l.SKU, units)
+}
+
+// commitOpen commits those of requests that have no answer.
+func (s *Service) commitOpen(ctx context.Context, claims []stock.Claim, requests []*Request) error {
+	open := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool { return r.Answered })
+	if len(open) == 0 {
+		return nil
+	}
+	return s.store.Commit(ctx, claims, open)
+}
+
+// commitDoubtful commits those that need no counter, since they may be stored already, and answers the
+// others with why there is none.
+func (s *Service) commitDoubtful(ctx context.Context, claims []stock.Claim, requests []*Request, why error) error {
+	if !slices.ContainsFunc(requests, func(r *Request) bool { return r.Doubt }) {
+		return why
+	}
+	for _, r := range requests {
+		if !r.Doubt {
+			r.Err, r.Answered = why, true
+		}
+	}
+	return s.commitOpen(ctx, claims, requests)
+}
+
+// untaken names an error of a counter.
+func untaken(ctx context.Context, l stock.Line, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("take units of %q: %w: %w", l.SKU, context.Cause(ctx), err)
+	}
+	return fmt.Errorf("take units of %q: %w: %w", l.SKU, stock.ErrLockAway, err)
+}
+
+// wanted returns how many units of sku each request wants.
+func wanted(requests []*Request, sku string) []int64 {
+	units := make([]int64, len(requests))
+	for i, r := range requests {
+		units[i] = quantity(r, sku)
+	}
+	return units
+}
+
+// quantity returns how many units of sku r wants.
+func quantity(r *Request, sku string) int64 {
+	for _, it := range r.Order.Items {
+		if it.SKU == sku {
+			return it.Quantity
+		}
+	}
+	return 0
+}
+
+// refuseShort answers those of requests that a counter has no units for and the database has none
+// for either.
+func (s *Service) refuseShort(ctx context.Context, lines []stock.Line, all []*taken, requests []*Request) {
+	denied := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool {
+		i := slices.Index(requests, r)
+		return r.Doubt || !slices.ContainsFunc(all, func(t *taken) bool { return t.taking.Denies(i) })
+	})
+	if len(denied) == 0 {
+		return
+	}
+	left := make([]int64, len(lines)) // of a basket all are read, to say all that it is short of
+	for i, l := range lines {
+		level, err := s.store.Level(ctx, l.SKU)
+		if err != nil {
+			return // the transaction will say
+		}
+		left[i] = max(0, level.Available())
+		if j := slices.IndexFunc(all, func(t *taken) bool { return t.line.SKU == l.SKU }); j >= 0 {
+			*all[j].level = level
+		}
+	}
+	for _, r := range denied {
+		var short []stock.Shortage
+		for i, l := range lines {
+			if q := quantity(r, l.SKU); q > left[i] {
+				short = append(short, stock.Shortage{SKU: l.SKU, Requested: q, Available: left[i]})
+			}
+		}
+		if len(short) > 0 {
+			r.Err, r.Answered = &stock.ShortageError{Shortages: short}, true
+		}
+	}
+}
