@@ -105,12 +105,14 @@ func (e entry) judge(t Token, now time.Time) (Caller, error) {
 }
 
 // lookUp asks the database for a prefix. Requests that ask for the same one at the same time
-// share the answer, and none of them ends it for the others.
+// share the answer, and none of them ends it for the others; but not one to a question that was asked before
+// something was forgotten.
 func (s *Service) lookUp(ctx context.Context, prefix string) (entry, error) {
-	result := s.lookUps.DoChan(prefix, func() (any, error) {
+	round := s.memory.round()
+	result := s.lookUps.DoChan(fmt.Sprint(prefix, " ", round), func() (any, error) {
 		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), LookUpTimeout)
 		defer cancel()
-		return s.read(detached, prefix)
+		return s.read(detached, prefix, round)
 	})
 	select {
 	case r := <-result:
@@ -126,7 +128,7 @@ func (s *Service) lookUp(ctx context.Context, prefix string) (entry, error) {
 
 // read asks the database and remembers the answer. What is read counts as read when the
 // question is sent, so that nothing is used longer than it should be.
-func (s *Service) read(ctx context.Context, prefix string) (entry, error) {
+func (s *Service) read(ctx context.Context, prefix string, round uint64) (entry, error) {
 	if !s.memory.exists(prefix) {
 		turn, cancel := context.WithTimeoutCause(ctx, patience, errors.New("too many unknown keys at once"))
 		defer cancel()
@@ -147,6 +149,6 @@ func (s *Service) read(ctx context.Context, prefix string) (entry, error) {
 		e.caller = Caller{Customer: r.Customer, Admin: r.Admin, KeyPrefix: r.Prefix}
 		e.expires, e.ends = !r.ExpiresAt.IsZero(), e.read.Add(r.Left)
 	}
-	s.memory.put(prefix, e)
+	s.memory.put(prefix, e, round)
 	return e, nil
 }

@@ -19,12 +19,13 @@
 //     text. [RefusedError] has the reason for the log (TestRefusalsLookAlike).
 //  3. [Service.Revoke] and a revocation by another process hold everywhere [Config.Keep] after
 //     the database has them, at the latest, whatever was being looked up meanwhile
-//     (TestRevokedWhileInUse, TestRevokedDuringALookUp).
+//     (TestRevokedWhileInUse, TestRevokedDuringALookUp). A process that is told to [Service.Forget]
+//     the key refuses it at once (TestForget, TestForgetDuringALookUp, TestForgetAll, TestWatch).
 //  4. A key ends at its ExpiresAt, not Keep later (TestExpiry).
 //  5. When the database does not answer the error is [ErrUnavailable], for good keys and for
 //     bad ones: nobody is let in, and nobody is told that the key is wrong (TestUnavailable).
 //  6. A key that is in use costs one look-up per Keep and process, however many requests carry
-//     it (TestOneLookUpForMany). So does a key of which only the prefix is right.
+//     it (TestOneLookUpForMany), and one more when it was forgotten. So does a key of which only the prefix is right.
 //  7. Guesses of prefixes fill at most [Config.MaxKeys] places, drive no key out of memory
 //     that exists, and have at most [Strangers] look-ups under way at once (TestGuesses).
 //

@@ -22,9 +22,10 @@ type entry struct {
 type memory struct {
 	most int // entries of each kind
 
-	mu   sync.RWMutex
-	keys map[string]entry
-	none map[string]entry
+	mu     sync.RWMutex
+	keys   map[string]entry
+	none   map[string]entry
+	doubts uint64 // how often something was forgotten
 }
 
 func newMemory(most int) *memory {
@@ -42,15 +43,45 @@ func (m *memory) get(prefix string) (entry, bool) {
 	return e, ok
 }
 
+// doubt has a look-up of prefix count as old, or of every prefix if that is empty, and those that
+// are under way. What it was is still known: whose prefix is that of a key may be looked up without standing in line.
+func (m *memory) doubt(prefix string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.doubts++
+	for _, each := range []map[string]entry{m.keys, m.none} {
+		if prefix == "" {
+			for p, e := range each {
+				e.read = time.Time{}
+				each[p] = e
+			}
+		} else if e, ok := each[prefix]; ok {
+			e.read = time.Time{}
+			each[prefix] = e
+		}
+	}
+}
+
+// round is how often something was forgotten.
+func (m *memory) round() uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.doubts
+}
+
 // exists reports whether prefix was that of a key when it was last looked up.
 func (m *memory) exists(prefix string) bool {
 	e, ok := m.get(prefix)
 	return ok && e.exists
 }
 
-func (m *memory) put(prefix string, e entry) {
+// put remembers the answer to a question that was asked in a round. It is old when the next one has begun.
+func (m *memory) put(prefix string, e entry, round uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if round != m.doubts {
+		e.read = time.Time{}
+	}
 	into, from := m.none, m.keys
 	if e.exists {
 		into, from = m.keys, m.none

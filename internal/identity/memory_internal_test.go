@@ -9,8 +9,8 @@ import (
 func TestMemoryIsBounded(t *testing.T) {
 	m := newMemory(100)
 	for i := range 2000 {
-		m.put(fmt.Sprint("key", i%150), entry{exists: true})
-		m.put(fmt.Sprint("guess", i), entry{})
+		m.put(fmt.Sprint("key", i%150), entry{exists: true}, 0)
+		m.put(fmt.Sprint("guess", i), entry{}, 0)
 		if len(m.keys) > 100 || len(m.none) > 100 {
 			t.Fatalf("%d keys and %d guesses, want at most 100 each", len(m.keys), len(m.none))
 		}
@@ -19,11 +19,11 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d keys and %d guesses, want 100 each", len(m.keys), len(m.none))
 	}
 	for prefix := range m.keys {
-		m.put(prefix, entry{})
+		m.put(prefix, entry{}, 0)
 		if m.exists(prefix) || len(m.keys) != 99 {
 			t.Errorf("%s is still a key", prefix)
 		}
-		m.put(prefix, entry{exists: true})
+		m.put(prefix, entry{exists: true}, 0)
 		if _, both := m.none[prefix]; both || !m.exists(prefix) || len(m.keys) != 100 {
 			t.Errorf("%s is no key", prefix)
 		}

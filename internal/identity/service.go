@@ -22,7 +22,7 @@ const (
 // Config configures a Service.
 type Config struct {
 	// Keep is how long the answer of a look-up is used. A revoked key works at most that
-	// long, or for [LookUpTimeout] if that is longer. Default 5 s, at most a minute.
+	// long where nobody tells [Service.Forget], or for [LookUpTimeout] if that is longer. Default 5 s, at most a minute.
 	Keep time.Duration
 
 	// MaxKeys is how many keys are remembered, and how many prefixes that are nobody's.
@@ -50,6 +50,7 @@ type Service struct {
 
 	lookUps   singleflight.Group
 	strangers chan struct{} // one token per look-up of a prefix that is not known to exist
+	watchers  watchers
 }
 
 // New returns a service on the keys in store.
@@ -62,6 +63,7 @@ func New(store Store, c Config) (*Service, error) {
 		keep:      cmp.Or(c.Keep, Keep),
 		memory:    newMemory(cmp.Or(c.MaxKeys, defaultMaxKeys)),
 		strangers: make(chan struct{}, Strangers),
+		watchers:  watchers{by: make(map[string]map[*watcher]struct{})},
 	}, nil
 }
 
@@ -94,11 +96,12 @@ func (s *Service) List(ctx context.Context, after string, limit int) ([]Key, err
 	return keys, nil
 }
 
-// Revoke ends a key for good. It still works for at most [Config.Keep] where it is in use, here
-// and in other processes. One that is revoked stays as it is. Errors: [ErrNotFound], those of
+// Revoke ends a key for good. It still works for at most [Config.Keep] where it is in use, in
+// other processes, unless they are told to [Service.Forget] it. One that is revoked stays as it is. Errors: [ErrNotFound], those of
 // the store, after which the key may be revoked.
 func (s *Service) Revoke(ctx context.Context, prefix string) (Key, error) {
 	k, err := s.store.RevokeKey(ctx, prefix)
+	s.Forget(prefix) // it may be revoked whatever the error is
 	if err != nil {
 		return Key{}, fmt.Errorf("revoke a key: %w", err)
 	}

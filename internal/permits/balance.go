@@ -1,7 +1,9 @@
 package permits
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 )
@@ -70,13 +72,14 @@ func (l *Limiter) balance(ctx context.Context) {
 	l.tune()
 }
 
-// surplus returns blocks that nobody needed for a second. It is called under mu.
+// surplus returns blocks that nobody needed for a second: while others wait, all but what
+// was in use. It is called under mu.
 func (l *Limiter) surplus(pressed bool) {
 	b := &l.books
 	recent := l.recent()
 	keep := max(b.reserve(), recent+(recent+3)/4)
-	if pressed && recent == 0 {
-		keep = 0
+	if pressed {
+		keep = recent
 	}
 	if b.small() {
 		keep = max(recent, b.reserve())
@@ -88,15 +91,16 @@ func (l *Limiter) surplus(pressed bool) {
 	}
 }
 
-// yield drains blocks beyond the share of this instance. A block too many goes
-// when it is larger than those that make a share now: what is missing then comes
-// back in smaller ones. It is called under mu.
+// yield drains blocks, the smallest first, until this instance has no more than its
+// share. What that takes too much comes back by its turn in the queue: as long as
+// anybody has less than a share, somebody has more than one. It is called under mu.
 func (l *Limiter) yield(now time.Time) {
 	b := &l.books
-	share, fine := b.share(), b.largest(l.cfg.MaxBlock)
-	for bl := range b.blocks {
-		if b.live-bl.n >= share || b.live > share+fine && bl.n > fine {
-			l.drain(bl, now)
+	bySize := func(x, y *block) int { return cmp.Compare(x.n, y.n) }
+	for _, bl := range slices.SortedFunc(maps.Keys(b.blocks), bySize) {
+		if b.live <= b.share() {
+			return
 		}
+		l.drain(bl, now)
 	}
 }

@@ -122,6 +122,29 @@ func New(sem Semaphore, cfg Config) (*Limiter, error) {
 	return l, nil
 }
 
+// Resize changes the number of permits, for all instances that use the key. More can be taken
+// at once here, and elsewhere when they have asked the store, in a second or so. Fewer take
+// nothing from operations in flight. It blocks for one call to the store, at most
+// Config.Timeout. After an error the number may have changed or not.
+func (l *Limiter) Resize(ctx context.Context, n int) error {
+	if n < 1 || n > 1<<30 {
+		return fmt.Errorf("permits: %d permits: %w", n, dlock.ErrInvalidPermits)
+	}
+	if l.sem == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.cfg.Permits, l.books.permits = n, n
+		l.apply(time.Now())
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
+	defer cancel()
+	if err := l.sem.Resize(ctx, l.cfg.Key, n); err != nil {
+		return fmt.Errorf("permits: %w", err)
+	}
+	return nil
+}
+
 // Take takes a permit for one operation; release gives it back, and may be called
 // more than once. In the common case it is a few instructions. When the blocks of
 // this instance are in use it waits for one answer of the store, at most

@@ -12,15 +12,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/permits"
+	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
 func rates(t *testing.T, url string, cfg permits.RatesConfig) *permits.Rates {
 	t.Helper()
-	rdb, err := redislock.NewClient(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}

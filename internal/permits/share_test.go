@@ -34,7 +34,12 @@ func TestNewcomerGetsItsShare(t *testing.T) {
 				m.load(t, &u, bound*2/3, 20*time.Millisecond)
 				members = append(members, m)
 			}
-			share := bound / len(members) * 9 / 10
+			share := bound / len(members)
+			t.Cleanup(func() {
+				for i, m := range members {
+					t.Logf("%d: %+v", i, m.Stats())
+				}
+			})
 			waitFor(t, "everybody has a share", func() bool {
 				for _, m := range members {
 					if m.Stats().Capacity < share {
@@ -76,7 +81,12 @@ func TestSurplusComesBack(t *testing.T) {
 	for range bound / 2 { // at the moment of the return
 		take(busy)
 	}
-	waitFor(t, "what was given back", func() bool { take(idle); return had >= bound })
+	waitFor(t, "what was given back", func() bool {
+		if take(idle); busy.Stats().InUse < busy.Stats().Leased { // it has taken slowly, and keeps a quarter more to grow
+			take(busy)
+		}
+		return had >= bound
+	})
 	for range bound {
 		take(idle)
 	}
@@ -172,6 +182,7 @@ func TestEndOfRun(t *testing.T) {
 	m, next := join(t, url, key, bound), join(t, url, key, bound)
 	together(t, m, next)
 	release, last := m.take(t), m.take(t)
+	waitFor(t, "the reserve of the other", func() bool { return next.Stats().Leased == 1 })
 	m.stop()
 	waitFor(t, "the end has begun", func() bool {
 		_, err := m.Take(t.Context())
@@ -185,29 +196,30 @@ func TestEndOfRun(t *testing.T) {
 	}
 	last()
 	<-m.done
-	start := time.Now()
-	for had := 0; had < bound; {
-		waitFor(t, "all permits", func() bool {
-			_, err := next.Take(t.Context())
-			return err == nil
-		})
-		had++
+	var held int
+	waitFor(t, "an answer of the store", func() bool {
+		var err error
+		_, held, _, err = next.sem.Usage(t.Context(), key)
+		return err == nil
+	})
+	if held != 1 {
+		t.Errorf("%d permits are held at the end of one of two instances", held)
 	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("the permits were back after %v", d)
+	for range bound {
+		next.take(t)
 	}
 	if s := m.Stats(); s.Leased != 0 || s.InUse != 0 {
 		t.Errorf("%+v after the end", s)
 	}
 }
 
-// A number that is changed in the store counts for those who run, with what they have.
+// A number that is changed counts for those who run, with what they have.
 func TestResize(t *testing.T) {
 	t.Parallel()
 	url, key := testbedtest.Redis(t), rand.Text()
 	m := join(t, url, key, 4)
 	releases := []func(){m.take(t), m.take(t), m.take(t), m.take(t)}
-	if err := m.sem.Resize(t.Context(), key, 2); err != nil {
+	if err := m.Resize(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "the new number", func() bool { s := m.Stats(); return s.Permits == 2 && s.Capacity <= 2 })
@@ -225,7 +237,7 @@ func TestResize(t *testing.T) {
 	if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
 		t.Errorf("the third of two: %v", err)
 	}
-	if err := m.sem.Resize(t.Context(), key, 5); err != nil {
+	if err := m.Resize(t.Context(), 5); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "more", func() bool {

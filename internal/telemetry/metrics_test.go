@@ -13,7 +13,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"example.com/shop/internal/broadcast"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/events"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/permits"
@@ -113,6 +115,21 @@ func TestPermitsAreShown(t *testing.T) {
 	expect(t, scrape(t, tel), map[string]string{
 		"shop_permits": "2", "shop_permits_in_use": "2", "shop_permits_instances": "1", "shop_permits_alone": "0",
 		"shop_permits_refused_total": "1", "shop_permits_store_calls_total": "0", "shop_waiting": "3",
+	})
+}
+
+func TestEventsAreShown(t *testing.T) {
+	tel := setup(t, telemetry.Config{})
+	bus := func() broadcast.Stats { return broadcast.Stats{Live: true, Published: 9, Dropped: 2, Failed: 1} }
+	feed := func() events.Stats {
+		return events.Stats{Listeners: 3, Heard: 4, Missed: 5, Resets: 6, Refused: 7}
+	}
+	if err := telemetry.WatchEvents(tel.MeterProvider, bus, feed); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, scrape(t, tel), map[string]string{
+		"shop_events_live": "1", "shop_events_listeners": "3", "shop_events_published_total": "9", "shop_events_dropped_total": "3",
+		"shop_events_heard_total": "4", "shop_events_missed_total": "5", "shop_events_resets_total": "6", "shop_events_refused_total": "7",
 	})
 }
 

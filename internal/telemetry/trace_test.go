@@ -50,7 +50,7 @@ func shop(tb testing.TB, t *telemetry.Telemetry) (*order.Service, *stock.Service
 	if err != nil {
 		tb.Fatal(err)
 	}
-	strategies := stock.NewStrategies(locker)
+	strategies := stock.NewStrategies(stock.Lockers{Redis: locker})
 	return order.NewService(store, strategies, order.Config{Tracer: t.TracerProvider, Observer: observer}),
 		stock.NewService(store, strategies, nil)
 }

@@ -13,6 +13,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/waitlist"
 )
@@ -38,7 +39,7 @@ type services struct {
 // of the lock is as long as it is by default.
 func connect(t *testing.T, url string, ttl time.Duration) services {
 	t.Helper()
-	rdb, err := redislock.NewClient(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}

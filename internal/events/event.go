@@ -1,0 +1,178 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/shop/internal/broadcast"
+)
+
+// Type is what an event is about, and the name of the event in a stream.
+type Type string
+
+// The types.
+const (
+	TypeOrder  Type = "order"  // an order was placed, queued, extended, paid, cancelled, rejected, or has expired
+	TypeStock  Type = "stock"  // the level of a SKU has changed
+	TypeLock   Type = "lock"   // a lease of a SKU was granted
+	TypeTimer  Type = "timer"  // timers were worked off
+	TypeMember Type = "member" // an instance has joined the cluster, or left it
+	TypeLeader Type = "leader" // somebody leads, or nobody does any more
+)
+
+// Types returns all types.
+func Types() []Type {
+	return []Type{TypeOrder, TypeStock, TypeLock, TypeTimer, TypeMember, TypeLeader}
+}
+
+// Event is one thing that has happened. The field that Type names is set, and no other.
+type Event struct {
+	Type     Type      `json:"type"`
+	Instance string    `json:"instance"` // that tells it
+	At       time.Time `json:"at"`       // by the clock of that instance
+
+	Order  *Order  `json:"order,omitempty"`
+	Stock  *Stock  `json:"stock,omitempty"`
+	Lock   *Lock   `json:"lock,omitempty"`
+	Timer  *Timer  `json:"timer,omitempty"`
+	Member *Member `json:"member,omitempty"`
+	Leader *Leader `json:"leader,omitempty"`
+}
+
+// Order is an order as it was after a change.
+type Order struct {
+	ID         string    `json:"id"`
+	CustomerID string    `json:"customer_id"`
+	Status     string    `json:"status"`
+	Reason     string    `json:"reason,omitempty"` // why it is REJECTED
+	Items      []Item    `json:"items"`
+	ExpiresAt  time.Time `json:"expires_at"`
+}
+
+// Item is a number of units of one SKU.
+type Item struct {
+	SKU      string `json:"sku"`
+	Quantity int64  `json:"quantity"`
+}
+
+// Stock is the level of a SKU as it was read after a change. Levels of several instances
+// arrive in any order: the one with the highest Version is the newest.
+type Stock struct {
+	SKU       string `json:"sku"`
+	Strategy  string `json:"strategy"`
+	OnHand    int64  `json:"on_hand"`
+	Reserved  int64  `json:"reserved"`
+	Available int64  `json:"available"`
+	Version   int64  `json:"version"`
+}
+
+// Lock is the latest of Count leases of a SKU that an instance was granted since its event before.
+type Lock struct {
+	SKU      string `json:"sku"`
+	Strategy string `json:"strategy"`
+	Holder   string `json:"holder"` // the instance
+	Fence    uint64 `json:"fence"`
+	Count    int64  `json:"count"`
+}
+
+// Timer is how many timers of a kind an instance has worked off since its event before, by outcome.
+type Timer struct {
+	Kind     string           `json:"kind"`
+	Outcomes map[string]int64 `json:"outcomes"`
+}
+
+// Member is an instance that has joined the cluster, or left it.
+type Member struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Role    string `json:"role"`
+	Left    bool   `json:"left"`
+}
+
+// Leader is who leads in a term, or, when Ended, led.
+type Leader struct {
+	Name  string `json:"name"`
+	Term  uint64 `json:"term"`
+	Ended bool   `json:"ended"`
+}
+
+// SKUs returns those that the event is about.
+func (e Event) SKUs() []string {
+	switch {
+	case e.Order != nil:
+		skus := make([]string, len(e.Order.Items))
+		for i, it := range e.Order.Items {
+			skus[i] = it.SKU
+		}
+		return skus
+	case e.Stock != nil:
+		return []string{e.Stock.SKU}
+	case e.Lock != nil:
+		return []string{e.Lock.SKU}
+	}
+	return nil
+}
+
+// Filter chooses events. Empty fields choose all.
+type Filter struct {
+	Types    []Type
+	SKU      string // orders with a line of it, and what else is about it
+	Order    string // the order with this id
+	Customer string // the orders of this customer, and nothing else
+}
+
+func (f Filter) matches(e Event) bool {
+	if len(f.Types) > 0 && !slices.Contains(f.Types, e.Type) {
+		return false
+	}
+	if f.Customer != "" && (e.Order == nil || e.Order.CustomerID != f.Customer) {
+		return false
+	}
+	if f.Order != "" && (e.Order == nil || e.Order.ID != f.Order) {
+		return false
+	}
+	return f.SKU == "" || slices.Contains(e.SKUs(), f.SKU)
+}
+
+// Topics of the bus. A tick is no event: it tells how far its origin is.
+const (
+	topics = "events."
+	tick   = topics + "tick"
+)
+
+// encode returns the payload of an event.
+func encode(e Event) (string, error) {
+	text, err := json.Marshal(e)
+	return string(text), err
+}
+
+var errForeign = errors.New("events: not an event")
+
+// decode reads a message. The text has no line break, whoever has written it.
+func decode(m broadcast.Message) (e Event, text string, err error) {
+	var line bytes.Buffer
+	if err := json.Compact(&line, []byte(m.Payload)); err != nil {
+		return e, "", fmt.Errorf("%w: %w", errForeign, err)
+	}
+	if err := json.Unmarshal(line.Bytes(), &e); err != nil {
+		return e, "", fmt.Errorf("%w: %w", errForeign, err)
+	}
+	set := map[Type]bool{
+		TypeOrder: e.Order != nil, TypeStock: e.Stock != nil, TypeLock: e.Lock != nil,
+		TypeTimer: e.Timer != nil, TypeMember: e.Member != nil, TypeLeader: e.Leader != nil,
+	}
+	for t, is := range set {
+		if is != (t == e.Type) {
+			return e, "", fmt.Errorf("%w: the type is %.100q", errForeign, e.Type)
+		}
+	}
+	if topic := topics + string(e.Type); topic != m.Topic || !slices.Contains(Types(), e.Type) {
+		return e, "", fmt.Errorf("%w: the type is %.100q, the topic %s", errForeign, e.Type, strings.TrimPrefix(m.Topic, topics))
+	}
+	return e, line.String(), nil
+}

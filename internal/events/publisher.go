@@ -1,0 +1,231 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/broadcast"
+)
+
+const (
+	// quiet is how long an instance tells nothing new about a SKU or a kind of timers that
+	// it has just told something about.
+	quiet = 250 * time.Millisecond
+
+	// reads bounds how many levels are read in one go, and readTime for how long.
+	reads    = 64
+	readTime = 2 * time.Second
+
+	// lastTime is how long levels are read that are left when an instance stops.
+	lastTime = time.Second
+)
+
+// PublisherConfig is the configuration of a [Publisher]. Its zero value tells no levels.
+type PublisherConfig struct {
+	// Instance is the name of the process.
+	Instance string
+
+	// Level reads the level of a SKU. It is asked for those that have changed, behind the
+	// change, by one goroutine. Nil means that levels are not told.
+	Level func(ctx context.Context, sku string) (Stock, error)
+
+	// OnError hears when it begins to fail that levels are read, and of events that cannot be
+	// told; not when too much was to be told: that all hear. It must not block. Nil means that
+	// nobody does.
+	OnError func(error)
+}
+
+// Publisher tells all instances what happens in this one. No method but Run blocks or does
+// input or output, whatever has become of the bus: they may stand behind a commit. What it
+// collects is bounded by the SKUs and the kinds of timers that there are. It is safe for
+// concurrent use.
+type Publisher struct {
+	bus broadcast.Bus
+	cfg PublisherConfig
+
+	wake    chan struct{} // has an element if there is something to collect
+	failing bool          // of the goroutine of Run: levels cannot be read
+
+	mu     sync.Mutex
+	stocks map[string]struct{} // SKUs whose levels have changed
+	locks  map[string]Lock
+	timers map[string]map[string]int64 // by kind and outcome
+}
+
+// NewPublisher returns a Publisher. Levels, locks and timers are not told before Run.
+func NewPublisher(bus broadcast.Bus, c PublisherConfig) *Publisher {
+	if c.OnError == nil {
+		c.OnError = func(error) {}
+	}
+	return &Publisher{
+		bus: bus, cfg: c, wake: make(chan struct{}, 1),
+		stocks: make(map[string]struct{}), locks: make(map[string]Lock), timers: make(map[string]map[string]int64),
+	}
+}
+
+// Order tells that an order has changed, at once, and later the levels of its SKUs.
+func (p *Publisher) Order(o Order) {
+	p.publish(Event{Type: TypeOrder, Order: &o})
+	skus := make([]string, len(o.Items))
+	for i, it := range o.Items {
+		skus[i] = it.SKU
+	}
+	p.Stock(skus...)
+}
+
+// Stock tells that the levels of SKUs have changed.
+func (p *Publisher) Stock(skus ...string) {
+	if p.cfg.Level == nil {
+		return
+	}
+	p.collect(func() {
+		for _, sku := range skus {
+			p.stocks[sku] = struct{}{}
+		}
+	})
+}
+
+// Lock tells that this instance was granted a lease of a SKU.
+func (p *Publisher) Lock(sku, strategy string, fence uint64) {
+	p.collect(func() {
+		p.locks[sku] = Lock{SKU: sku, Strategy: strategy, Holder: p.cfg.Instance, Fence: fence, Count: p.locks[sku].Count + 1}
+	})
+}
+
+// Timers tells that n timers of a kind were worked off, with an outcome.
+func (p *Publisher) Timers(kind, outcome string, n int) {
+	p.collect(func() {
+		if p.timers[kind] == nil {
+			p.timers[kind] = make(map[string]int64)
+		}
+		p.timers[kind][outcome] += int64(n)
+	})
+}
+
+// Member tells that an instance has joined or left, at once.
+func (p *Publisher) Member(m Member) { p.publish(Event{Type: TypeMember, Member: &m}) }
+
+// Leader tells who leads, or leads no more, at once.
+func (p *Publisher) Leader(l Leader) { p.publish(Event{Type: TypeLeader, Leader: &l}) }
+
+// Run tells what is collected until ctx ends, and then what is left: the levels that can be read in a
+// second. It is called once, and the bus should last longer than it, as what happens should not.
+func (p *Publisher) Run(ctx context.Context) error {
+	pause := time.NewTimer(quiet) // after what was told last
+	pause.Stop()
+	defer pause.Stop()
+	for resting, pending := false, false; ; {
+		select {
+		case <-ctx.Done():
+			p.finish(context.WithoutCancel(ctx))
+			return nil
+		case <-p.wake:
+			pending = true
+		case <-pause.C:
+			resting = false
+		}
+		if pending && !resting {
+			p.flush(ctx)
+			pending, resting = false, true
+			pause.Reset(quiet)
+		}
+	}
+}
+
+// finish tells the rest.
+func (p *Publisher) finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastTime)
+	defer cancel()
+	for p.flush(ctx) {
+	}
+}
+
+// collect notes something for Run.
+func (p *Publisher) collect(note func()) {
+	p.mu.Lock()
+	note()
+	p.mu.Unlock()
+	p.wakeUp()
+}
+
+func (p *Publisher) wakeUp() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// flush tells what was collected. It reports whether there are more levels, which can be read.
+func (p *Publisher) flush(ctx context.Context) (more bool) {
+	p.mu.Lock()
+	locks, timers := p.locks, p.timers
+	p.locks, p.timers = make(map[string]Lock), make(map[string]map[string]int64)
+	p.mu.Unlock()
+	for _, sku := range slices.Sorted(maps.Keys(locks)) {
+		l := locks[sku]
+		p.publish(Event{Type: TypeLock, Lock: &l})
+	}
+	for _, kind := range slices.Sorted(maps.Keys(timers)) {
+		p.publish(Event{Type: TypeTimer, Timer: &Timer{Kind: kind, Outcomes: timers[kind]}})
+	}
+	return p.flushStock(ctx)
+}
+
+// flushStock reads levels and tells them. What cannot be read is read later. It reports whether there
+// are more than it has read.
+func (p *Publisher) flushStock(ctx context.Context) (more bool) {
+	skus := p.some()
+	if len(skus) == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	for i, sku := range skus {
+		level, err := p.cfg.Level(ctx, sku)
+		if err != nil {
+			if !p.failing && !errors.Is(ctx.Err(), context.Canceled) {
+				p.failing = true
+				p.cfg.OnError(fmt.Errorf("events: the level of %q: %w", sku, err))
+			}
+			p.Stock(skus[i:]...)
+			return false
+		}
+		p.failing = false
+		p.publish(Event{Type: TypeStock, Stock: &level})
+	}
+	return len(skus) == reads
+}
+
+// some takes as many of the changed SKUs as are read in one go.
+func (p *Publisher) some() (skus []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for sku := range p.stocks {
+		if len(skus) == reads {
+			p.wakeUp() // the rest comes next
+			break
+		}
+		skus = append(skus, sku)
+		delete(p.stocks, sku)
+	}
+	return skus
+}
+
+func (p *Publisher) publish(e Event) {
+	e.Instance, e.At = p.cfg.Instance, time.Now().UTC()
+	text, err := encode(e)
+	if err != nil {
+		p.cfg.OnError(fmt.Errorf("events: %w", err))
+		return
+	}
+	err = p.bus.Publish(topics+string(e.Type), text)
+	// Who misses what does not fit is told so by the bus.
+	if err != nil && !errors.Is(err, broadcast.ErrFull) && !errors.Is(err, broadcast.ErrClosed) {
+		p.cfg.OnError(fmt.Errorf("events: %w", err))
+	}
+}

@@ -1,0 +1,131 @@
+package events_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/broadcast"
+	"example.com/shop/internal/broadcast/membus"
+	"example.com/shop/internal/events"
+)
+
+// alone starts an instance that only hears itself, in a bubble.
+func alone(t *testing.T, p events.PublisherConfig) *instance {
+	t.Helper()
+	bus, err := membus.New(nil, membus.Config{Instance: "shop-1", Queue: 1 << 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := join(t, bus, "shop-1", events.FeedConfig{}, p)
+	synctest.Wait()
+	return i
+}
+
+// TestCollected: of what happens often, a few events a second are told, and no count is lost.
+func TestCollected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads, level atomic.Int64
+		i := alone(t, events.PublisherConfig{Level: func(_ context.Context, sku string) (events.Stock, error) {
+			reads.Add(1)
+			return events.Stock{SKU: sku, Available: level.Load()}, nil
+		}})
+		l := i.listen(t, events.Filter{}, "")
+		const each = 1000
+		for n := range each { // for a second
+			i.Lock("a", "redis", uint64(n+1))
+			i.Timers("order.expire", "committed", 2)
+			level.Store(int64(n))
+			i.Stock("a")
+			time.Sleep(time.Millisecond)
+		}
+		var locks, timers, leases, settled, stocks, fence, available int64
+		for _, n := range hear(t, l) {
+			switch e := n.Event; e.Type {
+			case events.TypeLock:
+				locks++
+				leases += e.Lock.Count
+				fence = int64(e.Lock.Fence)
+			case events.TypeTimer:
+				timers++
+				settled += e.Timer.Outcomes["committed"]
+			case events.TypeStock:
+				stocks++
+				available = e.Stock.Available
+			default:
+			}
+		}
+		if leases != each || settled != 2*each || fence != each || available != each-1 {
+			t.Errorf("%d leases up to fence %d, %d timers, %d available at last", leases, fence, settled, available)
+		}
+		if most := int64(5 + 1); locks > most || timers > most || stocks > most || locks < 3 || reads.Load() != stocks {
+			t.Errorf("%d, %d and %d events in a second; %d levels were read", locks, timers, stocks, reads.Load())
+		}
+	})
+}
+
+// TestPublishingNeverWaits for a bus that takes nothing, nor for a database that does not answer; and what could
+// not be read is told when it can.
+func TestPublishingNeverWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		var complaints atomic.Int64
+		away.Store(true)
+		i := alone(t, events.PublisherConfig{
+			OnError: func(error) { complaints.Add(1) },
+			Level: func(ctx context.Context, sku string) (events.Stock, error) {
+				if away.Load() {
+					<-ctx.Done()
+					return events.Stock{}, ctx.Err()
+				}
+				return events.Stock{SKU: sku}, nil
+			},
+		})
+		l := i.listen(t, events.Filter{Types: []events.Type{events.TypeStock}}, "")
+		wantSaid(t, l, "start")
+		began := time.Now()
+		for n := range 100 {
+			i.Order(events.Order{ID: "o", Items: []events.Item{{SKU: strconv.Itoa(n)}}})
+			i.Lock("a", "redis", 1)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("publishing took %v", took)
+		}
+		wantSaid(t, l)
+		time.Sleep(time.Minute)
+		away.Store(false)
+		all := hear(t, l)
+		skus := make(map[string]bool)
+		for _, n := range all {
+			skus[n.Event.Stock.SKU] = true
+		}
+		if len(all) != 100 || len(skus) != 100 {
+			t.Errorf("%d levels of %d SKUs, want 100", len(all), len(skus))
+		}
+		if complaints.Load() != 1 {
+			t.Errorf("%d complaints of one outage", complaints.Load())
+		}
+
+		for _, full := range []error{broadcast.ErrFull, broadcast.ErrClosed, broadcast.ErrInvalid} {
+			complaints.Store(0)
+			p := events.NewPublisher(refusing{i.bus, full}, events.PublisherConfig{OnError: func(error) { complaints.Add(1) }})
+			p.Order(events.Order{ID: "o"})
+			if said := complaints.Load() == 1; said != errors.Is(full, broadcast.ErrInvalid) {
+				t.Errorf("%v: %d complaints", full, complaints.Load())
+			}
+		}
+	})
+}
+
+// refusing is a bus that takes nothing.
+type refusing struct {
+	broadcast.Bus
+
+	why error
+}
+
+func (r refusing) Publish(string, string) error { return r.why }
