@@ -31,6 +31,7 @@ func (b brokenTimers) Rebuild(context.Context, string) (int, error)  { return 0,
 func (b brokenTimers) Resume(context.Context, string) error          { return b.err }
 
 func TestBadRequestsForTimers(t *testing.T) {
+	t.Parallel()
 	s := newAdmin(t, brokenTimers{err: errors.New("must not be asked")})
 	long := strings.Repeat("a", 65)
 	for path, method := range map[string]string{
@@ -75,6 +76,7 @@ func TestBadRequestsForTimers(t *testing.T) {
 }
 
 func TestTimersUnavailable(t *testing.T) {
+	t.Parallel()
 	for err, want := range map[error]int{
 		timeout.ErrUnavailable:     503,
 		context.DeadlineExceeded:   503,
@@ -94,6 +96,7 @@ func TestTimersUnavailable(t *testing.T) {
 // TestOtherSitesAreRefused: a page that somebody has open in a browser on the same
 // machine can send requests here.
 func TestOtherSitesAreRefused(t *testing.T) {
+	t.Parallel()
 	q, _ := newQueue(t, timeout.Config{})
 	s := newAdmin(t, q)
 	for _, c := range []struct {
@@ -127,6 +130,7 @@ func TestOtherSitesAreRefused(t *testing.T) {
 
 // TestTimersAreNotPublic on the listener that clients use.
 func TestTimersAreNotPublic(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	for path := range specified(t, func(tag string) bool { return tag == "timers" }).Paths.Map() {
 		for _, method := range []string{"GET", "POST"} {
@@ -141,6 +145,7 @@ func TestTimersAreNotPublic(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
+	t.Parallel()
 	s := newAdmin(t, brokenTimers{})
 	for path, want := range map[string]string{"": "goroutine", "heap?debug=1": "heap profile", "cmdline": "httpapi", "symbol": "num_symbols"} {
 		status, _, body := s.do(httptest.NewRequest(http.MethodGet, "/debug/pprof/"+path, http.NoBody))

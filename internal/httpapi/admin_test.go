@@ -99,6 +99,7 @@ func ids(page map[string]any) (all []string) {
 
 // TestDeadTimerIsRedriven follows one from its burial to its firing.
 func TestDeadTimerIsRedriven(t *testing.T) {
+	t.Parallel()
 	q, run := newQueue(t, timeout.Config{})
 	healed := make(chan struct{})
 	fired := make(chan string, 10)
@@ -153,6 +154,7 @@ func TestDeadTimerIsRedriven(t *testing.T) {
 
 // TestPausedKindWaits until it is resumed, whoever paused it.
 func TestPausedKindWaits(t *testing.T) {
+	t.Parallel()
 	q, run := newQueue(t, timeout.Config{})
 	fired := make(chan string, 10)
 	err := q.Handle("k", func(_ context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
@@ -182,6 +184,7 @@ func TestPausedKindWaits(t *testing.T) {
 
 // TestPagesOfTimers show each one once, in order, whatever their ids look like.
 func TestPagesOfTimers(t *testing.T) {
+	t.Parallel()
 	q, _ := newQueue(t, timeout.Config{})
 	s := newAdmin(t, q)
 	strange := []string{"a/b", "..", "%41", "a%2Fb", "?x=1#y", `"quoted"`, "~", "!", "100%", "redrive", strings.Repeat("z", 64)}
@@ -220,6 +223,7 @@ func TestPagesOfTimers(t *testing.T) {
 
 // TestRebuildTellsWhatTheIndexMissed and is no task for a canary.
 func TestRebuildTellsWhatTheIndexMissed(t *testing.T) {
+	t.Parallel()
 	q, _ := newQueue(t, timeout.Config{})
 	if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: "k", ID: "a", Due: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)

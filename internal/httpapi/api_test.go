@@ -13,6 +13,7 @@ const basket = `{"customer_id":"c1","items":[{"sku":"s1","quantity":2}]}`
 // Every answer below is held against the specification by call.
 
 func TestLifeOfASKU(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	want := map[string]any{
 		"sku": "s1", "strategy": "conditional", "on_hand": 5.0, "reserved": 0.0, "available": 5.0, "version": 1.0, "fence": 0.0,
@@ -37,6 +38,7 @@ func TestLifeOfASKU(t *testing.T) {
 }
 
 func TestLifeOfAnOrder(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":3,"strategy":"conditional"}`)
 	status, header, placed := s.call(t, http.MethodPost, "/api/v1/orders", basket)
@@ -84,6 +86,7 @@ func TestLifeOfAnOrder(t *testing.T) {
 }
 
 func TestCancelGivesUnitsBack(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":2,"strategy":"optimistic"}`)
 	id := s.place(t)
@@ -101,6 +104,7 @@ func TestCancelGivesUnitsBack(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	if got := s.must(t, 200, http.MethodGet, "/api/v1/skus", ""); !cmp.Equal(map[string]any{"skus": []any{}}, got) {
 		t.Errorf("empty: %v", got)
@@ -131,6 +135,7 @@ func TestPages(t *testing.T) {
 }
 
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":5,"strategy":"for-update"}`)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s2", `{"on_hand":0,"strategy":"local"}`)

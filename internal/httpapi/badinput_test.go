@@ -19,6 +19,7 @@ const (
 // TestBadInput sends what a client can get wrong. Each request is refused with
 // a problem of a stable type, and changes nothing.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":100000,"strategy":"conditional"}`)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s2", `{"on_hand":100000,"strategy":"conditional"}`)
@@ -43,6 +44,7 @@ func TestBadInput(t *testing.T) {
 
 // TestGoodInput is the other side of the fence: what is unusual and allowed.
 func TestGoodInput(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":1000000000,"strategy":"conditional"}`)
 	full := basket + strings.Repeat(" ", 64<<10-len(basket))
@@ -70,6 +72,7 @@ func TestGoodInput(t *testing.T) {
 
 // TestBodyOfUnknownLength has no Content-Length to be refused by.
 func TestBodyOfUnknownLength(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	send := func(path string, body io.Reader) (int, map[string]any) {
 		r := httptest.NewRequest(http.MethodPost, path, body)
@@ -93,6 +96,7 @@ func TestBodyOfUnknownLength(t *testing.T) {
 
 // TestViolationsNameTheirPlace keeps refusals useful to whoever wrote the client.
 func TestViolationsNameTheirPlace(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	for body, want := range map[string]string{
 		`{"customer_id":"c1","items":[{"sku":"s1","quantity":1},{"sku":"s1","quantity":0}]}`:   "#/items/1/quantity",

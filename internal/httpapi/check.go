@@ -53,9 +53,19 @@ func (r rules) check(c *gin.Context) error {
 		return invalid(violations(err, nil)...)
 	}
 	callOf(c.Request.Context()).payload = value
-	c.Request.Body = io.NopCloser(bytes.NewReader(data))
+	c.Request.Body = checkedBody{io.NopCloser(bytes.NewReader(data)), value}
 	return nil
 }
+
+// checkedBody is a body whose value the generated code takes as it is, instead of reading it again.
+type checkedBody struct {
+	io.ReadCloser
+
+	value any
+}
+
+// ValidatedValue is what the generated code looks for.
+func (b checkedBody) ValidatedValue() any { return b.value }
 
 // joinLists joins the fields of headers that are lists, as the generated code wants them.
 func (r rule) joinLists(h http.Header) {
@@ -133,24 +143,27 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if !isJSON(r.Header) {
 		return nil, refuse(TypeUnsupportedMediaType, "The body must be sent as application/json, in UTF-8 and without Content-Encoding.")
 	}
-	tooLarge := refuse(TypeBodyTooLarge, "The body is larger than 64 KiB.")
+	const tooLarge = "The body is larger than 64 KiB."
 	if r.ContentLength > maxBody {
-		return nil, tooLarge
+		return nil, refuse(TypeBodyTooLarge, tooLarge)
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		return data, nil
+	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, tooLarge
+		return nil, refuse(TypeBodyTooLarge, tooLarge)
 	}
-	if err != nil {
-		return nil, refuse(TypeMalformedRequest, "The body could not be read.")
-	}
-	return data, nil
+	return nil, refuse(TypeMalformedRequest, "The body could not be read.")
 }
 
 func isJSON(h http.Header) bool {
 	types := h.Values("Content-Type")
 	if len(types) != 1 || len(h.Values("Content-Encoding")) > 0 {
 		return false
+	}
+	if types[0] == "application/json" {
+		return true
 	}
 	mediaType, params, err := mime.ParseMediaType(types[0])
 	if err != nil || mediaType != "application/json" {

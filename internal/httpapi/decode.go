@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxDepth is the deepest nesting of a body. The specification needs three.
@@ -19,48 +20,62 @@ func parse(data []byte) (any, error) {
 	if !json.Valid(data) || !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
 		return nil, refuse(TypeMalformedRequest, "The body is not exactly one JSON object.")
 	}
-	p := parser{tokens: json.NewDecoder(bytes.NewReader(data))}
-	p.tokens.UseNumber()
+	p := parser{text: data}
 	return p.value()
 }
 
-// parser walks the tokens of a text that is known to be JSON.
+// parser walks through a text that is known to be JSON.
 type parser struct {
-	tokens *json.Decoder
-	path   []string // of the value that is being read
+	text []byte
+	at   int
+	path []string // of the value that is being read
+}
+
+// next returns the byte at which something begins.
+func (p *parser) next() byte {
+	for ; ; p.at++ {
+		switch c := p.text[p.at]; c {
+		case ' ', '\t', '\r', '\n', ',', ':': // which stand where they must
+		default:
+			return c
+		}
+	}
 }
 
 func (p *parser) value() (any, error) {
 	if len(p.path) > maxDepth {
 		return nil, refuse(TypeMalformedRequest, "The body is nested more than "+strconv.Itoa(maxDepth)+" levels deep.")
 	}
-	token, err := p.tokens.Token()
-	if err != nil {
-		return nil, refuse(TypeMalformedRequest, "The body is not exactly one JSON object.")
-	}
-	switch t := token.(type) {
-	case json.Delim:
-		if t == '{' {
-			return p.object()
-		}
+	switch p.next() {
+	case '{':
+		return p.object()
+	case '[':
 		return p.array()
-	case json.Number:
-		return p.number(t.String())
-	case string:
-		return p.text(t)
+	case '"':
+		return p.string()
+	case 't':
+		p.at += len("true")
+		return true, nil
+	case 'f':
+		p.at += len("false")
+		return false, nil
+	case 'n':
+		p.at += len("null")
+		return nil, nil
 	}
-	return token, nil // true, false, null
+	from := p.at
+	for strings.IndexByte("+-.0123456789Ee", p.text[p.at]) >= 0 {
+		p.at++
+	}
+	return p.number(string(p.text[from:p.at]))
 }
 
 func (p *parser) object() (any, error) {
 	members := make(map[string]any)
-	for p.tokens.More() {
-		token, err := p.tokens.Token()
+	p.at++
+	for p.next() != '}' {
+		name, err := p.string()
 		if err != nil {
-			return nil, refuse(TypeMalformedRequest, "The body is not exactly one JSON object.")
-		}
-		name, _ := token.(string) // the name of a member is always a string
-		if _, err := p.text(name); err != nil {
 			return nil, err
 		}
 		if _, twice := members[name]; twice {
@@ -70,21 +85,22 @@ func (p *parser) object() (any, error) {
 			return nil, err
 		}
 	}
-	_, err := p.tokens.Token() // the closing brace
-	return members, err
+	p.at++
+	return members, nil
 }
 
 func (p *parser) array() (any, error) {
 	elements := []any{}
-	for p.tokens.More() {
+	p.at++
+	for p.next() != ']' {
 		e, err := p.child(strconv.Itoa(len(elements)))
 		if err != nil {
 			return nil, err
 		}
 		elements = append(elements, e)
 	}
-	_, err := p.tokens.Token() // the closing bracket
-	return elements, err
+	p.at++
+	return elements, nil
 }
 
 func (p *parser) child(name string) (any, error) {
@@ -92,6 +108,32 @@ func (p *parser) child(name string) (any, error) {
 	v, err := p.value()
 	p.path = p.path[:len(p.path)-1]
 	return v, err
+}
+
+// string refuses U+FFFD, which the decoder puts in place of bytes that are not
+// UTF-8 and of escapes that are no character, and NUL, which some databases and
+// C libraries end a text at.
+func (p *parser) string() (s string, err error) {
+	from, plain := p.at, true
+	for p.at++; p.text[p.at] != '"'; p.at++ {
+		switch c := p.text[p.at]; {
+		case c == '\\':
+			plain = false
+			p.at++ // what is escaped may be a quote
+		case c >= utf8.RuneSelf:
+			plain = false
+		}
+	}
+	p.at++
+	if literal := p.text[from:p.at]; plain {
+		s = string(literal[1 : len(literal)-1])
+	} else if err := json.Unmarshal(literal, &s); err != nil {
+		return "", err
+	}
+	if strings.ContainsAny(s, "\x00\uFFFD") {
+		return "", refuse(TypeMalformedRequest, "A text is not UTF-8, or contains NUL or an escape that is not a character.")
+	}
+	return s, nil
 }
 
 // number accepts a plain integer. 1.0 and 1e2 are integers to a mathematician
@@ -105,16 +147,6 @@ func (p *parser) number(literal string) (any, error) {
 		return nil, invalid(Violation{Pointer: pointer(p.path), Detail: "is far out of bounds"})
 	}
 	return float64(n), nil
-}
-
-// text refuses U+FFFD, which the decoder puts in place of bytes that are not
-// UTF-8 and of escapes that are no character, and NUL, which some databases and
-// C libraries end a text at.
-func (p *parser) text(s string) (any, error) {
-	if strings.ContainsAny(s, "\x00\uFFFD") {
-		return nil, refuse(TypeMalformedRequest, "A text is not UTF-8, or contains NUL or an escape that is not a character.")
-	}
-	return s, nil
 }
 
 // pointer returns path as a JSON pointer (RFC 6901) in a URI fragment.

@@ -26,6 +26,7 @@ func (s *shop) page(tb testing.TB, path string) string {
 // TestEveryProblemHasItsPage at the path that is its type, with an example that the specification
 // allows. There are no other ones.
 func TestEveryProblemHasItsPage(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{})
 	index := s.page(t, "/docs/problems")
 	types := s.spec.Components.Schemas["ProblemType"].Value.Enum
@@ -63,6 +64,7 @@ func TestEveryProblemHasItsPage(t *testing.T) {
 // TestSwagger has everything that its page asks for here, and nothing within the page that its
 // policy forbids.
 func TestSwagger(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{})
 	pages := []string{s.page(t, "/docs"), s.page(t, "/docs/problems"), s.page(t, "/docs/problems/busy")}
 	for _, page := range pages {
@@ -87,6 +89,7 @@ func TestSwagger(t *testing.T) {
 
 // TestPagesAreTheOnlyOnes that may load anything.
 func TestPagesAreTheOnlyOnes(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	for _, path := range []string{"/livez", "/api/v1/skus", "/nothing", "/api/v1/openapi.yaml", "/docs/nothing"} {
 		_, header, _ := s.do(httptest.NewRequest(http.MethodGet, path, nil))

@@ -11,6 +11,7 @@ import (
 // An order that nobody paid reads as expired before anything has come by to
 // expire it, and whoever pays then is told why that is too late.
 func TestLatePayment(t *testing.T) {
+	t.Parallel()
 	s := newShopWith(t, order.Config{TTL: time.Millisecond, MaxLife: time.Hour})
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":5,"strategy":"conditional"}`)
 	id := s.place(t)
@@ -35,6 +36,7 @@ func TestLatePayment(t *testing.T) {
 }
 
 func TestExtend(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":5,"strategy":"conditional"}`)
 	id := s.place(t)

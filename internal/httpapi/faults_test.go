@@ -102,6 +102,7 @@ func failing(err error) fake {
 // TestOutages answers what stores and locks do when they fail. The texts of the
 // causes name addresses and statements, and must not get through.
 func TestOutages(t *testing.T) {
+	t.Parallel()
 	cause := errors.New("sql: dial tcp 10.0.0.7:3306: SELECT secret FROM skus")
 	for _, c := range []struct {
 		err    error
@@ -133,6 +134,7 @@ func TestOutages(t *testing.T) {
 }
 
 func TestUnknownOutcomeNamesTheNewOrder(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{Orders: fake{func(context.Context) (order.Order, error) {
 		return order.Order{ID: someOrder}, order.ErrOutcomeUnknown
 	}}})
@@ -144,6 +146,7 @@ func TestUnknownOutcomeNamesTheNewOrder(t *testing.T) {
 
 // TestDeadline has a domain that does nothing until its context ends.
 func TestDeadline(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []time.Duration{0, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			hanging := fake{func(ctx context.Context) (order.Order, error) {
@@ -170,6 +173,7 @@ func TestDeadline(t *testing.T) {
 // gin gives it to the next request, while work that was detached from this one
 // still reads values from it.
 func TestContextOutlivesTheRequest(t *testing.T) {
+	t.Parallel()
 	seen := 0
 	spy := fake{func(ctx context.Context) (order.Order, error) {
 		seen++
@@ -194,6 +198,7 @@ func TestContextOutlivesTheRequest(t *testing.T) {
 
 // TestPanic neither tells the client why, nor the log what the request carried.
 func TestPanic(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	s := newHandler(t, httpapi.Config{
 		Orders: fake{func(context.Context) (order.Order, error) { panic("a bug") }},
@@ -223,6 +228,7 @@ func TestPanic(t *testing.T) {
 }
 
 func TestAbortIsPassedOn(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{Orders: fake{func(context.Context) (order.Order, error) { panic(http.ErrAbortHandler) }}})
 	defer func() {
 		if got, _ := recover().(error); !errors.Is(got, http.ErrAbortHandler) {
@@ -234,6 +240,7 @@ func TestAbortIsPassedOn(t *testing.T) {
 
 // TestUnknownErrorsAreLogged because their answer says nothing.
 func TestUnknownErrorsAreLogged(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	s := newHandler(t, httpapi.Config{
 		Stock:  failing(errors.New("disk on fire")),

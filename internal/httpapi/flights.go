@@ -22,9 +22,9 @@ type flight struct {
 	n    int           // who is at work or waits; guarded by mu of flights
 }
 
-// enter waits for the turn of the caller, first come, first served, until ctx ends. Whoever
-// entered must leave. When its deadline comes first the error is [idempotency.ErrInFlight].
-func (f *flights) enter(ctx context.Context, s idempotency.Scope) (leave func(), err error) {
+// enter waits for the turn of the caller, first come, first served, until ctx ends, and reports
+// whether somebody was at work. Whoever entered must leave. When its deadline comes first the error is [idempotency.ErrInFlight].
+func (f *flights) enter(ctx context.Context, s idempotency.Scope) (leave func(), waited bool, err error) {
 	f.mu.Lock()
 	if f.by == nil {
 		f.by = make(map[idempotency.Scope]*flight)
@@ -35,16 +35,17 @@ func (f *flights) enter(ctx context.Context, s idempotency.Scope) (leave func(),
 		f.by[s] = one
 	}
 	one.n++
+	waited = one.n > 1
 	f.mu.Unlock()
 	select {
 	case one.turn <- struct{}{}:
-		return func() { <-one.turn; f.gone(s, one) }, nil
+		return func() { <-one.turn; f.gone(s, one) }, waited, nil
 	case <-ctx.Done():
 		f.gone(s, one)
 		if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
-			return nil, cause
+			return nil, true, cause
 		}
-		return nil, idempotency.ErrInFlight
+		return nil, true, idempotency.ErrInFlight
 	}
 }
 

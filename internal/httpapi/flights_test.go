@@ -140,6 +140,7 @@ func TestInFlight(t *testing.T) {
 
 // TestPanicLeavesTheLine to the next one.
 func TestPanicLeavesTheLine(t *testing.T) {
+	t.Parallel()
 	broken := true
 	m := newMemory(func(context.Context) (order.Order, error) {
 		if broken {

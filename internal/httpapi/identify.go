@@ -16,6 +16,9 @@ type Identity interface {
 	// Authenticate returns whose key text is, [identity.ErrUnauthenticated] or
 	// [identity.ErrUnavailable].
 	Authenticate(ctx context.Context, text string) (identity.Caller, error)
+
+	// Watch calls changed when the key with the prefix may work no more, until stop is called.
+	Watch(prefix string, changed func()) (stop func())
 }
 
 var _ Identity = (*identity.Service)(nil)

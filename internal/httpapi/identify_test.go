@@ -32,6 +32,8 @@ func (k keyring) Authenticate(_ context.Context, text string) (identity.Caller, 
 	return c, nil
 }
 
+func (keyring) Watch(string, func()) func() { return func() {} }
+
 var keys = keyring{
 	"owner": {Customer: "c1"}, "other": {Customer: "c2"}, "admin": {Admin: true}, "both": {Customer: "c3", Admin: true}, "nobody": {},
 }
@@ -40,7 +42,7 @@ var keys = keyring{
 func locked(tb testing.TB) (public, admin *shop) {
 	tb.Helper()
 	store := newStore(tb)
-	strategies := stock.NewStrategies(nil)
+	strategies := stock.NewStrategies(stock.Lockers{})
 	c := httpapi.Config{
 		Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil),
 		Strategies: strategies, Identity: keys, Instance: "i1",
@@ -106,6 +108,7 @@ func idsOf(tb testing.TB, s *shop, key, query string) (all []string) {
 // TestKeysOfCustomersAreApart: the same Idempotency-Key of two customers is two keys, and what one
 // of them was answered is not for the other.
 func TestKeysOfCustomersAreApart(t *testing.T) {
+	t.Parallel()
 	m := newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil })
 	s := newHandler(t, httpapi.Config{Orders: m, Stock: m, Identity: keys})
 	for i, key := range []string{"owner", "other", "admin"} {
@@ -133,6 +136,7 @@ func TestKeysOfCustomersAreApart(t *testing.T) {
 
 // TestCredentials reads Authorization as RFC 6750 has it, and says nothing about why a key is none.
 func TestCredentials(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{Orders: failing(order.ErrNotFound), Identity: keys})
 	for _, c := range []struct {
 		fields []string
@@ -172,6 +176,7 @@ func TestCredentials(t *testing.T) {
 
 // TestNobodyIsAskedBefore: what is open stays open while keys cannot be checked.
 func TestNobodyIsAskedBefore(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{Identity: keyring(nil)})
 	for _, path := range []string{"/livez", "/readyz", "/docs", "/docs/problems", "/docs/problems/busy", "/api/v1/openapi.yaml"} {
 		if status, _, body := s.do(httptest.NewRequest(http.MethodGet, path, nil)); status != http.StatusOK {

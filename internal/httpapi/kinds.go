@@ -58,7 +58,7 @@ var mistakes = map[ProblemType]kind{
 	},
 	TypeNotFound: {
 		status: http.StatusNotFound, title: "Not found",
-		meaning: "There is no such path, order, SKU or timer. The orders of other customers do not exist for the key of a customer. Nothing happened.",
+		meaning: "There is no such path, order, SKU, timer or setting. The orders of other customers do not exist for the key of a customer. Nothing happened.",
 		remedy:  "Check the path and the id, and whether it is the right key.",
 		example: Problem{Detail: "There is no such order."},
 	},

@@ -6,6 +6,18 @@ const exampleOrder = "0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01"
 
 // conflicts are the problems of requests that are right, and came at the wrong time.
 var conflicts = map[ProblemType]kind{
+	TypeSettingConflict: {
+		status: http.StatusConflict, title: "Setting conflict",
+		meaning: "Another write of the setting came first. Nothing happened.",
+		remedy:  "Read /api/v1/cluster, and decide again with the version that is there.",
+		example: Problem{Detail: "The setting has another version than the one to be replaced. Nothing happened."},
+	},
+	TypeSettingsFixed: {
+		status: http.StatusConflict, title: "Settings fixed",
+		meaning: "The instances share no configuration: each has that of its flags. Nothing happened.",
+		remedy:  "Start the instances with --zookeeper, or with other flags.",
+		example: Problem{Detail: "The instances were started without --zookeeper, and have the configuration of their flags."},
+	},
 	TypeOutOfStock: {
 		status: http.StatusConflict, title: "Out of stock",
 		meaning: "Fewer units are for sale than were wanted. Nothing was reserved, not even the items that are there.",
@@ -80,6 +92,12 @@ var conflicts = map[ProblemType]kind{
 		meaning: "The store did not confirm the request, and could not be asked about it. It may have been carried out.",
 		remedy:  "With an Idempotency-Key, send the same request again: it is carried out once. Otherwise read the order that order_id names.",
 		example: Problem{Detail: "The store did not confirm the request, which may have been carried out.", OrderID: exampleOrder},
+	},
+	TypeTooManyListeners: {
+		status: http.StatusServiceUnavailable, title: "Too many listeners", retry: true,
+		meaning: "As many clients follow the events of this instance, or of this customer there, as may.",
+		remedy:  "End streams that nobody needs; or try again after as many seconds as Retry-After says, and another instance may answer.",
+		example: Problem{Detail: "As many clients follow events here as may."},
 	},
 	TypeDraining: {
 		status: http.StatusServiceUnavailable, title: "Draining", retry: true,

@@ -32,6 +32,7 @@ func (r *rates) Allow(_ context.Context, customer string) (permits.Verdict, erro
 
 // TestRates limits the orders of one customer, and nothing else.
 func TestRates(t *testing.T) {
+	t.Parallel()
 	r := &rates{left: map[string]int{"c1": 2, "c2": 2}}
 	domain := newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil })
 	s := newHandler(t, httpapi.Config{Orders: domain, Stock: domain, Rates: r})
@@ -77,6 +78,7 @@ func TestRates(t *testing.T) {
 
 // TestSaturation says how many orders may be placed at once, and when to try again.
 func TestSaturation(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		config                httpapi.Config
 		err                   error
@@ -108,6 +110,7 @@ func TestSaturation(t *testing.T) {
 
 // TestLimitsOfACustomer say what was exceeded.
 func TestLimitsOfACustomer(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{Orders: failing(&order.LimitError{SKU: "s1", Limit: 3, Had: 0})})
 	p := s.must(t, 409, http.MethodPost, orders, basket)
 	wantType(t, p, "purchase-limit")
@@ -124,6 +127,7 @@ func TestLimitsOfACustomer(t *testing.T) {
 
 // TestPurchaseLimitOfASKU is set when it is created, and holds.
 func TestPurchaseLimitOfASKU(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	create := `{"on_hand":9,"strategy":"conditional","purchase_limit":3}`
 	if got := s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", create); got["purchase_limit"] != 3.0 {

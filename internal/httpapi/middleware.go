@@ -49,8 +49,9 @@ func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // answerTime is what an answer may take to be written behind the deadline of its request.
 const answerTime = 5 * time.Second
 
-// limitTime gives the request its deadline. Waiting that the client prefers comes on top, and
-// then the server must not cut the answer off when it usually would.
+// limitTime gives the request its deadline, unless its answer is a stream. Waiting that the
+// client prefers comes on top, and then the server must not cut the answer off when it
+// usually would.
 func (a *api) limitTime(c *gin.Context) {
 	in := &call{rule: a.rules[c.Request.Method+" "+c.FullPath()]}
 	limit := a.RequestTimeout
@@ -64,8 +65,12 @@ func (a *api) limitTime(c *gin.Context) {
 			a.Logger.WarnContext(c.Request.Context(), "the answer may be cut off", "error", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithValue(c.Request.Context(), callKey{}, in), limit)
-	defer cancel()
+	ctx := context.WithValue(c.Request.Context(), callKey{}, in)
+	if !in.rule.stream {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
 	c.Request = c.Request.WithContext(ctx)
 	c.Next()
 }

@@ -2,10 +2,13 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -14,10 +17,18 @@ import (
 	"example.com/shop/internal/stock"
 )
 
+// again is for how long an instance looks first after it has met a request that was answered
+// before: where there is one there are more.
+const again = 30 * time.Second
+
 // once carries out a request that has a key if no equal one was answered before, and answers
 // as that one was otherwise. Equal requests of this process wait for each other here, before
 // they have taken anything that others need. If the first one ended without an answer that
 // counts, the next one does the work.
+//
+// Most orders are no repetitions, and the transaction of one that is finds its key. So orders are not
+// looked for first, which would cost each of them a read, unless there were repetitions lately. What ends
+// without having come to the stored keys is looked for then.
 func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		ctx := c.Request.Context()
@@ -34,21 +45,66 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 			Hash:   sha256.Sum256(payload),
 			Render: func(result any, err error) (idempotency.Answer, bool) { return render(operation, result, err) },
 		}
-		leave, err := a.flights.enter(ctx, r.Scope)
+		leave, waited, err := a.flights.enter(ctx, r.Scope)
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
-		answer, found, err := a.Orders.Answer(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			return nil, &idempotency.AnsweredError{Answer: answer}
+		first := waited || operation != "PlaceOrder" || time.Now().UnixNano() < a.repeated.Load()
+		if first {
+			if err := a.answered(ctx, r); err != nil {
+				return nil, err
+			}
 		}
 		in.once = r
-		return next(c, request)
+		response, err := next(c, request)
+		if err == nil {
+			return response, nil
+		}
+		if isRepetition(err) {
+			a.repeated.Store(time.Now().Add(again).UnixNano())
+			return nil, err
+		}
+		if _, final := render(operation, nil, err); !first && !final {
+			if known := a.answeredAfter(ctx, r); isRepetition(known) {
+				return nil, known
+			}
+		}
+		return nil, err
 	}
+}
+
+// late is for how long the answer to a request is looked for whose time is over; it is less than
+// answerTime.
+const late = time.Second
+
+// answeredAfter is answered for a request that has come to nothing, perhaps because it had waited until
+// its time was over: a repetition had nothing to wait for.
+func (a *api) answeredAfter(ctx context.Context, r *idempotency.Request) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), late)
+		defer cancel()
+	}
+	return a.answered(ctx, r)
+}
+
+// answered returns the answer to an equal request as the error that says so.
+func (a *api) answered(ctx context.Context, r *idempotency.Request) error {
+	answer, found, err := a.Orders.Answer(ctx, r)
+	if found {
+		err = &idempotency.AnsweredError{Answer: answer}
+	}
+	if isRepetition(err) {
+		a.repeated.Store(time.Now().Add(again).UnixNano())
+	}
+	return err
+}
+
+// isRepetition reports whether err says that the key was used before.
+func isRepetition(err error) bool {
+	_, replayed := errors.AsType[*idempotency.AnsweredError](err)
+	return replayed || errors.Is(err, idempotency.ErrReused)
 }
 
 // customerOf returns whose request it is: the caller's, or the customer's for whom

@@ -29,7 +29,7 @@ func TestOneKeyManyInstances(t *testing.T) {
 		if err := store.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		strategies := stock.NewStrategies(nil)
+		strategies := stock.NewStrategies(stock.Lockers{})
 		instances = append(instances, newHandler(t, httpapi.Config{
 			Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil),
 		}))

@@ -48,6 +48,16 @@ func (m *memory) Answer(_ context.Context, r *idempotency.Request) (a idempotenc
 
 // settle stores the answer to an operation if it is final.
 func (m *memory) settle(r *idempotency.Request, result any, err error) error {
+	if r != nil {
+		known, found, reused := m.Answer(context.Background(), r)
+		_, final := r.Render(result, err)
+		switch {
+		case final && found:
+			return &idempotency.AnsweredError{Answer: known}
+		case final && reused != nil:
+			return reused
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.work++
@@ -108,6 +118,7 @@ func keyed(key string) map[string]*http.Request {
 
 // TestEveryAnswerIsReplayed byte for byte by every operation that takes a key, if it is final.
 func TestEveryAnswerIsReplayed(t *testing.T) {
+	t.Parallel()
 	queued := someOrderOf("c1")
 	queued.Status = order.Queued
 	for name, c := range map[string]struct {
@@ -162,6 +173,7 @@ func TestEveryAnswerIsReplayed(t *testing.T) {
 
 // TestSaturationIsNotStored; only placing knows it.
 func TestSaturationIsNotStored(t *testing.T) {
+	t.Parallel()
 	m := newMemory(func(context.Context) (order.Order, error) { return order.Order{}, order.ErrSaturated })
 	s := newHandler(t, httpapi.Config{Orders: m})
 	for i := range 2 {
@@ -174,6 +186,7 @@ func TestSaturationIsNotStored(t *testing.T) {
 
 // TestReplayFromTheDomain is what another instance was faster with.
 func TestReplayFromTheDomain(t *testing.T) {
+	t.Parallel()
 	body := []byte(`{"from":"elsewhere"}` + "\n")
 	s := newHandler(t, httpapi.Config{Orders: failing(fmt.Errorf("late: %w", &idempotency.AnsweredError{Answer: idempotency.Answer{
 		Status: http.StatusCreated, Location: orders + "/" + someOrder, Body: body,
@@ -188,6 +201,7 @@ func TestReplayFromTheDomain(t *testing.T) {
 // TestScopes: the same key belongs to other requests with another customer, another order, and
 // another operation.
 func TestScopes(t *testing.T) {
+	t.Parallel()
 	m := newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil })
 	s := newHandler(t, httpapi.Config{Orders: m, Stock: m})
 	const other = "0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d02"
@@ -216,6 +230,7 @@ func TestScopes(t *testing.T) {
 
 // TestOtherPayload with the same key is refused. What means the same is the same payload.
 func TestOtherPayload(t *testing.T) {
+	t.Parallel()
 	m := newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil })
 	s := newHandler(t, httpapi.Config{Orders: m})
 	s.must(t, 201, http.MethodPost, orders, basket) // without a key

@@ -89,8 +89,11 @@ const (
 	TypeRequestInFlight      ProblemType = "/docs/problems/request-in-flight"
 	TypeSKUExists            ProblemType = "/docs/problems/sku-exists"
 	TypeSaturated            ProblemType = "/docs/problems/saturated"
+	TypeSettingConflict      ProblemType = "/docs/problems/setting-conflict"
+	TypeSettingsFixed        ProblemType = "/docs/problems/settings-fixed"
 	TypeStoreUnavailable     ProblemType = "/docs/problems/store-unavailable"
 	TypeStrategyUnavailable  ProblemType = "/docs/problems/strategy-unavailable"
+	TypeTooManyListeners     ProblemType = "/docs/problems/too-many-listeners"
 	TypeUnauthenticated      ProblemType = "/docs/problems/unauthenticated"
 	TypeUnknownSKU           ProblemType = "/docs/problems/unknown-sku"
 	TypeUnknownStrategy      ProblemType = "/docs/problems/unknown-strategy"
@@ -140,9 +143,15 @@ func (e ProblemType) Valid() bool {
 		return true
 	case TypeSaturated:
 		return true
+	case TypeSettingConflict:
+		return true
+	case TypeSettingsFixed:
+		return true
 	case TypeStoreUnavailable:
 		return true
 	case TypeStrategyUnavailable:
+		return true
+	case TypeTooManyListeners:
 		return true
 	case TypeUnauthenticated:
 		return true
@@ -246,6 +255,25 @@ type AuditedSKU struct {
 	Ok bool `json:"ok"`
 }
 
+// ClusterState The instances, as one of them knows them.
+//
+// Example: {"config":[{"name":"permits","value":"64","version":0}],"members":[]}
+type ClusterState struct {
+	// Members Those that live, by name.
+	Members []Member `json:"members"`
+
+	// Config The settings, by name.
+	Config []Setting `json:"config"`
+
+	// Leader Who looks after timers and old answers for all.
+	//
+	// Example: {"name":"shop-1","since":"2026-11-20T12:00:00Z","term":4294967311}
+	Leader *Leader `json:"leader,omitempty"`
+
+	// Stale Why what is said here may be old; absent if it is not.
+	Stale string `json:"stale,omitempty"`
+}
+
 // Delivery Units that arrive.
 //
 // Example: {"quantity":5}
@@ -291,6 +319,10 @@ type EventList struct {
 	// Events The movements, the oldest first.
 	Events []Event `json:"events"`
 }
+
+// EventStream Server-sent events: the `event` is a type of `LiveEvent`, or `reset`; the `data` is a
+// `LiveEvent`, or an `EventReset`, in one line of JSON.
+type EventStream = string
 
 // Exceeded A limit that the order would exceed.
 //
@@ -342,6 +374,43 @@ type KindState struct {
 	Paused bool `json:"paused"`
 }
 
+// Leader Who looks after timers and old answers for all.
+//
+// Example: {"name":"shop-1","since":"2026-11-20T12:00:00Z","term":4294967311}
+type Leader struct {
+	// Name The name of the instance.
+	Name string `json:"name"`
+
+	// Term The number of its term; it grows.
+	Term int64 `json:"term"`
+
+	// Since When the term began; UTC, by the clock of the leader.
+	Since time.Time `json:"since"`
+}
+
+// Member An instance that lives.
+//
+// Example: {"address":"10.0.0.7:8080","leads":true,"name":"shop-1","role":"shop","started_at":"2026-11-20T12:00:00Z","version":"v1.2.0"}
+type Member struct {
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Address Where it listens.
+	Address string `json:"address"`
+
+	// Role What it does: shop, canary, or the lane that is its own.
+	Role string `json:"role"`
+
+	// Version The version of its program.
+	Version string `json:"version"`
+
+	// StartedAt When it was started; UTC, by its own clock.
+	StartedAt time.Time `json:"started_at"`
+
+	// Leads It is the leader.
+	Leads bool `json:"leads"`
+}
+
 // NewOrder An order to be placed.
 //
 // Example: {"customer_id":"c1","items":[{"quantity":1,"sku":"ticket"}]}
@@ -363,12 +432,27 @@ type NewSKU struct {
 	OnHand int64 `json:"on_hand"`
 
 	// Strategy How the SKU is kept from being oversold: naive, local, conditional,
-	// optimistic, for-update, redis-unfenced or redis. The last two need
-	// an instance that was started with Redis.
+	// segmented, optimistic, for-update, redis-unfenced, redis, redlock, zookeeper, etcd,
+	// sql, or, with one lease and transaction for all orders that arrive together,
+	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, sql-cohort, or lua,
+	// which takes the units in Redis before such a transaction.
+	// `/api/v1/strategies` says which need a store that the instance was
+	// started without.
 	Strategy string `json:"strategy"`
 
 	// PurchaseLimit The units that one customer may buy in all; 0 is any number.
 	PurchaseLimit int64 `json:"purchase_limit,omitempty"`
+}
+
+// NewSetting What a setting is to be.
+//
+// Example: {"value":"8","version":0}
+type NewSetting struct {
+	// Value The value.
+	Value string `json:"value"`
+
+	// Version The version that it replaces; absent for whatever there is.
+	Version *int64 `json:"version,omitempty"`
 }
 
 // Order An order as it stands.
@@ -527,6 +611,23 @@ type SKUPage struct {
 	Next *string `json:"next,omitempty"`
 }
 
+// Setting A setting that can be changed while instances run.
+//
+// Example: {"name":"permits","value":"64","version":0}
+type Setting struct {
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Value The value in force.
+	Value string `json:"value"`
+
+	// Version The version to give with the next write; 0 if it was never written.
+	Version int64 `json:"version"`
+
+	// Refused Why what is stored is not in force; absent if it is.
+	Refused string `json:"refused,omitempty"`
+}
+
 // Shortage A SKU with fewer units than were wanted.
 type Shortage struct {
 	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
@@ -543,18 +644,26 @@ type Shortage struct {
 
 // Strategy A way to keep a SKU from being oversold.
 //
-// Example: {"available":true,"name":"redis"}
+// Example: {"available":true,"name":"redis","store":"redis"}
 type Strategy struct {
 	// Name Its name.
 	Name string `json:"name"`
 
 	// Available This instance has the store that the strategy needs.
 	Available bool `json:"available"`
+
+	// Store The store that the strategy needs beside the database, by the name of the flag with which an
+	// instance is told of it; absent if it needs none.
+	Store string `json:"store,omitempty"`
+
+	// Away The store does not answer this instance now: orders of SKUs that are sold by the strategy are
+	// refused with 503 until it does. Absent if it is there.
+	Away bool `json:"away,omitempty"`
 }
 
 // StrategyList The strategies.
 //
-// Example: {"strategies":[{"available":true,"name":"redis"}]}
+// Example: {"strategies":[{"available":true,"name":"redis","store":"redis"}]}
 type StrategyList struct {
 	// Strategies Strategies, the weakest first.
 	Strategies []Strategy `json:"strategies"`
@@ -740,6 +849,21 @@ type AuditBooksParams struct {
 	SKU *SKUName `form:"sku,omitempty" json:"sku,omitempty"`
 }
 
+// FollowEventsParams defines parameters for FollowEvents.
+type FollowEventsParams struct {
+	// Types Only events of these types, with commas between them.
+	Types *string `form:"types,omitempty" json:"types,omitempty"`
+
+	// SKU Only events about this SKU, those of orders with a line of it included.
+	SKU *SKUName `form:"sku,omitempty" json:"sku,omitempty"`
+
+	// Order Only events about the order with this id.
+	Order *OrderID `form:"order,omitempty" json:"order,omitempty"`
+
+	// LastEventID The `id` that came last. One that is not known is answered with a reset.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
 // ListOrdersParams defines parameters for ListOrders.
 type ListOrdersParams struct {
 	// Status Only orders with this status, as it reads now.
@@ -836,6 +960,9 @@ type RedriveTimersParams struct {
 	ID *TimerID `form:"id,omitempty" json:"id,omitempty"`
 }
 
+// SetConfigJSONRequestBody defines body for SetConfig for application/json ContentType.
+type SetConfigJSONRequestBody = NewSetting
+
 // PlaceOrderJSONRequestBody defines body for PlaceOrder for application/json ContentType.
 type PlaceOrderJSONRequestBody = NewOrder
 
@@ -856,6 +983,15 @@ type ServerInterface interface {
 	// AuditBooks Audit the books
 	// (GET /api/v1/audit)
 	AuditBooks(c *gin.Context, params AuditBooksParams)
+	// ShowCluster Show the cluster
+	// (GET /api/v1/cluster)
+	ShowCluster(c *gin.Context)
+	// SetConfig Change a setting
+	// (PUT /api/v1/cluster/config/{name})
+	SetConfig(c *gin.Context, name string)
+	// FollowEvents Follow what happens
+	// (GET /api/v1/events)
+	FollowEvents(c *gin.Context, params FollowEventsParams)
 	// GetSpecification Read this document
 	// (GET /api/v1/openapi.yaml)
 	GetSpecification(c *gin.Context)
@@ -952,6 +1088,108 @@ func (siw *ServerInterfaceWrapper) AuditBooks(c *gin.Context) {
 	}
 
 	siw.Handler.AuditBooks(c, params)
+}
+
+// ShowCluster operation middleware
+func (siw *ServerInterfaceWrapper) ShowCluster(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ShowCluster(c)
+}
+
+// SetConfig operation middleware
+func (siw *ServerInterfaceWrapper) SetConfig(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "name" -------------
+	var name string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.SetConfig(c, name)
+}
+
+// FollowEvents operation middleware
+func (siw *ServerInterfaceWrapper) FollowEvents(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params FollowEventsParams
+
+	// ------------- Optional query parameter "types" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "types", c.Request.URL.Query(), &params.Types, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter types: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sku" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sku", c.Request.URL.Query(), &params.SKU, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sku: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "order" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "order", c.Request.URL.Query(), &params.Order, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter order: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Last-Event-ID, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Last-Event-ID: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.LastEventID = &LastEventID
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.FollowEvents(c, params)
 }
 
 // GetSpecification operation middleware
@@ -1737,7 +1975,10 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/api/v1/orders/:id/pay", wrapper.PayOrder)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/cancel", wrapper.CancelOrder)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/extend", wrapper.ExtendOrder)
+	router.GET(options.BaseURL+"/api/v1/events", wrapper.FollowEvents)
 	router.GET(options.BaseURL+"/api/v1/strategies", wrapper.ListStrategies)
+	router.GET(options.BaseURL+"/api/v1/cluster", wrapper.ShowCluster)
+	router.PUT(options.BaseURL+"/api/v1/cluster/config/:name", wrapper.SetConfig)
 	router.GET(options.BaseURL+"/api/v1/audit", wrapper.AuditBooks)
 	router.GET(options.BaseURL+"/api/v1/timers", wrapper.ListTimers)
 	router.GET(options.BaseURL+"/api/v1/timers/:kind/:id", wrapper.GetTimer)
@@ -1910,6 +2151,432 @@ type AuditBooks503ApplicationProblemPlusJSONResponse struct {
 }
 
 func (response AuditBooks503ApplicationProblemPlusJSONResponse) VisitAuditBooksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ShowClusterRequestObject struct {
+}
+
+type ShowClusterResponseObject interface {
+	VisitShowClusterResponse(w http.ResponseWriter) error
+}
+
+type ShowCluster200JSONResponse ClusterState
+
+func (response ShowCluster200JSONResponse) VisitShowClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ShowCluster400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response ShowCluster400ApplicationProblemPlusJSONResponse) VisitShowClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ShowCluster401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response ShowCluster401ApplicationProblemPlusJSONResponse) VisitShowClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ShowCluster403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response ShowCluster403ApplicationProblemPlusJSONResponse) VisitShowClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ShowCluster500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response ShowCluster500ApplicationProblemPlusJSONResponse) VisitShowClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfigRequestObject struct {
+	Name string `json:"name"`
+	Body *SetConfigJSONRequestBody
+}
+
+type SetConfigResponseObject interface {
+	VisitSetConfigResponse(w http.ResponseWriter) error
+}
+
+type SetConfig200JSONResponse Setting
+
+func (response SetConfig200JSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfig400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response SetConfig400ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfig401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response SetConfig401ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfig403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response SetConfig403ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfig404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response SetConfig404ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfig409ApplicationProblemPlusJSONResponse struct {
+	ConflictApplicationProblemPlusJSONResponse
+}
+
+func (response SetConfig409ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	if response.Headers.IdempotentReplayed != nil {
+		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
+	}
+	if response.Headers.RetryAfter != nil {
+		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
+	}
+	w.WriteHeader(409)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfig413ApplicationProblemPlusJSONResponse struct {
+	TooLargeApplicationProblemPlusJSONResponse
+}
+
+func (response SetConfig413ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(413)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfig415ApplicationProblemPlusJSONResponse struct {
+	UnsupportedMediaTypeApplicationProblemPlusJSONResponse
+}
+
+func (response SetConfig415ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(415)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfig422ApplicationProblemPlusJSONResponse struct {
+	InvalidApplicationProblemPlusJSONResponse
+}
+
+func (response SetConfig422ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfig500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response SetConfig500ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetConfig503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response SetConfig503ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
+	w.WriteHeader(503)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowEventsRequestObject struct {
+	Params FollowEventsParams
+}
+
+type FollowEventsResponseObject interface {
+	VisitFollowEventsResponse(w http.ResponseWriter) error
+}
+
+type FollowEvents200TextEventStreamResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response FollowEvents200TextEventStreamResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type FollowEvents400ApplicationProblemPlusJSONResponse struct {
+	MalformedApplicationProblemPlusJSONResponse
+}
+
+func (response FollowEvents400ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(400)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowEvents401ApplicationProblemPlusJSONResponse struct {
+	UnauthenticatedApplicationProblemPlusJSONResponse
+}
+
+func (response FollowEvents401ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
+	w.WriteHeader(401)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowEvents403ApplicationProblemPlusJSONResponse struct {
+	ForbiddenApplicationProblemPlusJSONResponse
+}
+
+func (response FollowEvents403ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(403)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowEvents404ApplicationProblemPlusJSONResponse struct {
+	NotFoundApplicationProblemPlusJSONResponse
+}
+
+func (response FollowEvents404ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(404)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowEvents500ApplicationProblemPlusJSONResponse struct {
+	InternalApplicationProblemPlusJSONResponse
+}
+
+func (response FollowEvents500ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(500)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FollowEvents503ApplicationProblemPlusJSONResponse struct {
+	UnavailableApplicationProblemPlusJSONResponse
+}
+
+func (response FollowEvents503ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4599,6 +5266,15 @@ type StrictServerInterface interface {
 	// AuditBooks Audit the books
 	// (GET /api/v1/audit)
 	AuditBooks(ctx context.Context, request AuditBooksRequestObject) (AuditBooksResponseObject, error)
+	// ShowCluster Show the cluster
+	// (GET /api/v1/cluster)
+	ShowCluster(ctx context.Context, request ShowClusterRequestObject) (ShowClusterResponseObject, error)
+	// SetConfig Change a setting
+	// (PUT /api/v1/cluster/config/{name})
+	SetConfig(ctx context.Context, request SetConfigRequestObject) (SetConfigResponseObject, error)
+	// FollowEvents Follow what happens
+	// (GET /api/v1/events)
+	FollowEvents(ctx context.Context, request FollowEventsRequestObject) (FollowEventsResponseObject, error)
 	// GetSpecification Read this document
 	// (GET /api/v1/openapi.yaml)
 	GetSpecification(ctx context.Context, request GetSpecificationRequestObject) (GetSpecificationResponseObject, error)
@@ -4737,6 +5413,100 @@ func (sh *strictHandler) AuditBooks(ctx *gin.Context, params AuditBooksParams) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(AuditBooksResponseObject); ok {
 		if err := validResponse.VisitAuditBooksResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ShowCluster operation middleware
+func (sh *strictHandler) ShowCluster(ctx *gin.Context) {
+	var request ShowClusterRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ShowCluster(ctx, request.(ShowClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ShowCluster")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ShowClusterResponseObject); ok {
+		if err := validResponse.VisitShowClusterResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SetConfig operation middleware
+func (sh *strictHandler) SetConfig(ctx *gin.Context, name string) {
+	var request SetConfigRequestObject
+
+	request.Name = name
+
+	var body SetConfigJSONRequestBody
+	var err error
+	// A request validator built on kin-openapi's openapi3filter with
+	// KeepValidatedValue leaves the value it validated on the body. Bind
+	// that value, matching member names exactly, so the handler receives
+	// what was validated instead of a second, case-insensitive decode.
+	if vb, ok := ctx.Request.Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+		err = ctx.ShouldBindJSON(&body)
+	} else if binding.Validator != nil {
+		// ShouldBindJSON runs the struct validator after decoding; keep that.
+		err = binding.Validator.ValidateStruct(&body)
+	}
+	if err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetConfig(ctx, request.(SetConfigRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetConfig")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(SetConfigResponseObject); ok {
+		if err := validResponse.VisitSetConfigResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// FollowEvents operation middleware
+func (sh *strictHandler) FollowEvents(ctx *gin.Context, params FollowEventsParams) {
+	var request FollowEventsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.FollowEvents(ctx, request.(FollowEventsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FollowEvents")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(FollowEventsResponseObject); ok {
+		if err := validResponse.VisitFollowEventsResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

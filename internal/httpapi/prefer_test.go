@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -84,6 +85,7 @@ func TestPreferences(t *testing.T) {
 
 // TestQueuedOrders are answered 202, and respond-async had an effect only then.
 func TestQueuedOrders(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{Orders: fake{func(context.Context) (order.Order, error) {
 		o := someOrderOf("c1")
 		o.Status = order.Queued
@@ -103,6 +105,7 @@ func TestQueuedOrders(t *testing.T) {
 
 // TestRejectedOrders say why.
 func TestRejectedOrders(t *testing.T) {
+	t.Parallel()
 	for _, why := range []order.Reason{order.OutOfStock, order.OverLimit, order.NotInTime} {
 		s := newHandler(t, httpapi.Config{Orders: fake{func(context.Context) (order.Order, error) {
 			o := someOrderOf("c1")
@@ -117,10 +120,16 @@ func TestRejectedOrders(t *testing.T) {
 
 // TestImpatience on a lock that is held is answered as busy, with what was preferred.
 func TestImpatience(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{Orders: failing(stock.ErrGuarded)})
 	status, header, p := s.send(t, post(basket, "Prefer", "wait=0"))
 	if wantType(t, p, "busy"); status != http.StatusServiceUnavailable || header.Get("Preference-Applied") != "wait=0" {
 		t.Errorf("%d %v %v", status, header, p)
+	}
+	s = newHandler(t, httpapi.Config{Orders: failing(stock.ErrFencesLost)})
+	p = s.must(t, 503, http.MethodPost, orders, basket)
+	if wantType(t, p, "busy"); !strings.Contains(fmt.Sprint(p["detail"]), "shop fence rebase") {
+		t.Error(p)
 	}
 	s = newHandler(t, httpapi.Config{Orders: failing(order.ErrStopping)})
 	wantType(t, s.must(t, 503, http.MethodPost, orders, basket), "draining")

@@ -10,6 +10,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/events"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/identity"
 	"example.com/shop/internal/order"
@@ -33,6 +35,8 @@ var outcomes = []struct {
 	detail string
 	own    bool
 }{
+	{err: events.ErrTooMany, kind: TypeTooManyListeners, detail: "As many clients follow events here as may."},
+	{err: events.ErrClosed, kind: TypeDraining, detail: "The instance is about to stop."},
 	{err: permits.ErrClosed, kind: TypeDraining, detail: "The instance is about to stop. Nothing happened."},
 	{err: identity.ErrUnavailable, kind: TypeStoreUnavailable, detail: "The API key cannot be checked now. Nothing happened."},
 	{err: idempotency.ErrReused, kind: TypeIdempotencyKeyReused, detail: "The Idempotency-Key was used with another payload. Nothing happened."},
@@ -43,14 +47,21 @@ var outcomes = []struct {
 	{err: order.ErrNotFound, kind: TypeNotFound, detail: "There is no such order."},
 	{err: stock.ErrNotFound, kind: TypeNotFound, detail: "There is no such SKU."},
 	{err: timeout.ErrNotFound, kind: TypeNotFound, detail: "There is no such timer: it was cancelled, or has been worked off."},
+	{err: cluster.ErrUnknownKey, kind: TypeNotFound, detail: "There is no such setting."},
+	{err: cluster.ErrInvalid, kind: TypeInvalidRequest, detail: "The setting cannot have this value", own: true},
+	{err: cluster.ErrConflict, kind: TypeSettingConflict, detail: "The setting has another version than the one to be replaced. Nothing happened."},
+	{err: cluster.ErrReadOnly, kind: TypeSettingsFixed, detail: "The instances were started without --zookeeper, and have the configuration of their flags."},
+	{err: cluster.ErrUncertain, kind: TypeOutcomeUnknown, detail: "The store did not confirm the write, which may have been carried out."},
 	{err: order.ErrUnknownSKU, kind: TypeUnknownSKU, detail: "An item names a SKU that does not exist", own: true},
 	{err: order.ErrInvalid, kind: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
 	{err: stock.ErrInvalid, kind: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
 	{err: stock.ErrUnknownStrategy, kind: TypeUnknownStrategy, detail: "No strategy has this name."},
 	{err: stock.ErrStrategyUnavailable, kind: TypeStrategyUnavailable, detail: "The strategy needs a store that this instance was started without."},
 	{err: stock.ErrExists, kind: TypeSKUExists, detail: "The SKU exists with another strategy, limit or number of units. Strategy and limit never change, its stock only by restocking."},
+	{err: stock.ErrLockAway, kind: TypeStoreUnavailable, detail: "The lock service of a SKU does not answer. Nothing happened."},
 	{err: stock.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer. Nothing happened."},
 	{err: timeout.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer."},
+	{err: stock.ErrFencesLost, kind: TypeBusy, detail: "The lock service of a SKU has lost its data, and its fences are below those that were accepted. Nothing happened. Whoever operates the shop can end that: shop fence rebase SKU."},
 	{err: stock.ErrGuarded, kind: TypeBusy, detail: "Another order holds the lock of a SKU, and this one was not to wait longer for it. Nothing happened."},
 	{err: stock.ErrBusy, kind: TypeBusy, detail: busyDetail},
 	{err: context.DeadlineExceeded, kind: TypeBusy, detail: busyDetail},
@@ -146,6 +157,9 @@ func (a *api) refuse(c *gin.Context, err error) {
 	case TypeStoreUnavailable, TypeOutcomeUnknown:
 		level = slog.LevelWarn
 	default:
+		if errors.Is(err, stock.ErrFencesLost) {
+			level = slog.LevelWarn
+		}
 	}
 	attrs := []slog.Attr{
 		slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),

@@ -80,8 +80,8 @@ func (a *api) ListStrategies(context.Context, ListStrategiesRequestObject) (List
 		return ListStrategies200JSONResponse(body), nil
 	}
 	for _, name := range a.Strategies.Names() {
-		_, err := a.Strategies.Lookup(name)
-		body.Strategies = append(body.Strategies, Strategy{Name: name, Available: err == nil})
+		st, err := a.Strategies.Lookup(name)
+		body.Strategies = append(body.Strategies, Strategy{Name: name, Available: err == nil, Store: st.Store, Away: st.Away() != nil})
 	}
 	return ListStrategies200JSONResponse(body), nil
 }

@@ -19,6 +19,7 @@ import (
 
 // TestPagesOfOrders show each one once, the latest first, while others are placed.
 func TestPagesOfOrders(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":99,"strategy":"conditional"}`)
 	if got := s.must(t, 200, http.MethodGet, orders, ""); !cmp.Equal(map[string]any{"orders": []any{}}, got) {
@@ -77,6 +78,7 @@ func (l *lists) Orders(_ context.Context, f order.Filter) (order.Page, error) {
 // TestForgedCursors are refused: those of other lists, of another version, and those that
 // somebody made or changed.
 func TestForgedCursors(t *testing.T) {
+	t.Parallel()
 	var domain lists
 	s := newHandler(t, httpapi.Config{Orders: &domain, Identity: keys})
 	next := func(key, query string) string {
@@ -142,6 +144,7 @@ func FuzzCursor(f *testing.F) {
 
 // TestHistory of an order is in the ledger.
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":9,"strategy":"conditional"}`)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s2", `{"on_hand":9,"strategy":"optimistic"}`)
@@ -165,13 +168,19 @@ func TestHistory(t *testing.T) {
 
 // TestStrategies are listed with whether they can be had.
 func TestStrategies(t *testing.T) {
+	t.Parallel()
 	got := newShop(t).must(t, 200, http.MethodGet, "/api/v1/strategies", "")["strategies"].([]any)
-	names := stock.NewStrategies(nil).Names()
+	names := stock.NewStrategies(stock.Lockers{}).Names()
 	if len(got) != len(names) {
 		t.Fatalf("got %v", got)
 	}
+	stores := map[string]string{"redis-unfenced": "redis", "redis": "redis", "redlock": "redlock", "zookeeper": "zookeeper", "etcd": "etcd", "lua": "redis"}
 	for i, e := range got {
-		want := map[string]any{"name": names[i], "available": !strings.HasPrefix(names[i], "redis")}
+		service := strings.TrimSuffix(names[i], "-cohort")
+		want := map[string]any{"name": names[i], "available": stores[service] == "" && service != "sql"}
+		if store := stores[service]; store != "" {
+			want["store"] = store
+		}
 		if diff := cmp.Diff(want, e); diff != "" {
 			t.Error(diff)
 		}
@@ -180,6 +189,7 @@ func TestStrategies(t *testing.T) {
 
 // TestETags change with what they stand for, and spare its transport.
 func TestETags(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":9,"strategy":"conditional"}`)
 	for path, change := range map[string]func(){

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -41,6 +42,16 @@ type Config struct {
 	// Timers is what NewAdmin serves, and required there.
 	Timers Timers
 
+	// Cluster is what is shown of the other instances. Default: nothing.
+	Cluster Cluster
+
+	// Events is what is streamed. Default: nobody may listen.
+	Events Events
+
+	// Heartbeat is how often a stream on which nothing happens shows that it lives; default 10
+	// seconds, as half a minute is what proxies often wait.
+	Heartbeat time.Duration
+
 	// Instance names this process in every answer.
 	Instance string
 
@@ -60,7 +71,7 @@ type Config struct {
 	Logger *slog.Logger
 
 	// TracerProvider, MeterProvider and Propagator measure requests, except
-	// those to /livez, /readyz and /metrics. Default: no spans, no metrics, W3C
+	// those to /livez, /readyz, /metrics and for streams. Default: no spans, no metrics, W3C
 	// trace context.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
@@ -87,6 +98,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Drain = cmp.Or(c.Drain, new(Drain))
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Heartbeat = cmp.Or(c.Heartbeat, 10*time.Second)
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 10*time.Second)
 	return c
 }
@@ -94,8 +106,9 @@ func (c Config) withDefaults() Config {
 // api implements the generated [StrictServerInterface].
 type api struct {
 	Config
-	rules   rules
-	flights flights
+	rules    rules
+	flights  flights
+	repeated atomic.Int64 // until when, in nanoseconds since 1970, orders are looked for first
 }
 
 // New returns a handler for the whole service, except for what [NewAdmin] serves.
@@ -159,7 +172,8 @@ func (a *api) telemetry() gin.HandlerFunc {
 		otelgin.WithMeterProvider(a.MeterProvider),
 		otelgin.WithPropagators(a.Propagator),
 		otelgin.WithFilter(func(r *http.Request) bool {
-			return r.URL.Path != "/livez" && r.URL.Path != "/readyz" && r.URL.Path != "/metrics"
+			// A stream lasts for hours, which says nothing about requests.
+			return r.URL.Path != "/livez" && r.URL.Path != "/readyz" && r.URL.Path != "/metrics" && r.URL.Path != eventsPath
 		}),
 	)
 }

@@ -23,6 +23,7 @@ import (
 )
 
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	var down error
 	s := newHandler(t, httpapi.Config{Ready: func(context.Context) error { return down }})
 	get := func(path string) int {
@@ -62,6 +63,7 @@ func TestReadyIsBounded(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	var drain httpapi.Drain
 	s := newHandler(t, httpapi.Config{Orders: failing(order.ErrNotFound), Drain: &drain})
 	paths := []string{"/livez", "/readyz", "/api/v1/openapi.yaml", "/api/v1/orders/" + someOrder, "/nothing"}
@@ -82,6 +84,7 @@ func TestDrain(t *testing.T) {
 
 // TestDrainReachesRunningRequests starts the drain while a request is inside.
 func TestDrainReachesRunningRequests(t *testing.T) {
+	t.Parallel()
 	var drain httpapi.Drain
 	s := newHandler(t, httpapi.Config{Drain: &drain, Orders: fake{func(context.Context) (order.Order, error) {
 		drain.Start()
@@ -95,6 +98,7 @@ func TestDrainReachesRunningRequests(t *testing.T) {
 
 // TestMetricsAreForAdmins who may ask for them by any name of the host.
 func TestMetricsAreForAdmins(t *testing.T) {
+	t.Parallel()
 	c := httpapi.Config{Timers: brokenTimers{}, Instance: "i1", Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "shop_oversold_units 0\n")
 	})}
@@ -117,6 +121,7 @@ func TestMetricsAreForAdmins(t *testing.T) {
 // TestForwardedForIsNotTrusted reads the client's address where telemetry puts
 // it: whoever asks cannot choose it.
 func TestForwardedForIsNotTrusted(t *testing.T) {
+	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	s := newHandler(t, httpapi.Config{
 		Orders:         failing(stock.ErrBusy),
@@ -151,6 +156,7 @@ func TestForwardedForIsNotTrusted(t *testing.T) {
 }
 
 func TestProbesLeaveNoSpans(t *testing.T) {
+	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
 	s := newHandler(t, httpapi.Config{
 		Metrics:        http.NotFoundHandler(),
@@ -167,6 +173,7 @@ func TestProbesLeaveNoSpans(t *testing.T) {
 
 // TestServer uses a real socket, where the limits of the server are.
 func TestServer(t *testing.T) {
+	t.Parallel()
 	server := httpapi.NewServer(newShop(t), slog.New(slog.DiscardHandler))
 	for name, d := range map[string][2]time.Duration{
 		"ReadHeaderTimeout": {server.ReadHeaderTimeout, 5 * time.Second}, "ReadTimeout": {server.ReadTimeout, 10 * time.Second},

@@ -34,7 +34,7 @@ func newShop(tb testing.TB) *shop {
 func newShopWith(tb testing.TB, c order.Config) *shop {
 	tb.Helper()
 	store := newStore(tb)
-	strategies := stock.NewStrategies(nil)
+	strategies := stock.NewStrategies(stock.Lockers{})
 	return newHandler(tb, httpapi.Config{
 		Orders:     order.NewService(store, strategies, c),
 		Stock:      stock.NewService(store, strategies, nil),

@@ -35,6 +35,7 @@ type rule struct {
 	access access
 	params openapi3.Parameters
 	body   *openapi3.Schema // nil: the operation takes no body
+	stream bool             // the answer has no end
 }
 
 // has reports whether the operation has a parameter in the header with the name.
@@ -72,6 +73,9 @@ func loadRules() (rules, error) {
 			r.access = accessOf(doc.Security)
 			if op.Security != nil {
 				r.access = accessOf(*op.Security)
+			}
+			if ok := op.Responses.Value("200"); ok != nil {
+				r.stream = ok.Value.Content[eventStream] != nil
 			}
 			if op.RequestBody != nil {
 				r.body = op.RequestBody.Value.Content["application/json"].Schema.Value

@@ -23,6 +23,7 @@ import (
 // TestSpecification holds the specification against its own standard, examples
 // included, and asks it to describe itself.
 func TestSpecification(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	status, header, body := s.do(httptest.NewRequest(http.MethodGet, "/api/v1/openapi.yaml", nil))
 	file, err := os.ReadFile("openapi.yaml")
@@ -54,6 +55,7 @@ func TestSpecification(t *testing.T) {
 // TestRoutesAreTheSpecification compares the router with the specification, in
 // both directions.
 func TestRoutesAreTheSpecification(t *testing.T) {
+	t.Parallel()
 	var described []string
 	for path, item := range specified(t, func(string) bool { return true }).Paths.Map() {
 		for method, op := range item.Operations() {
@@ -113,6 +115,7 @@ func checkRoutes(t *testing.T, s *shop) {
 // TestPatternsAgreeWithTheDomain lets neither side accept a name that the other
 // one refuses.
 func TestPatternsAgreeWithTheDomain(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{})
 	for schema, valid := range map[string]func(string) bool{
 		"SKUName": stock.ValidSKU, "PartyID": order.ValidName, "OrderID": order.ValidID,
@@ -137,7 +140,7 @@ func TestPatternsAgreeWithTheDomain(t *testing.T) {
 		t.Errorf("at most %v on hand, the domain has %v", got, stock.MaxOnHand)
 	}
 	text := s.spec.Components.Schemas["NewSKU"].Value.Properties["strategy"].Value.Description
-	for _, name := range stock.NewStrategies(nil).Names() {
+	for _, name := range stock.NewStrategies(stock.Lockers{}).Names() {
 		if !strings.Contains(text, name) {
 			t.Errorf("the specification does not name the strategy %s", name)
 		}
@@ -146,6 +149,7 @@ func TestPatternsAgreeWithTheDomain(t *testing.T) {
 
 // TestFencesAreNumbers up to the largest integer that JavaScript reads exactly.
 func TestFencesAreNumbers(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{Stock: shelf{level: stock.Level{
 		SKU: "s1", Strategy: "redis", OnHand: 1, Version: 1, Fence: dlock.Fence{Token: 1<<53 - 1, Owner: "o1"},
 	}}})
@@ -160,6 +164,7 @@ func TestFencesAreNumbers(t *testing.T) {
 
 // TestBrokenBooks are reported, and are no error of the request.
 func TestBrokenBooks(t *testing.T) {
+	t.Parallel()
 	s := newHandler(t, httpapi.Config{Stock: shelf{audits: []stock.Audit{
 		{SKU: "s1", Strategy: "naive", Stocked: 5, OnHand: 5, LedgerOnHand: 5, Reserved: 4, LedgerReserved: 6, Open: 6},
 		{SKU: "s2", Strategy: "redis", Stocked: 5, OnHand: 5, LedgerOnHand: 5},

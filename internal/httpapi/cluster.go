@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+
+	"example.com/shop/internal/cluster"
+)
+
+// Cluster is what the handler asks of the cluster.
+type Cluster interface {
+	// Members returns the instances that live and the leader, as this one knows them; the
+	// error says why that may be old.
+	Members() ([]cluster.Member, cluster.Leader, error)
+
+	// Settings returns the configuration.
+	Settings() []cluster.State
+
+	// Set writes a setting; see [cluster.Settings.Set].
+	Set(ctx context.Context, name, value string, version int64) (int64, error)
+}
+
+// ShowCluster implements [StrictServerInterface].
+func (a *api) ShowCluster(context.Context, ShowClusterRequestObject) (ShowClusterResponseObject, error) {
+	body := ClusterState{Members: []Member{}, Config: []Setting{}}
+	if a.Cluster == nil {
+		return ShowCluster200JSONResponse(body), nil
+	}
+	members, leader, err := a.Cluster.Members()
+	if err != nil {
+		body.Stale = err.Error()
+	}
+	for _, m := range members {
+		body.Members = append(body.Members, Member{
+			Name: m.Name, Address: m.Address, Role: m.Role, Version: m.Version, StartedAt: m.Started.UTC(), Leads: m.Name == leader.Name,
+		})
+	}
+	if leader.Elected() {
+		body.Leader = &Leader{Name: leader.Name, Term: int64(leader.Fence.Token), Since: leader.Since.UTC()}
+	}
+	for _, s := range a.Cluster.Settings() {
+		setting := Setting{Name: s.Name, Value: s.Value, Version: s.Stored}
+		if s.Refused != nil {
+			setting.Refused = s.Refused.Error()
+		}
+		body.Config = append(body.Config, setting)
+	}
+	return ShowCluster200JSONResponse(body), nil
+}
+
+// SetConfig implements [StrictServerInterface].
+func (a *api) SetConfig(ctx context.Context, r SetConfigRequestObject) (SetConfigResponseObject, error) {
+	if a.Cluster == nil {
+		return nil, cluster.ErrUnknownKey
+	}
+	ctx = requestContext(ctx)
+	var version int64
+	if r.Body.Version != nil {
+		version = *r.Body.Version
+		return a.setConfig(ctx, r, version)
+	}
+	// Whatever there is: another write between the look and this one makes it look again.
+	for {
+		for _, s := range a.Cluster.Settings() {
+			if s.Name == r.Name {
+				version = max(version, s.Stored)
+			}
+		}
+		done, err := a.setConfig(ctx, r, version)
+		conflict, ok := errors.AsType[*cluster.ConflictError](err)
+		if !ok || conflict.Current.Version <= version || ctx.Err() != nil {
+			return done, err
+		}
+		version = conflict.Current.Version
+	}
+}
+
+func (a *api) setConfig(ctx context.Context, r SetConfigRequestObject, version int64) (SetConfigResponseObject, error) {
+	written, err := a.Cluster.Set(ctx, r.Name, r.Body.Value, version)
+	if err != nil {
+		return nil, err
+	}
+	return SetConfig200JSONResponse(Setting{Name: r.Name, Value: r.Body.Value, Version: written}), nil
+}
