@@ -19,7 +19,7 @@ const buyers = 32
 
 // Config says what to sell, where, and how to tell.
 type Config struct {
-	Strategies []string // default: all
+	Strategies []string // default: all whose stores there are
 	Stock      int      // units per arm; default 100
 	Attempts   int      // buyers' attempts per arm; default 8 times the stock
 	Instances  int      // default 3
@@ -28,6 +28,13 @@ type Config struct {
 	// this process and an SQLite file in a temporary folder.
 	Redis    string
 	Database string
+
+	// Redlock, ZooKeeper and Etcd name lock services as the instances are told of them.
+	// The strategies of empty ones are left out.
+	Redlock, ZooKeeper, Etcd string
+
+	// All starts a server of each kind that is installed and not named above.
+	All bool
 
 	// Target is the base URL of a service that runs already, with Database
 	// behind it. Empty: instances are started from Executable.
@@ -43,9 +50,6 @@ type Config struct {
 
 // withDefaults returns c with zero fields set to their defaults.
 func (c Config) withDefaults() Config {
-	if len(c.Strategies) == 0 {
-		c.Strategies = stock.NewStrategies(nil).Names()
-	}
 	c.Stock = cmp.Or(c.Stock, 100)
 	c.Attempts = cmp.Or(c.Attempts, 8*c.Stock)
 	c.Instances = cmp.Or(c.Instances, 3)
@@ -56,7 +60,7 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var bad []error
-	names := stock.NewStrategies(nil).Names()
+	names := stock.NewStrategies(stock.Lockers{}).Names()
 	for i, s := range c.Strategies {
 		if !slices.Contains(names, s) {
 			bad = append(bad, fmt.Errorf("--strategies: no strategy %q; there are %s", s, strings.Join(names, ", ")))
@@ -75,6 +79,9 @@ func (c Config) Validate() error {
 	}
 	if c.Target != "" && c.Database == "" {
 		bad = append(bad, errors.New("--target needs --database: the audit reads the books themselves"))
+	}
+	if c.Target != "" && (c.All || c.Redis != "" || c.Redlock != "" || c.ZooKeeper != "" || c.Etcd != "") {
+		bad = append(bad, errors.New("--target: the service has its lock services already"))
 	}
 	if u, err := url.Parse(c.Target); c.Target != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		bad = append(bad, fmt.Errorf("--target %q: want http://HOST:PORT", c.Target))

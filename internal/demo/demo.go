@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -10,13 +11,15 @@ import (
 	"strings"
 	"time"
 
+	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/sqlstore"
 )
 
 const (
 	startTimeout = 30 * time.Second
 	armTimeout   = 3 * time.Minute
-	tries        = 3 // for a control that does not oversell
+	stall        = 20 * time.Second // without an answer, after which a sale is given up: twice what an instance takes for one
+	tries        = 3                // for a control that does not oversell
 )
 
 // Run holds one sale per strategy and reports what came of it. It prints to
@@ -27,7 +30,7 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 		return Report{}, err
 	}
 	c = c.withDefaults()
-	st, err := openStores(c)
+	st, err := openStores(ctx, c)
 	if err != nil {
 		return Report{}, err
 	}
@@ -35,16 +38,16 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 	p := &printer{Config: c}
 	p.start(st)
 
-	f := &fleet{}
+	f := &fleet.Fleet{}
 	urls := []string{c.Target}
 	if c.Target == "" {
 		start, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
-		if f, err = startFleet(start, c.Executable, st.dir, 1, c.Instances, st.args()); err != nil {
+		if f, err = fleet.Start(start, fleet.Config{Executable: c.Executable, Dir: st.dir, First: 1, N: c.Instances, Args: st.args()}); err != nil {
 			return Report{}, err
 		}
 		defer func() { err = closing(err, f) }()
-		urls = f.urls()
+		urls = f.URLs()
 	}
 	books, err := openBooks(ctx, st.database)
 	if err != nil {
@@ -59,7 +62,22 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 			return Report{}, err
 		}
 	}
-	r = Report{Instances: d.Instances, Stores: Stores{Redis: st.redisKind, Database: st.databaseKind}}
+	if c.Strategies, err = d.choose(ctx); err != nil {
+		return Report{}, err
+	}
+	wanted := d.Instances
+	if c.Target != "" {
+		wanted = 0 // those there are
+	}
+	members, err := d.shop.cluster(ctx, wanted)
+	if err != nil {
+		return Report{}, err
+	}
+	if c.Target == "" && len(members.urls) == d.Instances {
+		d.shop.urls = members.urls // by name, and not by a list
+	}
+	p.members(members)
+	r = Report{Instances: d.Instances, Stores: st.kinds, Missing: Missing{Stores: st.missing, Strategies: d.missing}, Cluster: members}
 	for _, s := range c.Strategies {
 		arm, err := d.arm(ctx, s)
 		if err != nil {
@@ -81,6 +99,22 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 	return r, nil
 }
 
+// choose returns the strategies to sell by: those that were asked for, or all that the
+// service has the stores for.
+func (d *demo) choose(ctx context.Context) ([]string, error) {
+	offered, missing, err := d.shop.strategies(ctx)
+	if err != nil || len(d.Strategies) == 0 {
+		d.missing = missing
+		return offered, err
+	}
+	for _, s := range d.Strategies {
+		if !slices.Contains(offered, s) {
+			return nil, fmt.Errorf("strategy %s: the service was started without its store; it has %s", s, strings.Join(offered, ", "))
+		}
+	}
+	return d.Strategies, nil
+}
+
 func openBooks(ctx context.Context, url string) (*sqlstore.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -96,11 +130,12 @@ type demo struct {
 	printer *printer
 	run     string // tells this run's SKUs from those of earlier ones
 	lastSKU string
+	missing []string // strategies that were not named and have no store
 }
 
 // unpaid lets orders expire, if the instances are the demo's own. Those of the
 // sales, f, make way for others, unless somebody wants to keep them.
-func (d *demo) unpaid(ctx context.Context, f *fleet) (*Expiry, error) {
+func (d *demo) unpaid(ctx context.Context, f *fleet.Fleet) (*Expiry, error) {
 	if d.Target != "" {
 		d.printer.noExpiry()
 		return nil, nil //nolint:nilnil // nothing is what there is to report
@@ -111,8 +146,11 @@ func (d *demo) unpaid(ctx context.Context, f *fleet) (*Expiry, error) {
 		}
 	}
 	e, err := d.expiry(ctx)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("expiry: %w", context.Cause(ctx))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("expiry: %w", err)
+		e.err = cmp.Or(e.err, err.Error())
 	}
 	d.printer.expiry(e)
 	return &e, nil
@@ -122,11 +160,17 @@ func (d *demo) unpaid(ctx context.Context, f *fleet) (*Expiry, error) {
 func closing(err error, c io.Closer) error { return errors.Join(err, c.Close()) }
 
 // arm holds the sale by one strategy. A control gets more than one chance to
-// oversell.
+// oversell. A sale that cannot be held is a result as well.
 func (d *demo) arm(ctx context.Context, strategy string) (arm Arm, err error) {
 	for try := 1; ; try++ {
-		if arm, err = d.sale(ctx, strategy, try); err != nil {
-			return arm, fmt.Errorf("%s: %w", strategy, err)
+		if arm, err = d.sale(ctx, strategy, try); ctx.Err() != nil {
+			return arm, fmt.Errorf("%s: %w", strategy, context.Cause(ctx))
+		}
+		if err != nil {
+			arm = Arm{
+				Strategy: strategy, Expected: expected(strategy, d.Instances), Stock: d.Stock, Attempts: d.Attempts,
+				Verdict: Broken, firstError: err.Error(),
+			}
 		}
 		control := slices.Contains(controls, strategy) && arm.Expected == Oversold
 		if !control || arm.Verdict == Oversold || try == tries {
@@ -136,7 +180,10 @@ func (d *demo) arm(ctx context.Context, strategy string) (arm Arm, err error) {
 	}
 }
 
-// sale sells one new SKU and audits it.
+// errStalled ends a sale. That all permits are in use counts as an answer: who says so is at work for others.
+var errStalled = fmt.Errorf("nobody got an answer for %v", stall)
+
+// sale sells one new SKU and audits it. It gives up when nobody gets an answer any more.
 func (d *demo) sale(ctx context.Context, strategy string, try int) (Arm, error) {
 	ctx, cancel := context.WithTimeout(ctx, armTimeout)
 	defer cancel()
@@ -146,10 +193,20 @@ func (d *demo) sale(ctx context.Context, strategy string, try int) (Arm, error) 
 		return Arm{}, err
 	}
 	bar := d.printer.bar(strategy, d.Attempts)
-	s := d.shop.sell(ctx, sku, d.Attempts, bar.set)
+	selling, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	watch := time.AfterFunc(stall, func() { stop(errStalled) })
+	defer watch.Stop()
+	s := d.shop.sell(selling, sku, d.Attempts, func(done int) {
+		watch.Reset(stall)
+		bar.set(done)
+	})
 	bar.clear()
-	if ctx.Err() != nil {
-		return Arm{}, context.Cause(ctx)
+	if selling.Err() != nil {
+		s.giveUp(d.Attempts, context.Cause(selling))
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), stall) // for the audit
+		defer cancel()
 	}
 	audits, err := d.books.Audit(ctx, sku)
 	if err != nil {

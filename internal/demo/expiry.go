@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/sqlstore"
 )
 
@@ -53,22 +54,25 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 	start, started := context.WithTimeout(ctx, startTimeout)
 	defer started()
 	// They are numbered on, as instances of the sales may still be there.
-	f, err := startFleet(start, d.Executable, d.stores.dir, d.Instances+1, unpaidSellers, append(d.stores.args(), "--order-ttl", unpaidTTL.String()))
+	f, err := fleet.Start(start, fleet.Config{
+		Executable: d.Executable, Dir: d.stores.dir, First: d.Instances + 1, N: unpaidSellers,
+		Args: append(d.stores.args(), "--order-ttl", unpaidTTL.String()),
+	})
 	if err != nil {
 		return e, err
 	}
 	defer func() { err = closing(err, f) }()
 
 	sku := "demo-expiry-" + d.run
-	first := newShop(f.urls())
+	first := newShop(f.URLs())
 	defer first.client.CloseIdleConnections()
 	if err := first.stock(ctx, sku, unpaidStrategy, unpaid); err != nil {
 		return e, err
 	}
 	placed := first.sell(ctx, sku, unpaid, func(int) {})
 	// The one that has been there longest is the likeliest to lead the others.
-	e.victim = f.instances[0].name
-	if err := f.instances[0].kill(); err != nil {
+	e.victim = f.Instances()[0].Name()
+	if err := f.Instances()[0].Kill(); err != nil {
 		return e, err
 	}
 	killed, orders, err := d.books.Fates(ctx, sku)
@@ -86,7 +90,7 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 		return e, err
 	}
 
-	again := newShop(f.urls()[1:])
+	again := newShop(f.URLs()[1:])
 	defer again.client.CloseIdleConnections()
 	again.pays = true
 	e.second = again.sell(ctx, sku, unpaid, func(int) {})

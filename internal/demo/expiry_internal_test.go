@@ -107,6 +107,7 @@ func TestExpiryAsJSON(t *testing.T) {
 	e := &Expiry{Orders: 100, Fired: 99, Early: 1, Lost: 2, Double: 3, P50: 1.5, P99: 9}
 	for want, r := range map[string]Report{
 		`,"arms":null,"expiry":{"orders":100,"fired":99,"early":1,"lost":2,"double":3,"p50_ms":1.5,"p99_ms":9}}`: {Expiry: e},
+		`,"arms":null,"cluster":{"members":["a","b"],"leader":"a","term":7}}`:                                    {Cluster: Cluster{Members: []string{"a", "b"}, Leader: "a", Term: 7}},
 		`,"arms":null}`: {},
 	} {
 		if b, err := json.Marshal(r); err != nil || !strings.HasSuffix(string(b), want) {

@@ -19,19 +19,45 @@ func (p *printer) printf(format string, args ...any) {
 }
 
 const (
-	header = "%-15s %-9s %9s %9s %9s %10s %8s %9s %8s %8s %5s  %s\n"
-	row    = "%-15s %-9s %9d %9d %9d %10d %8d %9.0f %8.1f %8.1f %5d  %s\n"
+	header = "%-16s %-9s %9s %9s %9s %10s %8s %9s %8s %8s %5s  %s\n"
+	row    = "%-16s %-9s %9d %9d %9d %10d %8d %9.0f %8.1f %8.1f %5d  %s\n"
 )
 
 func (p *printer) start(s *stores) {
 	p.printf("A flash sale: %d units, %d buyers' attempts from %d connections", p.Stock, p.Attempts, buyers)
 	if p.Target == "" {
-		p.printf(" at %d instances of shop,\neach a process of its own. Redis: %s. Database: %s.\n\n", p.Instances, s.redisKind, s.databaseKind)
+		p.printf(" at %d instances of shop,\neach a process of its own. Redis: %s. Database: %s.%s\n\n", p.Instances, s.kinds.Redis, s.kinds.Database, s.kinds.others())
 	} else {
-		p.printf(" at %s.\nDatabase: %s.\n\n", p.Target, s.databaseKind)
+		p.printf(" at %s.\nDatabase: %s.\n\n", p.Target, s.kinds.Database)
 	}
+	if len(s.missing) > 0 {
+		p.printf("Not installed, so nothing is shown on it: %s. make servers installs what is missing.\n\n", strings.Join(s.missing, ", "))
+	}
+}
+
+// members prints who sells, and the header of the arms.
+func (p *printer) members(c Cluster) {
+	leader := "nobody leads yet"
+	if c.Leader != "" {
+		leader = fmt.Sprintf("%s leads, in term %d", c.Leader, c.Term)
+	}
+	p.printf("Members: %s; %s.\n\n", strings.Join(c.Members, ", "), leader)
 	p.printf(header, "strategy", "expected", "accepted", "rejected", "oversold", "undersold", "lost", "orders/s", "p50 ms", "p99 ms", "seen", "verdict")
-	p.printf("%s\n", strings.Repeat("-", 126))
+	p.printf("%s\n", strings.Repeat("-", 127))
+}
+
+// others names the lock services beside Redis and the database.
+func (s Stores) others() string {
+	var b strings.Builder
+	for _, o := range []struct {
+		name    string
+		servers int
+	}{{"Redlock", s.Redlock}, {"ZooKeeper", s.ZooKeeper}, {"etcd", s.Etcd}} {
+		if o.servers > 0 {
+			fmt.Fprintf(&b, " %s: %d.", o.name, o.servers)
+		}
+	}
+	return b.String()
 }
 
 func (p *printer) arm(a Arm) {
@@ -39,6 +65,9 @@ func (p *printer) arm(a Arm) {
 		a.OrdersPerSecond, a.P50, a.P99, a.InstancesSeen, mark(a))
 	if why := explain(a); why != "" {
 		p.printf("  `- %s\n", why)
+	}
+	if a.Errors == 0 && a.firstError != "" {
+		p.printf("  `- %s\n", a.firstError)
 	}
 	if a.Errors > 0 {
 		p.printf("  `- %d attempts got neither yes nor no; the first: %s\n", a.Errors, a.firstError)
@@ -95,6 +124,7 @@ func (p *printer) report(r Report) error {
 	}
 	if p.Target == "" && !p.Keep {
 		p.printf("\nNext:\n" +
+			"  shop demo --all                                    every lock, on real servers\n" +
 			"  shop demo --strategies naive,redis --stock 500     a longer sale\n" +
 			"  shop demo --instances 1                            the mutex is enough for one process\n" +
 			"  shop demo --keep                                   leave the instances up and try them with curl\n" +
@@ -150,7 +180,7 @@ func (b *bar) set(done int) {
 		b.next = now.Add(50 * time.Millisecond)
 		const width = 40
 		full := width * done / b.total
-		b.p.printf("\r%-15s [%s%s] %d/%d", b.name, strings.Repeat("#", full), strings.Repeat(".", width-full), done, b.total)
+		b.p.printf("\r%-16s [%s%s] %d/%d", b.name, strings.Repeat("#", full), strings.Repeat(".", width-full), done, b.total)
 	}
 }
 

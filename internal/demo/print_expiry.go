@@ -8,20 +8,22 @@ import (
 
 // The columns stand where those of the arms do.
 const (
-	expiryHeader = "\n%-15s %-9s %9s %9s %9s %10s %8s %9s %8s %8s %5s  %s\n"
-	expiryRow    = "%-15s %-9s %9d %9d %9d %10d %8d %9d %8.1f %8.1f %5d  %s\n"
+	expiryHeader = "\n%-16s %-9s %9s %9s %9s %10s %8s %9s %8s %8s %5s  %s\n"
+	expiryRow    = "%-16s %-9s %9d %9d %9d %10d %8d %9d %8.1f %8.1f %5d  %s\n"
 )
 
 func (p *printer) expiry(e Expiry) {
 	p.printf(expiryHeader, "unpaid orders", "expected", "orders", "fired", "early", "lost", "double", "resold", "p50 ms", "p99 ms", "seen", "verdict")
-	p.printf("%s\n", strings.Repeat("-", 126))
+	p.printf("%s\n", strings.Repeat("-", 127))
 	verdict := Exact + ", as expected"
 	if !e.ok() {
 		verdict = Broken + ", NOT as expected"
 	}
 	p.printf(expiryRow, "--order-ttl "+unpaidTTL.String(), Exact, e.Orders, e.Fired, e.Early, e.Lost, e.Double,
 		e.second.accepted, e.P50, e.P99, len(e.second.instances), verdict)
-	p.printf("  `- %s\n", e.story())
+	if e.victim != "" {
+		p.printf("  `- %s\n", e.story())
+	}
 	p.printf("  `- p50, p99 = lateness: from the moment an order expires until its unit is given back, by the database's clock\n")
 	if e.err != "" {
 		p.printf("  `- an answer that is neither yes nor no: %s\n", e.err)

@@ -71,14 +71,22 @@ const (
 
 // ask posts what a customer wants, again and again while the service says that it is too
 // busy, or that all permits are in use: then nothing has happened. It needs no key for that,
-// which would make a row of every refusal and so the sale another one.
-func (s *shop) ask(ctx context.Context, url string, body any) (status int, instance string, answer []byte, err error) {
+// which would make a row of every refusal and so the sale another one. It calls saturated whenever
+// all permits are in use: a service that says so is at work.
+func (s *shop) ask(ctx context.Context, url string, body any, saturated func()) (status int, instance string, answer []byte, err error) {
 	for end := time.Now().Add(asking); ; {
+		before, said := status, answer
 		status, instance, answer, err = s.send(ctx, http.MethodPost, url, body)
+		if err != nil && ctx.Err() != nil && before != 0 {
+			return before, instance, said, nil // which says more than that the time is over
+		}
 		busy := status == http.StatusTooManyRequests ||
 			status == http.StatusServiceUnavailable && !bytes.Contains(answer, []byte("outcome-unknown"))
 		if err != nil || !busy || time.Now().After(end) {
 			return status, instance, answer, err
+		}
+		if status == http.StatusTooManyRequests {
+			saturated()
 		}
 		select {
 		case <-time.After(pause):
@@ -101,6 +109,31 @@ func (s *shop) stock(ctx context.Context, sku, strategy string, units int) error
 	return nil
 }
 
+// strategies returns the names of those that the service has the stores for, and of the others.
+func (s *shop) strategies(ctx context.Context) (offered, missing []string, err error) {
+	status, _, answer, err := s.send(ctx, http.MethodGet, s.urls[0]+"/api/v1/strategies", nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var list struct {
+		Strategies []struct {
+			Name      string
+			Available bool
+		}
+	}
+	if err := json.Unmarshal(answer, &list); err != nil || status != http.StatusOK {
+		return nil, nil, fmt.Errorf("list strategies: status %d: %s", status, bytes.TrimSpace(answer))
+	}
+	for _, st := range list.Strategies {
+		if st.Available {
+			offered = append(offered, st.Name)
+		} else {
+			missing = append(missing, st.Name)
+		}
+	}
+	return offered, missing, nil
+}
+
 // count asks often enough that a balancer has shown each instance behind it,
 // and returns how many different ones answered.
 func (s *shop) count(ctx context.Context) (int, error) {
@@ -119,8 +152,8 @@ func (s *shop) count(ctx context.Context) (int, error) {
 }
 
 // sell lets the buyers make all attempts at sku, each by another customer. It
-// calls progress with the number of attempts answered so far, from several
-// goroutines.
+// calls progress with the number of attempts answered so far, also when somebody
+// hears that all permits are in use, from several goroutines.
 func (s *shop) sell(ctx context.Context, sku string, attempts int, progress func(done int)) sale {
 	var (
 		next, done atomic.Int64
@@ -137,7 +170,7 @@ func (s *shop) sell(ctx context.Context, sku string, attempts int, progress func
 				if n >= attempts {
 					return
 				}
-				s.attempt(ctx, &parts[b], sku, n)
+				s.attempt(ctx, &parts[b], sku, n, func() { progress(int(done.Load())) })
 				progress(int(done.Add(1)))
 			}
 		})
@@ -149,13 +182,13 @@ func (s *shop) sell(ctx context.Context, sku string, attempts int, progress func
 }
 
 // attempt is one customer who wants one unit.
-func (s *shop) attempt(ctx context.Context, p *sale, sku string, n int) {
+func (s *shop) attempt(ctx context.Context, p *sale, sku string, n int, saturated func()) {
 	body := map[string]any{
 		"customer_id": fmt.Sprintf("buyer-%d", n+1),
 		"items":       []map[string]any{{"sku": sku, "quantity": 1}},
 	}
 	start := time.Now()
-	status, instance, answer, err := s.ask(ctx, s.urls[n%len(s.urls)]+"/api/v1/orders", body)
+	status, instance, answer, err := s.ask(ctx, s.urls[n%len(s.urls)]+"/api/v1/orders", body, saturated)
 	p.latencies = append(p.latencies, time.Since(start))
 	if instance != "" {
 		p.instances[instance] = true
@@ -184,7 +217,7 @@ func (s *shop) payment(ctx context.Context, p *sale, order []byte, n int) {
 		return
 	}
 	body := map[string]any{"payment_id": fmt.Sprintf("payment-%d", n+1)}
-	status, _, answer, err := s.ask(ctx, s.urls[(n+1)%len(s.urls)]+"/api/v1/orders/"+o.ID+"/pay", body)
+	status, _, answer, err := s.ask(ctx, s.urls[(n+1)%len(s.urls)]+"/api/v1/orders/"+o.ID+"/pay", body, func() {})
 	switch {
 	case err != nil:
 		p.fail(err.Error())
@@ -200,6 +233,15 @@ func (p *sale) fail(what string) {
 	if p.firstError == "" {
 		p.firstError = what
 	}
+}
+
+// giveUp counts what is left of all attempts as unanswered, for the given reason.
+func (p *sale) giveUp(attempts int, why error) {
+	p.errors = attempts - p.accepted - p.rejected
+	if p.firstError == "" {
+		p.firstError = "none"
+	}
+	p.firstError = fmt.Sprintf("%s; the sale was given up, as %v", p.firstError, why)
 }
 
 // merge adds up what each buyer saw.

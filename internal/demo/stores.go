@@ -2,6 +2,7 @@ package demo
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,34 +15,59 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// stores are the two that the instances share.
+// stores are what the instances share.
 type stores struct {
-	redis, database         string // URLs
-	redisKind, databaseKind string // for the report
-	dir                     string
-	closers                 []func() error
+	redis, database          string // URLs
+	redlock, zookeeper, etcd string // as instances are told of them; empty: none
+	kinds                    Stores // for the report
+	missing                  []string
+	dir                      string
+	closers                  []func() error
 }
 
-// openStores starts the embedded stores that c does not replace by real ones.
-func openStores(c Config) (s *stores, err error) {
-	s = &stores{redis: c.Redis, redisKind: "redis", database: c.Database}
+// openStores starts those that c wants and does not name.
+func openStores(ctx context.Context, c Config) (s *stores, err error) {
+	s = &stores{redis: c.Redis, database: c.Database, redlock: c.Redlock, zookeeper: c.ZooKeeper, etcd: c.Etcd}
 	if s.dir, err = os.MkdirTemp("", "shop-demo-"); err != nil {
 		return nil, err
 	}
 	s.closers = append(s.closers, func() error { return os.RemoveAll(s.dir) })
+	if c.All {
+		if err := s.startServers(ctx); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	s.kinds.Redis = "redis"
 	if s.redis == "" && c.Target == "" {
-		s.redisKind = "embedded"
+		s.kinds.Redis = "embedded"
 		if err := s.embedRedis(); err != nil {
 			return nil, errors.Join(fmt.Errorf("embedded redis: %w", err), s.Close())
 		}
 	}
 	s.database = cmp.Or(s.database, "sqlite:"+filepath.Join(s.dir, "shop.db"))
-	s.databaseKind, _, _ = strings.Cut(s.database, ":")
+	s.kinds.Database, _, _ = strings.Cut(s.database, ":")
+	if s.redlock != "" {
+		s.kinds.Redlock = 1 + strings.Count(s.redlock, ",")
+	}
+	if s.zookeeper != "" {
+		s.kinds.ZooKeeper = 1 + strings.Count(s.zookeeper, ",")
+	}
+	if s.etcd != "" {
+		s.kinds.Etcd = 1 + strings.Count(s.etcd, ",")
+	}
 	return s, nil
 }
 
 // args are what an instance is told about the stores.
-func (s *stores) args() []string { return []string{"--database", s.database, "--redis", s.redis} }
+func (s *stores) args() []string {
+	args := []string{"--database", s.database, "--redis", s.redis}
+	for _, other := range []struct{ flag, value string }{{"--redlock", s.redlock}, {"--zookeeper", s.zookeeper}, {"--etcd", s.etcd}} {
+		if other.value != "" {
+			args = append(args, other.flag, other.value)
+		}
+	}
+	return args
+}
 
 // embedRedis starts a Redis in this process. Its keys age only when it is told
 // that time has passed, so it is told all the time.

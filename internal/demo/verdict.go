@@ -49,14 +49,28 @@ type Report struct {
 	Verdict   string `json:"verdict"`
 	Arms      []Arm  `json:"arms"`
 
+	Missing Missing `json:"missing,omitzero"`
+	Cluster Cluster `json:"cluster,omitzero"`
+
 	// Expiry is nil where the instances are not the demo's own.
 	Expiry *Expiry `json:"expiry,omitempty"`
+}
+
+// Missing says on what nothing was shown.
+type Missing struct {
+	Stores     []string `json:"stores,omitempty"`     // that are not installed
+	Strategies []string `json:"strategies,omitempty"` // whose stores there are not
 }
 
 // Stores says what kind of stores a run used.
 type Stores struct {
 	Redis    string `json:"redis"`
 	Database string `json:"database"`
+
+	// How many servers there were.
+	Redlock   int `json:"redlock,omitempty"`
+	ZooKeeper int `json:"zookeeper,omitempty"`
+	Etcd      int `json:"etcd,omitempty"`
 }
 
 // expected returns what an arm has to show. local is exact on one instance.
