@@ -133,6 +133,13 @@ serve() {
     urls+=("http://127.0.0.1:$port")
     await $! "shop-$started on port $port" get "http://127.0.0.1:$port/readyz"
   done
+  await "${shops[0]}" "the members of the cluster" gathered
+}
+
+# gathered: whether the first instance knows all of them, which is how k6 gets to know them.
+gathered() {
+  mapfile -t members < <(.bin/shop cluster members --url "${urls[0]}" 2>/dev/null | awk 'NR > 1 { print "http://" $2 }')
+  ((${#members[@]} == instances))
 }
 
 comma() { local IFS=,; echo "$*"; }
@@ -154,7 +161,7 @@ run() {
   local script=$1 code=0
   wanted "$script" || return 0
   shift
-  BASE_URLS=$(comma "${urls[@]}") OUT=out K6_NO_USAGE_REPORT=true \
+  BASE_URLS=$(comma "${members[@]}") OUT=out K6_NO_USAGE_REPORT=true \
     timeout --foreground 300 .bin/k6 run --quiet --no-color "$@" "loadtest/$script.js" || code=$?
   # A run that k6 marked as inconclusive may have crossed a threshold too: that weighs more.
   if ((code == 110)) && grep -q '"verdict": "failed"' out/k6-summary.json; then code=99; fi

@@ -11,15 +11,21 @@ import (
 	"example.com/shop/loadtest/peers/bench"
 )
 
-// handOff measures how long it takes from the call of release to the moment at
-// which the next holder runs, on another client, which is waiting by then. The
-// hold is between 5 and 55 ms at random: a multiple of no delay between two polls.
-func handOff(ctx context.Context, server *bench.Server, s subject, d time.Duration) (result sample, err error) {
-	o, err := open(server, s, 2)
+// handOff is a key that goes to and fro between two callers. A hold is between least
+// and more than that at random: a multiple of no delay between two polls.
+type handOff struct {
+	clients     int // 1: both are callers of the same one
+	least, more time.Duration
+}
+
+// run measures how long it takes from the call of release to the moment at which the
+// next holder runs, which has been waiting for the whole hold.
+func (h handOff) run(ctx context.Context, on *servers, s subject, d time.Duration) (result sample, err error) {
+	all, err := open(ctx, on, s, h.clients)
 	if err != nil {
 		return sample{}, err
 	}
-	defer func() { err = cmp.Or(err, o.close(ctx)) }()
+	defer func() { err = cmp.Or(err, all.close(ctx)) }()
 	ctx, cancel := context.WithTimeout(ctx, d+2*patience)
 	defer cancel()
 	type grant struct {
@@ -27,39 +33,43 @@ func handOff(ctx context.Context, server *bench.Server, s subject, d time.Durati
 		at      time.Time
 		err     error
 	}
-	key := crand.Text()
-	release, err := o.clients[0].acquire(ctx, key)
-	if err != nil {
-		return sample{}, err
+	key, guarded := crand.Text(), &gate{}
+	acquire := func(turn int) grant {
+		release, err := all[turn%len(all)].acquire(ctx, key)
+		at := time.Now()
+		if err == nil {
+			guarded.enter(1)
+		}
+		return grant{release, at, err}
+	}
+	holder := acquire(0)
+	if holder.err != nil {
+		return sample{}, holder.err
 	}
 	var waits []time.Duration
-	end := time.Now().Add(d)
-	for turn := 1; turn <= 2 || time.Now().Before(end); turn++ {
+	turn := 1
+	for end := time.Now().Add(d); turn <= 3 || time.Now().Before(end); turn++ {
 		next := make(chan grant, 1)
-		go func() {
-			release, err := o.clients[turn%2].acquire(ctx, key)
-			next <- grant{release, time.Now(), err}
-		}()
-		hold := time.NewTimer(5*time.Millisecond + rand.N(50*time.Millisecond))
+		go func() { next <- acquire(turn) }()
+		hold := time.NewTimer(h.least + rand.N(h.more))
 		select {
 		case <-hold.C:
 		case <-ctx.Done():
 			return sample{}, ctx.Err()
 		}
+		guarded.leave()
 		from := time.Now()
-		if err := release(ctx); err != nil {
+		if err := holder.release(ctx); err != nil {
 			return sample{}, err
 		}
-		g := <-next
-		if g.err != nil {
-			return sample{}, g.err
+		if holder = <-next; holder.err != nil {
+			return sample{}, holder.err
 		}
-		release = g.release
 		if turn > 2 { // both clients are connected, and subscribed
-			waits = append(waits, g.at.Sub(from))
+			waits = append(waits, holder.at.Sub(from))
 		}
 	}
-	if err := release(ctx); err != nil {
+	if err := cmp.Or(holder.release(ctx), guarded.check(1, int64(turn))); err != nil {
 		return sample{}, err
 	}
 	slices.Sort(waits)

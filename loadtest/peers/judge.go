@@ -20,17 +20,22 @@ func (r *report) targets() *bench.Table {
 		atLeast(t, "uncontended, 32 goroutines of 1 client: ours, queue to bsm/redislock", bench.Ratio(ours, peer, rate), 1.5)
 		inform(t, "the same by CPU time per pair", bench.Ratio(peer, ours, work))
 	}
-	ours = r.found[contended][oursQueue]
-	if len(ours) == 0 {
-		return t
+	if ours = r.found[contended][oursQueue]; len(ours) > 0 {
+		r.contendedTargets(t, ours)
 	}
+	r.redlockTargets(t)
+	r.storeTargets(t)
+	return t
+}
+
+// contendedTargets are those of the queue in Redis.
+func (r *report) contendedTargets(t *bench.Table, ours cell) {
 	if name := best(r.found[contended]); name != "" {
 		atLeast(t, "contended: ours, queue to "+name, bench.Ratio(ours, r.found[contended][name], rate), 1.7)
 		inform(t, "the same by CPU time per lock", bench.Ratio(r.found[contended][name], ours, work))
 	}
 	atMost(t, "contended: most/least of ours, queue", ours.Mid(spread), 1.1)
 	atMost(t, "contended: client commands per lock of ours, queue", ours.Mid(commands), 2.1)
-	return t
 }
 
 // best is the fastest peer that is fair enough, or nothing.

@@ -24,6 +24,9 @@ type load struct {
 	clients    int
 	goroutines int  // per client
 	shared     bool // one key for all of them, not one each
+
+	// fault breaks something before the run, when everybody has acquired once. May be nil.
+	fault func(*servers) (repair func() error, err error)
 }
 
 // gate is what the lock guards.
@@ -33,14 +36,15 @@ type gate struct {
 	crowds  atomic.Int64 // how often there were too many inside
 }
 
-func (g *gate) pass(permits int) {
+func (g *gate) enter(permits int) {
 	if g.inside.Add(1) > int64(permits) {
 		g.crowds.Add(1)
 	}
 	seen := g.counter.Load()
 	g.counter.Store(seen + 1)
-	g.inside.Add(-1)
 }
+
+func (g *gate) leave() { g.inside.Add(-1) }
 
 // check fails if the lock did.
 func (g *gate) check(permits int, grants int64) error {
@@ -60,46 +64,50 @@ type caller struct {
 	gate   *gate
 	inTime int // grants within the time of the run
 	waits  []time.Duration
+	gave   []time.Duration // what releases took
 }
 
-// loop acquires and releases until end. A wait that goes on at the end is waited
+// loop acquires and releases until end, once at least. A wait that goes on at the end is waited
 // for, and counted among the waits: those who starve must not be left out.
 func (c *caller) loop(ctx context.Context, permits int, end time.Time) error {
 	for {
 		start := time.Now()
-		if start.After(end) {
-			return nil
-		}
 		release, err := c.client.acquire(ctx, c.key)
 		if err != nil {
 			return err
 		}
 		got := time.Now()
-		c.gate.pass(permits)
+		c.gate.enter(permits)
+		c.gate.leave()
+		back := time.Now()
 		if err := release(ctx); err != nil {
 			return err
 		}
+		c.gave = append(c.gave, time.Since(back))
 		c.waits = append(c.waits, got.Sub(start))
 		if got.Before(end) {
 			c.inTime++
+		}
+		if time.Now().After(end) {
+			return nil
 		}
 	}
 }
 
 // run puts the load on s for d.
-func (l load) run(ctx context.Context, server *bench.Server, s subject, d time.Duration) (result sample, err error) {
-	o, err := open(server, s, l.clients)
+func (l load) run(ctx context.Context, on *servers, s subject, d time.Duration) (result sample, err error) {
+	all, err := open(ctx, on, s, l.clients)
 	if err != nil {
 		return sample{}, err
 	}
-	defer func() { err = cmp.Or(err, o.close(ctx)) }()
+	defer func() { err = cmp.Or(err, all.close(ctx)) }()
 	ctx, cancel := context.WithTimeout(ctx, d+2*patience)
 	defer cancel()
 	permits := max(1, s.permit)
 	name, shared := rand.Text(), &gate{}
 	callers := make([]*caller, l.clients*l.goroutines)
 	for i := range callers {
-		callers[i] = &caller{client: o.clients[i%l.clients], key: name, gate: shared}
+		callers[i] = &caller{client: all[i%l.clients], key: name, gate: shared}
 		if !l.shared {
 			callers[i].key, callers[i].gate = name+strconv.Itoa(i), &gate{}
 		}
@@ -109,23 +117,34 @@ func (l load) run(ctx context.Context, server *bench.Server, s subject, d time.D
 		return sample{}, err
 	}
 	for _, c := range callers {
-		c.inTime, c.waits = 0, make([]time.Duration, 0, 1<<12)
+		c.inTime, c.waits, c.gave = 0, make([]time.Duration, 0, 1<<12), make([]time.Duration, 0, 1<<12)
 		c.gate.counter.Store(0)
 	}
+	if l.fault != nil {
+		repair, failed := l.fault(on)
+		if failed != nil {
+			return sample{}, failed
+		}
+		defer func() { err = cmp.Or(err, repair()) }()
+	}
 	runtime.GC()
-	before, err := server.Usage(ctx)
+	before, err := on.redis.Usage(ctx)
 	if err != nil {
 		return sample{}, err
 	}
+	children := bench.ChildrenCPU()
 	end := time.Now().Add(d)
 	if err := together(callers, func(c *caller) error { return c.loop(ctx, permits, end) }); err != nil {
 		return sample{}, err
 	}
-	after, err := server.Usage(ctx)
+	children = bench.ChildrenCPU() - children
+	after, err := on.redis.Usage(ctx)
 	if err != nil {
 		return sample{}, err
 	}
-	return summary(callers, s, d, before, after)
+	result, err = summary(callers, s, d, before, after)
+	result.served = float64(children.Microseconds()) / result.grants
+	return result, err
 }
 
 // together runs f for all callers at once.
@@ -143,12 +162,13 @@ func together(callers []*caller, f func(*caller) error) error {
 func summary(callers []*caller, s subject, d time.Duration, before, after bench.Usage) (sample, error) {
 	var (
 		waits  []time.Duration
+		gave   []time.Duration
 		inTime int
 		grants = map[*gate]int64{}
 		counts []float64
 	)
 	for _, c := range callers {
-		waits = append(waits, c.waits...)
+		waits, gave = append(waits, c.waits...), append(gave, c.gave...)
 		grants[c.gate] += int64(len(c.waits))
 		inTime += c.inTime
 		counts = append(counts, float64(c.inTime))
@@ -159,11 +179,13 @@ func summary(callers []*caller, s subject, d time.Duration, before, after bench.
 		}
 	}
 	slices.Sort(waits)
+	slices.Sort(gave)
 	commands, all := sent(before, after, s)
 	n := float64(len(waits))
 	return sample{
-		rate: float64(inTime) / d.Seconds(),
-		p50:  bench.Percentile(waits, 50), p99: bench.Percentile(waits, 99), max: bench.Percentile(waits, 100),
+		grants: n, rate: float64(inTime) / d.Seconds(),
+		p50: bench.Percentile(waits, 50), p99: bench.Percentile(waits, 99), max: bench.Percentile(waits, 100),
+		gave50: bench.Percentile(gave, 50), gave99: bench.Percentile(gave, 99),
 		least: slices.Min(counts), most: slices.Max(counts), spread: slices.Max(counts) / slices.Min(counts),
 		commands: float64(commands) / n, calls: float64(all) / n,
 		cpu: float64((after.CPU - before.CPU).Microseconds()) / n, own: float64((after.Own - before.Own).Microseconds()) / n,

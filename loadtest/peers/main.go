@@ -1,9 +1,11 @@
-// Command peers measures this project's locks on Redis beside those of other Go
-// libraries: in one run, on one server, under the same conditions.
+// Command peers measures this project's locks beside those of other Go libraries: in
+// one run, on the same servers, under the same conditions. Where there is no peer, as on
+// SQL, it measures what the server does without a lock.
 //
-//	go run . -markdown FILE    about three minutes; prints tables and writes them to FILE
+//	go run . -markdown FILE    less than six minutes; prints tables and writes them to FILE
 //	go run . -quick            one short round, to see that all of it works
-//	go run . -only 'contended/ours' -cpuprofile cpu.out
+//	go run . -only '^contended/ours' -cpuprofile cpu.out
+//	go run . -only '^etcd|^ZooKeeper|^five|^MariaDB|^SQLite'
 //
 // What is measured is a cell: one workload on one subject. A round runs every
 // cell for a moment, so that noise of the machine hits all subjects alike; the
@@ -12,8 +14,8 @@
 // Every run checks what a lock is for: no more callers inside than there are
 // permits, and no lost update of a counter. A violation fails the program.
 //
-// SHOP_REDIS is a redis:// address of a server that nobody else uses; without it
-// the program starts a redis-server of its own.
+// The program starts the servers that it needs. SHOP_REDIS is a redis:// address of a
+// server that nobody else uses, for the locks on one Redis.
 package main
 
 import (
@@ -25,6 +27,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"example.com/shop/loadtest/peers/bench"
@@ -42,31 +45,28 @@ func main() {
 
 // run measures and reports. It fails when a lock did, too.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
-	defaults := bench.Settings{Program: "peers", Cell: 4 * time.Second, Rounds: 5}
+	defaults := bench.Settings{Program: "peers", Cell: 2 * time.Second, Rounds: 5}
 	s, err := defaults.Parse(args, 150*time.Millisecond, getenv, stderr)
 	if err != nil {
 		return err
 	}
-	server, err := bench.OpenServer(ctx, s.Redis)
+	on, err := start(ctx, s.Redis)
 	if err != nil {
 		return err
 	}
-	defer server.Close()
-	info, err := server.Info(ctx, "server")
-	if err != nil {
-		return err
-	}
-	where := bench.Describe("github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock")
+	defer func() { err = cmp.Or(err, on.close()) }()
+	where := bench.Describe("github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock",
+		"go.etcd.io/etcd/client/v3", "github.com/go-zookeeper/zk", "github.com/go-sql-driver/mysql", "github.com/glebarez/go-sqlite")
 	stop, err := s.Profile()
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, stop()) }()
-	found, err := bench.Measure(ctx, plan(server), s, stderr)
+	found, err := bench.Measure(ctx, plan(on), s, stderr)
 	if err != nil {
 		return err
 	}
-	r := report{where: where, redis: info["redis_version"], loadAfter: bench.LoadAverage(), settings: s, found: found}
+	r := report{where: where, servers: strings.Join(on.versions, "; "), loadAfter: bench.LoadAverage(), settings: s, found: found}
 	if err := r.text(stdout); err != nil || s.Markdown == "" {
 		return err
 	}

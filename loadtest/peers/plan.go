@@ -24,24 +24,36 @@ const (
 	fewPermits  = 8
 )
 
-func plan(server *bench.Server) []bench.Workload[sample] {
-	on := func(name string, weight int, subjects []subject, run func(context.Context, *bench.Server, subject, time.Duration) (sample, error)) bench.Workload[sample] {
-		w := bench.Workload[sample]{Name: name, Weight: weight}
-		for _, s := range subjects {
-			w.Cases = append(w.Cases, bench.Case[sample]{Name: s.name, Run: func(ctx context.Context, d time.Duration) (sample, error) {
-				return run(ctx, server, s, d)
-			}})
-		}
-		return w
+// workload is one of several subjects, each of which has run put on it.
+func workload(on *servers, name string, weight int, subjects []subject, run func(context.Context, *servers, subject, time.Duration) (sample, error)) bench.Workload[sample] {
+	w := bench.Workload[sample]{Name: name, Weight: weight}
+	for _, s := range subjects {
+		w.Cases = append(w.Cases, bench.Case[sample]{Name: s.name, Run: func(ctx context.Context, d time.Duration) (sample, error) {
+			return run(ctx, on, s, d)
+		}})
 	}
-	return []bench.Workload[sample]{
-		on(alone, 1, unhurried(locks()), load{clients: 1, goroutines: 1}.run),
-		on(apart, 1, unhurried(locks()), load{clients: 1, goroutines: 32}.run),
-		on(apart8, 1, unhurried(locks()), load{clients: 8, goroutines: 4}.run),
-		on(contended, 2, locks(), load{clients: 8, goroutines: 4, shared: true}.run),
-		on(handover, 1, locks(), handOff),
-		on(permit1, 1, semaphores(manyPermits), load{clients: 1, goroutines: 1, shared: true}.run),
-		on(permit32, 1, semaphores(manyPermits), load{clients: 1, goroutines: 32, shared: true}.run),
-		on(permitLack, 2, semaphores(fewPermits), load{clients: 8, goroutines: 4, shared: true}.run),
+	return w
+}
+
+// plan is everything that is measured.
+func plan(on *servers) []bench.Workload[sample] {
+	all := []bench.Workload[sample]{
+		workload(on, alone, 1, unhurried(locks()), load{clients: 1, goroutines: 1}.run),
+		workload(on, apart, 1, unhurried(locks()), load{clients: 1, goroutines: 32}.run),
+		workload(on, apart8, 1, unhurried(locks()), load{clients: 8, goroutines: 4}.run),
+		workload(on, contended, 2, locks(), load{clients: 8, goroutines: 4, shared: true}.run),
+		workload(on, handover, 1, locks(), handOff{clients: 2, least: shortHold, more: holdSpan}.run),
+		workload(on, permit1, 1, semaphores(manyPermits), load{clients: 1, goroutines: 1, shared: true}.run),
+		workload(on, permit32, 1, semaphores(manyPermits), load{clients: 1, goroutines: 32, shared: true}.run),
+		workload(on, permitLack, 2, semaphores(fewPermits), load{clients: 8, goroutines: 4, shared: true}.run),
+		workload(on, fiveWell, 2, fiveLocks(), load{clients: 1, goroutines: 1}.run),
+		workload(on, fiveFrozen, 3, fiveLocks(), load{clients: 1, goroutines: 1, fault: freezeOne}.run),
 	}
+	for _, s := range stores() {
+		all = append(all, s.plan(on)...)
+	}
+	for _, e := range engines() {
+		all = append(all, e.plan(on)...)
+	}
+	return all
 }

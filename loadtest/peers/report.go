@@ -18,16 +18,16 @@ var page string
 
 // report is everything that was found.
 type report struct {
-	where            bench.Machine
-	redis, loadAfter string
-	settings         bench.Settings
-	found            bench.Findings[sample]
+	where              bench.Machine
+	servers, loadAfter string
+	settings           bench.Settings
+	found              bench.Findings[sample]
 }
 
 // text writes the tables for a terminal.
 func (r *report) text(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %s %s, Redis %s, %s\nload average %s before, %s after\n", r.where.CPU,
-		r.where.System, r.where.Kernel, r.redis, strings.Join(r.where.Libraries, ", "), r.where.LoadBefore, r.loadAfter)
+	fmt.Fprintf(w, "%s, %s %s\n%s\n%s\nload average %s before, %s after\n", r.where.CPU,
+		r.where.System, r.where.Kernel, r.servers, strings.Join(r.where.Libraries, ", "), r.where.LoadBefore, r.loadAfter)
 	for _, t := range r.tables() {
 		if err := t.Text(w); err != nil {
 			return err
@@ -44,7 +44,7 @@ func (r *report) markdown(w io.Writer) error {
 	}
 	return t.Execute(w, map[string]any{
 		"Date": r.where.Date, "CPU": r.where.CPU, "System": r.where.System, "Kernel": r.where.Kernel,
-		"Redis": r.redis, "Libraries": strings.Join(r.where.Libraries, ", "),
+		"Servers": r.servers, "Libraries": strings.Join(r.where.Libraries, ", "),
 		"LoadBefore": r.where.LoadBefore, "LoadAfter": r.loadAfter,
 		"Rounds": r.settings.Rounds, "Cell": r.settings.Cell, "TTL": ttl, "Pool": bench.PoolSize,
 		"Few": fewPermits, "Many": manyPermits, "Tables": r.tables(),
@@ -56,6 +56,7 @@ func (r *report) tables() []*bench.Table {
 	all := []*bench.Table{
 		r.targets(), r.uncontended(), r.contention("Contended: 8 clients with 4 goroutines each, one key", contended),
 		r.handOff(), r.permits(), r.contention(fmt.Sprintf("Semaphore at its limit: 8 clients with 4 goroutines each, %d permits", fewPermits), permitLack),
+		r.redlockTable(), r.handOffs(), r.queues(), r.free(), r.sqlTable(),
 	}
 	return slices.DeleteFunc(all, func(t *bench.Table) bool { return len(t.Rows) == 0 })
 }

@@ -2,49 +2,40 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/loadtest/peers/bench"
 )
 
 // session is the clients of one run.
-type session struct {
-	clients []*client
-	pools   []*redis.Client
-}
+type session []*client
 
-// open makes n clients of s with a pool each. All subjects have the same options.
-func open(server *bench.Server, s subject, n int) (*session, error) {
-	o := &session{}
+// open makes n clients of s, each as a process has it. They are closed if one fails.
+func open(ctx context.Context, on *servers, s subject, n int) (session, error) {
+	var all session
 	for range n {
-		rdb := server.Client()
-		o.pools = append(o.pools, rdb)
-		c, err := s.open(rdb)
+		c, err := s.open(ctx, on)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
+			return nil, errors.Join(fmt.Errorf("%s: %w", s.name, err), all.close(ctx))
 		}
-		o.clients = append(o.clients, c)
+		all = append(all, c)
 	}
-	return o, nil
+	return all, nil
 }
 
-// close ends the clients, and then their connections.
-func (o *session) close(ctx context.Context) error {
+// close ends the clients, with their connections.
+func (all session) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	var failed error
-	for i, c := range o.clients {
+	var errs []error
+	for _, c := range all {
 		if c.close != nil {
-			if err := c.close(ctx); err != nil {
-				failed = err
-			}
+			errs = append(errs, c.close(ctx))
 		}
-		o.pools[i].Close()
 	}
-	return failed
+	return errors.Join(errs...)
 }
 
 // sent counts, from before to after, what clients have sent, and all calls. Scripts

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -19,13 +20,26 @@ type subject struct {
 	ours   bool
 	sends  string // a command that its clients send and its scripts do not call, beside those of every subject
 	permit int    // how many may be inside; 0 means 1
-	open   func(*redis.Client) (*client, error)
+	open   func(context.Context, *servers) (*client, error)
 }
 
-// client is what one process has of a subject: a pool of connections of its own.
+// client is what one process has of a subject: connections of its own.
 type client struct {
 	acquire func(ctx context.Context, key string) (release func(context.Context) error, err error)
 	close   func(context.Context) error // nil if there is nothing to close
+}
+
+// on makes the end of a client that of its connections, too.
+func (c *client) on(end func() error) *client {
+	before := c.close
+	c.close = func(ctx context.Context) error {
+		var err error
+		if before != nil {
+			err = before(ctx)
+		}
+		return errors.Join(err, end())
+	}
+	return c
 }
 
 // locks are the subjects that exclude each other.
@@ -62,20 +76,20 @@ func unhurried(all []subject) []subject {
 // semaphores are both of ours, with that many permits.
 func semaphores(permits int) []subject {
 	return []subject{
-		{name: "ours, zset", ours: true, permit: permits, open: func(rdb *redis.Client) (*client, error) {
+		{name: "ours, zset", ours: true, permit: permits, open: onRedis(func(rdb *redis.Client) (*client, error) {
 			s, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{TTL: ttl, Permits: permits})
 			if err != nil {
 				return nil, err
 			}
 			return &client{acquire: onePermit(s), close: s.Close}, nil
-		}},
-		{name: "ours, list", ours: true, sends: "blmove", permit: permits, open: func(rdb *redis.Client) (*client, error) {
+		})},
+		{name: "ours, list", ours: true, sends: "blmove", permit: permits, open: onRedis(func(rdb *redis.Client) (*client, error) {
 			s, err := redislock.NewTokens(rdb, redislock.TokensConfig{TTL: ttl, Permits: permits})
 			if err != nil {
 				return nil, err
 			}
 			return &client{acquire: onePermit(s), close: s.Close}, nil
-		}},
+		})},
 	}
 }
 
@@ -89,21 +103,35 @@ func onePermit(s dlock.Semaphore) func(context.Context, string) (func(context.Co
 	}
 }
 
-func ourLock(cfg redislock.Config) func(*redis.Client) (*client, error) {
-	return func(rdb *redis.Client) (*client, error) {
+// onRedis is a client with a pool of its own, the same for every subject.
+func onRedis(open func(*redis.Client) (*client, error)) func(context.Context, *servers) (*client, error) {
+	return func(_ context.Context, on *servers) (*client, error) {
+		rdb := on.redis.Client()
+		c, err := open(rdb)
+		if err != nil {
+			return nil, errors.Join(err, rdb.Close())
+		}
+		return c.on(rdb.Close), nil
+	}
+}
+
+func ourLock(cfg redislock.Config) func(context.Context, *servers) (*client, error) {
+	return onRedis(func(rdb *redis.Client) (*client, error) {
 		l, err := redislock.New(rdb, cfg)
 		if err != nil {
 			return nil, err
 		}
-		return &client{
-			acquire: func(ctx context.Context, key string) (func(context.Context) error, error) {
-				lease, err := l.Acquire(ctx, key)
-				if err != nil {
-					return nil, err
-				}
-				return lease.Release, nil
-			},
-			close: l.Close,
-		}, nil
+		return &client{acquire: leases(l), close: l.Close}, nil
+	})
+}
+
+// leases takes keys of a lock of ours.
+func leases(l dlock.Locker) func(context.Context, string) (func(context.Context) error, error) {
+	return func(ctx context.Context, key string) (func(context.Context) error, error) {
+		lease, err := l.Acquire(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return lease.Release, nil
 	}
 }

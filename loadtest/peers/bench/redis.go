@@ -19,7 +19,7 @@ const PoolSize = 32
 type Server struct {
 	Options *redis.Options // for every subject the same
 	Admin   *redis.Client
-	started *testbed.Redis // nil unless it is this program's
+	Started *testbed.Redis // nil unless it is this program's
 }
 
 // OpenServer connects to the server at a redis:// address, or with an empty one
@@ -28,10 +28,10 @@ func OpenServer(ctx context.Context, address string) (*Server, error) {
 	s := &Server{}
 	if address == "" {
 		var err error
-		if s.started, err = testbed.StartRedis(ctx, testbed.RedisConfig{}); err != nil {
+		if s.Started, err = testbed.StartRedis(ctx, testbed.RedisConfig{}); err != nil {
 			return nil, err
 		}
-		address = s.started.URL()
+		address = s.Started.URL()
 	}
 	opts, err := redis.ParseURL(address)
 	if err != nil {
@@ -57,8 +57,8 @@ func (s *Server) Close() {
 	if s.Admin != nil {
 		s.Admin.Close()
 	}
-	if s.started != nil {
-		s.started.Close()
+	if s.Started != nil {
+		s.Started.Close()
 	}
 }
 

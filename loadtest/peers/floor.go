@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// node is what a store is asked by a client of the floor.
+type node struct {
+	create, remove func(ctx context.Context, name string) error
+	gone           func(ctx context.Context, name string) error // waits until there is no such node
+}
+
+// line is who came last for each key.
+type line struct {
+	number atomic.Int64
+	mu     sync.Mutex
+	last   map[string]string
+}
+
+// enter makes name the last for key, and returns who was that before, or nothing.
+func (l *line) enter(key, name string) (before string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, l.last[key] = l.last[key], name
+	return before
+}
+
+// leave is for name, which may be the last one still.
+func (l *line) leave(key, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last[key] == name {
+		delete(l.last, key)
+	}
+}
+
+// floorOn is what a store needs for any lock with a queue, and nothing else: a commit for
+// a new place, one to give it up, and the event of that for the next one. The queue
+// is in the memory of this program, which is all processes: it is no lock.
+func floorOn(on func(open func(node) (*client, error)) func(context.Context, *servers) (*client, error)) subject {
+	l := &line{last: map[string]string{}}
+	return subject{name: "floor", open: on(func(n node) (*client, error) {
+		return &client{acquire: func(ctx context.Context, key string) (func(context.Context) error, error) {
+			name := key + "-" + strconv.FormatInt(l.number.Add(1), 10)
+			if err := n.create(ctx, name); err != nil {
+				return nil, err
+			}
+			if before := l.enter(key, name); before != "" {
+				if err := n.gone(ctx, before); err != nil {
+					return nil, err
+				}
+			}
+			return func(ctx context.Context) error {
+				defer l.leave(key, name) // not before: who comes next must wait for the commit
+				return n.remove(ctx, name)
+			}, nil
+		}}, nil
+	})}
+}
