@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -104,21 +101,8 @@ func quantile(d []time.Duration, p int) time.Duration {
 // buy places an order of one unit, and returns the status of the answer. It may be called
 // in any goroutine.
 func buy(ctx context.Context, url, sku string) (status int, answer string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	body := strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/orders", bytes.NewReader([]byte(body)))
-	if err != nil {
-		return 0, "", err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(text), err
+	a := served(ctx, http.DefaultClient, url, sku)
+	return a.status, a.body, a.err
 }
 
 // abandon stores orders of one unit that have expired already.

@@ -70,6 +70,26 @@ func purchase(ctx context.Context, client *http.Client, url, sku string, header 
 	return ask(ctx, client, http.MethodPost, url+"/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1), header...)
 }
 
+// inUse reports whether an order was refused because all permits are in use. An instance may say so
+// while some are free, if Redis is slow to lease it one; then nothing has happened.
+func inUse(status int, body string) bool {
+	return status == http.StatusTooManyRequests && strings.Contains(body, "/saturated")
+}
+
+// insist repeats a request that is refused because all permits are in use, as customers do.
+func insist(request func() answer) (a answer) {
+	for end := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
+		if a = request(); !inUse(a.status, a.body) || time.Now().After(end) {
+			return a
+		}
+	}
+}
+
+// served is purchase by a customer who insists.
+func served(ctx context.Context, client *http.Client, url, sku string, header ...string) answer {
+	return insist(func() answer { return purchase(ctx, client, url, sku, header...) })
+}
+
 // together makes n requests at the same moment.
 func together(n int, one func(i int) answer) []answer {
 	answers := make([]answer, n)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -111,8 +110,12 @@ type serveConfig struct {
 	listen      string
 	adminListen string
 	instance    string
+	advertise   string
 	database    string
 	redis       string
+	redlock     string
+	zookeeper   string
+	etcd        string
 	orderTTL    time.Duration
 	permits     int
 	rate        int
@@ -128,10 +131,14 @@ func parseServe(p process, args []string) (serveConfig, error) {
 	var c serveConfig
 	f := newFlags(p, "serve", "run one instance of the order service")
 	f.StringVar(&c.listen, "listen", defaultListen, "`HOST:PORT` to serve HTTP on; port 0 takes a free one")
+	f.StringVar(&c.advertise, "advertise", "", "`HOST:PORT` at which others reach this instance, as shop cluster members shows it (default that of --listen; if that is every address of the machine, the first that is not loopback)")
 	f.StringVar(&c.adminListen, "admin-listen", "", "loopback `HOST:PORT` to serve timers and profiles on, for shop timers, which looks for "+defaultAdmin+"; port 0 takes a free one (default none)")
 	f.StringVar(&c.instance, "instance", "", "`NAME` of this instance in X-Instance-Id and in the ledger (default HOSTNAME-PID)")
 	f.StringVar(&c.database, "database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
-	f.StringVar(&c.redis, "redis", "", "redis://HOST:6379/0 for the strategies that take leases; without it they are refused")
+	f.StringVar(&c.redis, "redis", "", "redis://HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,... for the strategies redis and redis-unfenced; without it they are refused")
+	f.StringVar(&c.redlock, "redlock", "", "redis://HOST:6379/0,... of three or more servers that know nothing of one another, best five, for the strategy redlock")
+	f.StringVar(&c.zookeeper, "zookeeper", "", "HOST:2181,... of all servers of an ensemble, for the strategy zookeeper")
+	f.StringVar(&c.etcd, "etcd", "", "HOST:2379,... of all members of a cluster, for the strategy etcd")
 	f.DurationVar(&c.orderTTL, "order-ttl", 15*time.Minute, "how long an order waits for payment")
 	f.IntVar(&c.permits, "permits", 64, "how many orders may be placed at the same time by all instances together, which agree on it through --redis, without which it is the number of each; 0: any number")
 	f.IntVar(&c.rate, "customer-rate", -1, "how many orders a customer may place per second, and twice that at once; 0: any number (default 50 with --auth keys; else 0, for then anybody can claim to be anybody)")
@@ -164,12 +171,12 @@ func parseServe(p process, args []string) (serveConfig, error) {
 
 func (c serveConfig) validate() error {
 	var bad []error
-	bad = append(bad, validListen(c.listen), validAdmin(c.adminListen))
+	bad = append(bad, validListen(c.listen), validAdvertise(c.advertise), validAdmin(c.adminListen))
 	if len(c.instance) > 64 || strings.ContainsFunc(c.instance, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }) {
 		bad = append(bad, fmt.Errorf("--instance %q: want 1 to 64 printable ASCII characters without spaces", c.instance))
 	}
-	if c.orderTTL < time.Second || c.orderTTL > 30*24*time.Hour {
-		bad = append(bad, fmt.Errorf("--order-ttl %s: want 1s to 720h", c.orderTTL))
+	if err := validOrderTTL(c.orderTTL); err != nil {
+		bad = append(bad, fmt.Errorf("--%w", err))
 	}
 	if c.permits < 0 || c.permits > 1_000_000 {
 		bad = append(bad, fmt.Errorf("--permits %d: want 0 to 1000000", c.permits))
@@ -189,7 +196,8 @@ func (c serveConfig) validate() error {
 	if c.canary && c.lane != timeout.Base {
 		bad = append(bad, errors.New("--canary expires nothing, so a --lane of its own would have nobody: give one of them"))
 	}
-	bad = append(bad, validDatabase(c.database), validRedis(c.redis))
+	bad = append(bad, validDatabase(c.database), validRedis(c.redis),
+		validRedlock(c.redlock), validServers("zookeeper", c.zookeeper), validServers("etcd", c.etcd))
 	if err := errors.Join(bad...); err != nil {
 		return usageError{errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
 	}
@@ -211,11 +219,22 @@ func given(f *flags) map[string]bool {
 	return set
 }
 
-// redacted returns a URL without its password.
+// redacted returns a URL without its password, or none.
 func redacted(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil {
+	if rawURL == "" {
+		return "none"
+	}
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok {
 		return "(malformed URL)"
 	}
-	return u.Redacted()
+	at := strings.LastIndex(rest, "@")
+	if at < 0 {
+		return rawURL
+	}
+	user, _, secret := strings.Cut(rest[:at], ":")
+	if secret {
+		user += ":xxxxx"
+	}
+	return scheme + "://" + user + rest[at:]
 }

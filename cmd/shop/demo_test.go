@@ -11,8 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,11 +29,16 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// play runs shop demo with this binary as the instances, and returns its exit
-// code and JSON report.
+// play runs shop demo, and returns its exit code and JSON report.
 func play(t *testing.T, args ...string) (int, demo.Report) {
 	t.Helper()
-	code, out, stderr := call(t, noEnv, append([]string{"demo", "--json"}, args...)...)
+	code, out, stderr := command(t, append([]string{"demo", "--json"}, args...)...)
+	return code, report(t, code, out, stderr)
+}
+
+// report reads what a demo has printed.
+func report(t *testing.T, code int, out, stderr string) demo.Report {
+	t.Helper()
 	var r demo.Report
 	d := json.NewDecoder(strings.NewReader(out))
 	d.DisallowUnknownFields()
@@ -40,7 +48,7 @@ func play(t *testing.T, args ...string) (int, demo.Report) {
 	if rest := strings.TrimSpace(out[d.InputOffset():]); rest != "" {
 		t.Errorf("more than JSON: %q", rest)
 	}
-	return code, r
+	return r
 }
 
 // proved fails the test unless every arm came out as expected, and every unpaid
@@ -64,15 +72,18 @@ func proved(t *testing.T, code int, r demo.Report, arms int) {
 
 func TestDemoOnEmbeddedStores(t *testing.T) {
 	t.Parallel()
-	code, r := play(t)
-	proved(t, code, r, 7)
+	code, r := play(t, "--stock", strconv.Itoa(testbedtest.Size(40, 100))) // 100 is the default
+	proved(t, code, r, 12)
 	if want := (demo.Stores{Redis: "embedded", Database: "sqlite"}); r.Stores != want || r.Instances != 3 {
 		t.Errorf("%+v at %d instances", r.Stores, r.Instances)
+	}
+	if want := []string{"redlock", "zookeeper", "etcd", "redlock-cohort", "zookeeper-cohort", "etcd-cohort"}; !slices.Equal(r.Missing.Strategies, want) || r.Missing.Stores != nil {
+		t.Errorf("missing: %+v", r.Missing)
 	}
 }
 
 // stockSize is how many units a demo sells that has been shown at full size.
-func stockSize() string { return strconv.Itoa(testbedtest.Size(40, 400)) }
+func stockSize() string { return strconv.Itoa(testbedtest.Size(25, 400)) }
 
 // ownRedis returns a Redis that wakes nobody for the timers of another test.
 func ownRedis(t *testing.T) string {
@@ -83,7 +94,63 @@ func ownRedis(t *testing.T) string {
 func TestDemoOnRealStores(t *testing.T) {
 	t.Parallel()
 	code, r := play(t, "--redis", ownRedis(t), "--database", testbedtest.Database(t), "--stock", stockSize())
-	proved(t, code, r, 7)
+	proved(t, code, r, 12)
+}
+
+// Every lock of the house sells the same stock, each on its real server. The instances are
+// this binary, which has the race detector.
+func TestDemoOfEveryLock(t *testing.T) {
+	t.Parallel()
+	code, out, stderr := call(t, noEnv, "demo", "--json", "--all", "--stock", stockSize())
+	r := report(t, code, out, stderr)
+	if want := (demo.Stores{Redis: "redis", Database: "mysql", Redlock: 5, ZooKeeper: 1, Etcd: 1}); r.Stores != want {
+		if os.Getenv("SHOP_TEST_REQUIRE") != "1" {
+			t.Skipf("something is not installed: %+v; SHOP_TEST_REQUIRE=1 makes this a failure", r.Stores)
+		}
+		t.Errorf("%+v", r.Stores)
+	}
+	proved(t, code, r, 18)
+}
+
+// watcher calls seen once, when a line that begins with what has been written.
+type watcher struct {
+	lockedBuffer
+	begin string
+	once  sync.Once
+	seen  func()
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	n, err := w.lockedBuffer.Write(p)
+	if strings.Contains(w.String(), "\n"+w.begin) {
+		w.once.Do(w.seen)
+	}
+	return n, err
+}
+
+// A lock service that dies under a sale costs that sale: it is given up and has failed, the others
+// are held, and there is a verdict.
+func TestDemoWithALockServiceThatDies(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+	out := &watcher{begin: "naive ", seen: func() {
+		if err := server.Kill(); err != nil {
+			t.Error(err)
+		}
+	}}
+	code, stderr := commandInto(t, out, "demo", "--strategies", "naive,etcd,conditional", "--etcd", server.Addr(), "--stock", "25", "--attempts", "400")
+	text := out.String()
+	if code != 1 || stderr != "" {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	for _, want := range []string{
+		`(?m)^naive +oversold .* oversold, as expected$`, `(?m)^etcd +exact .* (broken|undersold), NOT as expected$`, `given up, as nobody got an answer`,
+		`(?m)^conditional +exact .* exact, as expected$`, `(?m)^--order-ttl 3s +exact .* exact, as expected$`, `(?m)^FAILED: a strategy that must be exact was not\.$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
 }
 
 // Newer versions of MariaDB refuse an update of a row that changed since the
@@ -91,8 +158,12 @@ func TestDemoOnRealStores(t *testing.T) {
 func TestDemoWithSnapshotIsolation(t *testing.T) {
 	t.Parallel()
 	db := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"innodb_snapshot_isolation": "ON"}})
-	code, r := play(t, "--redis", ownRedis(t), "--database", db.URL(), "--stock", stockSize())
-	proved(t, code, r, 7)
+	args, arms := []string{"--redis", ownRedis(t), "--database", db.URL(), "--stock", stockSize()}, 12
+	if testbedtest.Size(0, 1) == 0 { // each way to write a row
+		args, arms = append(args, "--strategies", "naive,conditional,segmented,optimistic,for-update,redis,redis-cohort"), 7
+	}
+	code, r := play(t, args...)
+	proved(t, code, r, arms)
 }
 
 func TestOneInstanceNeedsNoMoreThanAMutex(t *testing.T) {
@@ -115,7 +186,7 @@ func TestDemoFindsABrokenStrategy(t *testing.T) {
 	if err := store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	strategies := stock.NewStrategies(nil).With(stock.Strategy{
+	strategies := stock.NewStrategies(stock.Lockers{}).With(stock.Strategy{
 		Name:  "conditional",
 		Write: stock.WriteBack,
 		Guard: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
@@ -123,14 +194,14 @@ func TestDemoFindsABrokenStrategy(t *testing.T) {
 		},
 	})
 	handler, err := httpapi.New(httpapi.Config{
-		Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil), Instance: "broken",
+		Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil), Strategies: strategies, Instance: "broken",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	code, r := play(t, "--target", server.URL, "--database", database, "--strategies", "naive,conditional,for-update")
+	code, r := play(t, "--target", server.URL, "--database", database, "--strategies", "naive,conditional,for-update", "--stock", "40")
 	if code != 1 || r.Verdict != demo.Failed || r.Arms[1].Verdict != demo.Oversold || r.Arms[2].Verdict != demo.Exact {
 		t.Errorf("exit code %d: %+v", code, r)
 	}
@@ -168,7 +239,7 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	parent := exec.CommandContext(ctx, executable, "demo", "--keep", "--strategies", "naive", "--stock", "5")
 	parent.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // a demo that is killed cannot clean up
@@ -221,7 +292,7 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 
 func TestDemoTellsAPerson(t *testing.T) {
 	t.Parallel()
-	code, out, stderr := call(t, noEnv, "demo", "--strategies", "naive,conditional", "--stock", "20")
+	code, out, stderr := command(t, "demo", "--strategies", "naive,conditional", "--stock", "20")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, out, stderr)
 	}

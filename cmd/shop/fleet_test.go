@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/demo"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/fleet"
+	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -54,7 +55,7 @@ func spawn(t *testing.T, args ...string) *spawned {
 	if err != nil {
 		t.Fatalf("serve: %v: %s", err, s.stderr)
 	}
-	_, s.url, _ = strings.Cut(strings.TrimSpace(line), demo.Listening)
+	_, s.url, _ = strings.Cut(strings.TrimSpace(line), fleet.Listening)
 	return s
 }
 
@@ -99,19 +100,19 @@ func newStage(t *testing.T) stage {
 }
 
 // three starts three instances in this process.
-func (s stage) three(t *testing.T, more ...string) (fleet [3]*running) {
+func (s stage) three(t *testing.T, more ...string) (all [3]*running) {
 	t.Helper()
-	for i := range fleet {
+	for i := range all {
 		args := append(append([]string{"--instance", fmt.Sprint("shop-", i+1)}, s.flags...), more...)
-		fleet[i] = start(t, args...)
+		all[i] = start(t, args...)
 	}
-	return fleet
+	return all
 }
 
 // locks returns the locks of the instances, for a test that holds or inspects them itself.
 func (s stage) locks(t *testing.T) *redislock.Locker {
 	t.Helper()
-	rdb, err := redislock.NewClient(s.redis)
+	rdb, err := redisclient.New(s.redis)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func queued(t *testing.T, locks *redislock.Locker, key string, n int) {
 // becomes waits for a condition.
 func becomes(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !done(); {
+	for end := time.Now().Add(2 * time.Minute); !done(); {
 		if time.Now().After(end) {
 			t.Fatalf("never came true: %s", what)
 		}

@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math"
 	"math/rand/v2"
 	"time"
 
-	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/timeout"
 )
 
 const (
@@ -18,42 +18,44 @@ const (
 
 	forgetEvery = time.Minute
 	forgetTime  = 5 * time.Minute // at most, at a time
+
+	answersDuty = "answers" // of the leader of the shop, and not of those of lanes
 )
 
-// forget returns what deletes old answers, until its context ends. One instance does it at a
-// time; without locks all do, which costs a statement that finds nothing.
-func forget(store *sqlstore.Store, locks dlock.Locker, log *slog.Logger) func(context.Context) error {
+// forget returns what deletes old answers while the instance leads the shop, until its context ends.
+func forget(store *sqlstore.Store, lead *leadership, lane string, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
-		for {
+		for lane == timeout.Base { // leaders of lanes have terms of their own
+
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-time.After(forgetEvery/2 + rand.N(forgetEvery)):
 			}
-			n, err := forgetOnce(ctx, store, locks)
+			n, leads, err := forgetOnce(ctx, store, lead)
 			switch {
-			case ctx.Err() != nil, errors.Is(err, dlock.ErrHeld):
+			case ctx.Err() != nil, !leads:
 			case err != nil:
 				log.WarnContext(ctx, "old answers are kept for now", slog.String("error", err.Error()))
 			default:
 				log.DebugContext(ctx, "old answers deleted", slog.Int64("answers", n))
 			}
 		}
+		return nil
 	}
 }
 
-func forgetOnce(ctx context.Context, store *sqlstore.Store, locks dlock.Locker) (n int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, forgetTime)
-	defer cancel()
-	if locks == nil {
-		return store.PurgeAnswers(ctx, answersAge, math.MaxInt)
-	}
-	lease, err := locks.TryAcquire(ctx, "purge:idempotency")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, lease.Release(ctx)) }()
-	ctx, stop := lease.Context(ctx)
-	defer stop()
-	return store.PurgeAnswers(ctx, answersAge, math.MaxInt)
+// forgetOnce deletes the old answers if the instance leads.
+func forgetOnce(ctx context.Context, store *sqlstore.Store, lead *leadership) (n int64, leads bool, err error) {
+	leads, err = lead.during(ctx, func(ctx context.Context, term *cluster.Term) error {
+		ctx, cancel := context.WithTimeout(ctx, forgetTime)
+		defer cancel()
+		office, err := store.TakeOffice(ctx, answersDuty, term)
+		if err != nil {
+			return err
+		}
+		n, err = store.PurgeAnswers(ctx, office, answersAge, math.MaxInt)
+		return err
+	})
+	return n, leads, err
 }

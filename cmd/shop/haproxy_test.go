@@ -115,7 +115,10 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 			t.Error(err)
 		}
 		read.Add(1)
-		if a := ask(context.WithoutCancel(r.Context()), http.DefaultClient, r.Method, works.url+r.URL.Path, string(body)); a.status != http.StatusCreated {
+		order := func() answer {
+			return ask(context.WithoutCancel(r.Context()), http.DefaultClient, r.Method, works.url+r.URL.Path, string(body))
+		}
+		if a := insist(order); a.status != http.StatusCreated {
 			t.Error(a)
 		}
 		connection, _, err := http.NewResponseController(w).Hijack()
@@ -138,7 +141,7 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 	url := balance(t, listener.Addr().String(), works.url)
 	placed, lost := 0, 0
 	for range 20 {
-		switch a := purchase(t.Context(), client, url, "a"); {
+		switch a := served(t.Context(), client, url, "a"); {
 		case a.status == http.StatusCreated:
 			placed++
 		case a.status == http.StatusBadGateway && strings.Contains(a.header.Get("Content-Type"), "problem+json"):
@@ -155,7 +158,7 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 	// It has gone, and before the balancer knows it, others get what is sent.
 	dying.Close()
 	for range 10 {
-		if a := purchase(t.Context(), client, url, "a"); a.status != http.StatusCreated {
+		if a := served(t.Context(), client, url, "a"); a.status != http.StatusCreated {
 			t.Error(a)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -58,13 +57,14 @@ func keysUsage(w io.Writer) {
 		fmt.Fprintf(w, "  shop keys %-6s %-6s %s\n", c.name, c.args, c.what)
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(w, "shop keys COMMAND --help lists the flags. Only --database is also read from the environment.")
+	fmt.Fprintln(w, "shop keys COMMAND --help lists the flags. Only --database and --redis are also read from the environment.")
 }
 
 // keysCall is one command and what it was told.
 type keysCall struct {
 	p        process
 	database string
+	redis    string // of the instances, to tell them what was revoked
 	json     bool
 	prefix   string          // to revoke
 	key      identity.NewKey // to create
@@ -74,7 +74,7 @@ type keysCall struct {
 
 func (k *keysCall) parse(command, name, what string, args []string) error {
 	p := k.p
-	p.getenv = onlyDatabase(p.getenv)
+	p.getenv = onlyStores(p.getenv)
 	f := newFlags(p, name, what)
 	f.StringVar(&k.database, "database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB; SHOP_DATABASE in the environment")
 	f.BoolVar(&k.json, "json", false, "print JSON")
@@ -86,6 +86,7 @@ func (k *keysCall) parse(command, name, what string, args []string) error {
 		f.StringVar(&k.key.Name, "name", "", "a `LABEL` for people: up to 64 characters")
 		f.DurationVar(&k.key.Life, "expires", 0, "how long the key works, such as 720h (default for ever)")
 	case "revoke":
+		f.StringVar(&k.redis, "redis", "", "the `URL` of the Redis that the instances use: they are told, and refuse the key at once; SHOP_REDIS in the environment")
 		wanted = 1
 	}
 	rest, err := f.parseWith(args, 0, len(args)) // which would repeat one too many, and it may be a key
@@ -101,11 +102,11 @@ func (k *keysCall) parse(command, name, what string, args []string) error {
 	return k.validate(command, given(f)["expires"])
 }
 
-// onlyDatabase hides all variables but that of the database: SHOP_ADMIN is an address to
+// onlyStores hides all variables but those of the database and of Redis: SHOP_ADMIN is an address to
 // shop timers, and what a key may do should stand where it is made.
-func onlyDatabase(getenv func(string) string) func(string) string {
+func onlyStores(getenv func(string) string) func(string) string {
 	return func(name string) string {
-		if name != variable("database") {
+		if name != variable("database") && name != variable("redis") {
 			return ""
 		}
 		return getenv(name)
@@ -128,6 +129,9 @@ func (k *keysCall) validate(command string, ends bool) error {
 			return usageError{fmt.Errorf("keys create: %s", strings.ReplaceAll(err.Error(), "\n", "; "))}
 		}
 	case "revoke":
+		if err := validRedis(k.redis); err != nil {
+			return usageError{err}
+		}
 		if t, err := identity.ParseToken(k.prefix); err == nil {
 			k.prefix = t.Prefix() // whoever found a lost key has all of it
 		}
@@ -141,19 +145,15 @@ func (k *keysCall) validate(command string, ends bool) error {
 // on opens the database and runs a command on it. Only create makes the schema, as it may be
 // the first command of all; revoke should work whatever else is going on.
 func (k *keysCall) on(ctx context.Context, command string, run func(*keysCall, context.Context) error) (err error) {
-	if file, ok := strings.CutPrefix(k.database, "sqlite:"); ok && command != "create" {
-		if _, err := os.Stat(file); err != nil { // opening it would create it
-			return fmt.Errorf("%s: %w", k.database, err)
-		}
+	open := openBooks
+	if command == "create" {
+		open = openStoreAt
 	}
-	opening, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	k.store, err = sqlstore.Open(opening, sqlstore.Config{URL: k.database, Instance: "keys"})
-	if err != nil {
+	if k.store, err = open(ctx, "keys", k.database); err != nil {
 		return err
 	}
 	defer closing(&err, k.store.Close)
-	ctx, cancel = context.WithTimeout(ctx, keysTimeout)
+	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
 	defer cancel()
 	if command == "create" {
 		if err := k.store.Migrate(ctx); err != nil {

@@ -94,6 +94,11 @@ func (k *keysCall) revoke(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if k.redis != "" {
+		if err := tellRevoked(ctx, k.redis, revoked.Prefix); err != nil {
+			fmt.Fprintf(k.p.stderr, "The key is revoked, and the instances are not told: %v\n", err)
+		}
+	}
 	if k.json {
 		return k.print(inJSON("", revoked))
 	}

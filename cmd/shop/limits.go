@@ -51,6 +51,22 @@ func openLimits(ctx context.Context, c serveConfig, l locks, closers *closers, l
 	return s, err
 }
 
+// resize changes how many orders may be placed at the same time.
+func (l limits) resize(ctx context.Context, n int) error {
+	if l.permits == nil {
+		return nil
+	}
+	return l.permits.Resize(ctx, n)
+}
+
+// permitted returns how many permits there are, as far as this instance knows; 0 if there is no bound.
+func (l limits) permitted() int {
+	if l.permits == nil {
+		return 0
+	}
+	return l.permits.Stats().Permits
+}
+
 // watch makes metrics of the limits.
 func (l limits) watch(mp metric.MeterProvider) error {
 	var errs []error

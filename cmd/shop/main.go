@@ -4,7 +4,11 @@
 //	shop demo         a flash sale, with and without a lock, and its audit
 //	shop audit        compare columns, ledger and orders in the database
 //	shop timers       look after the timers of a running instance
+//	shop cluster      show the instances and who leads them
+//	shop events       follow what happens in all instances
+//	shop config       look after the settings that instances share
 //	shop keys         make, list and revoke API keys
+//	shop fence        let a lock service that has lost its data sell again
 //	shop migrate      bring the schema up to date
 //	shop healthcheck  ask a running instance whether it is ready
 //
@@ -20,6 +24,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -45,8 +50,13 @@ var commands = []struct {
 	{"serve", "run one instance of the order service", serve},
 	{"demo", "watch a flash sale oversell, and then not", demonstrate},
 	{"audit", "compare columns, ledger and orders in the database", audit},
+	{"lab", "measure how many orders each strategy takes", experiment},
 	{"timers", "look after the timers of a running instance", timers},
+	{"cluster", "show the instances and who leads them", clusters},
+	{"events", "follow what happens in all instances", follow},
+	{"config", "look after the settings that instances share", config},
 	{"keys", "make, list and revoke API keys", keys},
+	{"fence", "let a lock service that has lost its data sell again", fence},
 	{"migrate", "bring the schema up to date", migrate},
 	{"healthcheck", "ask a running instance whether it is ready", healthcheck},
 }
@@ -100,7 +110,7 @@ func exitCode(err error, stderr io.Writer) int {
 	if e, ok := errors.AsType[exitError](err); ok {
 		return int(e)
 	}
-	fmt.Fprintln(stderr, "shop:", err)
+	fmt.Fprintln(stderr, "shop:", strings.ReplaceAll(err.Error(), "\n", "; "))
 	if _, ok := errors.AsType[usageError](err); ok {
 		return 2
 	}

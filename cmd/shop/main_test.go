@@ -4,16 +4,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"example.com/shop/internal/demo"
+	"go.uber.org/goleak"
+
+	"example.com/shop/internal/fleet"
 )
 
 // TestMain makes this binary behave as shop in the processes that it starts, so
@@ -26,7 +31,55 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv(asShop, "1"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if productFolder != "" {
+			os.RemoveAll(productFolder)
+		}
+		os.Exit(code)
+	}), goleak.IgnoreAnyFunction(
+		"github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")) // asleep for a second after the client was closed
+}
+
+// productFolder is where product has built, if it has.
+var productFolder string
+
+// product builds the program as its users have it. With the race detector, which this
+// test has, a demo takes four times as long.
+var product = sync.OnceValues(func() (string, error) {
+	var err error
+	if productFolder, err = os.MkdirTemp("", "shop-product-"); err != nil {
+		return "", err
+	}
+	program := filepath.Join(productFolder, "shop")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
+// command runs the program as its users do, and returns its exit code and what it printed.
+func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out bytes.Buffer
+	code, stderr = commandInto(t, &out, args...)
+	return code, out.String(), stderr
+}
+
+// commandInto is command for who reads along.
+func commandInto(t *testing.T, stdout io.Writer, args ...string) (code int, stderr string) {
+	t.Helper()
+	program, err := product()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), program, args...)
+	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SHOP_") })
+	var errs bytes.Buffer
+	c.Stdout, c.Stderr = stdout, &errs
+	if err := c.Run(); c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), errs.String()
 }
 
 func noEnv(string) string { return "" }
@@ -84,7 +137,7 @@ func start(t *testing.T, args ...string) *running {
 		<-r.exited
 		t.Fatalf("serve: %v", r.err)
 	}
-	_, url, _ := strings.Cut(strings.TrimSpace(string(line[:n])), demo.Listening)
+	_, url, _ := strings.Cut(strings.TrimSpace(string(line[:n])), fleet.Listening)
 	r.url = url
 	t.Cleanup(func() {
 		stop()
@@ -124,10 +177,14 @@ func (r *running) send(t *testing.T, method, path, body string) (int, string) {
 	return resp.StatusCode, string(answer)
 }
 
-// want makes one request and fails the test at another status.
+// want makes one request, an order again while all permits are in use, and fails the test at
+// another status.
 func (r *running) want(t *testing.T, status int, method, path, body string) string {
 	t.Helper()
 	got, answer := r.send(t, method, path, body)
+	for end := time.Now().Add(30 * time.Second); inUse(got, answer) && time.Now().Before(end); got, answer = r.send(t, method, path, body) {
+		<-time.After(20 * time.Millisecond)
+	}
 	if got != status {
 		t.Fatalf("%s %s: status %d, want %d: %s", method, path, got, status, answer)
 	}
@@ -155,6 +212,14 @@ func TestBadCommandLines(t *testing.T) {
 		{"serve", "--database", "mysql://user:secret@127.0.0.1:port/shop"},
 		{"serve", "--redis", "localhost:6379"},
 		{"serve", "--redis", "redis://["},
+		{"serve", "--redlock", "redis://:secret@a:1"},
+		{"serve", "--redlock", "redis://a:1,redis://b:1,redis://c:1,redis://d:1"},
+		{"serve", "--redlock", "redis://a:1,redis://b:1,redis://a:1/2"},
+		{"serve", "--redlock", "redis://a:1,b:1,redis://c:1"},
+		{"serve", "--zookeeper", "localhost"},
+		{"serve", "--zookeeper", "a:2181,"},
+		{"serve", "--etcd", "http://a:2379"},
+		{"serve", "--etcd", "a:0"},
 		{"serve", "--order-ttl", "0s"},
 		{"serve", "--lane", "no spaces"},
 		{"serve", "--permits", "-1"},
@@ -166,6 +231,8 @@ func TestBadCommandLines(t *testing.T) {
 		{"serve", "--auth", "open"},
 		{"serve", "--canary", "--lane", "trial"},
 		{"serve", "--nonsense"},
+		{"events", "--types", "fish"},
+		{"events", "--types", "order,"},
 		{"demo", "--stock", "0"},
 		{"demo", "--stock", "-1"},
 		{"demo", "--stock", "many"},
@@ -177,6 +244,19 @@ func TestBadCommandLines(t *testing.T) {
 		{"demo", "--target", "::x", "--database", "sqlite:shop.db"},
 		{"demo", "--redis", "redis://["},
 		{"demo", "--json", "--keep"},
+		{"demo", "--zookeeper", "a"},
+		{"demo", "--all", "--target", "http://127.0.0.1:1", "--database", "sqlite:shop.db"},
+		{"demo", "--etcd", "a:1", "--target", "http://127.0.0.1:1", "--database", "sqlite:shop.db"},
+		{"fence"},
+		{"fence", "rebase"},
+		{"fence", "rebase", "a", "b"},
+		{"fence", "raise", "a"},
+		{"fence", "rebase", "a b"},
+		{"fence", "rebase", "a", "--etcd", "a:1"},
+		{"fence", "list", "a"},
+		{"fence", "list", "--etcd", "a"},
+		{"fence", "list", "--zookeeper", "a:0"},
+		{"fence", "rebase", "a", "--database", "shop.db"},
 		{"demo", "--database", "shop.db"},
 		{"audit", "--database", "shop.db"},
 		{"healthcheck", "--listen", "x"},
@@ -215,6 +295,7 @@ func TestStoresThatAreAwayAreNamed(t *testing.T) {
 		"no/such/place": {"serve", "--database", "sqlite:no/such/place/shop.db"},
 		"nothing.db":    {"audit", "--database", "sqlite:nothing.db"},
 		"127.0.0.1:3":   {"healthcheck", "--listen", "127.0.0.1:3"},
+		"none.db":       {"fence", "rebase", "a", "--database", "sqlite:none.db"},
 	} {
 		t.Chdir(t.TempDir())
 		code, _, stderr := call(t, noEnv, args...)

@@ -18,17 +18,29 @@ func openDatabase(ctx context.Context, p process, name, what string, args []stri
 	if err := f.parse(args); err != nil {
 		return nil, err
 	}
-	if err := validDatabase(*database); err != nil {
-		return nil, usageError{err}
+	if name != "migrate" {
+		return openBooks(ctx, name, *database)
 	}
-	if file, ok := strings.CutPrefix(*database, "sqlite:"); ok && name == "audit" {
-		if _, err := os.Stat(file); err != nil { // opening it would create it
-			return nil, fmt.Errorf("%s: %w", *database, err)
+	return openStoreAt(ctx, name, *database)
+}
+
+// openBooks opens a database that must be there: a file that is not would be created.
+func openBooks(ctx context.Context, name, database string) (*sqlstore.Store, error) {
+	if file, ok := strings.CutPrefix(database, "sqlite:"); ok && file != "" {
+		if _, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("%s: %w", database, err)
 		}
+	}
+	return openStoreAt(ctx, name, database)
+}
+
+func openStoreAt(ctx context.Context, name, database string) (*sqlstore.Store, error) {
+	if err := validDatabase(database); err != nil {
+		return nil, usageError{err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return sqlstore.Open(ctx, sqlstore.Config{URL: *database, Instance: name})
+	return sqlstore.Open(ctx, sqlstore.Config{URL: database, Instance: name})
 }
 
 // migrate brings the schema up to date.

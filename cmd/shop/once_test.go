@@ -24,10 +24,10 @@ func TestOneKeyIsOneOrder(t *testing.T) {
 	s := newStage(t)
 	fleet := s.three(t)
 	client := customers(t)
-	for _, strategy := range []string{"conditional", "optimistic", "for-update", "redis"} {
+	for _, strategy := range []string{"conditional", "segmented", "optimistic", "for-update", "redis", "redis-cohort", "lua"} {
 		fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+strategy, `{"on_hand":5,"strategy":"`+strategy+`"}`)
 		answers := together(20, func(i int) answer {
-			return purchase(t.Context(), client, fleet[i%3].url, strategy, "Idempotency-Key", strategy)
+			return served(t.Context(), client, fleet[i%3].url, strategy, "Idempotency-Key", strategy)
 		})
 		alike(t, http.StatusCreated, answers)
 		var first struct{ ID string }
@@ -40,7 +40,7 @@ func TestOneKeyIsOneOrder(t *testing.T) {
 			t.Errorf("%s: %d units are reserved", strategy, level.Reserved)
 		}
 		// Another payload, customer or route is another request.
-		if a := purchase(t.Context(), client, fleet[1].url, "other", "Idempotency-Key", strategy); a.status != http.StatusUnprocessableEntity {
+		if a := served(t.Context(), client, fleet[1].url, "other", "Idempotency-Key", strategy); a.status != http.StatusUnprocessableEntity {
 			t.Errorf("another payload: %v", a)
 		}
 		alike(t, http.StatusOK, together(6, func(i int) answer {
@@ -49,10 +49,10 @@ func TestOneKeyIsOneOrder(t *testing.T) {
 	}
 	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/none", `{"on_hand":0,"strategy":"conditional"}`)
 	alike(t, http.StatusConflict, together(20, func(i int) answer {
-		return purchase(t.Context(), client, fleet[i%3].url, "none", "Idempotency-Key", "none")
+		return served(t.Context(), client, fleet[i%3].url, "none", "Idempotency-Key", "none")
 	}))
 	fleet[1].want(t, http.StatusOK, "POST", "/api/v1/skus/none/restock", `{"quantity":5}`)
-	if a := purchase(t.Context(), client, fleet[2].url, "none", "Idempotency-Key", "none"); a.status != http.StatusConflict {
+	if a := served(t.Context(), client, fleet[2].url, "none", "Idempotency-Key", "none"); a.status != http.StatusConflict {
 		t.Errorf("the no was forgotten: %v", a)
 	}
 }
@@ -70,7 +70,7 @@ func TestDuplicateOfAWaitingOrder(t *testing.T) {
 	answers := make(chan answer, 3)
 	send := func(url, wait string) {
 		go func() {
-			answers <- purchase(t.Context(), client, url, "a", "Idempotency-Key", "again", "Prefer", "wait="+wait)
+			answers <- served(t.Context(), client, url, "a", "Idempotency-Key", "again", "Prefer", "wait="+wait)
 		}()
 	}
 	send(fleet[0].url, "20")

@@ -38,7 +38,7 @@ func (s *shoppers) shop(ctx context.Context, n int) {
 		s.group.Go(func() {
 			for !s.enough.Load() {
 				key := order.NewID()
-				a := purchase(ctx, s.client, s.url(), "a", "Idempotency-Key", key)
+				a := served(ctx, s.client, s.url(), "a", "Idempotency-Key", key)
 				s.mu.Lock()
 				s.heard = append(s.heard, deal{key, a})
 				s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *shoppers) stop(t *testing.T, again *running) {
 		t.Errorf("%d requests failed and %d had no answer", failed, unknown)
 	}
 	for _, d := range slices.Concat(s.heard[:min(20, len(s.heard))], s.heard[max(0, len(s.heard)-20):]) {
-		a := purchase(t.Context(), s.client, again.url, "a", "Idempotency-Key", d.key)
+		a := served(t.Context(), s.client, again.url, "a", "Idempotency-Key", d.key)
 		if d.key != "" && d.err == nil && (a.status != d.status || a.body != d.body || a.header.Get("Location") != d.header.Get("Location")) {
 			t.Errorf("again: %v, before: %v", a, d.answer)
 		}

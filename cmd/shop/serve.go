@@ -8,13 +8,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"example.com/shop/internal/demo"
+	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
@@ -36,10 +38,6 @@ const (
 	// cutTimeout is for those to be told that the instance stops.
 	cutTimeout = 2 * time.Second
 
-	// leaseTTL is how long a SKU is blocked by an instance that died while it
-	// held the lease: well within the time of a request that waits for it.
-	leaseTTL = 5 * time.Second
-
 	// expireBatch is how many orders expire in one transaction. Larger ones save
 	// little more, and keep the stock rows from buyers for longer.
 	expireBatch = 200
@@ -50,6 +48,11 @@ const (
 	// placePoll is how often they are looked for without having been told: there are
 	// few, and each look costs Redis a script.
 	placePoll = time.Second
+
+	// garbage is how much is collected at once, in percent of what is in use: that is small, some
+	// 20 MB, and with the usual 100 a tenth of the processor time of an order went into
+	// collecting. GOGC and GOMEMLIMIT count as usual.
+	garbage = 400
 )
 
 // serve runs one instance until ctx ends, and then drains it.
@@ -61,11 +64,16 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	if c.exitOnStdin {
 		ctx = untilEOF(ctx, p.stdin)
 	}
+	if p.getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	var closers closers
 	defer func() { err = errors.Join(err, closers.close(ctx)) }()
 
 	// Telemetry.
-	log := telemetry.NewLogger(p.stderr, c.logLevel).With(slog.String("instance", c.instance))
+	level := new(slog.LevelVar)
+	level.Set(c.logLevel)
+	log := telemetry.NewLogger(p.stderr, level).With(slog.String("instance", c.instance))
 	tel, err := telemetry.Setup(ctx, telemetry.Config{Instance: c.instance, Logger: log})
 	if err != nil {
 		return err
@@ -77,6 +85,7 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	}
 
 	// Stores.
+	redis.SetLogger(silent{})
 	store, err := openStore(ctx, c, tel)
 	if err != nil {
 		return err
@@ -86,7 +95,26 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	timers, err := openTimers(ctx, c, store, locks, tel, &closers, log)
+	session, err := openZooKeeper(ctx, c, &closers, log)
+	if err != nil {
+		return err
+	}
+	lockers, err := openLockers(c, store, locks, session, tel, &closers, log)
+	if err != nil {
+		return err
+	}
+	watched, services := watched(lockers, c, log)
+	services.look(ctx)
+	told, err := openNews(c, store.Level, &closers, log)
+	if err != nil {
+		return err
+	}
+	node, err := openNode(ctx, c, session, locks, lockers, told, log)
+	if err != nil {
+		return err
+	}
+	c = node.begun(c)
+	timers, err := openTimers(ctx, c, store, node.lead, told, tel, &closers, log)
 	if err != nil {
 		return err
 	}
@@ -94,65 +122,75 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	log.InfoContext(ctx, "stores are open", slog.String("database", store.Address()), slog.String("redis", redacted(c.redis)))
 
 	// Domain.
-	strategies := stock.NewStrategies(locks.locker)
+	strategies := stock.NewStrategies(watched)
 	limits, err := openLimits(ctx, c, locks, &closers, log)
 	if err != nil {
 		return err
 	}
 	orders := order.NewService(store, strategies, order.Config{
 		TTL: c.orderTTL, MaxOpen: c.maxOpen, Permits: limits.permits, Waitlist: limits.waitlist, Stopping: ctx,
-		Tracer: tel.TracerProvider, Observer: observer,
+		Tracer: tel.TracerProvider, Observer: observer, Publisher: told,
 	})
+	closers.push(orders.Wait)
 	if err := handleTimers(timers, orders, tel); err != nil {
 		return err
 	}
-	stocks := stock.NewService(store, strategies, limits.restocked)
+	stocks := stock.NewService(store, strategies, func(skus ...string) {
+		limits.restocked(skus...)
+		told.Stock(skus...)
+	})
 	audit := func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") }
-	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{})); err != nil {
+	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchEvents(tel.MeterProvider, told.bus.Stats, told.feed.Stats),
+		telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{})); err != nil {
 		return err
 	}
 
 	// HTTP.
 	api := httpapi.Config{
 		Orders: orders, Stock: stocks, Strategies: strategies, Timers: timers, Instance: c.instance, Drain: new(httpapi.Drain), Logger: log,
-		// Not Redis: without it some strategies are refused, and an instance that
+		// Not the lock services: without one its strategies are refused, and an instance that
 		// called itself unready would take the others away as well.
 		Ready:          store.Ping,
 		Metrics:        tel.Metrics,
 		TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider, Propagator: tel.Propagator,
 	}
 	limits.tell(&api)
-	if api.Identity, err = openIdentity(ctx, c, store, log); err != nil {
+	var heedKeys func(context.Context) error
+	if api.Identity, heedKeys, err = openIdentity(ctx, c, store, told.bus, log); err != nil {
 		return err
 	}
-	front, admin, err := listen(ctx, p, c, api, &closers)
+	api.Cluster, api.Events = node, told.feed
+	address, front, admin, err := listen(ctx, p, c, api, told.feed.Close, &closers)
 	if err != nil {
 		return err
 	}
-	return runAll(ctx, front, timers.Run, limits.run, forget(store, locks.locker, log), admin.run)
+	follow := live{permits: limits.resize, permitted: limits.permitted, orderTTL: orders.SetTTL, pace: timers.SetPace, logLevel: level}
+	return runAll(ctx, front, told.live, timers.Run, services.run, limits.run, node.run(address, follow), forget(store, node.lead, c.lane, log), heedKeys, admin.run)
 }
 
-// listen opens the listeners, says where they are, and returns what serves on them.
-func listen(ctx context.Context, p process, c serveConfig, api httpapi.Config, closers *closers) (front func(context.Context) error, back *admin, err error) {
+// listen opens the listeners, says where they are, and returns what serves on them, and where others reach the instance.
+func listen(ctx context.Context, p process, c serveConfig, api httpapi.Config, endStreams func(), closers *closers) (address string, front func(context.Context) error, back *admin, err error) {
 	handler, err := httpapi.New(api)
 	if err != nil {
-		return nil, nil, err
+		return "", nil, nil, err
 	}
 	if back, err = openAdmin(ctx, c, api, closers, api.Logger); err != nil {
-		return nil, nil, err
+		return "", nil, nil, err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.listen)
 	if err != nil {
-		return nil, nil, fmt.Errorf("serve HTTP: %w", err)
+		return "", nil, nil, fmt.Errorf("serve HTTP: %w", err)
 	}
 	api.Logger.InfoContext(ctx, "serving", slog.String("address", listener.Addr().String()),
 		slog.Bool("canary", c.canary),
 		slog.String("auth", c.auth), slog.Int("permits", c.permits), slog.String("admin", back.address()))
-	fmt.Fprintf(p.stdout, "shop %s %shttp://%s\n", c.instance, demo.Listening, listener.Addr())
+	fmt.Fprintf(p.stdout, "shop %s %shttp://%s\n", c.instance, fleet.Listening, listener.Addr())
 	front = func(ctx context.Context) error {
-		return serveHTTP(ctx, httpapi.NewServer(handler, api.Logger), listener, api.Drain, api.Logger)
+		server := httpapi.NewServer(handler, api.Logger)
+		server.RegisterOnShutdown(endStreams) // when balancers have noticed, so that clients come back elsewhere
+		return serveHTTP(ctx, server, listener, api.Drain, api.Logger)
 	}
-	return front, back, nil
+	return advertised(c, listener.Addr()), front, back, nil
 }
 
 // handleTimers says who works off the timers of orders.
@@ -163,14 +201,27 @@ func handleTimers(timers *timeout.Queue, orders *order.Service, tel *telemetry.T
 	)
 }
 
-// runAll runs front until ctx ends or one of them fails. The others go on until the
-// front has answered its last request.
-func runAll(ctx context.Context, front func(context.Context) error, behind ...func(context.Context) error) error {
+// runAll runs front until ctx ends or one of them fails. Those behind it go on until the
+// front has answered its last request, and last, to whom they tell what they do, until they have ended.
+func runAll(ctx context.Context, front, last func(context.Context) error, behind ...func(context.Context) error) error {
 	g, serving := errgroup.WithContext(ctx)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	telling, end := context.WithCancel(context.WithoutCancel(ctx))
+	g.Go(func() error { return last(telling) })
+	var working sync.WaitGroup
 	for _, run := range behind {
-		g.Go(func() error { return run(background) })
+		working.Add(1)
+		g.Go(func() error {
+			defer working.Done()
+			return run(background)
+		})
 	}
+	g.Go(func() error {
+		defer end()
+		<-background.Done()
+		working.Wait()
+		return nil
+	})
 	g.Go(func() error {
 		defer stop()
 		return front(serving)

@@ -95,32 +95,46 @@ func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
 }
 
-// A Redis that lost its data and whose clock is behind issues fences that the
+// A lock service that lost its data and whose clock is behind issues fences that the
 // row refuses, until it is told what the row has accepted.
-func TestFenceAheadOfRedis(t *testing.T) {
+func TestFenceAheadOfTheLockService(t *testing.T) {
 	t.Parallel()
-	database := sqliteURL(t)
-	r := start(t, "--database", database, "--redis", testbedtest.Redis(t))
-	sku := order.NewID() // tests share the Redis
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":5,"strategy":"redis"}`)
-	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	ahead := dlock.Fence{Token: uint64(time.Now().Add(time.Hour).UnixMicro()), Owner: "before the data was lost"}
-	request := &order.Request{TTL: time.Hour, Order: order.Order{
-		ID: order.NewID(), CustomerID: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}},
-	}}
-	claims := []stock.Claim{{SKU: sku, Write: stock.Fenced, Fence: ahead}}
-	if err := store.Commit(t.Context(), claims, []*order.Request{request}); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1))
-	}
-	if code, out, _ := call(t, noEnv, "audit", "--database", database); code != 0 {
-		t.Error(out)
+	for strategy, flags := range map[string]func() []string{
+		"redis": func() []string { return []string{"--redis", testbedtest.Redis(t)} },
+		"redlock": func() []string {
+			var urls []string
+			for range 3 {
+				urls = append(urls, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
+			}
+			return []string{"--redlock", strings.Join(urls, ",")}
+		},
+		"sql": func() []string { return nil },
+	} {
+		t.Run(strategy, func(t *testing.T) {
+			database := sqliteURL(t)
+			r := start(t, append(flags(), "--database", database)...)
+			sku := order.NewID() // tests share the Redis
+			r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":5,"strategy":"`+strategy+`"}`)
+			store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			ahead := dlock.Fence{Token: uint64(time.Now().Add(time.Hour).UnixMicro()), Owner: "before the data was lost"}
+			request := &order.Request{TTL: time.Hour, Order: order.Order{
+				ID: order.NewID(), CustomerID: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}},
+			}}
+			claims := []stock.Claim{{SKU: sku, Write: stock.Fenced, Fence: ahead}}
+			if err := store.Commit(t.Context(), claims, []*order.Request{request}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1))
+			}
+			if code, out, _ := call(t, noEnv, "audit", "--database", database); code != 0 {
+				t.Error(out)
+			}
+		})
 	}
 }
 

@@ -7,11 +7,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/otellock"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/telemetry"
 	"example.com/shop/internal/timeout"
@@ -39,78 +36,17 @@ func openStore(ctx context.Context, c serveConfig, tel *telemetry.Telemetry) (*s
 	return store, nil
 }
 
-// locks is what an instance has of Redis; without --redis it has nothing.
-type locks struct {
-	rdb    redis.UniversalClient
-	queue  *redislock.Locker
-	locker dlock.Locker // the same, measured
-}
-
-// ping asks Redis whether it is there.
-func (l locks) ping(ctx context.Context) error {
-	if l.rdb == nil {
-		return nil
-	}
-	return l.rdb.Ping(ctx).Err()
-}
-
-// openRedis connects the lock service. It refuses a Redis that may evict a lock
-// to make room.
-func openRedis(ctx context.Context, c serveConfig, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (locks, error) {
-	if c.redis == "" {
-		return locks{}, nil
-	}
-	redis.SetLogger(silent{})
-	rdb, err := redislock.NewClient(c.redis)
-	if err != nil {
-		return locks{}, usageError{fmt.Errorf("--redis: %w", err)}
-	}
-	closers.push(func(context.Context) error { return rdb.Close() })
-	if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
-		return locks{}, err
-	}
-	l := locks{rdb: rdb}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := l.ping(ctx); err != nil {
-		return locks{}, fmt.Errorf("open redis %s: %w", redacted(c.redis), err)
-	}
-	if policy := rdb.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]; policy != "" && policy != "noeviction" {
-		return locks{}, fmt.Errorf("open redis %s: maxmemory-policy is %s and may evict locks; set it to noeviction", redacted(c.redis), policy)
-	}
-	locker, err := redislock.New(rdb, redislock.Config{TTL: leaseTTL})
-	if err != nil {
-		return locks{}, err
-	}
-	closers.push(func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		if err := locker.Close(ctx); err != nil { // Redis is away: the TTL gives back what it may have granted
-			log.WarnContext(ctx, "locks are left to their TTL", slog.String("error", err.Error()))
-		}
-		return nil
-	})
-	l.queue = locker
-	l.locker, err = otellock.New(locker, otellock.Config{Backend: "redis", TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider})
-	return l, err
-}
-
-// silent keeps go-redis from printing what its errors say as well.
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
-
 // openTimers returns the queue that ends the wait for payments: its timers are
 // in the database, and Redis, if there is one, wakes whoever is to fire them.
 // Without Redis each instance wakes itself.
-func openTimers(ctx context.Context, c serveConfig, store *sqlstore.Store, l locks, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (*timeout.Queue, error) {
+func openTimers(ctx context.Context, c serveConfig, store *sqlstore.Store, leader dlock.Locker, told *news, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (*timeout.Queue, error) {
 	timers, err := store.Timers()
 	if err != nil {
 		return nil, err
 	}
 	var index timeout.Index = memindex.New(memindex.Config{})
 	if c.redis != "" {
-		rdb, err := redislock.NewClient(c.redis) // its own, as the one for locks must never wait for a connection
+		rdb, err := redisclient.New(c.redis) // its own, as the one for locks must never wait for a connection
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--redis: %w", err)}
 		}
@@ -127,9 +63,10 @@ func openTimers(ctx context.Context, c serveConfig, store *sqlstore.Store, l loc
 		Instance: c.instance,
 		Canary:   c.canary,
 		Lane:     c.lane,
-		Leader:   l.locker,
+		Leader:   leader,
+		Offices:  store,
 		Drain:    timersDrain,
-		Observer: observer,
+		Observer: tellingTimers{observer, told},
 		Trace:    tel.Traceparent,
 	})
 	if err != nil {

@@ -86,11 +86,10 @@ type timersCall struct {
 }
 
 func (t *timersCall) validate(command string) error {
-	u, err := url.Parse(t.admin)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return usageError{fmt.Errorf("timers: --admin %q: want http://HOST:PORT", t.admin)}
+	var err error
+	if t.admin, err = validBase("timers", "admin", t.admin); err != nil {
+		return err
 	}
-	t.admin = u.Scheme + "://" + u.Host
 	t.state = strings.ToUpper(t.state)
 	switch {
 	case t.state != "" && t.state != string(httpapi.TimerOpen) && t.state != string(httpapi.TimerDead):
@@ -99,6 +98,11 @@ func (t *timersCall) validate(command string) error {
 		return usageError{fmt.Errorf("timers: --limit %d: want 1 to 1000000", t.limit)}
 	}
 	return nil
+}
+
+// ask asks the instance below the path of timers.
+func (t *timersCall) ask(ctx context.Context, method, path string, v any) error {
+	return instance{t.p, "timers", t.admin, "admin-listen"}.ask(ctx, method, "/api/v1/timers"+path, nil, v)
 }
 
 func (t *timersCall) list(ctx context.Context, _ []string) error {

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// Three instances that all have customers waiting get equally many leases of a SKU from lock services
+// that are first come, first served. How many they get from the others is in the log, at full size.
+// The ledger knows: each lease has a fence. Other tests wait meanwhile.
+func TestCohortsHaveTheirTurns(t *testing.T) {
+	s := newStage(t)
+	z := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+	e := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+	args := []string{"--permits", "1000", "--zookeeper", z.Addr(), "--etcd", e.Addr()}
+	fairly := map[string]bool{"redis-cohort": true, "zookeeper-cohort": true, "etcd-cohort": true}
+	if full := testbedtest.Size(0, 1) == 1; full {
+		var urls []string
+		for range 3 {
+			urls = append(urls, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
+		}
+		args = append(args, "--redlock", strings.Join(urls, ","))
+		fairly["redlock-cohort"], fairly["sql-cohort"] = false, false
+	}
+	instances := s.three(t, args...)
+	db := rawMySQL(t, s.database)
+	for strategy, fair := range fairly {
+		instances[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+strategy, `{"on_hand":1000000,"strategy":"`+strategy+`"}`)
+		began := time.Now()
+		var placed atomic.Int64
+		var buyers sync.WaitGroup
+		client := customers(t)
+		most := int64(testbedtest.Size(1500, 30_000))
+		for _, r := range instances {
+			for range 16 {
+				buyers.Go(func() {
+					for placed.Add(1) <= most {
+						if a := served(t.Context(), client, r.url, strategy); a.status != http.StatusCreated {
+							t.Error(a)
+							return
+						}
+					}
+				})
+			}
+		}
+		buyers.Wait()
+		leases := leasesOf(t, db, strategy)
+		high, low := 0, 1<<30
+		for _, n := range leases {
+			high, low = max(high, n), min(low, n)
+		}
+		t.Logf("%s: leases by instance %v, max/min %.2f; %d orders in %v", strategy, leases, float64(high)/float64(low), most, time.Since(began).Round(time.Millisecond))
+		if fair && (len(leases) != len(instances) || 5*high > 6*low) {
+			t.Errorf("%s: between %d and %d leases at %d instances, want no more than a fifth apart", strategy, low, high, len(leases))
+		}
+	}
+}
+
+// rawMySQL opens a database without a store.
+func rawMySQL(t *testing.T, database string) *sql.DB {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mysql.NewConfig()
+	c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	c.Passwd, _ = u.User.Password()
+	db, err := sql.Open("mysql", c.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// leasesOf returns under how many leases each instance has sold a SKU.
+func leasesOf(t *testing.T, db *sql.DB, sku string) map[string]int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, "SELECT instance, COUNT(DISTINCT fence) FROM ledger WHERE sku = ? AND fence > 0 GROUP BY instance", sku)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	leases := make(map[string]int)
+	for rows.Next() {
+		var instance string
+		var n int
+		if err := rows.Scan(&instance, &n); err != nil {
+			t.Fatal(err)
+		}
+		leases[instance] = n
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(fmt.Errorf("leases of %s: %w", sku, err))
+	}
+	return leases
+}

@@ -1,0 +1,597 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/events"
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// page watches events, as one that is open somewhere: from one instance to the next, with the id that came last.
+type page struct {
+	client *http.Client
+	query  string
+	key    string // to be shown, as the value of Authorization; may be empty
+	lastID string
+	reload func() // at a reset; may be nil
+
+	mu     sync.Mutex
+	events []events.Event
+	orders map[string]string // status by id
+	twice  []string          // ids that came again
+	seen   map[string]bool   // ids since the last reset
+	resets []string          // reasons
+}
+
+func newPage(t *testing.T, query string) *page {
+	t.Helper()
+	client := &http.Client{Transport: new(http.Transport)}
+	t.Cleanup(client.CloseIdleConnections)
+	return &page{client: client, query: query, orders: make(map[string]string), seen: make(map[string]bool)}
+}
+
+// watch follows one stream to its end.
+func (w *page) watch(ctx context.Context, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v1/events"+w.query, nil)
+	if err != nil {
+		return err
+	}
+	if w.lastID != "" {
+		r.Header.Set("Last-Event-ID", w.lastID)
+	}
+	if w.key != "" {
+		r.Header.Set("Authorization", w.key)
+	}
+	answer, err := w.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s", answer.Status)
+	}
+	for m, err := range events.Messages(answer.Body) {
+		if err != nil {
+			return err
+		}
+		if err := w.take(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *page) take(m events.Message) error {
+	if m.ID != "" {
+		w.lastID = m.ID
+	}
+	if m.Data == "" {
+		return nil
+	}
+	if m.Kind == "reset" {
+		w.mu.Lock()
+		w.resets = append(w.resets, m.Data)
+		clear(w.seen)
+		w.mu.Unlock()
+		if w.reload != nil {
+			w.reload()
+		}
+		return nil
+	}
+	var e events.Event
+	if err := json.Unmarshal([]byte(m.Data), &e); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	event, _, _ := strings.Cut(m.ID, " ") // origin and number
+	if w.seen[event] {
+		w.twice = append(w.twice, event)
+	}
+	w.seen[event] = true
+	w.events = append(w.events, e)
+	if o := e.Order; o != nil {
+		w.learn(*o)
+	}
+	return nil
+}
+
+// learn keeps how an order is. What several instances tell of one comes in any order, and what is final stays so.
+func (w *page) learn(o events.Order) {
+	if was := w.orders[o.ID]; was == "" || was == "QUEUED" || was == "PENDING" && o.Status != "QUEUED" {
+		w.orders[o.ID] = o.Status
+	}
+}
+
+// follow watches in the background until the test ends.
+func (w *page) follow(t *testing.T, url string) {
+	t.Helper()
+	t.Cleanup(w.begin(t, url))
+}
+
+// begin watches in the background until it is stopped.
+func (w *page) begin(t *testing.T, url string) (end func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil {
+			_ = w.watch(ctx, url) // the next one goes on
+		}
+	})
+	becomes(t, "the stream has begun", func() bool { return w.count(func() int { return len(w.resets) }) > 0 })
+	return func() {
+		stop()
+		group.Wait()
+	}
+}
+
+// settled waits until each of the instances has heard of each. One that has just begun does not know what it has missed of
+// the others, and says so.
+func settled(t *testing.T, fleet ...*running) {
+	t.Helper()
+	for round := 0; ; round++ {
+		var watchers []*page
+		var ends []func()
+		for _, r := range fleet {
+			w := newPage(t, "?types=stock")
+			watchers = append(watchers, w)
+			ends = append(ends, w.begin(t, r.url))
+		}
+		for i, r := range fleet {
+			r.want(t, http.StatusCreated, "PUT", fmt.Sprintf("/api/v1/skus/settled-%d-%d", round, i), `{"on_hand":1,"strategy":"conditional"}`)
+		}
+		calm := true
+		for _, w := range watchers {
+			resets := func() int { return w.count(func() int { return len(w.resets) }) }
+			becomes(t, "all are heard, or were missed", func() bool {
+				return resets() > 1 || w.count(func() int { return len(w.events) }) >= len(fleet)
+			})
+			calm = calm && resets() == 1
+		}
+		for _, end := range ends {
+			end()
+		}
+		if calm {
+			return
+		}
+	}
+}
+
+func (w *page) count(of func() int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return of()
+}
+
+func (w *page) status(id string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.orders[id]
+}
+
+// any reports whether an event was seen that is like that.
+func (w *page) any(like func(events.Event) bool) bool {
+	return w.count(func() int { return slices.IndexFunc(w.events, like) }) >= 0
+}
+
+// buyOne places an order of a, and returns its id.
+func buyOne(t *testing.T, client *http.Client, url string) string {
+	t.Helper()
+	a := served(t.Context(), client, url, "a")
+	if a.status != http.StatusCreated {
+		t.Fatal(a)
+	}
+	return orderID(t, a.body)
+}
+
+func orderID(t *testing.T, body string) string {
+	t.Helper()
+	var o struct{ ID string }
+	if err := json.Unmarshal([]byte(body), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o.ID
+}
+
+// TestEventsReachEveryInstance: what happens at one of three is seen by those who follow another one.
+func TestEventsReachEveryInstance(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	fleet := s.three(t, "--order-ttl", "6s")
+	settled(t, fleet[:]...)
+	client := customers(t)
+	var watchers []*page
+	for _, r := range fleet {
+		w := newPage(t, "")
+		w.follow(t, r.url)
+		watchers = append(watchers, w)
+	}
+	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"redis"}`)
+	paid, cancelled, expired := buyOne(t, client, fleet[0].url), buyOne(t, client, fleet[0].url), buyOne(t, client, fleet[0].url)
+	fleet[1].want(t, http.StatusOK, "POST", "/api/v1/orders/"+paid+"/pay", `{"payment_id":"p1"}`)
+	fleet[2].want(t, http.StatusOK, "POST", "/api/v1/orders/"+cancelled+"/cancel", "")
+	for i, w := range watchers {
+		for id, want := range map[string]string{paid: "CONFIRMED", cancelled: "CANCELLED", expired: "EXPIRED"} {
+			becomes(t, fmt.Sprintf("at %d the order is %s", i, want), func() bool { return w.status(id) == want })
+		}
+		becomes(t, "the level is told", func() bool {
+			return w.any(func(e events.Event) bool {
+				return e.Stock != nil && e.Stock.SKU == "a" && e.Stock.OnHand == 9 && e.Stock.Reserved == 0
+			})
+		})
+		becomes(t, "the lease is told", func() bool {
+			return w.any(func(e events.Event) bool {
+				return e.Lock != nil && e.Lock.SKU == "a" && e.Lock.Strategy == "redis" && e.Lock.Holder == "shop-1" && e.Lock.Fence > 0
+			})
+		})
+		becomes(t, "the timer is told", func() bool {
+			return w.any(func(e events.Event) bool {
+				return e.Timer != nil && e.Timer.Kind == "order.expire" && e.Timer.Outcomes["committed"] == 1
+			})
+		})
+	}
+}
+
+// TestEventsOfTheCluster: who joins, who leads, and who was killed.
+func TestEventsOfTheCluster(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	client := customers(t)
+	spawned := map[string]*spawned{}
+	for _, name := range []string{"shop-1", "shop-2"} {
+		spawned[name] = spawn(t, append(s.flags, "--instance", name)...)
+	}
+	state, _ := knows(t, client, spawned["shop-2"].url, "two members and a leader", func(s httpapi.ClusterState) bool {
+		return len(s.Members) == 2 && s.Leader != nil
+	})
+	dead, alive := state.Leader.Name, "shop-1"
+	if dead == alive {
+		alive = "shop-2"
+	}
+	w := newPage(t, "?types=member,leader")
+	w.follow(t, spawned[alive].url)
+	spawn(t, append(s.flags, "--instance", "shop-3")...)
+	becomes(t, "who joins is told", func() bool {
+		return w.any(func(e events.Event) bool {
+			return e.Member != nil && e.Member.Name == "shop-3" && !e.Member.Left && e.Member.Address != ""
+		})
+	})
+	spawned[dead].kill()
+	becomes(t, "who has gone is told", func() bool {
+		return w.any(func(e events.Event) bool { return e.Member != nil && e.Member.Name == dead && e.Member.Left })
+	})
+	becomes(t, "who leads is told", func() bool {
+		return w.any(func(e events.Event) bool {
+			return e.Leader != nil && e.Leader.Name != dead && e.Leader.Term > uint64(state.Leader.Term)
+		})
+	})
+}
+
+// TestWatcherGoesFromInstanceToInstance under load, with what it heard last: it sees every order once, or is told.
+func TestWatcherGoesFromInstanceToInstance(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	fleet := s.three(t)
+	settled(t, fleet[:]...)
+	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
+	client := customers(t)
+	w := newPage(t, "?types=order")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var watching, selling sync.WaitGroup
+	var hops, reloads atomic.Int64
+	w.reload = func() {
+		if reloads.Add(1) > 1 { // an instance was too far behind another one
+			reread(t, w, client, fleet[0].url)
+		}
+	}
+	watching.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			once, cut := context.WithTimeout(ctx, 200*time.Millisecond)
+			_ = w.watch(once, fleet[n%3].url) // and off to the next
+			cut()
+			hops.Add(1)
+		}
+	})
+	becomes(t, "the stream has begun", func() bool { return reloads.Load() > 0 })
+	var mu sync.Mutex
+	var placed []string
+	var enough atomic.Bool
+	for i := range 3 {
+		selling.Go(func() {
+			for !enough.Load() {
+				if a := purchase(ctx, client, fleet[i].url, "a"); a.status == http.StatusCreated {
+					mu.Lock()
+					placed = append(placed, orderID(t, a.body))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	want := int64(15)
+	if os.Getenv("SHOP_TEST_SOAK") != "" {
+		want = 100
+	}
+	before := hops.Load()
+	becomes(t, "the watcher was everywhere", func() bool { return hops.Load() >= before+want })
+	enough.Store(true)
+	selling.Wait()
+	becomes(t, "all orders were seen", func() bool { return w.count(func() int { return len(w.orders) }) >= len(placed) })
+	stop()
+	watching.Wait()
+	for _, id := range placed {
+		if w.status(id) == "" {
+			t.Errorf("%s was never seen", id)
+		}
+	}
+	if len(w.twice) > 0 || len(w.resets) > 1+int(hops.Load())/4 {
+		t.Errorf("%d events came twice; resets: %q", len(w.twice), w.resets)
+	}
+	t.Logf("%d orders, seen from %d streams; %d resets", len(placed), hops.Load(), len(w.resets))
+}
+
+// TestPubSubConnectionsAreKilled again and again under load. Who reads the orders anew at each reset knows in the end how all of them are.
+func TestPubSubConnectionsAreKilled(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	fleet := s.three(t)
+	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
+	opts, err := redis.ParseURL(s.redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(opts)
+	defer rdb.Close()
+	client := customers(t)
+	w := newPage(t, "?types=order")
+	w.reload = func() { reread(t, w, client, fleet[1].url) }
+	w.follow(t, fleet[1].url)
+	kills := 5
+	if os.Getenv("SHOP_TEST_SOAK") != "" {
+		kills = 100
+	}
+	ids := make(map[string]bool)
+	killed := int64(0)
+	for n := range kills {
+		resets := w.count(func() int { return len(w.resets) })
+		k, err := rdb.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed += k
+		for range 5 { // while nobody hears
+			ids[buyOne(t, client, fleet[n%3].url)] = true
+		}
+		becomes(t, "the watcher is told", func() bool { return w.count(func() int { return len(w.resets) }) > resets })
+	}
+	if killed == 0 {
+		t.Error("no connection was killed")
+	}
+	for id := range ids {
+		becomes(t, "the order is known", func() bool { return w.status(id) == "PENDING" })
+	}
+	t.Logf("%d connections were killed in %d rounds; %d resets", killed, kills, len(w.resets))
+}
+
+// reread reads all orders.
+func reread(t *testing.T, w *page, client *http.Client, url string) {
+	t.Helper()
+	for next := ""; ; {
+		a := ask(t.Context(), client, http.MethodGet, url+"/api/v1/orders?limit=100"+next, "")
+		var part struct {
+			Orders []events.Order
+			Next   *string
+		}
+		if t.Context().Err() != nil {
+			return
+		}
+		if err := json.Unmarshal([]byte(a.body), &part); err != nil {
+			t.Errorf("%v: %v", a, err)
+			return
+		}
+		w.mu.Lock()
+		for _, o := range part.Orders {
+			w.learn(o)
+		}
+		w.mu.Unlock()
+		if part.Next == nil {
+			return
+		}
+		next = "&before=" + *part.Next
+	}
+}
+
+// TestOrdersGoOnWithoutRedis: those that need no lock of it are placed as before, though nobody can be told. Who listens is
+// told so when it is back.
+func TestOrdersGoOnWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	r := start(t, "--database", testbedtest.Database(t), "--redis", server.URL(), "--permits", "0")
+	settled(t, r)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
+	client := customers(t)
+	w := newPage(t, "?types=order")
+	w.follow(t, r.url)
+	first := buyOne(t, client, r.url)
+	becomes(t, "the order is told", func() bool { return w.status(first) == "PENDING" })
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if a := purchase(t.Context(), client, r.url, "a"); a.status != http.StatusCreated || a.took > 5*time.Second {
+			t.Errorf("without Redis: %v", a)
+		}
+	}
+	resets := w.count(func() int { return len(w.resets) })
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	becomes(t, "the watcher is told", func() bool { return w.count(func() int { return len(w.resets) }) > resets })
+	known := w.count(func() int { return len(w.orders) })
+	becomes(t, "orders are told again", func() bool {
+		buyOne(t, client, r.url)
+		return w.count(func() int { return len(w.orders) }) > known
+	})
+}
+
+// TestStreamsEndWithTheInstance, in order and soon, after its balancer could notice.
+func TestStreamsEndWithTheInstance(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	r := spawn(t, s.flags...)
+	other := spawn(t, append(s.flags, "--instance", "other")...)
+	settled(t, &r.running, &other.running)
+	const listeners = 10
+	ends := make(chan error, listeners)
+	var watchers []*page
+	for range listeners {
+		w := newPage(t, "?types=order")
+		watchers = append(watchers, w)
+		go func() { ends <- w.watch(t.Context(), r.url) }()
+		becomes(t, "the stream has begun", func() bool { return w.count(func() int { return len(w.resets) }) > 0 })
+	}
+	began := time.Now()
+	r.terminate(t)
+	for range listeners {
+		if err := <-ends; err != io.EOF { //nolint:errorlint // Nothing but a proper end will do.
+			t.Errorf("the stream ended with %v", err)
+		}
+	}
+	r.stopped(t)
+	if took := time.Since(began); took > drainWait+stopTimeout {
+		t.Errorf("the instance took %v to stop", took)
+	}
+	other.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
+	id := buyOne(t, customers(t), other.url)
+	for _, w := range watchers {
+		w.follow(t, other.url)
+		becomes(t, "they go on elsewhere", func() bool { return w.status(id) == "PENDING" })
+		if len(w.resets) != 1 {
+			t.Errorf("resets: %q", w.resets)
+		}
+	}
+}
+
+// TestEventsCommand follows from an instance that is killed to another one.
+func TestEventsCommand(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	first, second := spawn(t, append(s.flags, "--instance", "shop-1")...), spawn(t, append(s.flags, "--instance", "shop-2")...)
+	client := customers(t)
+	knows(t, client, first.url, "two members", func(s httpapi.ClusterState) bool { return len(s.Members) == 2 })
+	settled(t, &first.running, &second.running)
+	out, problems := new(lockedBuffer), new(lockedBuffer)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- run(ctx, []string{"events", "--url", first.url, "--types", "order,stock", "--sku", "a"}, noEnv, strings.NewReader(""), out, problems)
+	}()
+	first.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
+	one := buyOne(t, client, first.url)
+	becomes(t, "the order is shown", func() bool { return strings.Contains(out.String(), one+" PENDING of ") })
+	first.kill()
+	two := buyOne(t, client, second.url)
+	becomes(t, "it goes on", func() bool { return strings.Contains(out.String(), two+" PENDING of ") })
+	becomes(t, "the level is shown", func() bool { return strings.Contains(out.String(), "a: 8 available, 2 reserved of 10") })
+	if n := strings.Count(out.String(), one); n != 1 || strings.Contains(problems.String(), "missing") {
+		t.Errorf("%d times: %s%s", n, out, problems)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+
+	for _, args := range [][]string{{"--url", "nowhere"}, {"more"}, {"--url", second.url, "--types", "order,Stock"}} {
+		if code, _, stderr := call(t, noEnv, append([]string{"events"}, args...)...); code != 2 || stderr == "" {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+	if code, _, stderr := call(t, noEnv, "events", "--types", "fish", "--url", first.url); code != 2 || !strings.Contains(stderr, `no type "fish"`) {
+		t.Errorf("a type that there is not: exit code %d: %s", code, stderr)
+	}
+	for want, args := range map[string][]string{
+		"nothing listens": {"--url", first.url}, "sku is malformed": {"--url", second.url, "--sku", "a b"},
+	} {
+		if code, _, stderr := call(t, noEnv, append([]string{"events"}, args...)...); code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+}
+
+// TestEventsCommandKeepsItsPlace over a stream that ends before it has told an id; and what it shows behind a second
+// beginning is said to lack something.
+func TestEventsCommandKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	streams := []string{"", "id: a:E:1\nevent: reset\ndata: {\"reason\":\"start\"}\n\n", "", "id: a:E:2\nevent: reset\ndata: {\"reason\":\"start\"}\n\n"}
+	var mu sync.Mutex
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		w.Header().Set("X-Instance-Id", "shop-1")
+		switch {
+		case r.URL.Path != "/api/v1/events":
+			w.WriteHeader(http.StatusNotFound)
+			return
+		case len(asked) == len(streams):
+			stop()
+			return
+		}
+		fmt.Fprint(w, "retry: 1\n\n", streams[len(asked)])
+		asked = append(asked, r.Header.Get("Last-Event-ID"))
+	}))
+	defer server.Close()
+	out, problems := new(lockedBuffer), new(lockedBuffer)
+	if err := run(ctx, []string{"events", "--url", server.URL}, noEnv, strings.NewReader(""), out, problems); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"", "", "a:E:1", "a:E:1"}; !slices.Equal(asked, want) {
+		t.Errorf("it came with %q, want %q", asked, want)
+	}
+	if n := strings.Count(problems.String(), "missing"); n != 1 {
+		t.Errorf("%d times: %s", n, problems)
+	}
+}
+
+// TestStreamThroughTheBalancer of the deployment comes at once, and lasts longer than the balancer waits for requests and answers.
+func TestStreamThroughTheBalancer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	r := start(t, s.flags...)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
+	w := newPage(t, "?types=order")
+	ends := make(chan error, 1)
+	url := balance(t, r.url)
+	go func() { ends <- w.watch(t.Context(), url) }()
+	becomes(t, "the stream has begun", func() bool { return w.count(func() int { return len(w.resets) }) > 0 })
+	if os.Getenv("SHOP_TEST_SOAK") != "" {
+		select {
+		case err := <-ends:
+			t.Fatal(err)
+		case <-time.After(70 * time.Second): // `timeout server` is 50 s, `timeout client` 30 s
+		}
+	}
+	id := buyOne(t, customers(t), r.url)
+	becomes(t, "the order is told", func() bool { return w.status(id) == "PENDING" })
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/shop/internal/httpapi"
+)
+
+const (
+	askTimeout = 70 * time.Second // more than an instance takes for the slowest answer
+	maxAnswer  = 16 << 20
+
+	// keyVariable has the key of an admin, for instances that ask for one. It is no
+	// flag: those of a process are for everybody to read.
+	keyVariable = "SHOP_KEY"
+)
+
+// instance is a running one that a command asks.
+type instance struct {
+	p        process
+	command  string // that asks
+	base     string // URL
+	listener string // the flag of the listener that is asked
+}
+
+// validBase returns the URL of a listener, as the flag of that name has it.
+func validBase(command, flag, base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return "", usageError{fmt.Errorf("%s: --%s %q: want http://HOST:PORT", command, flag, base)}
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// ask sends one request, with body in JSON unless that is nil, and reads the answer into v.
+func (i instance) ask(ctx context.Context, method, path string, body, v any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	req, err := i.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	resp, err := i.do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%s: read the answer of %s: %w", i.command, i.base, err)
+	}
+	if resp.StatusCode == http.StatusOK && resp.Header.Get("X-Instance-Id") != "" {
+		if err := json.Unmarshal(answer, v); err == nil {
+			return nil
+		}
+	}
+	return i.refused(resp, answer)
+}
+
+// request returns a request with the key of the user, and body in JSON unless that is nil.
+func (i instance) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var content bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&content).Encode(body); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, i.base+path, &content) //nolint:gosec // The user names the address.
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", i.command, err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if key := i.p.getenv(keyVariable); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	return req, nil
+}
+
+// do sends a request.
+func (i instance) do(req *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultClient.Do(req) //nolint:gosec // The user names the address.
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("%s: nothing listens at %s: start an instance with shop serve --%s %s, or name another one",
+			i.command, i.base, i.listener, req.URL.Host)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", i.command, err)
+	}
+	return resp, nil
+}
+
+// refused says why there is no answer. An address that has no such path is not that of the listener.
+func (i instance) refused(resp *http.Response, body []byte) error {
+	var p httpapi.Problem
+	err := json.Unmarshal(body, &p)
+	problem := err == nil && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json")
+	if !problem || p.Type == httpapi.TypeNotFound && strings.Contains(p.Detail, "this path") {
+		return fmt.Errorf("%s: %s answers %s and is not the --%s of an instance", i.command, i.base, resp.Status, i.listener)
+	}
+	if resp.StatusCode == http.StatusUnauthorized || p.Type == httpapi.TypeForbidden {
+		return fmt.Errorf("%s: %s Set %s to an admin's key; shop keys create --admin makes one", i.command, p.Detail, keyVariable)
+	}
+	return fmt.Errorf("%s: %s", i.command, p.Detail)
+}

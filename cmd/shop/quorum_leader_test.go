@@ -1,0 +1,118 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// sweepDuty is what the leader does for orders that nobody pays.
+const sweepDuty = "timeout:base:" + order.ExpireTimer
+
+// sweeping returns the term in which timers were last swept, and how long ago that was.
+func sweeping(t *testing.T, db *sql.DB) (term int64, idle time.Duration) {
+	t.Helper()
+	err := db.QueryRowContext(t.Context(), "SELECT term, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED) - led_at FROM terms WHERE duty = ?", sweepDuty).Scan(&term, &idle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term, idle * time.Microsecond
+}
+
+// Two of three servers of ZooKeeper are stopped under three instances. Nobody leads, and nobody is
+// elected. Orders are placed at all instances, and told of; one instance dies, and what it alone
+// would have been woken for expires all the same, once and in time. When the servers are back there
+// is a leader, in a later term.
+func TestThreeInstancesWithoutAQuorum(t *testing.T) {
+	t.Parallel()
+	servers, database := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{}), testbedtest.Database(t)
+	store, db, client := books(t, database), openRaw(t, database), customers(t)
+	recordTerms(t, db)
+	fleet := make(map[string]*spawned)
+	all := []string{"shop-1", "shop-2", "shop-3"}
+	for i, name := range all {
+		fleet[name] = spawn(t, "--instance", name, "--database", database, "--order-ttl", "8s",
+			"--zookeeper", servers.Addrs()[i]+","+servers.Addrs()[(i+1)%3]+","+servers.Addrs()[(i+2)%3])
+	}
+	first, _ := knows(t, client, fleet["shop-1"].url, "three members and a leader", func(s httpapi.ClusterState) bool {
+		return slices.Equal(names(s), all) && s.Leader != nil
+	})
+	a := ask(t.Context(), client, http.MethodPut, fleet["shop-1"].url+"/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
+	if a.status != http.StatusCreated {
+		t.Fatal(a)
+	}
+	const each = 10
+	buyTen := func(in *spawned) (ids []string) {
+		for range each {
+			ids = append(ids, buyOne(t, client, in.url))
+		}
+		return ids
+	}
+	buyTen(fleet["shop-1"])
+	becomes(t, "the leader is at work", func() bool {
+		var n int
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM terms WHERE duty = ?", sweepDuty).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 1
+	})
+
+	for _, s := range servers.Nodes()[:2] {
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	becomes(t, "nobody leads", func() bool { _, idle := sweeping(t, db); return idle > 5*time.Second })
+	t.Logf("without a quorum nobody has led for 5 s after %v", time.Since(began).Round(time.Millisecond))
+	term, _ := sweeping(t, db)
+
+	// The one that dies is not the one that is listened to.
+	living := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == first.Leader.Name })
+	listened, dies := fleet[living[0]], fleet[living[1]]
+	watcher := newPage(t, "?types=order")
+	watcher.follow(t, listened.url)
+	told := buyTen(listened)
+	buyTen(fleet[first.Leader.Name])
+	buyTen(dies)
+	dies.kill()
+	late := expired(t, store, "a", 4*each)
+	t.Logf("the latest expired %v after its time, %v after the quorum was lost", late.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+	for _, id := range told {
+		becomes(t, "the end of the order is told", func() bool { return watcher.status(id) == string(order.Expired) })
+	}
+	if now, idle := sweeping(t, db); now != term || idle < 5*time.Second {
+		t.Errorf("term %d %v ago, without a quorum, after term %d", now, idle, term)
+	}
+
+	for _, s := range servers.Nodes()[:2] {
+		if err := s.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back := time.Now()
+	second, _ := knows(t, client, listened.url, "another term", func(s httpapi.ClusterState) bool {
+		return s.Leader != nil && s.Leader.Term > first.Leader.Term
+	})
+	becomes(t, "the leader is at work", func() bool {
+		now, idle := sweeping(t, db)
+		return now > term && idle < 5*time.Second
+	})
+	t.Logf("%s leads, and is at work, %v after the servers were back", second.Leader.Name, time.Since(back).Round(time.Millisecond))
+	buyTen(listened)
+	expired(t, store, "a", 5*each)
+	balanced(t, store, "a")
+	terms, works := recordedTerms(t, db)
+	t.Logf("%d offices, %d times at work", terms, works)
+	if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 {
+		t.Errorf("audit: exit code %d: %s%s", code, out, fmt.Sprint(stderr))
+	}
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// away returns the strategies whose service does not answer, as an instance has them.
+func (r *running) away(t *testing.T) (names string) {
+	t.Helper()
+	var list struct {
+		Strategies []struct {
+			Name            string
+			Available, Away bool
+		}
+	}
+	if err := json.Unmarshal([]byte(r.want(t, http.StatusOK, "GET", "/api/v1/strategies", "")), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list.Strategies {
+		if s.Away {
+			names += s.Name + " "
+		}
+		if s.Away && !s.Available {
+			t.Errorf("%s is away and was not asked for", s.Name)
+		}
+	}
+	return names
+}
+
+// basket orders a unit of each SKU.
+func basket(ctx context.Context, client *http.Client, url string, skus ...string) answer {
+	items := make([]string, len(skus))
+	for i, sku := range skus {
+		items[i] = `{"sku":"` + sku + `","quantity":1}`
+	}
+	return ask(ctx, client, "POST", url+"/api/v1/orders", `{"customer_id":"c1","items":[`+strings.Join(items, ",")+`]}`)
+}
+
+// An instance whose lock services are away starts, says which, and sells what needs none of them.
+// Nobody waits for them, least of all a basket that holds the lock of another SKU. When they come
+// it sells all.
+func TestStartWithoutLockServices(t *testing.T) {
+	t.Parallel()
+	z, e := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{}), testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+	var urls []string
+	killed := []interface {
+		Kill() error
+		Restart(ctx context.Context) error
+	}{z, e}
+	for range 3 {
+		s := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		urls, killed = append(urls, s.URL()), append(killed, s)
+	}
+	for _, s := range killed {
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	database := sqliteURL(t)
+	secret := strings.Replace(strings.Join(urls, ","), "redis://", "redis://:secret@", 1)
+	r := start(t, "--database", database, "--zookeeper", z.Addr(), "--etcd", e.Addr(), "--redlock", secret)
+	for service, address := range map[string]string{"zookeeper": z.Addr(), "etcd": e.Addr(), "redlock": strings.TrimPrefix(urls[2], "redis://")} {
+		lines := 0
+		for line := range strings.Lines(r.stderr.String()) {
+			if strings.Contains(line, "away") && strings.Contains(line, service) && strings.Contains(line, address) {
+				lines++
+			}
+		}
+		if lines != 1 {
+			t.Errorf("%s: %d lines in the log, want one:\n%s", service, lines, r.stderr)
+		}
+	}
+	if log := r.stderr.String(); strings.Contains(log, "secret") || strings.Contains(log, "malformed") {
+		t.Errorf("a password, or no URL, is in the log:\n%s", log)
+	}
+	r.want(t, http.StatusOK, "GET", "/readyz", "")
+	if got := r.away(t); got != "redlock zookeeper etcd redlock-cohort zookeeper-cohort etcd-cohort " {
+		t.Errorf("away: %s", got)
+	}
+	for sku, strategy := range map[string]string{"a": "sql", "r": "redlock", "z": "zookeeper-cohort", "e": "etcd"} {
+		r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":1000,"strategy":"`+strategy+`"}`)
+	}
+	client := customers(t)
+	for _, skus := range [][]string{{"a", "z"}, {"a", "e"}, {"a", "r"}, {"z"}} {
+		if a := basket(t.Context(), client, r.url, skus...); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "store-unavailable") {
+			t.Errorf("%q: %v", skus, a)
+		}
+		if a := purchase(t.Context(), client, r.url, "a", "Prefer", "wait=0"); a.status != http.StatusCreated {
+			t.Errorf("beside %q: %v", skus, a)
+		}
+	}
+
+	for _, s := range killed {
+		if err := s.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); r.away(t) != ""; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("away: %s\n%s", r.away(t), r.stderr)
+		}
+	}
+	if a := basket(t.Context(), client, r.url, "a", "e", "r", "z"); a.status != http.StatusCreated {
+		t.Error(a)
+	}
+	if n := strings.Count(r.stderr.String(), "is back"); n != 3 {
+		t.Errorf("%d services are back, as the log has it:\n%s", n, r.stderr)
+	}
+}
+
+// A lock service that goes away while orders are placed costs those who need it one wait, and the
+// others nothing after that: no order of it is tried, and so none holds what others need.
+func TestBasketOfADeadLockService(t *testing.T) {
+	t.Parallel()
+	e := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+	r := start(t, "--database", sqliteURL(t), "--etcd", e.Addr())
+	for sku, strategy := range map[string]string{"a": "sql", "b": "etcd"} {
+		r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":1000,"strategy":"`+strategy+`"}`)
+	}
+	client := customers(t)
+	if a := basket(t.Context(), client, r.url, "a", "b"); a.status != http.StatusCreated {
+		t.Fatal(a)
+	}
+	if err := e.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); r.away(t) != "etcd etcd-cohort "; {
+		if a := basket(t.Context(), client, r.url, "a", "b"); a.status != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			t.Fatalf("away: %s: %v", r.away(t), a)
+		}
+	}
+	stop := make(chan struct{})
+	done := make(chan []answer)
+	go func() {
+		done <- together(4, func(int) (last answer) {
+			for {
+				select {
+				case <-stop:
+					return last
+				default:
+					last = basket(t.Context(), client, r.url, "a", "b")
+				}
+			}
+		})
+	}()
+	for range 20 {
+		if a := purchase(t.Context(), client, r.url, "a", "Prefer", "wait=0"); a.status != http.StatusCreated {
+			t.Errorf("beside baskets that are refused: %v", a)
+		}
+	}
+	close(stop)
+	for _, a := range <-done {
+		if a.status != http.StatusServiceUnavailable {
+			t.Error(a)
+		}
+	}
+}
+
+// A member of three that has stopped keeps whoever asks it waiting. The others grant, so the service
+// is not away, and orders go on.
+func TestOneMemberStopped(t *testing.T) {
+	t.Parallel()
+	c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
+	leader, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := c.Members()
+	follower := members[slices.IndexFunc(members, func(m *testbed.Etcd) bool { return m != leader })]
+	r := start(t, "--database", sqliteURL(t), "--etcd", strings.Join(c.Addrs(), ","))
+	const buyers = 6
+	for i := range buyers {
+		r.want(t, http.StatusCreated, "PUT", fmt.Sprint("/api/v1/skus/s", i), `{"on_hand":100000,"strategy":"etcd"}`)
+	}
+	if err := follower.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	client, end := customers(t), time.Now().Add(8*time.Second)
+	var placed, refused atomic.Int64
+	var group sync.WaitGroup
+	for i := range buyers {
+		group.Go(func() {
+			for time.Now().Before(end) {
+				switch a := purchase(t.Context(), client, r.url, fmt.Sprint("s", i)); a.status {
+				case http.StatusCreated:
+					placed.Add(1)
+				case http.StatusServiceUnavailable:
+					refused.Add(1)
+				default:
+					t.Errorf("%+v", a)
+				}
+				<-time.After(20 * time.Millisecond)
+			}
+		})
+	}
+	looks, away := 0, 0
+	for ; time.Now().Before(end); looks++ {
+		if strings.Contains(r.away(t), "etcd ") {
+			away++
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	group.Wait()
+	t.Logf("%d orders placed, %d refused; away in %d of %d looks", placed.Load(), refused.Load(), away, looks)
+	if placed.Load() == 0 || 2*away > looks {
+		t.Errorf("%d orders placed, and away in %d of %d looks, with two members of three", placed.Load(), away, looks)
+	}
+	if err := follower.Resume(); err != nil {
+		t.Error(err)
+	}
+}
