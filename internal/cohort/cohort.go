@@ -35,6 +35,11 @@ type Config[T any] struct {
 	// with fewer items. After any other one, the batch is split. Default: never.
 	Common func(error) bool
 
+	// Unknown reports whether an error of Commit leaves open what became of the items. They are
+	// then tried again for as long as their callers are there at all: that their time in
+	// the line is over does not count any more. Default: never.
+	Unknown func(error) bool
+
 	// Refuse, if there is one, is asked before each batch, without a lease, and returns what
 	// tells the items that cannot be had now: it returns their answers, and nil for others. It
 	// is applied to those that waited before Refuse was called and were never committed. Nil
@@ -66,6 +71,9 @@ func New[T any](cfg Config[T]) *Group[T] {
 	if cfg.Common == nil {
 		cfg.Common = func(error) bool { return false }
 	}
+	if cfg.Unknown == nil {
+		cfg.Unknown = func(error) bool { return false }
+	}
 	cfg.MaxQueue = cmp.Or(cfg.MaxQueue, 10_000)
 	cfg.MaxBatch = cmp.Or(cfg.MaxBatch, 256)
 	cfg.MaxBatches = cmp.Or(cfg.MaxBatches, 4)
@@ -76,7 +84,8 @@ func New[T any](cfg Config[T]) *Group[T] {
 // Do has item committed in a batch, with others of key, and returns nil once it is.
 //
 // It blocks in the line of key until a leader takes the item into a batch, or waiting ends;
-// then until the batch has its answer. waiting bounds the time in the line, and ctx the whole;
+// then until the batch has its answer. waiting bounds the time in the line, until an attempt has
+// left open whether it took effect, and ctx the whole;
 // they may be the same. An item that is in a batch cannot be taken back: when ctx ends then, Do
 // still waits for the batch, whose context ends once the callers of all its items have gone.
 //

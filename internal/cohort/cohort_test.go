@@ -318,6 +318,37 @@ func TestTheLastErrorIsToldToThoseWhoLeave(t *testing.T) {
 	})
 }
 
+// Who would not wait for the line any longer waits for what became of an attempt, and no longer
+// than there is time at all.
+func TestTheImpatientHearWhatBecameOfThem(t *testing.T) {
+	unknown := errors.New("unknown")
+	is := func(err error) bool { return errors.Is(err, unknown) }
+	bubble(t, cohort.Config[int]{Retry: is, Unknown: is}, func(r *rig) {
+		waiting, over := context.WithCancelCause(r.Context())
+		ctx, giveUp := context.WithCancelCause(r.Context())
+		release := r.hold()
+		done := make(map[int]<-chan error)
+		for item, ctx := range []context.Context{r.Context(), ctx} {
+			answer := make(chan error, 1)
+			done[item] = answer
+			go func() { answer <- r.group.Do(ctx, waiting, "a", item) }()
+			synctest.Wait()
+		}
+		release()
+		one := r.commit(0, 1)
+		over(errBad)
+		synctest.Wait()
+		one.answer <- unknown
+		two := r.commit(0, 1)
+		giveUp(errBad)
+		r.waits(done[1])
+		two.answer <- unknown
+		r.ended(done[1], unknown)
+		r.commit(0).answer <- nil
+		r.ended(done[0], nil)
+	})
+}
+
 // The loss of the lease ends the work, which is done again under another one.
 func TestALostLeaseIsReplaced(t *testing.T) {
 	bubble(t, cohort.Config[int]{}, func(r *rig) {

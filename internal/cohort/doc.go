@@ -55,7 +55,9 @@
 // # Errors that leave a question open
 //
 // If Commit fails and nobody knows whether it took effect, Config.Retry should say yes, and Commit
-// recognise what it has done before, for example by a primary key. Whoever gives up in the
+// recognise what it has done before, for example by a primary key. With Config.Unknown even those
+// wait for that who would not have waited for a lease any longer
+// (TestTheImpatientHearWhatBecameOfThem). Whoever gives up in the
 // meantime is told both, that the time was up and what the last attempt left open.
 //
 // # Sources

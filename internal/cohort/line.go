@@ -189,12 +189,15 @@ func (g *Group[T]) finish(tickets []*ticket[T], err error) {
 }
 
 // putBack puts tickets that were not served where they were, but answers those whose callers
-// wait no longer.
+// wait no longer. Who was impatient, and is to find out what became of an attempt, waits on.
 func (g *Group[T]) putBack(l *line[T], tickets []*ticket[T], err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, t := range tickets {
 		t.last = cmp.Or(err, t.last)
+		if err != nil && !t.gone && g.cfg.Unknown(err) {
+			t.over = nil
+		}
 		if t.over != nil {
 			t.answer <- t.verdict(t.over)
 			continue

@@ -49,8 +49,9 @@ func (s *Service) newCohort(st stock.Strategy) *cohort.Group[*placing] {
 		Retry: func(err error) bool {
 			return errors.Is(err, ErrOutcomeUnknown) || retryable(err) != nil && !forAll(err)
 		},
-		Common: forAll,
-		Refuse: s.soldOut,
+		Common:  forAll,
+		Unknown: func(err error) bool { return errors.Is(err, ErrOutcomeUnknown) },
+		Refuse:  s.soldOut,
 	})
 }
 
