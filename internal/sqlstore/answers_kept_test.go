@@ -13,6 +13,7 @@ import (
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // The replies to all COMMITs are lost. The key tells what became of each: one effect, and the
@@ -159,4 +160,36 @@ func TestPurgeAnswers(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A repetition has been rolled back when the database goes away, so that its outcome is known
+// although nobody can look its answer up.
+func TestDatabaseAwayAfterADuplicate(t *testing.T) {
+	t.Parallel()
+	behind, proxy := behindProxy(t, testbedtest.Database(t))
+	g := newGate(gate{before: "SELECT * FROM orders WHERE id IN"})
+	s := open(t, behind, "gated", g)
+	create(t, s, "a", "conditional", 10)
+	place := func() error {
+		r := request(1, "a")
+		r.Once = keyed("POST /orders", "key", "")
+		return s.Commit(t.Context(), claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r})
+	}
+	if err := place(); err != nil {
+		t.Fatal(err)
+	}
+	again := make(chan error, 1)
+	go func() { again <- place() }()
+	wait(t, "the look-up after the duplicate", g.reached)
+	proxy.Refuse()
+	close(g.opened)
+	if err := <-again; !errors.Is(err, stock.ErrUnavailable) || errors.Is(err, order.ErrOutcomeUnknown) {
+		t.Errorf("away after a duplicate: %v, want ErrUnavailable", err)
+	}
+	if err := proxy.Pass(); err != nil {
+		t.Fatal(err)
+	}
+	if a := auditOf(t, s, "a"); !a.OK() || a.Open != 1 {
+		t.Errorf("%+v %q", a, a.Broken())
+	}
 }

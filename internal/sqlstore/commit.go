@@ -46,7 +46,7 @@ func (s *Store) commit(ctx context.Context, claims []stock.Claim, open []*order.
 			return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 		case doubt:
 			if open, err = b.unstored(ctx, false); err != nil {
-				return err
+				return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 			}
 			doubt = false
 			continue
@@ -61,12 +61,17 @@ func (s *Store) commit(ctx context.Context, claims []stock.Claim, open []*order.
 			}
 			return nil
 		}
-		if try == maxRetries {
+		switch duplicate := sqlerr.Duplicate(err); {
+		case try == maxRetries && duplicate:
+			return fmt.Errorf("%w: %w", stock.ErrBusy, err)
+		case try == maxRetries:
 			return err
 		}
 		switch lost := errors.Is(err, order.ErrOutcomeUnknown); {
 		case lost:
-			open, err = b.unstored(ctx, true)
+			if open, err = b.unstored(ctx, true); err != nil {
+				err = fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+			}
 		case sqlerr.Duplicate(err): // of an order, or of a key
 			if b.requests, err = b.unstored(ctx, false); err == nil {
 				open, err = b.unanswered(ctx)
@@ -92,10 +97,7 @@ func (s *Store) stored(ctx context.Context, ids ...string) (rows []orderRow, err
 		rows = nil
 		return tx.Raw("SELECT * FROM orders WHERE id IN ?"+s.dialect.forUpdate, ids).Scan(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
-	}
-	return rows, nil
+	return rows, err
 }
 
 // unstored answers the requests that have been stored, by this batch if the reply to its
@@ -118,7 +120,7 @@ func (b *batch) unstored(ctx context.Context, lost bool) (rest []*order.Request,
 			continue
 		case !lost:
 			if o, err = b.Order(ctx, r.Order.ID, ""); err != nil {
-				return nil, fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+				return nil, err
 			}
 		}
 		r.Order, r.Err, r.Answered = o, nil, true

@@ -38,7 +38,7 @@ func newGate(g gate) *gate {
 func (g *gate) Name() string { return "gate" }
 
 func (g *gate) Initialize(db *gorm.DB) error {
-	err := db.Callback().Raw().Before("gorm:raw").Register("gate", func(tx *gorm.DB) {
+	look := func(tx *gorm.DB) {
 		statement := tx.Statement.SQL.String()
 		if g.second != "" && strings.HasPrefix(statement, g.second) {
 			if g.passed++; g.passed == 2 {
@@ -48,7 +48,9 @@ func (g *gate) Initialize(db *gorm.DB) error {
 		if g.before != "" && strings.HasPrefix(statement, g.before) {
 			g.stop()
 		}
-	})
+	}
+	err := errors.Join(db.Callback().Raw().Before("gorm:raw").Register("gate", look),
+		db.Callback().Row().Before("gorm:row").Register("gate", look))
 	if err != nil {
 		return err
 	}

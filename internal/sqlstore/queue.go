@@ -42,7 +42,7 @@ func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Durati
 		}
 		rows, err := s.stored(ctx, r.Order.ID)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 		}
 		if len(rows) == 0 {
 			continue
