@@ -116,10 +116,12 @@ func quantity(r *Request, sku string) int64 {
 // refuseShort answers those of requests that a counter has no units for and the database has none
 // for either.
 func (s *Service) refuseShort(ctx context.Context, lines []stock.Line, all []*taken, requests []*Request) {
-	denied := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool {
-		i := slices.Index(requests, r)
-		return r.Doubt || !slices.ContainsFunc(all, func(t *taken) bool { return t.taking.Denies(i) })
-	})
+	var denied []*Request
+	for i, r := range requests {
+		if !r.Doubt && slices.ContainsFunc(all, func(t *taken) bool { return t.taking.Denies(i) }) {
+			denied = append(denied, r)
+		}
+	}
 	if len(denied) == 0 {
 		return
 	}
