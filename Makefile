@@ -41,6 +41,7 @@ soak: servers ## Run the same tests at full size; takes up to an hour.
 lint: ## Check style, import direction and module files.
 	$(LINT) run ./...
 	go vet ./...
+	cd loadtest/peers && go vet ./...
 	for dir in . tools loadtest; do (cd $$dir && go mod tidy -diff) || exit 1; done
 
 .PHONY: fmt
@@ -72,7 +73,7 @@ bench-timers: ## Measure the timers beside asynq; takes less than four minutes.
 	cd loadtest/peers && go run ./timers -markdown ../../docs/benchmarks-timers.md $(ARGS)
 
 .PHONY: bench-orders
-bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes three minutes.
+bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes six minutes.
 	cd loadtest/peers && go run ./throughput -out ../../docs/results $(ARGS)
 
 # k6 takes a minute to build; it is built again only when its version changes.

@@ -70,7 +70,9 @@ func (m *memory) Load(_ context.Context, _ string, ids []string) ([]timeout.Row,
 }
 
 // Sweep implements [timeout.Store].
-func (m *memory) Sweep(_ context.Context, _ []string, _ string, _ int, before, until time.Time, limit int) ([]timeout.Row, error) {
+func (m *memory) Sweep(
+	_ context.Context, _ timeout.Office, _ []string, _ string, _ int, before, until time.Time, limit int,
+) ([]timeout.Row, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var rows []timeout.Row
@@ -162,4 +164,6 @@ func (m *memory) Paused(context.Context) ([]string, error) { return nil, nil }
 func (m *memory) Beat(context.Context, string, string) error { return nil }
 
 // Adopt implements [timeout.Store].
-func (m *memory) Adopt(context.Context, time.Duration, int) (int, error) { return 0, nil }
+func (m *memory) Adopt(context.Context, timeout.Office, time.Duration, int) (int, error) {
+	return 0, nil
+}
