@@ -46,6 +46,7 @@ func measure(ctx context.Context, args []string) error {
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
 	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
+	crowd := f.Int("crowd", 384, "connections of a second run of all arms; 0: none")
 	f.IntVar(&c.Rounds, "rounds", 3, "turns of each arm")
 	f.IntVar(&c.Rate, "rate", 0, "orders per second that arrive by the clock (default: a closed loop)")
 	f.DurationVar(&c.Duration, "duration", 5*time.Second, "of a turn")
@@ -79,27 +80,48 @@ func measure(ctx context.Context, args []string) error {
 	for _, library := range libraries {
 		c.Peers = append(c.Peers, lab.Peer{Name: library.name, Executable: own, Args: []string{"--library", library.name}, Strategy: strategy})
 	}
-	r, err := lab.Throughput(ctx, c)
+	reports, err := runs(ctx, c, *crowd, *out)
 	if err != nil {
 		return err
 	}
-	if *out != "" {
-		if err := r.Write(*out); err != nil {
-			return err
-		}
-	}
 	if *all {
-		goals, err := reach(ctx, c, r)
+		goals, err := reach(ctx, c, reports)
 		if err != nil {
 			return err
 		}
-		if err := table(goals, r.Machine, *out); err != nil {
+		if err := table(goals, reports[0].Machine, *out); err != nil {
 			return err
 		}
 	}
 	if *onlyJSON {
-		return json.NewEncoder(os.Stdout).Encode(r)
+		return json.NewEncoder(os.Stdout).Encode(reports)
 	}
-	fmt.Print(r.Markdown())
+	for _, r := range reports {
+		fmt.Print(r.Markdown())
+	}
 	return nil
+}
+
+// runs measures all arms, and again with a crowd unless that is 0. The second report goes to a
+// folder of its own.
+func runs(ctx context.Context, c lab.Config, crowd int, out string) (reports []lab.Report, err error) {
+	folders := []string{out}
+	configs := []lab.Config{c}
+	if crowd > 0 {
+		c.Connections = crowd
+		folders, configs = append(folders, filepath.Join(out, "crowd")), append(configs, c)
+	}
+	for i, c := range configs {
+		r, err := lab.Throughput(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("%d connections: %w", c.Connections, err)
+		}
+		if reports = append(reports, r); out == "" {
+			continue
+		}
+		if err := r.Write(folders[i]); err != nil {
+			return nil, err
+		}
+	}
+	return reports, nil
 }
