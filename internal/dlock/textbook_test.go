@@ -17,9 +17,9 @@ func TestTextbookRW(t *testing.T) {
 	l := memlock.New(memlock.Config{TTL: 10 * time.Second})
 	s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: readers, TTL: 10 * time.Second})
 	dlocktest.RunRW(t, dlocktest.RWHarness{
-		New:    func(*testing.T) dlock.RWLocker { return dlock.TextbookRW(l, s, readers) },
+		New:    func(testing.TB) dlock.RWLocker { return dlock.TextbookRW(l, s, readers) },
 		TTL:    10 * time.Second,
-		Expire: func(_ *testing.T, key string) { s.Expire(key) }, // the lock of a writer that waits stays
+		Expire: func(_ testing.TB, key string) { s.Expire(key) }, // the lock of a writer that waits stays
 		Bubble: synctest.Test,
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func etcdClient(t *testing.T, addrs ...string) *clientv3.Client {
+func etcdClient(t testing.TB, addrs ...string) *clientv3.Client {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: addrs, Logger: zap.NewNop()})
 	if err != nil {
@@ -27,7 +27,7 @@ func etcdClient(t *testing.T, addrs ...string) *clientv3.Client {
 }
 
 // revision puts a key and returns the revision of that.
-func revision(t *testing.T, addrs ...string) int64 {
+func revision(t testing.TB, addrs ...string) int64 {
 	t.Helper()
 	put, err := etcdClient(t, addrs...).Put(t.Context(), "k", "v")
 	if err != nil {
@@ -38,72 +38,78 @@ func revision(t *testing.T, addrs ...string) int64 {
 
 func TestEtcdRestart(t *testing.T) {
 	t.Parallel()
-	e := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
-	first := revision(t, e.Addr())
-	if err := errors.Join(e.Pause(), e.Resume(), e.Kill(), e.Kill()); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 { // From killed and from running.
-		if err := e.Restart(t.Context()); err != nil {
+	testbedtest.Steady(t, func(t testing.TB) {
+		e := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+		first := revision(t, e.Addr())
+		if err := errors.Join(e.Pause(), e.Resume(), e.Kill(), e.Kill()); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := revision(t, e.Addr()), first+int64(i)+1; got != want {
-			t.Errorf("revision %d after Restart, want %d", got, want)
+		for i := range 2 { // From killed and from running.
+			if err := e.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := revision(t, e.Addr()), first+int64(i)+1; got != want {
+				t.Errorf("revision %d after Restart, want %d", got, want)
+			}
 		}
-	}
-	if err := e.RestartEmpty(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := revision(t, e.Addr()); got != first {
-		t.Errorf("revision %d after RestartEmpty, want %d", got, first)
-	}
+		if err := e.RestartEmpty(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := revision(t, e.Addr()); got != first {
+			t.Errorf("revision %d after RestartEmpty, want %d", got, first)
+		}
+	})
 }
 
 func TestEtcdIsNotMistakenForAnother(t *testing.T) {
 	t.Parallel()
-	e, other := testbedtest.StartEtcd(t, testbed.EtcdConfig{}), testbedtest.StartEtcd(t, testbed.EtcdConfig{})
-	if err := e.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", e.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	go http.Serve(taken, httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: other.Addr()}))
-	if err := e.Restart(t.Context()); err == nil {
-		t.Error("the server that has the port was taken for ours")
-	}
-	if err := e.Pause(); !errors.Is(err, testbed.ErrNotRunning) {
-		t.Errorf("pause: got %v, want %v", err, testbed.ErrNotRunning)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		e, other := testbedtest.StartEtcd(t, testbed.EtcdConfig{}), testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+		if err := e.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", e.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer taken.Close()
+		go http.Serve(taken, httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: other.Addr()}))
+		if err := e.Restart(t.Context()); err == nil {
+			t.Error("the server that has the port was taken for ours")
+		}
+		if err := e.Pause(); !errors.Is(err, testbed.ErrNotRunning) {
+			t.Errorf("pause: got %v, want %v", err, testbed.ErrNotRunning)
+		}
+	})
 }
 
 func TestEtcdCluster(t *testing.T) {
 	t.Parallel()
-	c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
-	first := revision(t, c.Addrs()...)
-	leader, err := c.Leader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := leader.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	next, err := c.Leader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if next == leader {
-		t.Error("a paused leader still leads")
-	}
-	if got := revision(t, next.Addr()); got <= first {
-		t.Errorf("revision %d with another leader, want more than %d", got, first)
-	}
-	if err := errors.Join(leader.Resume(), next.Kill(), next.Restart(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(c.Addrs()[0], "127.0.0.1:") || len(c.Members()) != 3 {
-		t.Errorf("addresses %v", c.Addrs())
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
+		first := revision(t, c.Addrs()...)
+		leader, err := c.Leader(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := leader.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		next, err := c.Leader(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next == leader {
+			t.Error("a paused leader still leads")
+		}
+		if got := revision(t, next.Addr()); got <= first {
+			t.Errorf("revision %d with another leader, want more than %d", got, first)
+		}
+		if err := errors.Join(leader.Resume(), next.Kill(), next.Restart(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(c.Addrs()[0], "127.0.0.1:") || len(c.Members()) != 3 {
+			t.Errorf("addresses %v", c.Addrs())
+		}
+	})
 }

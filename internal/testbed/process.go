@@ -14,9 +14,9 @@ import (
 const (
 	// startTimeout bounds a start whose caller sets no earlier deadline. A busy
 	// machine takes ten times as long as an idle one.
-	startTimeout = 60 * time.Second
+	startTimeout = 2 * time.Minute
 	// stopTimeout bounds a stop in good order; after it the server is killed.
-	stopTimeout = 10 * time.Second
+	stopTimeout = 30 * time.Second
 	// pollInterval is the pause between two questions to a server.
 	pollInterval = 10 * time.Millisecond
 	// startAttempts bounds how often a start is repeated because the port that

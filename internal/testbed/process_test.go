@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -27,7 +25,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	goleak.VerifyTestMain(m)
+	testbedtest.Main(m)
 }
 
 // makeOrphans prints the address and the folder of each server, and waits.
@@ -54,103 +52,113 @@ func makeOrphans() error {
 
 func TestServersDieWithTheirParent(t *testing.T) {
 	t.Parallel()
-	testbedtest.StartRedis(t, testbed.RedisConfig{})     // Skips where there is none.
-	testbedtest.StartMariaDB(t, testbed.MariaDBConfig{}) // The same.
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), orphanMaker+"=1", "TMPDIR="+t.TempDir())
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 4096)
-	n, err := out.Read(line)
-	servers := strings.Fields(string(line[:n]))
-	if err != nil || len(servers) != 6 {
-		t.Fatalf("parent said %q: %v", line[:n], err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	for i := 0; i < len(servers); i += 2 {
-		addr, folder := servers[i], servers[i+1]
-		eventually(t, addr+" is closed", func() bool {
-			conn, err := net.DialTimeout("tcp", addr, time.Second)
-			if err == nil {
-				conn.Close()
-			}
-			return err != nil
-		})
-		eventually(t, folder+" is removed", func() bool {
-			_, err := os.Stat(folder)
-			return errors.Is(err, os.ErrNotExist)
-		})
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		testbedtest.StartRedis(t, testbed.RedisConfig{})     // Skips where there is none.
+		testbedtest.StartMariaDB(t, testbed.MariaDBConfig{}) // The same.
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), orphanMaker+"=1", "TMPDIR="+t.TempDir())
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, 4096)
+		n, err := out.Read(line)
+		servers := strings.Fields(string(line[:n]))
+		if err != nil || len(servers) != 6 {
+			t.Fatalf("parent said %q: %v", line[:n], err)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		for i := 0; i < len(servers); i += 2 {
+			addr, folder := servers[i], servers[i+1]
+			eventually(t, addr+" is closed", func() bool {
+				conn, err := net.DialTimeout("tcp", addr, time.Second)
+				if err == nil {
+					conn.Close()
+				}
+				return err != nil
+			})
+			eventually(t, folder+" is removed", func() bool {
+				_, err := os.Stat(folder)
+				return errors.Is(err, os.ErrNotExist)
+			})
+		}
+	})
 }
 
 func TestStartGivesUpWithItsContext(t *testing.T) {
-	testbedtest.StartRedis(t, testbed.RedisConfig{})
-	folder := t.TempDir()
-	t.Setenv("TMPDIR", folder)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if r, err := testbed.StartRedis(ctx, testbed.RedisConfig{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, %v, want %v", r, err, context.Canceled)
-	}
-	if m, err := testbed.StartMariaDB(ctx, testbed.MariaDBConfig{}); err == nil {
-		t.Errorf("got %v without an error", m.Addr())
-	}
-	left, err := os.ReadDir(folder)
-	if err != nil || len(left) != 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		testbedtest.StartRedis(t, testbed.RedisConfig{})
+		folder := t.TempDir()
+		t.Setenv("TMPDIR", folder)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if r, err := testbed.StartRedis(ctx, testbed.RedisConfig{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, %v, want %v", r, err, context.Canceled)
+		}
+		if m, err := testbed.StartMariaDB(ctx, testbed.MariaDBConfig{}); err == nil {
+			t.Errorf("got %v without an error", m.Addr())
+		}
+		left, err := os.ReadDir(folder)
+		if err != nil || len(left) != 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	})
 }
 
 func TestStartReportsWhatTheServerSaid(t *testing.T) {
 	t.Parallel()
-	testbedtest.StartRedis(t, testbed.RedisConfig{})
-	_, err := testbed.StartRedis(t.Context(), testbed.RedisConfig{Args: []string{"--no-such-option", "1"}})
-	if err == nil || !strings.Contains(err.Error(), "no-such-option") {
-		t.Errorf("got %v, want the server's complaint", err)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		testbedtest.StartRedis(t, testbed.RedisConfig{})
+		_, err := testbed.StartRedis(t.Context(), testbed.RedisConfig{Args: []string{"--no-such-option", "1"}})
+		if err == nil || !strings.Contains(err.Error(), "no-such-option") {
+			t.Errorf("got %v, want the server's complaint", err)
+		}
+	})
 }
 
 func TestMissingServerIsNotInstalled(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	r, err := testbed.StartRedis(t.Context(), testbed.RedisConfig{})
-	if err == nil {
-		r.Close()
-		t.Skip("redis-server is in a folder that is searched besides PATH")
-	}
-	if !errors.Is(err, testbed.ErrNotInstalled) {
-		t.Errorf("got %v, want %v", err, testbed.ErrNotInstalled)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		t.Setenv("PATH", t.TempDir())
+		r, err := testbed.StartRedis(t.Context(), testbed.RedisConfig{})
+		if err == nil {
+			r.Close()
+			t.Skip("redis-server is in a folder that is searched besides PATH")
+		}
+		if !errors.Is(err, testbed.ErrNotInstalled) {
+			t.Errorf("got %v, want %v", err, testbed.ErrNotInstalled)
+		}
+	})
 }
 
 func TestClosedServerStaysClosed(t *testing.T) {
 	t.Parallel()
-	r := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	if err := errors.Join(r.Close(), r.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Restart(t.Context()); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("restart: got %v, want %v", err, os.ErrClosed)
-	}
-	if err := r.Pause(); !errors.Is(err, testbed.ErrNotRunning) {
-		t.Errorf("pause: got %v, want %v", err, testbed.ErrNotRunning)
-	}
-	if _, err := os.Stat(r.Folder()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("folder is left: %v", err)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		r := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		if err := errors.Join(r.Close(), r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Restart(t.Context()); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("restart: got %v, want %v", err, os.ErrClosed)
+		}
+		if err := r.Pause(); !errors.Is(err, testbed.ErrNotRunning) {
+			t.Errorf("pause: got %v, want %v", err, testbed.ErrNotRunning)
+		}
+		if _, err := os.Stat(r.Folder()); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("folder is left: %v", err)
+		}
+	})
 }
 
-// eventually fails the test unless the condition comes true within ten seconds.
-func eventually(t *testing.T, what string, condition func() bool) {
+// eventually fails the test unless the condition comes true within a minute.
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -158,7 +166,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("not within ten seconds: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // attemptTimeout bounds one question to a server that may not be there yet.
-const attemptTimeout = 2 * time.Second
+const attemptTimeout = 5 * time.Second
 
 // RedisConfig says how to run a Redis server. The zero value is a server that
 // keeps everything in memory.

@@ -16,7 +16,7 @@ func next(tb testing.TB, events <-chan zookeeper.Event) zookeeper.Event {
 	select {
 	case e := <-events:
 		return e
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		tb.Fatal("the watch is told nothing")
 		return 0
 	}
@@ -24,93 +24,99 @@ func next(tb testing.TB, events <-chan zookeeper.Event) zookeeper.Event {
 
 func TestWatches(t *testing.T) {
 	t.Parallel()
-	addr := testbedtest.ZooKeeper(t)
-	s, other := connect(t, addr), connect(t, addr)
-	p := zookeeper.Protected{Dir: dir(t), Label: "x-", ParentVersion: -1}
-	n, err := other.CreateProtected(t.Context(), p)
-	check(t, err)
-	events := make(chan zookeeper.Event, 10)
-	tell := func(e zookeeper.Event) { events <- e }
-	watch := func() {
-		t.Helper()
-		_, _, _, err := s.GetW(t.Context(), n.Path, tell)
+	testbedtest.Steady(t, func(t testing.TB) {
+		addr := testbedtest.ZooKeeper(t)
+		s, other := connect(t, addr), connect(t, addr)
+		p := zookeeper.Protected{Dir: dir(t), Label: "x-", ParentVersion: -1}
+		n, err := other.CreateProtected(t.Context(), p)
 		check(t, err)
-	}
-	watch()
-	_, err = other.Set(t.Context(), n.Path, []byte("new"), -1)
-	check(t, err)
-	if e := next(t, events); e != zookeeper.Changed {
-		t.Errorf("changed: %v", e)
-	}
-	_, _, _, err = s.ChildrenW(t.Context(), p.Dir, tell)
-	check(t, err)
-	_, err = other.CreateProtected(t.Context(), p)
-	check(t, err)
-	if e := next(t, events); e != zookeeper.Changed {
-		t.Errorf("one more child: %v", e)
-	}
-	watch()
-	watch() // told twice, by one watch of the server
-	check(t, other.Delete(t.Context(), n.Path, -1))
-	for range 2 {
-		if e := next(t, events); e != zookeeper.Deleted {
-			t.Errorf("deleted: %v", e)
+		events := make(chan zookeeper.Event, 10)
+		tell := func(e zookeeper.Event) { events <- e }
+		watch := func() {
+			t.Helper()
+			_, _, _, err := s.GetW(t.Context(), n.Path, tell)
+			check(t, err)
 		}
-	}
-	if len(events) != 0 {
-		t.Errorf("told %d times more", len(events))
-	}
+		watch()
+		_, err = other.Set(t.Context(), n.Path, []byte("new"), -1)
+		check(t, err)
+		if e := next(t, events); e != zookeeper.Changed {
+			t.Errorf("changed: %v", e)
+		}
+		_, _, _, err = s.ChildrenW(t.Context(), p.Dir, tell)
+		check(t, err)
+		_, err = other.CreateProtected(t.Context(), p)
+		check(t, err)
+		if e := next(t, events); e != zookeeper.Changed {
+			t.Errorf("one more child: %v", e)
+		}
+		watch()
+		watch() // told twice, by one watch of the server
+		check(t, other.Delete(t.Context(), n.Path, -1))
+		for range 2 {
+			if e := next(t, events); e != zookeeper.Deleted {
+				t.Errorf("deleted: %v", e)
+			}
+		}
+		if len(events) != 0 {
+			t.Errorf("told %d times more", len(events))
+		}
+	})
 }
 
 // TestWatchesOutliveConnections deletes a node while the session is connected again.
 func TestWatchesOutliveConnections(t *testing.T) {
 	t.Parallel()
-	addr := testbedtest.ZooKeeper(t)
-	proxy := testbedtest.StartProxy(t, addr)
-	s, other := connect(t, proxy.Addr()), connect(t, addr)
-	n, err := other.CreateProtected(t.Context(), zookeeper.Protected{Dir: dir(t), Label: "x-", ParentVersion: -1})
-	check(t, err)
-	events := make(chan zookeeper.Event, 1)
-	_, _, stop, err := s.GetW(t.Context(), n.Path, func(e zookeeper.Event) { events <- e })
-	check(t, err)
-	defer stop()
-	for range 3 {
-		proxy.Refuse()
-		waitFor(t, "disconnection", func() bool { return s.State() == zookeeper.Disconnected })
-		check(t, proxy.Pass())
-		check(t, s.Sync(t.Context()))
-	}
-	check(t, other.Delete(t.Context(), n.Path, -1))
-	if e := next(t, events); e != zookeeper.Deleted {
-		t.Errorf("deleted: %v", e)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		addr := testbedtest.ZooKeeper(t)
+		proxy := testbedtest.StartProxy(t, addr)
+		s, other := connect(t, proxy.Addr()), connect(t, addr)
+		n, err := other.CreateProtected(t.Context(), zookeeper.Protected{Dir: dir(t), Label: "x-", ParentVersion: -1})
+		check(t, err)
+		events := make(chan zookeeper.Event, 1)
+		_, _, stop, err := s.GetW(t.Context(), n.Path, func(e zookeeper.Event) { events <- e })
+		check(t, err)
+		defer stop()
+		for range 3 {
+			proxy.Refuse()
+			waitFor(t, "disconnection", func() bool { return s.State() == zookeeper.Disconnected })
+			check(t, proxy.Pass())
+			check(t, s.Sync(t.Context()))
+		}
+		check(t, other.Delete(t.Context(), n.Path, -1))
+		if e := next(t, events); e != zookeeper.Deleted {
+			t.Errorf("deleted: %v", e)
+		}
+	})
 }
 
 // TestStoppedWatchesDoNotPileUp watches a node again and again.
 func TestStoppedWatchesDoNotPileUp(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
-	s := connect(t, server.Addr())
-	n, err := s.CreateProtected(t.Context(), zookeeper.Protected{Dir: dir(t), Label: "x-", ParentVersion: -1})
-	check(t, err)
-	told := make(chan zookeeper.Event, 1)
-	for range 100 {
-		_, _, stop, err := s.GetW(t.Context(), n.Path, func(e zookeeper.Event) { told <- e })
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+		s := connect(t, server.Addr())
+		n, err := s.CreateProtected(t.Context(), zookeeper.Protected{Dir: dir(t), Label: "x-", ParentVersion: -1})
 		check(t, err)
-		stop()
-	}
-	total := func() string {
-		answer, err := server.Ask(t.Context(), "wchs")
-		check(t, err)
-		_, count, _ := strings.Cut(answer, "Total watches:")
-		return strings.TrimSpace(count)
-	}
-	if got := total(); got != "1" {
-		t.Errorf("%s watches for one node", got)
-	}
-	check(t, s.Delete(t.Context(), n.Path, -1))
-	waitFor(t, "end of the watch", func() bool { return total() == "0" })
-	if len(told) != 0 {
-		t.Error("a watch that was stopped is told")
-	}
+		told := make(chan zookeeper.Event, 1)
+		for range 100 {
+			_, _, stop, err := s.GetW(t.Context(), n.Path, func(e zookeeper.Event) { told <- e })
+			check(t, err)
+			stop()
+		}
+		total := func() string {
+			answer, err := server.Ask(t.Context(), "wchs")
+			check(t, err)
+			_, count, _ := strings.Cut(answer, "Total watches:")
+			return strings.TrimSpace(count)
+		}
+		if got := total(); got != "1" {
+			t.Errorf("%s watches for one node", got)
+		}
+		check(t, s.Delete(t.Context(), n.Path, -1))
+		waitFor(t, "end of the watch", func() bool { return total() == "0" })
+		if len(told) != 0 {
+			t.Error("a watch that was stopped is told")
+		}
+	})
 }

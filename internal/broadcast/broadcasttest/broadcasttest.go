@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/broadcast"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // Harness describes one backend.
@@ -23,16 +24,16 @@ type Harness struct {
 	// Open returns n buses that hear one another and nobody else, each as another process
 	// has it, with queues of so many events; 0 is the default of the backend. The suite
 	// runs them and ends them.
-	Open func(t *testing.T, n, queue int) []broadcast.Bus
+	Open func(t testing.TB, n, queue int) []broadcast.Bus
 
 	// Interrupt makes one of them lose, at least for a moment, what others publish. It
 	// need not wait until that is over.
-	Interrupt func(t *testing.T, b broadcast.Bus)
+	Interrupt func(t testing.TB, b broadcast.Bus)
 }
 
 type suiteCase struct {
 	name string
-	fn   func(t *testing.T, h Harness)
+	fn   func(t testing.TB, h Harness)
 }
 
 func cases() []suiteCase {
@@ -74,7 +75,7 @@ func Run(t *testing.T, h Harness) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.fn(t, h)
+			testbedtest.Steady(t, func(t testing.TB) { c.fn(t, h) })
 		})
 	}
 }
@@ -86,14 +87,14 @@ const (
 
 // rig is a network of buses that run.
 type rig struct {
-	t     *testing.T
+	t     testing.TB
 	ctx   context.Context //nolint:containedctx // It bounds the case, and all calls of it.
 	buses []broadcast.Bus
 	stops []func() // end one bus each
 }
 
 // open returns n buses that all hear.
-func open(t *testing.T, h Harness, n, queue int) rig {
+func open(t testing.TB, h Harness, n, queue int) rig {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patient)
 	t.Cleanup(cancel)
 	r := rig{t: t, ctx: ctx, buses: h.Open(t, n, queue)}
@@ -107,7 +108,7 @@ func open(t *testing.T, h Harness, n, queue int) rig {
 }
 
 // running runs b until the test ends, or calls what it returns.
-func running(t *testing.T, b broadcast.Bus) (stop func()) {
+func running(t testing.TB, b broadcast.Bus) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()
@@ -228,7 +229,7 @@ func (rd reader) connected() (n int) {
 	}
 }
 
-func wantErr(t *testing.T, got, want error) {
+func wantErr(t testing.TB, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {
 		t.Fatalf("error = %v, want %v", got, want)

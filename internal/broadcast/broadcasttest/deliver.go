@@ -13,7 +13,7 @@ import (
 
 // everyInstanceHears has each of three buses speak; its own subscriptions hear it as
 // the others do.
-func everyInstanceHears(t *testing.T, h Harness) {
+func everyInstanceHears(t testing.TB, h Harness) {
 	r := open(t, h, 3, 0)
 	var readers []reader
 	for i := range r.buses {
@@ -32,7 +32,7 @@ func everyInstanceHears(t *testing.T, h Harness) {
 
 // orderPerOrigin has all buses speak at the same time, on several topics each. Nothing
 // fails, so nothing is missing.
-func orderPerOrigin(t *testing.T, h Harness) {
+func orderPerOrigin(t testing.TB, h Harness) {
 	const n = 500
 	r := open(t, h, 3, 4*n)
 	var readers []reader
@@ -61,7 +61,7 @@ func orderPerOrigin(t *testing.T, h Harness) {
 	}
 }
 
-func topicsAreApart(t *testing.T, h Harness) {
+func topicsAreApart(t testing.TB, h Harness) {
 	r := open(t, h, 2, 0)
 	a, b, both := r.subscribe(0, "a"), r.subscribe(0, "b"), r.subscribe(0, "a", "b")
 	for i, topic := range []string{"a", "c", "b", "a.b", "a", "B"} {
@@ -74,7 +74,7 @@ func topicsAreApart(t *testing.T, h Harness) {
 	both.expect("0", "2", "4", "end", "end")
 }
 
-func patternsMatch(t *testing.T, h Harness) {
+func patternsMatch(t testing.TB, h Harness) {
 	topics := []string{"stock", "stock.lamp", "stock.lamp.eu", "stocks.lamp", "order.stock.lamp", "stock.", ".", "a:b/c?d"}
 	wants := map[string][]string{
 		"*":            topics,
@@ -110,7 +110,7 @@ func patternsMatch(t *testing.T, h Harness) {
 	}
 }
 
-func oncePerSubscription(t *testing.T, h Harness) {
+func oncePerSubscription(t testing.TB, h Harness) {
 	r := open(t, h, 1, 0)
 	rd := r.subscribe(0, "*", "a.b.c", "a.*", "a.b.*", "a.b.c")
 	r.publish(0, "a.b.c", "1")
@@ -118,7 +118,7 @@ func oncePerSubscription(t *testing.T, h Harness) {
 	rd.expect("1", "2")
 }
 
-func payloadsArriveAsTheyAre(t *testing.T, h Harness) {
+func payloadsArriveAsTheyAre(t testing.TB, h Harness) {
 	r := open(t, h, 2, 0)
 	rd := r.subscribe(1, "*")
 	payloads := []string{
@@ -137,7 +137,7 @@ func payloadsArriveAsTheyAre(t *testing.T, h Harness) {
 }
 
 // idsIdentify lets an instance come back under its name.
-func idsIdentify(t *testing.T, h Harness) {
+func idsIdentify(t testing.TB, h Harness) {
 	r := open(t, h, 2, 0)
 	rd, own := r.subscribe(0, "*"), r.subscribe(1, "*")
 	seen := map[broadcast.ID]bool{}
@@ -159,7 +159,7 @@ func idsIdentify(t *testing.T, h Harness) {
 	}
 }
 
-func invalidIsRefused(t *testing.T, h Harness) {
+func invalidIsRefused(t testing.TB, h Harness) {
 	r := open(t, h, 1, 0)
 	for _, topic := range []string{"", " ", "a b", "a*", "*", "a\n", "ä", "\x00", strings.Repeat("t", 201)} {
 		wantErr(t, r.buses[0].Publish(topic, "x"), broadcast.ErrInvalid)
@@ -183,7 +183,7 @@ func invalidIsRefused(t *testing.T, h Harness) {
 }
 
 // connectedComesFirst subscribes while others speak: from the first event on all is heard.
-func connectedComesFirst(t *testing.T, h Harness) {
+func connectedComesFirst(t testing.TB, h Harness) {
 	r := open(t, h, 2, 4096)
 	for round := range 20 {
 		topic := fmt.Sprint("t", round)
@@ -221,7 +221,7 @@ func connectedComesFirst(t *testing.T, h Harness) {
 }
 
 // nothingBeforeRun subscribes at a bus that does not run yet.
-func nothingBeforeRun(t *testing.T, h Harness) {
+func nothingBeforeRun(t testing.TB, h Harness) {
 	r := open(t, h, 1, 0)
 	late := h.Open(t, 1, 0)[0]
 	s, err := late.Subscribe("*")

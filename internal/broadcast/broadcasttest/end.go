@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/broadcast"
 )
 
-func closeEndsASubscription(t *testing.T, h Harness) {
+func closeEndsASubscription(t testing.TB, h Harness) {
 	r := open(t, h, 1, 0)
 	gone, blocked, stays := r.subscribe(0, "t"), r.subscribe(0, "t"), r.subscribe(0, "t")
 	r.publish(0, "t", "1")
@@ -40,7 +40,7 @@ func closeEndsASubscription(t *testing.T, h Harness) {
 }
 
 // endOfRunEndsSubscriptions ends one of two buses.
-func endOfRunEndsSubscriptions(t *testing.T, h Harness) {
+func endOfRunEndsSubscriptions(t testing.TB, h Harness) {
 	r := open(t, h, 2, 0)
 	full, empty, other := r.subscribe(0, "t"), r.subscribe(0, "t"), r.subscribe(1, "t")
 	r.publish(0, "t", "1")
@@ -63,7 +63,7 @@ func endOfRunEndsSubscriptions(t *testing.T, h Harness) {
 	other.expect("3")
 }
 
-func endOfTheContext(t *testing.T, h Harness) {
+func endOfTheContext(t testing.TB, h Harness) {
 	r := open(t, h, 1, 0)
 	rd, probe := r.subscribe(0, "t"), r.subscribe(0, "t")
 	cause := errors.New("the page was closed")
@@ -83,7 +83,7 @@ func endOfTheContext(t *testing.T, h Harness) {
 }
 
 // concurrentUse does everything at once; the race detector watches.
-func concurrentUse(t *testing.T, h Harness) {
+func concurrentUse(t testing.TB, h Harness) {
 	r := open(t, h, 2, room)
 	var wg, readers sync.WaitGroup
 	for i := range 4 {

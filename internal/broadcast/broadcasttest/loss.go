@@ -13,7 +13,7 @@ import (
 
 // lossIsTold takes the connection of a bus: all of its subscriptions are told, also one
 // that does not read, in the order of what they hear.
-func lossIsTold(t *testing.T, h Harness) {
+func lossIsTold(t testing.TB, h Harness) {
 	if h.Interrupt == nil {
 		t.Skip("nothing can be lost")
 	}
@@ -58,7 +58,7 @@ func lossIsTold(t *testing.T, h Harness) {
 
 // lossIsToldUnderLoad interrupts buses again and again while all speak, and holds what
 // everybody heard against what was said.
-func lossIsToldUnderLoad(t *testing.T, h Harness) {
+func lossIsToldUnderLoad(t testing.TB, h Harness) {
 	if h.Interrupt == nil {
 		t.Skip("nothing can be lost")
 	}

@@ -12,7 +12,7 @@ const room = 8
 
 // slowIsToldHowMany lets a subscription fall behind: it has the oldest messages, is told
 // in their place how many it missed of its own topics, and hears what comes then.
-func slowIsToldHowMany(t *testing.T, h Harness) {
+func slowIsToldHowMany(t testing.TB, h Harness) {
 	r := open(t, h, 2, room)
 	slow, fast := r.subscribe(0, "t"), r.subscribe(0, "*")
 	for i := 1; i <= 100; i++ {
@@ -38,7 +38,7 @@ func slowIsToldHowMany(t *testing.T, h Harness) {
 
 // slowHearsAgain lets a subscription read one event and fall behind again: until it has
 // read all that it had, it misses one span and not many.
-func slowHearsAgain(t *testing.T, h Harness) {
+func slowHearsAgain(t testing.TB, h Harness) {
 	r := open(t, h, 1, room)
 	slow := r.subscribe(0, "t")
 	n := 0
@@ -67,7 +67,7 @@ func slowHearsAgain(t *testing.T, h Harness) {
 }
 
 // slowHarmsNobody has many that never read beside one that does.
-func slowHarmsNobody(t *testing.T, h Harness) {
+func slowHarmsNobody(t testing.TB, h Harness) {
 	r := open(t, h, 2, room)
 	var deaf []reader
 	for i := range 100 {
@@ -87,7 +87,7 @@ func slowHarmsNobody(t *testing.T, h Harness) {
 }
 
 // readyAgreesWithNext reads by the channel alone.
-func readyAgreesWithNext(t *testing.T, h Harness) {
+func readyAgreesWithNext(t testing.TB, h Harness) {
 	r := open(t, h, 1, room)
 	rd, total := r.subscribe(0, "t"), 0
 	for n := 1; n <= room+2; n++ {

@@ -9,20 +9,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"example.com/shop/internal/broadcast"
 	"example.com/shop/internal/broadcast/broadcasttest"
 	"example.com/shop/internal/broadcast/membus"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestBus(t *testing.T) {
 	t.Parallel()
 	var hubs sync.Map // by bus
 	broadcasttest.Run(t, broadcasttest.Harness{
-		Open: func(t *testing.T, n, queue int) (buses []broadcast.Bus) {
+		Open: func(t testing.TB, n, queue int) (buses []broadcast.Bus) {
 			t.Helper()
 			hub := &membus.Hub{}
 			for i := range n {
@@ -35,7 +34,7 @@ func TestBus(t *testing.T) {
 			}
 			return buses
 		},
-		Interrupt: func(t *testing.T, b broadcast.Bus) {
+		Interrupt: func(t testing.TB, b broadcast.Bus) {
 			t.Helper()
 			hub, _ := hubs.Load(b)
 			h, ok := hub.(*membus.Hub)
@@ -49,11 +48,13 @@ func TestBus(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []membus.Config{{Queue: -1}, {Instance: "a b"}, {Instance: "ä"}} {
-		if _, err := membus.New(nil, cfg); !errors.Is(err, broadcast.ErrInvalid) {
-			t.Errorf("%+v: New = %v, want ErrInvalid", cfg, err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		for _, cfg := range []membus.Config{{Queue: -1}, {Instance: "a b"}, {Instance: "ä"}} {
+			if _, err := membus.New(nil, cfg); !errors.Is(err, broadcast.ErrInvalid) {
+				t.Errorf("%+v: New = %v, want ErrInvalid", cfg, err)
+			}
 		}
-	}
+	})
 }
 
 // A bus is of use to tests on fake time: who waits for an event blocks durably, and what

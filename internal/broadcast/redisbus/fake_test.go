@@ -9,6 +9,7 @@ import (
 
 	"example.com/shop/internal/broadcast"
 	"example.com/shop/internal/broadcast/redisbus"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // scripted is a server that says what a test wants it to say to those who listen.
@@ -20,7 +21,7 @@ type scripted struct {
 	mute      bool // does not answer to PING
 }
 
-func startScripted(t *testing.T) *scripted {
+func startScripted(t testing.TB) *scripted {
 	t.Helper()
 	srv, err := server.NewServer("127.0.0.1:0")
 	if err != nil {
@@ -86,49 +87,55 @@ func (s *scripted) confirm(kind string) {
 // announces its maintenance, the subscription is confirmed a second time.
 func TestSecondConfirmationIsTold(t *testing.T) {
 	t.Parallel()
-	srv := startScripted(t)
-	b := bus(t, client(t, "redis://"+srv.addr), redisbus.Config{})
-	start(t, b)
-	s := subscribe(t, b, "*")
-	srv.confirm("subscribe")
-	if m := awaitMissed(t, s, broadcast.Connected); m.Count != 0 {
-		t.Errorf("%+v", m)
-	}
-	awaitMessage(t, s, b)
-	if n := b.Stats().Losses; n != 1 {
-		t.Errorf("%d losses, want 1", n)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		srv := startScripted(t)
+		b := bus(t, client(t, "redis://"+srv.addr), redisbus.Config{})
+		start(t, b)
+		s := subscribe(t, b, "*")
+		srv.confirm("subscribe")
+		if m := awaitMissed(t, s, broadcast.Connected); m.Count != 0 {
+			t.Errorf("%+v", m)
+		}
+		awaitMessage(t, s, b)
+		if n := b.Stats().Losses; n != 1 {
+			t.Errorf("%d losses, want 1", n)
+		}
+	})
 }
 
 // A server that ends the subscription and keeps the connection is left.
 func TestEndOfTheSubscriptionIsTold(t *testing.T) {
 	t.Parallel()
-	srv := startScripted(t)
-	b := bus(t, client(t, "redis://"+srv.addr), redisbus.Config{})
-	start(t, b)
-	for _, kind := range []string{"unsubscribe", "sunsubscribe"} {
-		s := subscribe(t, b, "*")
-		srv.confirm(kind)
-		awaitMissed(t, s, broadcast.Connected)
-		srv.mu.Lock()
-		if srv.listeners = slices.DeleteFunc(srv.listeners, (*server.Peer).Closed); len(srv.listeners) != 1 {
-			t.Errorf("%d connections after %s, want a new one", len(srv.listeners), kind)
+	testbedtest.Steady(t, func(t testing.TB) {
+		srv := startScripted(t)
+		b := bus(t, client(t, "redis://"+srv.addr), redisbus.Config{})
+		start(t, b)
+		for _, kind := range []string{"unsubscribe", "sunsubscribe"} {
+			s := subscribe(t, b, "*")
+			srv.confirm(kind)
+			awaitMissed(t, s, broadcast.Connected)
+			srv.mu.Lock()
+			if srv.listeners = slices.DeleteFunc(srv.listeners, (*server.Peer).Closed); len(srv.listeners) != 1 {
+				t.Errorf("%d connections after %s, want a new one", len(srv.listeners), kind)
+			}
+			srv.mu.Unlock()
+			awaitMessage(t, s, b)
 		}
-		srv.mu.Unlock()
-		awaitMessage(t, s, b)
-	}
+	})
 }
 
 // A server that still takes what is sent, and sends nothing more, is silent.
 func TestSilentServerIsTold(t *testing.T) {
 	t.Parallel()
-	srv := startScripted(t)
-	b := bus(t, client(t, "redis://"+srv.addr), redisbus.Config{Silence: silence})
-	start(t, b)
-	s := subscribe(t, b, "*")
-	srv.mu.Lock()
-	srv.mute, srv.listeners = true, nil
-	srv.mu.Unlock()
-	awaitMissed(t, s, broadcast.Disconnected)
-	awaitMissed(t, s, broadcast.Connected)
+	testbedtest.Steady(t, func(t testing.TB) {
+		srv := startScripted(t)
+		b := bus(t, client(t, "redis://"+srv.addr), redisbus.Config{Silence: silence})
+		start(t, b)
+		s := subscribe(t, b, "*")
+		srv.mu.Lock()
+		srv.mute, srv.listeners = true, nil
+		srv.mu.Unlock()
+		awaitMissed(t, s, broadcast.Disconnected)
+		awaitMissed(t, s, broadcast.Connected)
+	})
 }

@@ -2,6 +2,7 @@ package redisbus_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 const channel = "shop:events:{all}"
 
 // failover has two buses speak while f replaces the server, until both hear again.
-func failover(t *testing.T, one, two *redisbus.Bus, f func()) {
+func failover(t testing.TB, one, two *redisbus.Bus, f func()) {
 	t.Helper()
 	start(t, one)
 	start(t, two)
@@ -48,44 +49,48 @@ func TestBusBehindSentinel(t *testing.T) {
 		}))
 	})
 	t.Run("failover", func(t *testing.T) {
-		failover(t, bus(t, sentinelClient(t, group), redisbus.Config{}), bus(t, sentinelClient(t, group), redisbus.Config{}), func() {
-			master, err := group.Master(t.Context())
-			if err == nil {
-				err = master.Kill()
-			}
-			if err == nil {
-				err = group.WaitForFailover(t.Context(), master)
-			}
-			if err == nil {
-				err = master.Restart(t.Context())
-			}
-			if err == nil {
-				err = group.WaitReady(t.Context())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+		testbedtest.Steady(t, func(t testing.TB) {
+			failover(t, bus(t, sentinelClient(t, group), redisbus.Config{}), bus(t, sentinelClient(t, group), redisbus.Config{}), func() {
+				master, err := group.Master(t.Context())
+				if err == nil {
+					err = master.Kill()
+				}
+				if err == nil {
+					err = group.WaitForFailover(t.Context(), master)
+				}
+				if err == nil {
+					err = master.Restart(t.Context())
+				}
+				if err == nil {
+					err = group.WaitReady(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			})
 		})
 	})
 	// The old master comes back from a pause, and does not know yet that it is none.
 	t.Run("stalled", func(t *testing.T) {
-		failover(t, bus(t, sentinelClient(t, group), redisbus.Config{}), bus(t, sentinelClient(t, group), redisbus.Config{}), func() {
-			master, err := group.Master(t.Context())
-			if err == nil {
-				err = master.Pause()
-			}
-			if err == nil {
-				err = group.WaitForFailover(t.Context(), master)
-			}
-			if err == nil {
-				err = master.Resume()
-			}
-			if err == nil {
-				err = group.WaitReady(t.Context())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+		testbedtest.Steady(t, func(t testing.TB) {
+			failover(t, bus(t, sentinelClient(t, group), redisbus.Config{}), bus(t, sentinelClient(t, group), redisbus.Config{}), func() {
+				master, err := group.Master(t.Context())
+				if err == nil {
+					err = master.Pause()
+				}
+				if err == nil {
+					err = group.WaitForFailover(t.Context(), master)
+				}
+				if err == nil {
+					err = master.Resume()
+				}
+				if err == nil {
+					err = group.WaitReady(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			})
 		})
 	})
 }
@@ -100,44 +105,56 @@ func TestBusOnCluster(t *testing.T) {
 		}))
 	})
 	t.Run("sharded", func(t *testing.T) {
-		b := bus(t, clusterClient(t, c), redisbus.Config{})
-		start(t, b)
-		subscribe(t, b, "*")
-		for _, node := range c.Nodes() {
-			rdb := client(t, node.URL())
-			plain := rdb.PubSubNumSub(t.Context(), channel).Val()[channel]
-			sharded := rdb.PubSubShardNumSub(t.Context(), channel).Val()[channel]
-			master, err := c.MasterOf(t.Context(), channel)
-			if err != nil {
-				t.Fatal(err)
+		testbedtest.Steady(t, func(t testing.TB) {
+			b := bus(t, clusterClient(t, c), redisbus.Config{})
+			start(t, b)
+			subscribe(t, b, "*")
+			for _, node := range c.Nodes() {
+				rdb := client(t, node.URL())
+				plain := rdb.PubSubNumSub(t.Context(), channel).Val()[channel]
+				sharded := rdb.PubSubShardNumSub(t.Context(), channel).Val()[channel]
+				master, err := c.MasterOf(t.Context(), channel)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := int64(0)
+				if node == master {
+					want = 1
+				}
+				if plain != 0 || sharded != want {
+					t.Errorf("%s: %d listen to the channel and %d to the shard, want 0 and %d", node.Addr(), plain, sharded, want)
+				}
 			}
-			want := int64(0)
-			if node == master {
-				want = 1
-			}
-			if plain != 0 || sharded != want {
-				t.Errorf("%s: %d listen to the channel and %d to the shard, want 0 and %d", node.Addr(), plain, sharded, want)
-			}
-		}
+		})
 	})
 	t.Run("slot moves", func(t *testing.T) {
-		failover(t, bus(t, clusterClient(t, c), redisbus.Config{}), bus(t, clusterClient(t, c), redisbus.Config{}), func() { move(t, c) })
+		testbedtest.Steady(t, func(t testing.TB) {
+			failover(t, bus(t, clusterClient(t, c), redisbus.Config{}), bus(t, clusterClient(t, c), redisbus.Config{}), func() { move(t, c) })
+		})
 	})
 	t.Run("failover", func(t *testing.T) {
-		failover(t, bus(t, clusterClient(t, c), redisbus.Config{}), bus(t, clusterClient(t, c), redisbus.Config{}), func() {
-			old, err := c.KillMasterOf(t.Context(), channel)
-			if err == nil {
-				err = c.WaitForFailover(t.Context(), channel, old)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+		testbedtest.Steady(t, func(t testing.TB) {
+			failover(t, bus(t, clusterClient(t, c), redisbus.Config{}), bus(t, clusterClient(t, c), redisbus.Config{}), func() {
+				old, err := c.KillMasterOf(t.Context(), channel)
+				if err == nil {
+					t.Cleanup(func() {
+						ctx := context.WithoutCancel(t.Context())
+						if err := errors.Join(old.Restart(ctx), c.WaitReady(ctx)); err != nil {
+							t.Error(err)
+						}
+					})
+					err = c.WaitForFailover(t.Context(), channel, old)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			})
 		})
 	})
 }
 
 // move gives the slot of the channel to another master.
-func move(t *testing.T, c *testbed.Cluster) {
+func move(t testing.TB, c *testbed.Cluster) {
 	t.Helper()
 	from, err := c.MasterOf(t.Context(), channel)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{}) // it would report each of the faults
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(
+	testbedtest.Main(m, goleak.IgnoreAnyFunction(
 		"github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")) // asleep for a second after the client was closed
 }
 
@@ -98,7 +98,7 @@ func start(tb testing.TB, b *redisbus.Bus) (stop func()) {
 func harness(open func(tb testing.TB) redis.UniversalClient) broadcasttest.Harness {
 	var clients sync.Map // by bus
 	return broadcasttest.Harness{
-		Open: func(t *testing.T, n, queue int) (buses []broadcast.Bus) {
+		Open: func(t testing.TB, n, queue int) (buses []broadcast.Bus) {
 			t.Helper()
 			channel := "shop:events:{" + rand.Text() + "}"
 			for i := range n {
@@ -109,7 +109,7 @@ func harness(open func(tb testing.TB) redis.UniversalClient) broadcasttest.Harne
 			}
 			return buses
 		},
-		Interrupt: func(t *testing.T, b broadcast.Bus) {
+		Interrupt: func(t testing.TB, b broadcast.Bus) {
 			t.Helper()
 			v, _ := clients.Load(b)
 			rdb, ok := v.(redis.UniversalClient)
@@ -122,7 +122,7 @@ func harness(open func(tb testing.TB) redis.UniversalClient) broadcasttest.Harne
 }
 
 // kill closes the connections on which the bus of a client listens.
-func kill(t *testing.T, rdb redis.UniversalClient) {
+func kill(t testing.TB, rdb redis.UniversalClient) {
 	t.Helper()
 	each := func(ctx context.Context, node *redis.Client) error {
 		list, err := node.ClientList(ctx).Result()

@@ -17,6 +17,7 @@ import (
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // Instance is what one instance has of the cluster.
@@ -43,7 +44,7 @@ type Link struct {
 // Harness describes one backend.
 type Harness struct {
 	// New returns another instance of a group, as another process would have it.
-	New func(t *testing.T, group string, onError func(error)) Instance
+	New func(t testing.TB, group string, onError func(error)) Instance
 
 	// TTL is how long an instance that has died is listed, and leads for the others.
 	// 0: none dies.
@@ -57,28 +58,28 @@ type Harness struct {
 	FIFO bool
 
 	// Behind returns an instance whose network can be broken. Nil: there is no network.
-	Behind func(t *testing.T, group string) (Instance, Link)
+	Behind func(t testing.TB, group string) (Instance, Link)
 
 	// Expire makes the store drop the entry of a member of group.
-	Expire func(t *testing.T, group, name string)
+	Expire func(t testing.TB, group, name string)
 
 	// Stray puts entries among the members of group that are none, and returns how many
 	// of them are counted. Nil: nobody else can.
-	Stray func(t *testing.T, group string) int
+	Stray func(t testing.TB, group string) int
 
 	// Poke gives a setting of group a text that nobody has checked, and Unset deletes its
 	// entry. Nil: nobody else can.
-	Poke  func(t *testing.T, group, name, text string)
-	Unset func(t *testing.T, group, name string)
+	Poke  func(t testing.TB, group, name, text string)
+	Unset func(t testing.TB, group, name string)
 
 	// Process says how to run an instance of group in a process of its own: by the test
 	// that calls [Serve], with additional environment variables. Nil: it cannot be.
-	Process func(t *testing.T, group string) (test string, environment []string)
+	Process func(t testing.TB, group string) (test string, environment []string)
 }
 
 type testCase struct {
 	name string
-	fn   func(t *testing.T, h Harness, group string)
+	fn   func(t testing.TB, h Harness, group string)
 }
 
 // Run checks the promises of membership and election.
@@ -100,7 +101,9 @@ func run(t *testing.T, h Harness, cases []testCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.fn(t, h, c.name+"-"+rand.Text()) // another run may use the same server
+			testbedtest.Steady(t, func(t testing.TB) {
+				c.fn(t, h, c.name+"-"+rand.Text()) // another run may use the same server
+			})
 		})
 	}
 }
@@ -109,7 +112,7 @@ func run(t *testing.T, h Harness, cases []testCase) {
 const patience = 30 * time.Second
 
 // promptly fails the test if a change was never seen in time, however often it was tried.
-func (h Harness) promptly(t *testing.T, what string, took []time.Duration) {
+func (h Harness) promptly(t testing.TB, what string, took []time.Duration) {
 	t.Helper()
 	t.Logf("%s is seen after %v", what, took)
 	if quickest := slices.Min(took); quickest > h.Seen {
@@ -118,13 +121,13 @@ func (h Harness) promptly(t *testing.T, what string, took []time.Duration) {
 }
 
 // open returns an instance that tells nobody of its errors.
-func (h Harness) open(t *testing.T, group string) Instance {
+func (h Harness) open(t testing.TB, group string) Instance {
 	t.Helper()
 	return h.New(t, group, func(error) {})
 }
 
 // dying returns the TTL, or skips a case that needs one.
-func (h Harness) dying(t *testing.T) time.Duration {
+func (h Harness) dying(t testing.TB) time.Duration {
 	t.Helper()
 	if h.TTL == 0 {
 		t.Skip("instances do not die")
@@ -133,7 +136,7 @@ func (h Harness) dying(t *testing.T) time.Duration {
 }
 
 // behind returns an instance whose network can be broken, or skips the case.
-func (h Harness) behind(t *testing.T, group string) (Instance, Link) {
+func (h Harness) behind(t testing.TB, group string) (Instance, Link) {
 	t.Helper()
 	if h.Behind == nil {
 		t.Skip("there is no network")

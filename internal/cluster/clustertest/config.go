@@ -38,7 +38,7 @@ type copyOf struct {
 }
 
 // settings returns the configuration of an instance, kept up to date until the test ends.
-func settings(t *testing.T, i Instance) *copyOf {
+func settings(t testing.TB, i Instance) *copyOf {
 	t.Helper()
 	c := &copyOf{told: &errorLog{}}
 	var err error
@@ -84,7 +84,7 @@ func (c *copyOf) has(n int, version int64) func() bool {
 }
 
 // set writes permits, and fails the test if it cannot.
-func (c *copyOf) set(t *testing.T, n int, version int64) int64 {
+func (c *copyOf) set(t testing.TB, n int, version int64) int64 {
 	t.Helper()
 	next, err := c.permits.Set(t.Context(), n, version)
 	if err != nil || next <= version {
@@ -93,7 +93,7 @@ func (c *copyOf) set(t *testing.T, n int, version int64) int64 {
 	return next
 }
 
-func defaultUntilSet(t *testing.T, h Harness, group string) {
+func defaultUntilSet(t testing.TB, h Harness, group string) {
 	c := settings(t, h.open(t, group))
 	if err := c.all.Load(t.Context()); err != nil {
 		t.Error(err)
@@ -124,7 +124,7 @@ func defaultUntilSet(t *testing.T, h Harness, group string) {
 	}
 }
 
-func setIsSeenByAll(t *testing.T, h Harness, group string) {
+func setIsSeenByAll(t testing.TB, h Harness, group string) {
 	const n = 5
 	var all []*copyOf
 	for range n {
@@ -146,7 +146,7 @@ func setIsSeenByAll(t *testing.T, h Harness, group string) {
 	h.promptly(t, "a setting", took)
 }
 
-func conflictChangesNothing(t *testing.T, h Harness, group string) {
+func conflictChangesNothing(t testing.TB, h Harness, group string) {
 	a, b := settings(t, h.open(t, group)), settings(t, h.open(t, group))
 	one := a.set(t, 8, 0)
 	two := a.set(t, 9, one)
@@ -167,7 +167,7 @@ func conflictChangesNothing(t *testing.T, h Harness, group string) {
 	}
 }
 
-func oneOfRacingWritesWins(t *testing.T, h Harness, group string) {
+func oneOfRacingWritesWins(t testing.TB, h Harness, group string) {
 	const n, rounds = 4, 5
 	var all []*copyOf
 	for range n {
@@ -206,7 +206,7 @@ func oneOfRacingWritesWins(t *testing.T, h Harness, group string) {
 }
 
 // watchIsMerged has one that is slow, and gets the last of many values.
-func watchIsMerged(t *testing.T, h Harness, group string) {
+func watchIsMerged(t testing.TB, h Harness, group string) {
 	c := settings(t, h.open(t, group))
 	version := c.set(t, 1, 0)
 	Wait(t, "the value", c.has(1, version))

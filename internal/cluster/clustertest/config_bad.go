@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-func invalidIsNotWritten(t *testing.T, h Harness, group string) {
+func invalidIsNotWritten(t testing.TB, h Harness, group string) {
 	c := settings(t, h.open(t, group))
 	one := c.set(t, 8, 0)
 	if _, err := c.permits.Set(t.Context(), 0, one); !errors.Is(err, cluster.ErrInvalid) {
@@ -31,7 +31,7 @@ func invalidIsNotWritten(t *testing.T, h Harness, group string) {
 	Wait(t, "the value", c.has(9, two))
 }
 
-func badValueIsRefused(t *testing.T, h Harness, group string) {
+func badValueIsRefused(t testing.TB, h Harness, group string) {
 	if h.Poke == nil {
 		t.Skip("nobody else can write")
 	}
@@ -72,7 +72,7 @@ func badValueIsRefused(t *testing.T, h Harness, group string) {
 	}
 }
 
-func unsetIsTheDefault(t *testing.T, h Harness, group string) {
+func unsetIsTheDefault(t testing.TB, h Harness, group string) {
 	if h.Unset == nil {
 		t.Skip("nobody can delete an entry")
 	}
@@ -86,7 +86,7 @@ func unsetIsTheDefault(t *testing.T, h Harness, group string) {
 }
 
 // storeAwayKeepsTheLast cuts an instance off. What is in force stays, and it catches up.
-func storeAwayKeepsTheLast(t *testing.T, h Harness, group string) {
+func storeAwayKeepsTheLast(t testing.TB, h Harness, group string) {
 	i, link := h.behind(t, group)
 	far, near := settings(t, i), settings(t, h.open(t, group))
 	one := near.set(t, 8, 0)
@@ -123,7 +123,7 @@ func storeAwayKeepsTheLast(t *testing.T, h Harness, group string) {
 }
 
 // lostReplyIsUncertain has the store execute a write whose writer does not know it.
-func lostReplyIsUncertain(t *testing.T, h Harness, group string) {
+func lostReplyIsUncertain(t testing.TB, h Harness, group string) {
 	far, link := h.behind(t, group)
 	near := settings(t, h.open(t, group))
 	version := near.set(t, 8, 0)

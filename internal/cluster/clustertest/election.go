@@ -30,7 +30,7 @@ func electionCases() []testCase {
 }
 
 // Elect returns an instance as a candidate for the leadership of its group.
-func Elect(t *testing.T, i Instance, group, name string) *cluster.Election {
+func Elect(t testing.TB, i Instance, group, name string) *cluster.Election {
 	t.Helper()
 	e, err := cluster.NewElection(cluster.ElectionConfig{
 		Locker: i.Locker, Board: i.Board, Name: name, Key: group, Pause: 10 * time.Millisecond,
@@ -43,7 +43,7 @@ func Elect(t *testing.T, i Instance, group, name string) *cluster.Election {
 }
 
 // await waits until e leads. It returns nil, and fails the test, if that takes too long.
-func await(t *testing.T, e *cluster.Election) *cluster.Term {
+func await(t testing.TB, e *cluster.Election) *cluster.Term {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -55,7 +55,7 @@ func await(t *testing.T, e *cluster.Election) *cluster.Term {
 }
 
 // Campaign waits until e leads. The term ends with the test.
-func Campaign(t *testing.T, e *cluster.Election) *cluster.Term {
+func Campaign(t testing.TB, e *cluster.Election) *cluster.Term {
 	t.Helper()
 	term := await(t, e)
 	if term == nil {
@@ -65,14 +65,14 @@ func Campaign(t *testing.T, e *cluster.Election) *cluster.Term {
 	return term
 }
 
-func resign(t *testing.T, term *cluster.Term) {
+func resign(t testing.TB, term *cluster.Term) {
 	t.Helper()
 	if err := term.Resign(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-func oneLeads(t *testing.T, h Harness, group string) {
+func oneLeads(t testing.TB, h Harness, group string) {
 	a, b := Elect(t, h.open(t, group), group, "a"), Elect(t, h.open(t, group), group, "b")
 	term := Campaign(t, a)
 	if term.Err() != nil || term.Fence().Token == 0 || term.Fence().Owner == "" || term.Leader().Name != "a" {
@@ -94,7 +94,7 @@ func oneLeads(t *testing.T, h Harness, group string) {
 	}
 }
 
-func resignHandsOn(t *testing.T, h Harness, group string) {
+func resignHandsOn(t testing.TB, h Harness, group string) {
 	a, b := Elect(t, h.open(t, group), group, "a"), Elect(t, h.open(t, group), group, "b")
 	last := dlock.Fence{}
 	candidates := []*cluster.Election{a, b}
@@ -119,7 +119,7 @@ func resignHandsOn(t *testing.T, h Harness, group string) {
 	resign(t, term)
 }
 
-func electedInOrder(t *testing.T, h Harness, group string) {
+func electedInOrder(t testing.TB, h Harness, group string) {
 	if !h.FIFO {
 		t.Skip("the locker does not grant in order")
 	}
@@ -156,7 +156,7 @@ func electedInOrder(t *testing.T, h Harness, group string) {
 	}
 }
 
-func cancelledCampaignLeavesNothing(t *testing.T, h Harness, group string) {
+func cancelledCampaignLeavesNothing(t testing.TB, h Harness, group string) {
 	a, b, c := Elect(t, h.open(t, group), group, "a"), Elect(t, h.open(t, group), group, "b"), Elect(t, h.open(t, group), group, "c")
 	term := Campaign(t, a)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -189,7 +189,7 @@ func Leads(want cluster.Leader) func(cluster.Leader, error) bool {
 	return func(l cluster.Leader, err error) bool { return err == nil && l.Equal(want) }
 }
 
-func observeTells(t *testing.T, h Harness, group string) {
+func observeTells(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	a, b := Elect(t, here, group, "a"), Elect(t, there, group, "b;ö/ 1")
 	seen := Follow(t, there.observe(t, group))
@@ -211,14 +211,14 @@ func observeTells(t *testing.T, h Harness, group string) {
 }
 
 // observe is Observe of an instance that is no candidate.
-func (i Instance) observe(t *testing.T, group string) func(ctx context.Context) seqOfLeaders {
+func (i Instance) observe(t testing.TB, group string) func(ctx context.Context) seqOfLeaders {
 	t.Helper()
 	return func(ctx context.Context) seqOfLeaders { return i.Leaders(ctx, group) }
 }
 
 // lateNoticeIsIgnored posts the notice of a term that is over, as a former leader does
 // that has not noticed.
-func lateNoticeIsIgnored(t *testing.T, h Harness, group string) {
+func lateNoticeIsIgnored(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	seen := Follow(t, there.observe(t, group))
 	post := func(i Instance, l cluster.Leader) (stop func()) {
@@ -258,7 +258,7 @@ func lateNoticeIsIgnored(t *testing.T, h Harness, group string) {
 }
 
 // noticeGoesWithItsContext ends terms at the moment at which they are posted.
-func noticeGoesWithItsContext(t *testing.T, h Harness, group string) {
+func noticeGoesWithItsContext(t testing.TB, h Harness, group string) {
 	i := h.open(t, group)
 	for k := range 50 {
 		l := cluster.Leader{Name: "a", Fence: dlock.Fence{Token: uint64(k + 1), Owner: "x"}, Since: time.Now()}
@@ -280,7 +280,7 @@ func noticeGoesWithItsContext(t *testing.T, h Harness, group string) {
 	}
 }
 
-func observerIsStale(t *testing.T, h Harness, group string) {
+func observerIsStale(t testing.TB, h Harness, group string) {
 	far, link := h.behind(t, group)
 	a := Elect(t, h.open(t, group), group, "a")
 	term := Campaign(t, a)

@@ -13,7 +13,7 @@ import (
 )
 
 // leadTakesTurns has work that ends by itself: others get their turn.
-func leadTakesTurns(t *testing.T, h Harness, group string) {
+func leadTakesTurns(t testing.TB, h Harness, group string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	var (
@@ -43,7 +43,7 @@ func leadTakesTurns(t *testing.T, h Harness, group string) {
 	}
 }
 
-func leadEndsWithItsContext(t *testing.T, h Harness, group string) {
+func leadEndsWithItsContext(t testing.TB, h Harness, group string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	a, b := Elect(t, h.open(t, group), group, "a"), Elect(t, h.open(t, group), group, "b")
 	over := false
@@ -65,7 +65,7 @@ func leadEndsWithItsContext(t *testing.T, h Harness, group string) {
 }
 
 // lossEndsTheWork takes the leadership from a leader that is healthy.
-func lossEndsTheWork(t *testing.T, h Harness, group string) {
+func lossEndsTheWork(t testing.TB, h Harness, group string) {
 	i := h.open(t, group)
 	force, ok := i.Locker.(dlock.ForceReleaser)
 	if !ok {
@@ -95,7 +95,7 @@ func lossEndsTheWork(t *testing.T, h Harness, group string) {
 
 // cutOffLeaderStopsFirst cuts leaders off, one after the other, while all of them
 // write to a register that checks their fences.
-func cutOffLeaderStopsFirst(t *testing.T, h Harness, group string) {
+func cutOffLeaderStopsFirst(t testing.TB, h Harness, group string) {
 	n := testbedtest.Size(3, 20)
 	names := []string{"a", "b", "c"}
 	links := map[string]Link{}

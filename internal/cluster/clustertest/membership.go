@@ -41,7 +41,7 @@ func member(name string) cluster.Member {
 }
 
 // Join makes m a member until the test ends.
-func Join(t *testing.T, i cluster.Membership, m cluster.Member) *cluster.Presence {
+func Join(t testing.TB, i cluster.Membership, m cluster.Member) *cluster.Presence {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -67,7 +67,7 @@ func Lists(names ...string) func(cluster.View, error) bool {
 	return func(v cluster.View, err error) bool { return err == nil && slices.Equal(Names(v), names) }
 }
 
-func joinIsSeen(t *testing.T, h Harness, group string) {
+func joinIsSeen(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	seen := Follow(t, there.Members)
 	seen.Until(t, "nobody", Lists())
@@ -97,7 +97,7 @@ func joinIsSeen(t *testing.T, h Harness, group string) {
 	h.promptly(t, "a leave", leaves)
 }
 
-func firstViewIsOfNow(t *testing.T, h Harness, group string) {
+func firstViewIsOfNow(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	Join(t, here, member("a"))
 	Follow(t, there.Members).Until(t, "a", Lists("a")) // a server that lags has caught up
@@ -114,7 +114,7 @@ func firstViewIsOfNow(t *testing.T, h Harness, group string) {
 	}
 }
 
-func leaveIsSeen(t *testing.T, h Harness, group string) {
+func leaveIsSeen(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	seen := Follow(t, there.Members)
 	p := Join(t, here, member("a"))
@@ -134,7 +134,7 @@ func leaveIsSeen(t *testing.T, h Harness, group string) {
 }
 
 // changesAreMerged has one that is slow, and gets what is left of many changes.
-func changesAreMerged(t *testing.T, h Harness, group string) {
+func changesAreMerged(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	const n = 10
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -159,7 +159,7 @@ func changesAreMerged(t *testing.T, h Harness, group string) {
 	}
 }
 
-func invalidMemberIsRefused(t *testing.T, h Harness, group string) {
+func invalidMemberIsRefused(t testing.TB, h Harness, group string) {
 	i := h.open(t, group)
 	for _, m := range []cluster.Member{{}, {Name: "a\nb"}, {Name: "a", Role: "\xff"}, {Name: string(make([]byte, 1000))}} {
 		if p, err := i.Join(t.Context(), m); err == nil {
@@ -169,7 +169,7 @@ func invalidMemberIsRefused(t *testing.T, h Harness, group string) {
 	}
 }
 
-func deadContextJoinsNothing(t *testing.T, h Harness, group string) {
+func deadContextJoinsNothing(t testing.TB, h Harness, group string) {
 	i := h.open(t, group)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("enough")

@@ -10,7 +10,7 @@ import (
 )
 
 // lostReplyLeavesOneEntry has the store list a member that does not know it.
-func lostReplyLeavesOneEntry(t *testing.T, h Harness, group string) {
+func lostReplyLeavesOneEntry(t testing.TB, h Harness, group string) {
 	far, link := h.behind(t, group)
 	near := h.open(t, group)
 	seen := Follow(t, near.Members)
@@ -29,7 +29,7 @@ func lostReplyLeavesOneEntry(t *testing.T, h Harness, group string) {
 	}
 }
 
-func lostEntryComesBack(t *testing.T, h Harness, group string) {
+func lostEntryComesBack(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	p := Join(t, here, member("a"))
 	Join(t, there, member("b"))
@@ -51,7 +51,7 @@ func lostEntryComesBack(t *testing.T, h Harness, group string) {
 	}
 }
 
-func cutOffMemberComesBack(t *testing.T, h Harness, group string) {
+func cutOffMemberComesBack(t testing.TB, h Harness, group string) {
 	far, link := h.behind(t, group)
 	near := h.open(t, group)
 	p := Join(t, far, member("a"))
@@ -68,7 +68,7 @@ func cutOffMemberComesBack(t *testing.T, h Harness, group string) {
 }
 
 // staleIsSaid cuts one off that watches.
-func staleIsSaid(t *testing.T, h Harness, group string) {
+func staleIsSaid(t testing.TB, h Harness, group string) {
 	far, link := h.behind(t, group)
 	near := h.open(t, group)
 	Join(t, near, member("a"))
@@ -96,7 +96,7 @@ func staleIsSaid(t *testing.T, h Harness, group string) {
 	first.Until(t, "both", Lists("a", "b"))
 }
 
-func straysAreIgnored(t *testing.T, h Harness, group string) {
+func straysAreIgnored(t testing.TB, h Harness, group string) {
 	if h.Stray == nil {
 		t.Skip("nobody else can write")
 	}

@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-func nameIsTaken(t *testing.T, h Harness, group string) {
+func nameIsTaken(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	holder := member("a")
 	p := Join(t, here, holder)
@@ -48,7 +48,7 @@ func nameIsTaken(t *testing.T, h Harness, group string) {
 	}
 }
 
-func nameIsFreeAfterLeave(t *testing.T, h Harness, group string) {
+func nameIsFreeAfterLeave(t testing.TB, h Harness, group string) {
 	h.dying(t)
 	here, there := h.open(t, group), h.open(t, group)
 	p := Join(t, here, member("a"))
@@ -82,7 +82,7 @@ func nameIsFreeAfterLeave(t *testing.T, h Harness, group string) {
 }
 
 // oneOfTwoGetsTheName lets instances join under one name at the same time.
-func oneOfTwoGetsTheName(t *testing.T, h Harness, group string) {
+func oneOfTwoGetsTheName(t testing.TB, h Harness, group string) {
 	const n = 4
 	var (
 		joining sync.WaitGroup
@@ -119,7 +119,7 @@ func oneOfTwoGetsTheName(t *testing.T, h Harness, group string) {
 
 // restartJoinsAtOnce joins as an instance that was killed and comes again while its old
 // entry is there. The old one here lives: it is told, and does not take the name back.
-func restartJoinsAtOnce(t *testing.T, h Harness, group string) {
+func restartJoinsAtOnce(t testing.TB, h Harness, group string) {
 	before, after := h.open(t, group), h.open(t, group)
 	m := member("a")
 	old := Join(t, before, m)
@@ -156,7 +156,7 @@ func restartJoinsAtOnce(t *testing.T, h Harness, group string) {
 
 // replacedWhileAway has an instance replaced that is cut off: it must not take the
 // name back.
-func replacedWhileAway(t *testing.T, h Harness, group string) {
+func replacedWhileAway(t testing.TB, h Harness, group string) {
 	far, link := h.behind(t, group)
 	near := h.open(t, group)
 	m := member("a")
@@ -183,7 +183,7 @@ func replacedWhileAway(t *testing.T, h Harness, group string) {
 }
 
 // nameIsTakenWhileAway gives the name of an instance that is cut off to another one.
-func nameIsTakenWhileAway(t *testing.T, h Harness, group string) {
+func nameIsTakenWhileAway(t testing.TB, h Harness, group string) {
 	far, link := h.behind(t, group)
 	near := h.open(t, group)
 	old := Join(t, far, member("a"))

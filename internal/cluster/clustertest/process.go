@@ -26,7 +26,7 @@ const nameVariable = "SHOP_TEST_CLUSTER_NAME"
 
 // Serve is an instance in a process of its own, which joins, leads whenever it can, and
 // writes. It returns at once unless it is called in such a process, and otherwise not at all.
-func Serve(t *testing.T, open func(t *testing.T) (i Instance, group string)) {
+func Serve(t testing.TB, open func(t testing.TB) (i Instance, group string)) {
 	t.Helper()
 	name := os.Getenv(nameVariable)
 	if name == "" {
@@ -73,7 +73,7 @@ type Process struct {
 }
 
 // start starts an instance, and returns when it has joined. It ends with the test.
-func (h Harness) start(t *testing.T, group, name string, record *Record) *Process {
+func (h Harness) start(t testing.TB, group, name string, record *Record) *Process {
 	t.Helper()
 	test, environment := h.Process(t, group)
 	//nolint:gosec // It is this very program.
@@ -137,7 +137,7 @@ func processCases() []testCase {
 }
 
 // killedLeaderIsReplaced kills a leader in a process of its own, and starts it again.
-func killedLeaderIsReplaced(t *testing.T, h Harness, group string) {
+func killedLeaderIsReplaced(t testing.TB, h Harness, group string) {
 	if h.Process == nil {
 		t.Skip("an instance cannot have a process of its own")
 	}
@@ -182,7 +182,7 @@ func killedLeaderIsReplaced(t *testing.T, h Harness, group string) {
 
 // stoppedLeaderIsFenced stops a leader for longer than its term can last. It wakes up
 // and writes, and its writes are refused.
-func stoppedLeaderIsFenced(t *testing.T, h Harness, group string) {
+func stoppedLeaderIsFenced(t testing.TB, h Harness, group string) {
 	if h.Process == nil {
 		t.Skip("an instance cannot have a process of its own")
 	}

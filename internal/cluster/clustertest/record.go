@@ -87,7 +87,7 @@ func (r *Record) Write(l cluster.Leader, believed func() bool) {
 }
 
 // Lead leads whenever it can, and writes, until ctx ends.
-func (r *Record) Lead(ctx context.Context, t *testing.T, e *cluster.Election, name string) {
+func (r *Record) Lead(ctx context.Context, t testing.TB, e *cluster.Election, name string) {
 	err := e.Lead(ctx, func(work context.Context, term *cluster.Term) error {
 		r.Begin(term.Leader())
 		defer r.End(term.Leader())
@@ -118,7 +118,7 @@ func (r *Record) find(l cluster.Leader) *recorded {
 }
 
 // Await waits until somebody leads in a later term than that of after.
-func (r *Record) Await(t *testing.T, after cluster.Leader) (l cluster.Leader) {
+func (r *Record) Await(t testing.TB, after cluster.Leader) (l cluster.Leader) {
 	t.Helper()
 	Wait(t, "next leader", func() bool {
 		r.mu.Lock()
@@ -134,7 +134,7 @@ func (r *Record) Await(t *testing.T, after cluster.Leader) (l cluster.Leader) {
 }
 
 // AwaitWrites waits until n writes of a term have been accepted, or it is over.
-func (r *Record) AwaitWrites(t *testing.T, l cluster.Leader, n int) {
+func (r *Record) AwaitWrites(t testing.TB, l cluster.Leader, n int) {
 	t.Helper()
 	Wait(t, "writes", func() bool {
 		r.mu.Lock()
@@ -161,7 +161,7 @@ func (r *Record) Ended(l cluster.Leader) time.Time {
 // Check fails the test unless the writes of each term are together, terms have growing
 // numbers, and each leader knew of its end before the next term began, but for those
 // whose process was stopped.
-func (r *Record) Check(t *testing.T, least int) {
+func (r *Record) Check(t testing.TB, least int) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // there is time for each to look at each of the others as it comes. It returns how long
 // it took until each had seen all, and by how much count grew meanwhile, which counts the
 // requests that the store has received.
-func Storm(t *testing.T, instances []cluster.Membership, count func() int) (seen time.Duration, requests int) {
+func Storm(t testing.TB, instances []cluster.Membership, count func() int) (seen time.Duration, requests int) {
 	t.Helper()
 	var (
 		names    []string

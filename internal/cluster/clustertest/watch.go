@@ -20,7 +20,7 @@ type Watcher[T any] struct {
 }
 
 // Follow begins to follow a sequence.
-func Follow[T any](t *testing.T, values func(ctx context.Context) iter.Seq2[T, error]) *Watcher[T] {
+func Follow[T any](t testing.TB, values func(ctx context.Context) iter.Seq2[T, error]) *Watcher[T] {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	w := &Watcher[T]{}
@@ -60,7 +60,7 @@ func (w *Watcher[T]) Fresh() []T {
 }
 
 // Until waits for a step that is ok, and returns how long that took.
-func (w *Watcher[T]) Until(t *testing.T, what string, ok func(value T, err error) bool) time.Duration {
+func (w *Watcher[T]) Until(t testing.TB, what string, ok func(value T, err error) bool) time.Duration {
 	t.Helper()
 	start := time.Now()
 	Wait(t, what, func() bool {
@@ -75,7 +75,7 @@ func (w *Watcher[T]) Until(t *testing.T, what string, ok func(value T, err error
 }
 
 // Wait waits until ok returns true, for a time that is long for any machine.
-func Wait(t *testing.T, what string, ok func() bool) {
+func Wait(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	pace := time.NewTicker(2 * time.Millisecond)
 	defer pace.Stop()
@@ -87,7 +87,7 @@ func Wait(t *testing.T, what string, ok func() bool) {
 }
 
 // pass lets d pass, in which nothing may happen.
-func pass(t *testing.T, d time.Duration) {
+func pass(t testing.TB, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)
 	defer timer.Stop()

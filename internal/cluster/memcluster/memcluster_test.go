@@ -6,15 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/memcluster"
 	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 // stores are those of the groups.
 type stores struct {
@@ -36,14 +35,14 @@ func TestCluster(t *testing.T) {
 	all := stores{all: map[string]*memcluster.Cluster{}}
 	locker := memlock.New(memlock.Config{})
 	h := clustertest.Harness{
-		New: func(_ *testing.T, group string, _ func(error)) clustertest.Instance {
+		New: func(_ testing.TB, group string, _ func(error)) clustertest.Instance {
 			c := all.of(group)
 			return clustertest.Instance{Membership: c, Board: c, ConfigStore: c, Locker: locker}
 		},
 		Seen:   500 * time.Millisecond,
 		FIFO:   true,
-		Expire: func(_ *testing.T, group, name string) { all.of(group).Expire(name) },
-		Poke: func(t *testing.T, group, name, text string) {
+		Expire: func(_ testing.TB, group, name string) { all.of(group).Expire(name) },
+		Poke: func(t testing.TB, group, name, text string) {
 			t.Helper()
 			_, err := all.of(group).Write(t.Context(), name, text, -1)
 			conflict, _ := errors.AsType[*cluster.ConflictError](err)

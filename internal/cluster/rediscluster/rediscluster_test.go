@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest"
@@ -23,19 +22,19 @@ import (
 // within which a busy machine must still get something done.
 const ttl = 2 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Redis(t)
 	clustertest.Run(t, clustertest.Harness{
-		New: func(t *testing.T, group string, onError func(error)) clustertest.Instance {
+		New: func(t testing.TB, group string, onError func(error)) clustertest.Instance {
 			return instance(t, url, group, onError)
 		},
 		TTL:  ttl,
 		Seen: time.Second,
 		FIFO: true,
-		Behind: func(t *testing.T, group string) (clustertest.Instance, clustertest.Link) {
+		Behind: func(t testing.TB, group string) (clustertest.Instance, clustertest.Link) {
 			proxy := testbedtest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(url, "redis://"), "/0"))
 			return instance(t, "redis://"+proxy.Addr()+"/0", group, func(error) {}), clustertest.Link{
 				Cut: proxy.BlackHole,
@@ -48,17 +47,17 @@ func TestCluster(t *testing.T) {
 				Lost:     proxy.Dropped,
 			}
 		},
-		Expire: func(t *testing.T, group, name string) {
+		Expire: func(t testing.TB, group, name string) {
 			check(t, client(t, url).ZAdd(t.Context(), prefix(group)+"{members}:leases", redis.Z{Member: name}).Err())
 		},
-		Stray: func(t *testing.T, group string) int {
+		Stray: func(t testing.TB, group string) int {
 			const live = "api;v1;20260102T030405.000Z"
 			return strays(t, client(t, url), group, map[string]string{
 				"no entry": "", "no member": "x", "too short": "x;name", "no time": "x;name;addr;role;v;yesterday",
 				"another name": "x;name;addr;" + live, "no name": "x;;addr;" + live, "escape": "x;%zz;addr;" + live,
 			})
 		},
-		Process: func(_ *testing.T, group string) (string, []string) {
+		Process: func(_ testing.TB, group string) (string, []string) {
 			return "TestInstance", []string{serverVariable + "=" + url, groupVariable + "=" + group}
 		},
 	})
@@ -66,7 +65,7 @@ func TestCluster(t *testing.T) {
 
 // strays adds members whose entries cannot be read, and one that has no lease and does
 // not count, and returns how many count.
-func strays(t *testing.T, rdb redis.UniversalClient, group string, entries map[string]string) int {
+func strays(t testing.TB, rdb redis.UniversalClient, group string, entries map[string]string) int {
 	t.Helper()
 	base := prefix(group) + "{members}"
 	check(t, rdb.HSet(t.Context(), base, "no lease", "x;no lease;addr;api;v1;20260102T030405.000Z").Err())
@@ -88,7 +87,7 @@ const (
 
 // TestInstance is no test: it is what the suite runs in processes of their own.
 func TestInstance(t *testing.T) {
-	clustertest.Serve(t, func(t *testing.T) (clustertest.Instance, string) {
+	clustertest.Serve(t, func(t testing.TB) (clustertest.Instance, string) {
 		group := os.Getenv(groupVariable)
 		return instance(t, os.Getenv(serverVariable), group, func(error) {}), group
 	})
@@ -128,7 +127,7 @@ func check(t testing.TB, err error) {
 }
 
 // commands is how many commands of a kind the server has executed.
-func commands(t *testing.T, rdb redis.UniversalClient, name string) int {
+func commands(t testing.TB, rdb redis.UniversalClient, name string) int {
 	t.Helper()
 	info, err := rdb.Info(t.Context(), "commandstats").Result()
 	check(t, err)

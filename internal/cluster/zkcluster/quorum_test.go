@@ -20,7 +20,7 @@ import (
 
 // noQuorumNoLeader stops two of three servers: the term ends, nobody is elected, lists
 // and configuration say that they are stale, and all goes on when they are back.
-func noQuorumNoLeader(t *testing.T, servers *testbed.ZooKeeperEnsemble, f *fleet) {
+func noQuorumNoLeader(t testing.TB, servers *testbed.ZooKeeperEnsemble, f *fleet) {
 	settings, err := cluster.NewSettings(cluster.SettingsConfig{Store: f.instances[0]})
 	check(t, err)
 	permits, err := cluster.Define(settings, cluster.Key[int]{Name: "permits", Default: 64, Parse: strconv.Atoi})
@@ -67,40 +67,42 @@ func noQuorumNoLeader(t *testing.T, servers *testbed.ZooKeeperEnsemble, f *fleet
 func TestCutOffFollowerIsStale(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{Settings: []string{"syncLimit=100"}})
-	leader, err := servers.Leader(t.Context())
-	check(t, err)
-	group := rand.Text()
-	var seen []*clustertest.Watcher[cluster.View]
-	for _, node := range servers.Nodes() {
-		if node == leader {
-			continue
+	testbedtest.Steady(t, func(t testing.TB) {
+		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{Settings: []string{"syncLimit=100"}})
+		leader, err := servers.Leader(t.Context())
+		check(t, err)
+		group := rand.Text()
+		var seen []*clustertest.Watcher[cluster.View]
+		for _, node := range servers.Nodes() {
+			if node == leader {
+				continue
+			}
+			i := instance(t, session(t, node.Addr()), group, func(error) {})
+			seen = append(seen, clustertest.Follow(t, i.Members))
 		}
-		i := instance(t, session(t, node.Addr()), group, func(error) {})
-		seen = append(seen, clustertest.Follow(t, i.Members))
-	}
-	for _, w := range seen {
-		w.Until(t, "nobody", clustertest.Lists())
-	}
-	check(t, leader.Pause())
-	start := time.Now()
-	for _, w := range seen {
-		w.Until(t, "that it is stale", func(_ cluster.View, err error) bool { return errors.Is(err, cluster.ErrStale) })
-	}
-	d := time.Since(start)
-	t.Logf("stale is said after %v", d)
-	if d > 2*ttl { // the servers wait for 20 s
-		t.Errorf("stale is said only after %v", d)
-	}
-	check(t, leader.Resume())
-	for _, w := range seen {
-		w.Until(t, "nobody", clustertest.Lists())
-	}
+		for _, w := range seen {
+			w.Until(t, "nobody", clustertest.Lists())
+		}
+		check(t, leader.Pause())
+		start := time.Now()
+		for _, w := range seen {
+			w.Until(t, "that it is stale", func(_ cluster.View, err error) bool { return errors.Is(err, cluster.ErrStale) })
+		}
+		d := time.Since(start)
+		t.Logf("stale is said after %v", d)
+		if d > 2*ttl { // the servers wait for 20 s
+			t.Errorf("stale is said only after %v", d)
+		}
+		check(t, leader.Resume())
+		for _, w := range seen {
+			w.Until(t, "nobody", clustertest.Lists())
+		}
+	})
 }
 
 // stormIsMerged has a hundred members join within a second, all of which watch.
 // Naively each of them would read the list again after each join, and each member.
-func stormIsMerged(t *testing.T, server *testbed.ZooKeeper) {
+func stormIsMerged(t testing.TB, server *testbed.ZooKeeper) {
 	const n = 100
 	var instances []cluster.Membership
 	for range n {
@@ -118,7 +120,7 @@ func stormIsMerged(t *testing.T, server *testbed.ZooKeeper) {
 }
 
 // received is how many requests the server has received.
-func received(t *testing.T, server *testbed.ZooKeeper) int {
+func received(t testing.TB, server *testbed.ZooKeeper) int {
 	t.Helper()
 	answer, err := server.Ask(t.Context(), "srvr")
 	check(t, err)
@@ -136,33 +138,35 @@ func received(t *testing.T, server *testbed.ZooKeeper) int {
 // TestStraysAreToldOnce by one instance, whatever it watches.
 func TestStraysAreToldOnce(t *testing.T) {
 	t.Parallel()
-	addr := testbedtest.ZooKeeper(t)
-	var mu sync.Mutex
-	told := map[string]int{}
-	group := rand.Text()
-	i := instance(t, session(t, addr), group, func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		told[err.Error()]++
-	})
-	for range 2 {
-		clustertest.Follow(t, i.Members).Until(t, "nobody", func(v cluster.View, err error) bool { return err == nil })
-		clustertest.Follow(t, func(ctx context.Context) iter.Seq2[cluster.Leader, error] { return i.Leaders(ctx, "e") }).
-			Until(t, "nobody", clustertest.Leads(cluster.Leader{}))
-	}
-	n := strays(t, raw(t, addr), prefix(group)+"/members") + strays(t, raw(t, addr), prefix(group)+"/elections/e")
-	clustertest.Wait(t, "strays", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(told) == n
-	})
-	clustertest.Join(t, i, cluster.Member{Name: "a"})
-	clustertest.Follow(t, i.Members).Until(t, "a", clustertest.Lists("a"))
-	mu.Lock()
-	defer mu.Unlock()
-	for text, times := range told {
-		if times != 1 {
-			t.Errorf("told %d times: %s", times, text)
+	testbedtest.Steady(t, func(t testing.TB) {
+		addr := testbedtest.ZooKeeper(t)
+		var mu sync.Mutex
+		told := map[string]int{}
+		group := rand.Text()
+		i := instance(t, session(t, addr), group, func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[err.Error()]++
+		})
+		for range 2 {
+			clustertest.Follow(t, i.Members).Until(t, "nobody", func(v cluster.View, err error) bool { return err == nil })
+			clustertest.Follow(t, func(ctx context.Context) iter.Seq2[cluster.Leader, error] { return i.Leaders(ctx, "e") }).
+				Until(t, "nobody", clustertest.Leads(cluster.Leader{}))
 		}
-	}
+		n := strays(t, raw(t, addr), prefix(group)+"/members") + strays(t, raw(t, addr), prefix(group)+"/elections/e")
+		clustertest.Wait(t, "strays", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(told) == n
+		})
+		clustertest.Join(t, i, cluster.Member{Name: "a"})
+		clustertest.Follow(t, i.Members).Until(t, "a", clustertest.Lists("a"))
+		mu.Lock()
+		defer mu.Unlock()
+		for text, times := range told {
+			if times != 1 {
+				t.Errorf("told %d times: %s", times, text)
+			}
+		}
+	})
 }

@@ -29,7 +29,7 @@ type fleet struct {
 var fleetNames = []string{"a", "b", "c"}
 
 // launch starts three instances. Each has all of the servers.
-func launch(t *testing.T, addrs ...string) *fleet {
+func launch(t testing.TB, addrs ...string) *fleet {
 	t.Helper()
 	f := &fleet{group: rand.Text(), record: clustertest.NewRecord()}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -53,7 +53,7 @@ func launch(t *testing.T, addrs ...string) *fleet {
 }
 
 // settled waits until all see all, and a leader, in a later term than that of after.
-func (f *fleet) settled(t *testing.T, after cluster.Leader) {
+func (f *fleet) settled(t testing.TB, after cluster.Leader) {
 	t.Helper()
 	start := time.Now()
 	f.record.Await(t, after)
@@ -62,7 +62,7 @@ func (f *fleet) settled(t *testing.T, after cluster.Leader) {
 }
 
 // listed waits until all see all, and a leader that is fine.
-func (f *fleet) listed(t *testing.T, fine func(cluster.Leader) bool) {
+func (f *fleet) listed(t testing.TB, fine func(cluster.Leader) bool) {
 	t.Helper()
 	start := time.Now()
 	for k := range f.members {
@@ -81,7 +81,7 @@ func (f *fleet) listed(t *testing.T, fine func(cluster.Leader) bool) {
 }
 
 // stale waits until everybody has been told that what they see may be out of date.
-func (f *fleet) stale(t *testing.T) {
+func (f *fleet) stale(t testing.TB) {
 	t.Helper()
 	for k := range f.members {
 		f.members[k].Until(t, "that the members are stale", func(v cluster.View, err error) bool {
@@ -94,7 +94,7 @@ func (f *fleet) stale(t *testing.T) {
 }
 
 // works fails the test unless a member that joins is seen by all, soon.
-func (f *fleet) works(t *testing.T, addrs ...string) {
+func (f *fleet) works(t testing.TB, addrs ...string) {
 	t.Helper()
 	start := time.Now()
 	p := clustertest.Join(t, instance(t, session(t, addrs...), f.group, func(error) {}), cluster.Member{Name: "z"})
@@ -112,25 +112,50 @@ func (f *fleet) works(t *testing.T, addrs ...string) {
 func TestServer(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
-	t.Run("StormIsMerged", func(t *testing.T) { stormIsMerged(t, server) })
-	f := launch(t, server.Addr())
+	t.Run("StormIsMerged", func(t *testing.T) {
+		testbedtest.Steady(t, func(t testing.TB) {
+			stormIsMerged(t, server)
+		})
+	})
 	t.Run("IsRestarted", func(t *testing.T) {
-		for range testbedtest.Size(1, 5) {
-			check(t, server.Kill())
-			f.stale(t)
-			check(t, server.Restart(t.Context()))
-			f.settled(t, cluster.Leader{})
-			f.works(t, server.Addr())
-		}
-		f.record.Check(t, 1)
+		testbedtest.Steady(t, func(t testing.TB) {
+			f := launch(t, server.Addr())
+			mended(t, server)
+			for range testbedtest.Size(1, 5) {
+				check(t, server.Kill())
+				f.stale(t)
+				check(t, server.Restart(t.Context()))
+				f.settled(t, cluster.Leader{})
+				f.works(t, server.Addr())
+			}
+			f.record.Check(t, 1)
+		})
 	})
 	// With its data it loses the count of the transactions, so that fences begin again,
 	// and the register refuses what leaders write.
 	t.Run("LosesItsData", func(t *testing.T) {
-		before, _, _ := f.leaders[0].Now()
-		check(t, server.RestartEmpty(t.Context()))
-		f.listed(t, func(l cluster.Leader) bool { return l.Elected() && !l.Equal(before) })
-		f.works(t, server.Addr())
+		testbedtest.Steady(t, func(t testing.TB) {
+			f := launch(t, server.Addr())
+			mended(t, server)
+			before, _, _ := f.leaders[0].Now()
+			check(t, server.RestartEmpty(t.Context()))
+			f.listed(t, func(l cluster.Leader) bool { return l.Elected() && !l.Equal(before) })
+			f.works(t, server.Addr())
+		})
+	})
+}
+
+// mended has servers run again after the test, whatever it has done to them.
+func mended(t testing.TB, servers ...*testbed.ZooKeeper) {
+	t.Helper()
+	t.Cleanup(func() {
+		for _, s := range servers {
+			if s.PID() == 0 {
+				check(t, s.Restart(context.WithoutCancel(t.Context())))
+			} else {
+				check(t, s.Resume())
+			}
+		}
 	})
 }
 
@@ -138,32 +163,43 @@ func TestServer(t *testing.T) {
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
-	f := launch(t, servers.Addrs()...)
 	t.Run("LeaderIsStopped", func(t *testing.T) {
-		for range testbedtest.Size(1, 5) {
-			stopped, err := servers.Leader(t.Context())
-			check(t, err)
-			start := time.Now()
-			check(t, stopped.Pause())
-			clustertest.Wait(t, "another leader of the servers", func() bool {
-				next, err := servers.Leader(t.Context())
-				return err == nil && next != stopped
-			})
-			f.settled(t, cluster.Leader{})
-			f.works(t, servers.Addrs()...)
-			t.Logf("all is well %v after the leader of the servers was stopped", time.Since(start))
-			check(t, stopped.Resume())
-			killed, err := servers.Leader(t.Context())
-			check(t, err)
-			start = time.Now()
-			check(t, killed.Kill())
-			f.works(t, servers.Addrs()...)
-			f.settled(t, cluster.Leader{})
-			t.Logf("all is well %v after it was killed", time.Since(start))
-			check(t, killed.Restart(t.Context()))
-		}
+		testbedtest.Steady(t, func(t testing.TB) {
+			f := launch(t, servers.Addrs()...)
+			mended(t, servers.Nodes()...)
+			for range testbedtest.Size(1, 5) {
+				stopped, err := servers.Leader(t.Context())
+				check(t, err)
+				start := time.Now()
+				check(t, stopped.Pause())
+				clustertest.Wait(t, "another leader of the servers", func() bool {
+					next, err := servers.Leader(t.Context())
+					return err == nil && next != stopped
+				})
+				f.settled(t, cluster.Leader{})
+				f.works(t, servers.Addrs()...)
+				t.Logf("all is well %v after the leader of the servers was stopped", time.Since(start))
+				check(t, stopped.Resume())
+				killed, err := servers.Leader(t.Context())
+				check(t, err)
+				start = time.Now()
+				check(t, killed.Kill())
+				f.works(t, servers.Addrs()...)
+				f.settled(t, cluster.Leader{})
+				t.Logf("all is well %v after it was killed", time.Since(start))
+				check(t, killed.Restart(t.Context()))
+			}
+			f.stop()
+			f.record.Check(t, 1)
+		})
 	})
-	t.Run("NoQuorumNoLeader", func(t *testing.T) { noQuorumNoLeader(t, servers, f) })
-	f.stop()
-	f.record.Check(t, 2)
+	t.Run("NoQuorumNoLeader", func(t *testing.T) {
+		testbedtest.Steady(t, func(t testing.TB) {
+			f := launch(t, servers.Addrs()...)
+			mended(t, servers.Nodes()...)
+			noQuorumNoLeader(t, servers, f)
+			f.stop()
+			f.record.Check(t, 2)
+		})
+	})
 }

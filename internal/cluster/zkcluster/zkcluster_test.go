@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/zkcluster"
@@ -22,7 +21,7 @@ import (
 // which are 0.8 s, but a busy machine must not lose the terms of leaders.
 const ttl = 3 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
@@ -37,16 +36,16 @@ func TestConfig(t *testing.T) {
 }
 
 // harness is for a store that has the servers at addrs.
-func harness(t *testing.T, addrs ...string) clustertest.Harness {
+func harness(t testing.TB, addrs ...string) clustertest.Harness {
 	t.Helper()
 	return clustertest.Harness{
-		New: func(t *testing.T, group string, onError func(error)) clustertest.Instance {
+		New: func(t testing.TB, group string, onError func(error)) clustertest.Instance {
 			return instance(t, session(t, addrs...), group, onError)
 		},
 		TTL:  ttl,
 		Seen: 500 * time.Millisecond,
 		FIFO: true,
-		Behind: func(t *testing.T, group string) (clustertest.Instance, clustertest.Link) {
+		Behind: func(t testing.TB, group string) (clustertest.Instance, clustertest.Link) {
 			proxy := testbedtest.StartProxy(t, addrs[0])
 			return instance(t, session(t, proxy.Addr()), group, func(error) {}), clustertest.Link{
 				Cut: proxy.BlackHole,
@@ -60,7 +59,7 @@ func harness(t *testing.T, addrs ...string) clustertest.Harness {
 				Lost:      proxy.Dropped,
 			}
 		},
-		Expire: func(t *testing.T, group, name string) {
+		Expire: func(t testing.TB, group, name string) {
 			c := raw(t, addrs[0])
 			dir := prefix(group) + "/members"
 			for _, node := range children(t, c, dir) {
@@ -69,15 +68,15 @@ func harness(t *testing.T, addrs ...string) clustertest.Harness {
 				}
 			}
 		},
-		Stray: func(t *testing.T, group string) int { return strays(t, raw(t, addrs[0]), prefix(group)+"/members") },
-		Poke: func(t *testing.T, group, name, text string) {
+		Stray: func(t testing.TB, group string) int { return strays(t, raw(t, addrs[0]), prefix(group)+"/members") },
+		Poke: func(t testing.TB, group, name, text string) {
 			_, err := raw(t, addrs[0]).Set(prefix(group)+"/config/"+name, []byte(text), -1)
 			check(t, err)
 		},
-		Unset: func(t *testing.T, group, name string) {
+		Unset: func(t testing.TB, group, name string) {
 			check(t, raw(t, addrs[0]).Delete(prefix(group)+"/config/"+name, -1))
 		},
-		Process: func(_ *testing.T, group string) (string, []string) {
+		Process: func(_ testing.TB, group string) (string, []string) {
 			return "TestInstance", []string{serverVariable + "=" + strings.Join(addrs, ","), groupVariable + "=" + group}
 		},
 	}
@@ -90,7 +89,7 @@ const (
 
 // TestInstance is no test: it is what the suite runs in processes of their own.
 func TestInstance(t *testing.T) {
-	clustertest.Serve(t, func(t *testing.T) (clustertest.Instance, string) {
+	clustertest.Serve(t, func(t testing.TB) (clustertest.Instance, string) {
 		group := os.Getenv(groupVariable)
 		return instance(t, session(t, strings.Split(os.Getenv(serverVariable), ",")...), group, func(error) {}), group
 	})
@@ -105,7 +104,7 @@ func session(t testing.TB, addrs ...string) *zookeeper.Session {
 	s, err := zookeeper.Connect(t.Context(), zookeeper.Config{Servers: addrs, Timeout: ttl})
 	check(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		check(t, s.Close(ctx))
 	})

@@ -14,7 +14,7 @@ import (
 
 // patiently repeats an acquisition whose request took too long, twice at most. What
 // the last one may have taken is given back, or it would not be granted again.
-func patiently(t *testing.T, acquire func() (*dlock.Lease, error)) (*dlock.Lease, error) {
+func patiently(t testing.TB, acquire func() (*dlock.Lease, error)) (*dlock.Lease, error) {
 	t.Helper()
 	for range 2 {
 		lease, err := acquire()

@@ -7,28 +7,29 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // CondHarness describes one backend of [dlock.Cond].
 type CondHarness struct {
 	// New returns another client of the store, as another process would have it.
-	New func(t *testing.T) CondClient
+	New func(t testing.TB) CondClient
 
 	// TTL is that of the clients.
 	TTL time.Duration
 
 	// Expire makes the store drop the grant of key, as if its TTL had passed.
-	Expire func(t *testing.T, key string)
+	Expire func(t testing.TB, key string)
 
 	// Waiting returns how many wait for key, or for a signal with it. Nil: the
 	// store does not say.
-	Waiting func(t *testing.T, key string) int
+	Waiting func(t testing.TB, key string) int
 
 	// Reentrant says that the context of a lease makes its user the holder.
 	Reentrant bool
 
 	// Behind returns a client whose network can be broken. Nil: there is no network.
-	Behind func(t *testing.T) (CondClient, Link)
+	Behind func(t testing.TB) (CondClient, Link)
 
 	// Patience is how long the store believes in a waiter that has fallen silent.
 	// It is needed with Behind only.
@@ -46,7 +47,7 @@ type CondClient struct {
 
 type condCase struct {
 	name string
-	fn   func(ctx context.Context, t *testing.T, h CondHarness, key string)
+	fn   func(ctx context.Context, t testing.TB, h CondHarness, key string)
 }
 
 func condCases() []condCase {
@@ -76,31 +77,30 @@ func condCases() []condCase {
 // RunCond checks every promise of [dlock.Cond].
 func RunCond(t *testing.T, h CondHarness) {
 	t.Helper()
-	track := func(t *testing.T, c CondClient) CondClient {
+	track := func(t testing.TB, c CondClient) CondClient {
 		return CondClient{tracked{c.Locker, t}, trackedCond{c.A, t}, trackedCond{c.B, t}}
 	}
 	open := h.New
-	h.New = func(t *testing.T) CondClient { return track(t, open(t)) }
+	h.New = func(t testing.TB) CondClient { return track(t, open(t)) }
 	if behind := h.Behind; behind != nil {
-		h.Behind = func(t *testing.T) (CondClient, Link) {
+		h.Behind = func(t testing.TB) (CondClient, Link) {
 			c, link := behind(t)
 			return track(t, c), link
 		}
 	}
 	for _, c := range condCases() {
 		t.Run(c.name, func(t *testing.T) {
-			key := c.name + "-" + rand.Text() // another run may use the same server
-			bounded := func(t *testing.T) {
+			bounded := func(t testing.TB) {
 				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
 				defer cancel()
-				c.fn(ctx, t, h, key)
+				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
 			}
 			if h.Bubble != nil {
-				h.Bubble(t, bounded)
+				h.Bubble(t, func(t *testing.T) { bounded(t) })
 				return
 			}
 			t.Parallel()
-			bounded(t)
+			testbedtest.Steady(t, bounded)
 		})
 	}
 }
@@ -108,7 +108,7 @@ func RunCond(t *testing.T, h CondHarness) {
 // trackedCond releases what a failing case leaves behind, as tracked does.
 type trackedCond struct {
 	dlock.Cond
-	t *testing.T
+	t testing.TB
 }
 
 // Wait implements [dlock.Cond].
@@ -123,7 +123,7 @@ type sleeper struct {
 }
 
 // sleep starts a waiter, and returns it once it waits: it has given the key back.
-func (h CondHarness) sleep(ctx context.Context, t *testing.T, c CondClient, key string) *sleeper {
+func (h CondHarness) sleep(ctx context.Context, t testing.TB, c CondClient, key string) *sleeper {
 	t.Helper()
 	s := &sleeper{woken: make(chan *dlock.Lease, 1)}
 	held := h.lock(ctx, t, c, key)
@@ -137,13 +137,13 @@ func (h CondHarness) sleep(ctx context.Context, t *testing.T, c CondClient, key 
 }
 
 // lock takes key within ten TTLs.
-func (h CondHarness) lock(ctx context.Context, t *testing.T, c CondClient, key string) *dlock.Lease {
+func (h CondHarness) lock(ctx context.Context, t testing.TB, c CondClient, key string) *dlock.Lease {
 	t.Helper()
 	return acquire(ctx, t, Harness{TTL: h.TTL}, c.Locker, key)
 }
 
 // notify takes key and signals once.
-func (h CondHarness) notify(ctx context.Context, t *testing.T, key string) {
+func (h CondHarness) notify(ctx context.Context, t testing.TB, key string) {
 	t.Helper()
 	c := h.New(t)
 	lease := h.lock(ctx, t, c, key)
@@ -152,7 +152,7 @@ func (h CondHarness) notify(ctx context.Context, t *testing.T, key string) {
 }
 
 // end returns with what s has waited for.
-func (h CondHarness) end(t *testing.T, s *sleeper) (*dlock.Lease, error) {
+func (h CondHarness) end(t testing.TB, s *sleeper) (*dlock.Lease, error) {
 	t.Helper()
 	select {
 	case lease := <-s.woken:
@@ -164,7 +164,7 @@ func (h CondHarness) end(t *testing.T, s *sleeper) (*dlock.Lease, error) {
 }
 
 // awake returns the lease of s, which must have been woken.
-func (h CondHarness) awake(t *testing.T, s *sleeper) *dlock.Lease {
+func (h CondHarness) awake(t testing.TB, s *sleeper) *dlock.Lease {
 	t.Helper()
 	lease, err := h.end(t, s)
 	if err != nil {
@@ -175,7 +175,7 @@ func (h CondHarness) awake(t *testing.T, s *sleeper) *dlock.Lease {
 }
 
 // asleep checks that none of those has been woken a while from now.
-func (h CondHarness) asleep(ctx context.Context, t *testing.T, sleepers ...*sleeper) {
+func (h CondHarness) asleep(ctx context.Context, t testing.TB, sleepers ...*sleeper) {
 	t.Helper()
 	pause(ctx, h.TTL/4)
 	for i, s := range sleepers {
@@ -188,7 +188,7 @@ func (h CondHarness) asleep(ctx context.Context, t *testing.T, sleepers ...*slee
 }
 
 // wantFree checks that key is free now.
-func (h CondHarness) wantFree(ctx context.Context, t *testing.T, key string) {
+func (h CondHarness) wantFree(ctx context.Context, t testing.TB, key string) {
 	t.Helper()
 	release(ctx, t, tryAcquire(ctx, t, h.New(t), key))
 }

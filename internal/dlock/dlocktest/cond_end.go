@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-func waitTimesOut(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func waitTimesOut(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
 	short, cancel := context.WithTimeout(ctx, h.TTL/2)
 	defer cancel()
@@ -28,7 +28,7 @@ func waitTimesOut(ctx context.Context, t *testing.T, h CondHarness, key string) 
 	release(ctx, t, h.awake(t, s))
 }
 
-func deadContextWaits(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func deadContextWaits(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
 	reason := errors.New("shutting down")
 	dead, cancel := context.WithCancelCause(ctx)
@@ -39,7 +39,7 @@ func deadContextWaits(ctx context.Context, t *testing.T, h CondHarness, key stri
 	h.wantFree(ctx, t, key)
 }
 
-func cancelledWaiterPassesOn(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func cancelledWaiterPassesOn(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
 	mortal, giveUp := context.WithCancel(ctx)
 	first, second := h.sleep(mortal, t, h.New(t), key), h.sleep(ctx, t, h.New(t), key)
@@ -56,7 +56,7 @@ func cancelledWaiterPassesOn(ctx context.Context, t *testing.T, h CondHarness, k
 
 // cancelledWaiterPassesGrantOn gives up while the grant is on its way: either the
 // waiter has it, or the next one has, and never nobody.
-func cancelledWaiterPassesGrantOn(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func cancelledWaiterPassesGrantOn(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	for range 20 {
 		mortal, giveUp := context.WithCancel(ctx)
 		first, second := h.sleep(mortal, t, h.New(t), key), h.sleep(ctx, t, h.New(t), key)
@@ -80,7 +80,7 @@ func cancelledWaiterPassesGrantOn(ctx context.Context, t *testing.T, h CondHarne
 	}
 }
 
-func waitOnLostLease(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func waitOnLostLease(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
 	lost := h.lock(ctx, t, c, key)
 	h.Expire(t, key)
@@ -103,7 +103,7 @@ func waitOnLostLease(ctx context.Context, t *testing.T, h CondHarness, key strin
 
 // nestedHolderMayNotWait: one of several leases cannot give the key away, and one
 // context cannot end a lease and outlive it. Neither costs the holder its lease.
-func nestedHolderMayNotWait(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func nestedHolderMayNotWait(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	if !h.Reentrant {
 		t.Skip("the backend is not reentrant")
 	}
@@ -129,7 +129,7 @@ func nestedHolderMayNotWait(ctx context.Context, t *testing.T, h CondHarness, ke
 	h.wantFree(ctx, t, key)
 }
 
-func signalNeedsTheLock(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func signalNeedsTheLock(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
 	s := h.sleep(ctx, t, h.New(t), key)
 	lost := h.lock(ctx, t, c, key)

@@ -14,7 +14,7 @@ import (
 
 // noLostWakeups sends numbers through a buffer with two places. A wakeup that is
 // lost leaves everybody asleep, one too many hands a number out twice or never.
-func noLostWakeups(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func noLostWakeups(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	const producers, consumers, each = 3, 2, 10
 	var (
 		wg     sync.WaitGroup
@@ -72,7 +72,7 @@ func noLostWakeups(ctx context.Context, t *testing.T, h CondHarness, key string)
 
 // deadWaiterIsSkipped has the process of the first waiter vanish: a signal after
 // that reaches the second.
-func deadWaiterIsSkipped(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func deadWaiterIsSkipped(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}
@@ -93,7 +93,7 @@ func deadWaiterIsSkipped(ctx context.Context, t *testing.T, h CondHarness, key s
 
 // condWaitersLeaveNothing has many give up at random, signalled or not, and some
 // just when they get the key.
-func condWaitersLeaveNothing(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func condWaitersLeaveNothing(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	const waiters = 40
 	c := h.New(t)
 	var wg sync.WaitGroup
@@ -138,7 +138,7 @@ func condWaitersLeaveNothing(ctx context.Context, t *testing.T, h CondHarness, k
 
 // replyLostWait has the store do what Wait asks for without the client hearing of
 // it: the client holds nothing then, and takes no signal from others.
-func replyLostWait(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func replyLostWait(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}

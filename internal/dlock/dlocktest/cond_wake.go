@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func waitReleases(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func waitReleases(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	start := time.Now()
 	s := h.sleep(ctx, t, h.New(t), key) // returns only when the key was free
 	if d := time.Since(start); d > h.TTL/2 {
@@ -20,7 +21,7 @@ func waitReleases(ctx context.Context, t *testing.T, h CondHarness, key string) 
 	release(ctx, t, h.awake(t, s))
 }
 
-func signalWakesOne(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func signalWakesOne(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
 	first, second := h.sleep(ctx, t, h.New(t), key), h.sleep(ctx, t, c, key)
 	lease := h.lock(ctx, t, c, key)
@@ -37,7 +38,7 @@ func signalWakesOne(ctx context.Context, t *testing.T, h CondHarness, key string
 	release(ctx, t, h.awake(t, second))
 }
 
-func broadcastWakesAll(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func broadcastWakesAll(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	const waiters = 10
 	c, sleepers := h.New(t), make([]*sleeper, waiters)
 	for i := range sleepers {
@@ -57,7 +58,7 @@ func broadcastWakesAll(ctx context.Context, t *testing.T, h CondHarness, key str
 	h.wantFree(ctx, t, key)
 }
 
-func signalWithoutWaiters(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func signalWithoutWaiters(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	h.notify(ctx, t, key)
 	s := h.sleep(ctx, t, h.New(t), key)
 	h.asleep(ctx, t, s)
@@ -65,7 +66,7 @@ func signalWithoutWaiters(ctx context.Context, t *testing.T, h CondHarness, key 
 	release(ctx, t, h.awake(t, s))
 }
 
-func signalsInOrder(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func signalsInOrder(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	const waiters = 4
 	sleepers := make([]*sleeper, waiters)
 	for i := range sleepers {
@@ -79,7 +80,7 @@ func signalsInOrder(ctx context.Context, t *testing.T, h CondHarness, key string
 }
 
 // signalOutlivesItsSender has the sender die before it releases.
-func signalOutlivesItsSender(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func signalOutlivesItsSender(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	s, c := h.sleep(ctx, t, h.New(t), key), h.New(t)
 	lease := h.lock(ctx, t, c, key)
 	wantErr(t, c.A.Signal(ctx, lease), nil)
@@ -88,7 +89,7 @@ func signalOutlivesItsSender(ctx context.Context, t *testing.T, h CondHarness, k
 	waitDone(t, lease, h.TTL)
 }
 
-func conditionsAreIndependent(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func conditionsAreIndependent(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
 	s, other := h.sleep(ctx, t, c, key), h.sleep(ctx, t, c, key+"-2")
 	lease := h.lock(ctx, t, c, key)
@@ -103,7 +104,7 @@ func conditionsAreIndependent(ctx context.Context, t *testing.T, h CondHarness, 
 	release(ctx, t, h.awake(t, other))
 }
 
-func newLeaseNewFence(ctx context.Context, t *testing.T, h CondHarness, key string) {
+func newLeaseNewFence(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
 	held := h.lock(ctx, t, c, key)
 	s := &sleeper{woken: make(chan *dlock.Lease, 1)}
@@ -123,7 +124,7 @@ func newLeaseNewFence(ctx context.Context, t *testing.T, h CondHarness, key stri
 	}
 	for _, earlier := range []dlock.Fence{held.Fence(), between.Fence()} {
 		if f := lease.Fence(); f.Token <= earlier.Token || f.Owner == earlier.Owner {
-			t.Errorf("woken with the fence %+v after %+v", f, earlier)
+			testbedtest.Final(t, "woken with the fence %+v after %+v", f, earlier)
 		}
 	}
 	release(ctx, t, lease)

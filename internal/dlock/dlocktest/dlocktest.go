@@ -17,21 +17,22 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // Harness describes one backend.
 type Harness struct {
 	// New returns another client of the store, as another process would have it.
-	New func(t *testing.T) dlock.Locker
+	New func(t testing.TB) dlock.Locker
 
 	// TTL is that of the clients.
 	TTL time.Duration
 
 	// Expire makes the store drop the grant of key, as if its TTL had passed.
-	Expire func(t *testing.T, key string)
+	Expire func(t testing.TB, key string)
 
 	// Wipe makes the store forget all it knows of key. Nil: it cannot forget.
-	Wipe func(t *testing.T, key string)
+	Wipe func(t testing.TB, key string)
 
 	// FIFO says that Acquire grants in the order of the calls.
 	FIFO bool
@@ -41,11 +42,11 @@ type Harness struct {
 	Recheck time.Duration
 
 	// Deaf returns a client that gets no messages. Nil: there are none.
-	Deaf func(t *testing.T) dlock.Locker
+	Deaf func(t testing.TB) dlock.Locker
 
 	// Leftovers returns what the store still has of key when nobody holds it or waits
 	// for it, other than the last fence. Nil: nothing can be left.
-	Leftovers func(t *testing.T, key string) []string
+	Leftovers func(t testing.TB, key string) []string
 
 	// Crowd is how many waiters the store can serve. 0 means 1,000.
 	Crowd int
@@ -54,13 +55,13 @@ type Harness struct {
 	Reentrant bool
 
 	// NoReentry returns a client without reentrancy. Nil: no case needs one.
-	NoReentry func(t *testing.T) dlock.Locker
+	NoReentry func(t testing.TB) dlock.Locker
 
 	// Capped returns a client whose leases last for limit at most. Nil: it has no cap.
-	Capped func(t *testing.T, limit time.Duration) dlock.Locker
+	Capped func(t testing.TB, limit time.Duration) dlock.Locker
 
 	// Behind returns a client whose network can be broken. Nil: there is no network.
-	Behind func(t *testing.T) (dlock.Locker, Link)
+	Behind func(t testing.TB) (dlock.Locker, Link)
 
 	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
 	Bubble func(t *testing.T, f func(t *testing.T))
@@ -76,7 +77,7 @@ type Link struct {
 
 type testCase struct {
 	name string
-	fn   func(ctx context.Context, t *testing.T, h Harness, key string)
+	fn   func(ctx context.Context, t testing.TB, h Harness, key string)
 }
 
 func cases() []testCase {
@@ -133,27 +134,26 @@ func cases() []testCase {
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	open := h.New
-	h.New = func(t *testing.T) dlock.Locker { return tracked{open(t), t} }
+	h.New = func(t testing.TB) dlock.Locker { return tracked{open(t), t} }
 	if behind := h.Behind; behind != nil {
-		h.Behind = func(t *testing.T) (dlock.Locker, Link) {
+		h.Behind = func(t testing.TB) (dlock.Locker, Link) {
 			l, link := behind(t)
 			return tracked{l, t}, link
 		}
 	}
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
-			key := c.name + "-" + rand.Text() // another run may use the same server
-			bounded := func(t *testing.T) {
+			bounded := func(t testing.TB) {
 				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
 				defer cancel()
-				c.fn(ctx, t, h, key)
+				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
 			}
 			if h.Bubble != nil {
-				h.Bubble(t, bounded)
+				h.Bubble(t, func(t *testing.T) { bounded(t) })
 				return
 			}
 			t.Parallel()
-			bounded(t)
+			testbedtest.Steady(t, bounded)
 		})
 	}
 }
@@ -162,7 +162,7 @@ func Run(t *testing.T, h Harness) {
 // is kept alive would hide the failure behind a panic.
 type tracked struct {
 	dlock.Locker
-	t *testing.T
+	t testing.TB
 }
 
 // Acquire implements [dlock.Locker].
@@ -183,7 +183,7 @@ func (l tracked) track(lease *dlock.Lease, err error) (*dlock.Lease, error) {
 }
 
 // optional returns the client behind l as a T, or skips the case.
-func optional[T any](t *testing.T, l dlock.Locker) T {
+func optional[T any](t testing.TB, l dlock.Locker) T {
 	if own, ok := l.(tracked); ok {
 		l = own.Locker
 	}
@@ -196,7 +196,7 @@ func optional[T any](t *testing.T, l dlock.Locker) T {
 
 // acquire waits for key for ten TTLs at most. A request may take too long, once or
 // twice: the machine is busy.
-func acquire(ctx context.Context, t *testing.T, h Harness, l dlock.Locker, key string) *dlock.Lease {
+func acquire(ctx context.Context, t testing.TB, h Harness, l dlock.Locker, key string) *dlock.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 10*h.TTL)
 	defer cancel()
@@ -207,7 +207,7 @@ func acquire(ctx context.Context, t *testing.T, h Harness, l dlock.Locker, key s
 	return lease
 }
 
-func tryAcquire(ctx context.Context, t *testing.T, l dlock.Locker, key string) *dlock.Lease {
+func tryAcquire(ctx context.Context, t testing.TB, l dlock.Locker, key string) *dlock.Lease {
 	t.Helper()
 	lease, err := l.TryAcquire(ctx, key)
 	if err != nil {
@@ -216,14 +216,14 @@ func tryAcquire(ctx context.Context, t *testing.T, l dlock.Locker, key string) *
 	return lease
 }
 
-func release(ctx context.Context, t *testing.T, lease *dlock.Lease) {
+func release(ctx context.Context, t testing.TB, lease *dlock.Lease) {
 	t.Helper()
 	if err := lease.Release(ctx); err != nil {
 		t.Fatalf("Release: %v", err)
 	}
 }
 
-func wantErr(t *testing.T, got, want error) {
+func wantErr(t testing.TB, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {
 		t.Fatalf("error = %v, want %v", got, want)
@@ -231,13 +231,13 @@ func wantErr(t *testing.T, got, want error) {
 }
 
 // wantFree checks that key is free now.
-func wantFree(ctx context.Context, t *testing.T, h Harness, key string) {
+func wantFree(ctx context.Context, t testing.TB, h Harness, key string) {
 	t.Helper()
 	release(ctx, t, tryAcquire(ctx, t, h.New(t), key))
 }
 
 // waitDone waits for the end of lease for d at most.
-func waitDone(t *testing.T, lease *dlock.Lease, d time.Duration) {
+func waitDone(t testing.TB, lease *dlock.Lease, d time.Duration) {
 	t.Helper()
 	select {
 	case <-lease.Done():

@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-func doCancelsOnLoss(ctx context.Context, t *testing.T, h Harness, key string) {
+func doCancelsOnLoss(ctx context.Context, t testing.TB, h Harness, key string) {
 	err := dlock.Do(ctx, h.New(t), key, func(ctx context.Context, _ dlock.Fence) error {
 		h.Expire(t, key)
 		select {
@@ -24,7 +24,7 @@ func doCancelsOnLoss(ctx context.Context, t *testing.T, h Harness, key string) {
 	wantErr(t, err, context.Canceled)
 }
 
-func doKeepsASuccess(ctx context.Context, t *testing.T, h Harness, key string) {
+func doKeepsASuccess(ctx context.Context, t testing.TB, h Harness, key string) {
 	err := dlock.Do(ctx, h.New(t), key, func(context.Context, dlock.Fence) error {
 		h.Expire(t, key)
 		return nil // the work is done, and must not be done again
@@ -39,7 +39,7 @@ func doKeepsASuccess(ctx context.Context, t *testing.T, h Harness, key string) {
 	}
 }
 
-func doReleasesAfterCancel(ctx context.Context, t *testing.T, h Harness, key string) {
+func doReleasesAfterCancel(ctx context.Context, t testing.TB, h Harness, key string) {
 	work, cancel := context.WithCancel(ctx)
 	err := dlock.Do(work, h.New(t), key, func(ctx context.Context, _ dlock.Fence) error {
 		cancel()
@@ -53,7 +53,7 @@ func doReleasesAfterCancel(ctx context.Context, t *testing.T, h Harness, key str
 	wantFree(ctx, t, h, key)
 }
 
-func doReleasesOnPanic(ctx context.Context, t *testing.T, h Harness, key string) {
+func doReleasesOnPanic(ctx context.Context, t testing.TB, h Harness, key string) {
 	l := h.New(t)
 	do := func(f func()) {
 		defer func() { recover() }()

@@ -12,7 +12,7 @@ import (
 
 // blackHole cuts the holder off at random phases of its renewal. The holder must
 // know before anyone else can hold the key.
-func blackHole(ctx context.Context, t *testing.T, h Harness, key string) {
+func blackHole(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}
@@ -41,7 +41,7 @@ func blackHole(ctx context.Context, t *testing.T, h Harness, key string) {
 
 // blackHoleAcquire gives up an attempt that arrives at the store later than the
 // news that it was given up.
-func blackHoleAcquire(ctx context.Context, t *testing.T, h Harness, key string) {
+func blackHoleAcquire(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}
@@ -67,7 +67,7 @@ func blackHoleAcquire(ctx context.Context, t *testing.T, h Harness, key string) 
 }
 
 // replyLostAcquire lets the store grant the key to a client that never hears of it.
-func replyLostAcquire(ctx context.Context, t *testing.T, h Harness, key string) {
+func replyLostAcquire(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}
@@ -91,7 +91,7 @@ func replyLostAcquire(ctx context.Context, t *testing.T, h Harness, key string) 
 
 // replyLostRelease has the store release the key without the client hearing of
 // it: that is no loss.
-func replyLostRelease(ctx context.Context, t *testing.T, h Harness, key string) {
+func replyLostRelease(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}

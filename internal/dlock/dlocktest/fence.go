@@ -6,22 +6,23 @@ import (
 	"testing"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func fenceIncreases(ctx context.Context, t *testing.T, h Harness, key string) {
+func fenceIncreases(ctx context.Context, t testing.TB, h Harness, key string) {
 	var last dlock.Fence
 	for range 5 {
 		lease := acquire(ctx, t, h, h.New(t), key)
 		f := lease.Fence()
 		if f.Token <= last.Token || f.Owner == "" || f.Owner == last.Owner {
-			t.Fatalf("fence %+v follows %+v", f, last)
+			testbedtest.Final(t, "fence %+v follows %+v", f, last)
 		}
 		last = f
 		release(ctx, t, lease)
 	}
 }
 
-func fenceSurvivesWipe(ctx context.Context, t *testing.T, h Harness, key string) {
+func fenceSurvivesWipe(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Wipe == nil {
 		t.Skip("the store cannot lose its data")
 	}
@@ -29,7 +30,7 @@ func fenceSurvivesWipe(ctx context.Context, t *testing.T, h Harness, key string)
 	h.Wipe(t, key)
 	next := acquire(ctx, t, h, h.New(t), key)
 	if next.Fence().Token <= lease.Fence().Token {
-		t.Fatalf("fence %+v follows %+v", next.Fence(), lease.Fence())
+		testbedtest.Final(t, "fence %+v follows %+v", next.Fence(), lease.Fence())
 	}
 	wantErr(t, lease.Release(ctx), dlock.ErrLost)
 	release(ctx, t, next)
@@ -37,7 +38,7 @@ func fenceSurvivesWipe(ctx context.Context, t *testing.T, h Harness, key string)
 
 // mutualExclusion guards plain memory, so that the race detector sees a
 // violation even where the counts happen to come out right.
-func mutualExclusion(ctx context.Context, t *testing.T, h Harness, key string) {
+func mutualExclusion(ctx context.Context, t testing.TB, h Harness, key string) {
 	const clients, goroutines, rounds = 4, 3, 4
 	var (
 		wg       sync.WaitGroup

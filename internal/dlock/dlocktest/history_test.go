@@ -188,7 +188,7 @@ func judge(t *testing.T, model porcupine.Model, histories []handmade) {
 	t.Helper()
 	for _, c := range histories {
 		t.Run(c.name, func(t *testing.T) {
-			if got := porcupine.CheckOperationsTimeout(model, c.ops, 10*time.Second); got != c.want {
+			if got := porcupine.CheckOperationsTimeout(model, c.ops, time.Minute); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})

@@ -45,7 +45,7 @@ type Holder struct {
 
 // StartHolder starts the process, which runs the named test with additional
 // environment variables. Its waits end after patience. It ends with the test.
-func StartHolder(t *testing.T, test string, patience time.Duration, environment ...string) *Holder {
+func StartHolder(t testing.TB, test string, patience time.Duration, environment ...string) *Holder {
 	t.Helper()
 	//nolint:gosec // It is this very program.
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^"+test+"$")

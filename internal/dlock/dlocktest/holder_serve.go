@@ -13,7 +13,7 @@ import (
 
 // ServeHolder is the inside of the process of [StartHolder]. It does not return. The
 // test that calls it does so only if an environment variable tells it to.
-func ServeHolder(t *testing.T, l dlock.Locker) {
+func ServeHolder(t testing.TB, l dlock.Locker) {
 	t.Helper()
 	s := &served{l: l, out: json.NewEncoder(os.NewFile(3, "reports")), leases: map[string]*dlock.Lease{}}
 	in := json.NewDecoder(os.Stdin)

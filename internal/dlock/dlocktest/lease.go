@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-func tryAcquireHeld(ctx context.Context, t *testing.T, h Harness, key string) {
+func tryAcquireHeld(ctx context.Context, t testing.TB, h Harness, key string) {
 	a, b := h.New(t), h.New(t)
 	lease := tryAcquire(ctx, t, a, key)
 	for _, l := range []dlock.Locker{a, b} { // the same client is another owner too
@@ -25,7 +25,7 @@ func tryAcquireHeld(ctx context.Context, t *testing.T, h Harness, key string) {
 	release(ctx, t, lease)
 }
 
-func releaseFrees(ctx context.Context, t *testing.T, h Harness, key string) {
+func releaseFrees(ctx context.Context, t testing.TB, h Harness, key string) {
 	a := h.New(t)
 	for range 3 {
 		release(ctx, t, acquire(ctx, t, h, a, key))
@@ -33,7 +33,7 @@ func releaseFrees(ctx context.Context, t *testing.T, h Harness, key string) {
 	}
 }
 
-func releaseTwice(ctx context.Context, t *testing.T, h Harness, key string) {
+func releaseTwice(ctx context.Context, t testing.TB, h Harness, key string) {
 	lease := acquire(ctx, t, h, h.New(t), key)
 	release(ctx, t, lease)
 	wantErr(t, lease.Release(ctx), dlock.ErrReleased)
@@ -52,7 +52,7 @@ func releaseTwice(ctx context.Context, t *testing.T, h Harness, key string) {
 	}
 }
 
-func acquireWaits(ctx context.Context, t *testing.T, h Harness, key string) {
+func acquireWaits(ctx context.Context, t testing.TB, h Harness, key string) {
 	lease := acquire(ctx, t, h, h.New(t), key)
 	released := make(chan error, 1)
 	start := time.Now()
@@ -65,7 +65,7 @@ func acquireWaits(ctx context.Context, t *testing.T, h Harness, key string) {
 	release(ctx, t, second)
 }
 
-func acquireInOrder(ctx context.Context, t *testing.T, h Harness, key string) {
+func acquireInOrder(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.FIFO {
 		t.Skip("the backend does not grant in order")
 	}
@@ -95,7 +95,7 @@ func acquireInOrder(ctx context.Context, t *testing.T, h Harness, key string) {
 	}
 }
 
-func acquireCancelled(ctx context.Context, t *testing.T, h Harness, key string) {
+func acquireCancelled(ctx context.Context, t testing.TB, h Harness, key string) {
 	lease := acquire(ctx, t, h, h.New(t), key)
 
 	short, cancel := context.WithTimeout(ctx, h.TTL/2)
@@ -114,7 +114,7 @@ func acquireCancelled(ctx context.Context, t *testing.T, h Harness, key string) 
 	wantFree(ctx, t, h, key)
 }
 
-func deadContextAcquires(ctx context.Context, t *testing.T, h Harness, key string) {
+func deadContextAcquires(ctx context.Context, t testing.TB, h Harness, key string) {
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
 	l := h.New(t)
@@ -125,7 +125,7 @@ func deadContextAcquires(ctx context.Context, t *testing.T, h Harness, key strin
 	wantFree(ctx, t, h, key)
 }
 
-func deadContextReleases(ctx context.Context, t *testing.T, h Harness, key string) {
+func deadContextReleases(ctx context.Context, t testing.TB, h Harness, key string) {
 	dead, cancel := context.WithCancel(ctx)
 	lease := acquire(dead, t, h, h.New(t), key)
 	cancel()
@@ -134,7 +134,7 @@ func deadContextReleases(ctx context.Context, t *testing.T, h Harness, key strin
 	wantFree(ctx, t, h, key)
 }
 
-func keysAreIndependent(ctx context.Context, t *testing.T, h Harness, key string) {
+func keysAreIndependent(ctx context.Context, t testing.TB, h Harness, key string) {
 	a, b := h.New(t), h.New(t)
 	one, two := tryAcquire(ctx, t, a, key+"-1"), tryAcquire(ctx, t, b, key+"-2")
 	release(ctx, t, one)
@@ -143,7 +143,7 @@ func keysAreIndependent(ctx context.Context, t *testing.T, h Harness, key string
 	release(ctx, t, two)
 }
 
-func keepsAlive(ctx context.Context, t *testing.T, h Harness, key string) {
+func keepsAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 	lease, other := acquire(ctx, t, h, h.New(t), key), h.New(t)
 	for start := time.Now(); time.Since(start) < 3*h.TTL; {
 		_, err := other.TryAcquire(ctx, key)
@@ -154,7 +154,7 @@ func keepsAlive(ctx context.Context, t *testing.T, h Harness, key string) {
 	release(ctx, t, lease)
 }
 
-func lossIsReported(ctx context.Context, t *testing.T, h Harness, key string) {
+func lossIsReported(ctx context.Context, t testing.TB, h Harness, key string) {
 	lease := acquire(ctx, t, h, h.New(t), key)
 	work, cancel := lease.Context(ctx)
 	defer cancel()
@@ -170,7 +170,7 @@ func lossIsReported(ctx context.Context, t *testing.T, h Harness, key string) {
 	}
 }
 
-func lossHasAReason(ctx context.Context, t *testing.T, h Harness, key string) {
+func lossHasAReason(ctx context.Context, t testing.TB, h Harness, key string) {
 	lease := acquire(ctx, t, h, h.New(t), key)
 	h.Expire(t, key)
 	second := acquire(ctx, t, h, h.New(t), key)
@@ -185,7 +185,7 @@ func lossHasAReason(ctx context.Context, t *testing.T, h Harness, key string) {
 	release(ctx, t, second)
 }
 
-func lateRelease(ctx context.Context, t *testing.T, h Harness, key string) {
+func lateRelease(ctx context.Context, t testing.TB, h Harness, key string) {
 	late := acquire(ctx, t, h, h.New(t), key)
 	h.Expire(t, key)
 	holder := acquire(ctx, t, h, h.New(t), key)
@@ -195,7 +195,7 @@ func lateRelease(ctx context.Context, t *testing.T, h Harness, key string) {
 	release(ctx, t, holder)
 }
 
-func lateRenewal(ctx context.Context, t *testing.T, h Harness, key string) {
+func lateRenewal(ctx context.Context, t testing.TB, h Harness, key string) {
 	late := acquire(ctx, t, h, h.New(t), key)
 	h.Expire(t, key)
 	waitDone(t, late, h.TTL) // it has tried to renew, and found nothing

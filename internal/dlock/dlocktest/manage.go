@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // all acquires keys for the test.
-func all(ctx context.Context, t *testing.T, h Harness, l dlock.Locker, keys ...string) *dlock.Lease {
+func all(ctx context.Context, t testing.TB, h Harness, l dlock.Locker, keys ...string) *dlock.Lease {
 	ctx, cancel := context.WithTimeout(ctx, 10*h.TTL)
 	defer cancel()
 	lease, err := optional[dlock.MultiLocker](t, l).AcquireAll(ctx, keys)
@@ -23,7 +24,7 @@ func all(ctx context.Context, t *testing.T, h Harness, l dlock.Locker, keys ...s
 	return lease
 }
 
-func acquireAllOrNone(ctx context.Context, t *testing.T, h Harness, key string) {
+func acquireAllOrNone(ctx context.Context, t testing.TB, h Harness, key string) {
 	a, b, c := key+"-a", key+"-b", key+"-c"
 	l := h.New(t)
 	lease := all(ctx, t, h, l, c, a, b, a)
@@ -55,7 +56,7 @@ func acquireAllOrNone(ctx context.Context, t *testing.T, h Harness, key string) 
 }
 
 // acquireAllNeverDeadlocks has callers name the same keys in every order.
-func acquireAllNeverDeadlocks(ctx context.Context, t *testing.T, h Harness, key string) {
+func acquireAllNeverDeadlocks(ctx context.Context, t testing.TB, h Harness, key string) {
 	keys := []string{key + "-1", key + "-2", key + "-3"}
 	optional[dlock.MultiLocker](t, h.New(t))
 	var wg sync.WaitGroup
@@ -78,7 +79,7 @@ func acquireAllNeverDeadlocks(ctx context.Context, t *testing.T, h Harness, key 
 	wg.Wait()
 }
 
-func acquireAllLoses(ctx context.Context, t *testing.T, h Harness, key string) {
+func acquireAllLoses(ctx context.Context, t testing.TB, h Harness, key string) {
 	a, b := key+"-a", key+"-b"
 	lease := all(ctx, t, h, h.New(t), a, b)
 	h.Expire(t, b)
@@ -91,7 +92,7 @@ func acquireAllLoses(ctx context.Context, t *testing.T, h Harness, key string) {
 	release(ctx, t, acquire(ctx, t, h, h.New(t), a)) // nobody keeps the rest alive
 }
 
-func acquireAllIsReentrant(ctx context.Context, t *testing.T, h Harness, key string) {
+func acquireAllIsReentrant(ctx context.Context, t testing.TB, h Harness, key string) {
 	h.needReentrancy(t)
 	a, b := key+"-a", key+"-b"
 	l := h.New(t)
@@ -111,7 +112,7 @@ func acquireAllIsReentrant(ctx context.Context, t *testing.T, h Harness, key str
 	wantFree(ctx, t, h, a)
 }
 
-func inspectTells(ctx context.Context, t *testing.T, h Harness, key string) {
+func inspectTells(ctx context.Context, t testing.TB, h Harness, key string) {
 	in := optional[dlock.Inspector](t, h.New(t))
 	state, err := in.Inspect(ctx, key)
 	wantErr(t, err, nil)
@@ -131,7 +132,7 @@ func inspectTells(ctx context.Context, t *testing.T, h Harness, key string) {
 }
 
 // forceReleaseIsTold frees key over the head of its holder.
-func forceReleaseIsTold(ctx context.Context, t *testing.T, h Harness, key string) {
+func forceReleaseIsTold(ctx context.Context, t testing.TB, h Harness, key string) {
 	force := optional[dlock.ForceReleaser](t, h.New(t))
 	wantErr(t, force.ForceRelease(ctx, key), nil) // nobody holds it
 	lease := acquire(ctx, t, h, h.New(t), key)
@@ -140,7 +141,7 @@ func forceReleaseIsTold(ctx context.Context, t *testing.T, h Harness, key string
 	wantErr(t, force.ForceRelease(ctx, key), nil)
 	next := acquire(ctx, t, h, h.New(t), key)
 	if next.Fence().Token <= lease.Fence().Token {
-		t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
+		testbedtest.Final(t, "fence %+v follows %+v", next.Fence(), lease.Fence())
 	}
 	select {
 	case <-work.Done():
@@ -156,7 +157,7 @@ func forceReleaseIsTold(ctx context.Context, t *testing.T, h Harness, key string
 	release(ctx, t, next)
 }
 
-func forceReleaseHandsOn(ctx context.Context, t *testing.T, h Harness, key string) {
+func forceReleaseHandsOn(ctx context.Context, t testing.TB, h Harness, key string) {
 	force := optional[dlock.ForceReleaser](t, h.New(t))
 	stuck := acquire(ctx, t, h, h.New(t), key)
 	forced := make(chan error, 1)
@@ -170,7 +171,7 @@ func forceReleaseHandsOn(ctx context.Context, t *testing.T, h Harness, key strin
 	waitDone(t, stuck, h.TTL)
 }
 
-func maxHoldEndsTheLease(ctx context.Context, t *testing.T, h Harness, key string) {
+func maxHoldEndsTheLease(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Capped == nil {
 		t.Skip("leases last for as long as they are renewed")
 	}

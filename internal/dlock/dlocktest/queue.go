@@ -16,7 +16,7 @@ import (
 )
 
 // wantWaiters waits until n wait for key.
-func wantWaiters(ctx context.Context, t *testing.T, h Harness, in dlock.Inspector, key string, n int) {
+func wantWaiters(ctx context.Context, t testing.TB, h Harness, in dlock.Inspector, key string, n int) {
 	var state dlock.State
 	for end := time.Now().Add(5 * h.TTL); time.Now().Before(end); pause(ctx, 2*time.Millisecond) {
 		var err error
@@ -28,7 +28,7 @@ func wantWaiters(ctx context.Context, t *testing.T, h Harness, in dlock.Inspecto
 }
 
 // fifoByLog has every waiter write its number down, under the lock.
-func fifoByLog(ctx context.Context, t *testing.T, h Harness, key string) {
+func fifoByLog(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.FIFO {
 		t.Skip("the backend does not grant in order")
 	}
@@ -63,7 +63,7 @@ func fifoByLog(ctx context.Context, t *testing.T, h Harness, key string) {
 }
 
 // handOff returns how long it takes from a release until the waiter of to has the key.
-func handOff(ctx context.Context, t *testing.T, h Harness, from, to dlock.Locker, key string) time.Duration {
+func handOff(ctx context.Context, t testing.TB, h Harness, from, to dlock.Locker, key string) time.Duration {
 	in := optional[dlock.Inspector](t, from)
 	first := acquire(ctx, t, h, from, key)
 	granted := make(chan time.Time, 1)
@@ -85,7 +85,7 @@ func handOff(ctx context.Context, t *testing.T, h Harness, from, to dlock.Locker
 	return (<-granted).Sub(start)
 }
 
-func handOffWithoutPolling(ctx context.Context, t *testing.T, h Harness, key string) {
+func handOffWithoutPolling(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Recheck == 0 {
 		t.Skip("there are no messages")
 	}
@@ -102,7 +102,7 @@ func handOffWithoutPolling(ctx context.Context, t *testing.T, h Harness, key str
 	}
 }
 
-func lostPush(ctx context.Context, t *testing.T, h Harness, key string) {
+func lostPush(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Deaf == nil {
 		t.Skip("there are no messages")
 	}
@@ -115,7 +115,7 @@ func lostPush(ctx context.Context, t *testing.T, h Harness, key string) {
 }
 
 // deadWaiterIsPassedOver has a client die in the queue.
-func deadWaiterIsPassedOver(ctx context.Context, t *testing.T, h Harness, key string) {
+func deadWaiterIsPassedOver(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Behind == nil || !h.FIFO {
 		t.Skip("no client can die in a queue")
 	}
@@ -155,7 +155,7 @@ func deadWaiterIsPassedOver(ctx context.Context, t *testing.T, h Harness, key st
 
 // waitersLeaveNothing has a crowd of waiters give up at random moments, among them
 // those at which they are granted the key.
-func waitersLeaveNothing(ctx context.Context, t *testing.T, h Harness, key string) {
+func waitersLeaveNothing(ctx context.Context, t testing.TB, h Harness, key string) {
 	const clients = 4
 	waiters := cmp.Or(h.Crowd, 1000)
 	var lockers []dlock.Locker
@@ -203,7 +203,7 @@ func waitersLeaveNothing(ctx context.Context, t *testing.T, h Harness, key strin
 
 // privateKeysNeverStall has 32 goroutines use a key each over a network that
 // stalls again and again. Nobody waits for anybody, so all must get on.
-func privateKeysNeverStall(ctx context.Context, t *testing.T, h Harness, key string) {
+func privateKeysNeverStall(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}

@@ -8,14 +8,14 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-func (h Harness) needReentrancy(t *testing.T) {
+func (h Harness) needReentrancy(t testing.TB) {
 	if !h.Reentrant {
 		t.Skip("a holder cannot enter again")
 	}
 }
 
 // nested acquires key again in the name of its holder.
-func nested(ctx context.Context, t *testing.T, l dlock.Locker, holder *dlock.Lease, key string) *dlock.Lease {
+func nested(ctx context.Context, t testing.TB, l dlock.Locker, holder *dlock.Lease, key string) *dlock.Lease {
 	within, cancel := holder.Context(ctx)
 	t.Cleanup(cancel)
 	lease, err := l.Acquire(within, key)
@@ -25,7 +25,7 @@ func nested(ctx context.Context, t *testing.T, l dlock.Locker, holder *dlock.Lea
 	return lease
 }
 
-func reentrantIsCounted(ctx context.Context, t *testing.T, h Harness, key string) {
+func reentrantIsCounted(ctx context.Context, t testing.TB, h Harness, key string) {
 	h.needReentrancy(t)
 	l, other := h.New(t), h.New(t)
 	outer := acquire(ctx, t, h, l, key)
@@ -51,7 +51,7 @@ func reentrantIsCounted(ctx context.Context, t *testing.T, h Harness, key string
 
 // reentrantNeedsTheContext: without the context of the lease the same client is
 // another owner, and so is another client with it.
-func reentrantNeedsTheContext(ctx context.Context, t *testing.T, h Harness, key string) {
+func reentrantNeedsTheContext(ctx context.Context, t testing.TB, h Harness, key string) {
 	h.needReentrancy(t)
 	l := h.New(t)
 	lease := acquire(ctx, t, h, l, key)
@@ -76,7 +76,7 @@ func reentrantNeedsTheContext(ctx context.Context, t *testing.T, h Harness, key 
 	release(ctx, t, next)
 }
 
-func reentrantCostsNoRoundTrip(ctx context.Context, t *testing.T, h Harness, key string) {
+func reentrantCostsNoRoundTrip(ctx context.Context, t testing.TB, h Harness, key string) {
 	h.needReentrancy(t)
 	if h.Behind == nil {
 		t.Skip("there is no network")
@@ -93,7 +93,7 @@ func reentrantCostsNoRoundTrip(ctx context.Context, t *testing.T, h Harness, key
 	release(ctx, t, outer)
 }
 
-func reentrantLossEndsAll(ctx context.Context, t *testing.T, h Harness, key string) {
+func reentrantLossEndsAll(ctx context.Context, t testing.TB, h Harness, key string) {
 	h.needReentrancy(t)
 	l := h.New(t)
 	outer := acquire(ctx, t, h, l, key)
@@ -107,7 +107,7 @@ func reentrantLossEndsAll(ctx context.Context, t *testing.T, h Harness, key stri
 }
 
 // nestedOnLostLease tries with the context of a lease that is gone, cancelled and not.
-func nestedOnLostLease(ctx context.Context, t *testing.T, h Harness, key string) {
+func nestedOnLostLease(ctx context.Context, t testing.TB, h Harness, key string) {
 	h.needReentrancy(t)
 	l := h.New(t)
 	lease := acquire(ctx, t, h, l, key)
@@ -123,7 +123,7 @@ func nestedOnLostLease(ctx context.Context, t *testing.T, h Harness, key string)
 	}
 }
 
-func reentryRefused(ctx context.Context, t *testing.T, h Harness, key string) {
+func reentryRefused(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.NoReentry == nil {
 		t.Skip("reentrancy cannot be turned off")
 	}

@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // RWHarness describes one backend of [dlock.RWLocker].
 type RWHarness struct {
 	// New returns another client of the store, as another process would have it.
-	New func(t *testing.T) dlock.RWLocker
+	New func(t testing.TB) dlock.RWLocker
 
 	// TTL is that of the clients.
 	TTL time.Duration
 
 	// Expire makes the store drop every grant of key, as if its TTL had passed.
-	Expire func(t *testing.T, key string)
+	Expire func(t testing.TB, key string)
 
 	// Waiting returns how many wait for key. Nil: the store does not say, and
 	// cases give a waiter a moment to queue.
-	Waiting func(t *testing.T, key string) int
+	Waiting func(t testing.TB, key string) int
 
 	// PhaseFair says that phases of readers and single writers alternate.
 	PhaseFair bool
@@ -34,7 +35,7 @@ type RWHarness struct {
 	Reentrant bool
 
 	// Behind returns a client whose network can be broken. Nil: there is no network.
-	Behind func(t *testing.T) (dlock.RWLocker, Link)
+	Behind func(t testing.TB) (dlock.RWLocker, Link)
 
 	// Patience is how long the store believes in a waiter that has fallen silent.
 	// It is needed with Behind only.
@@ -46,7 +47,7 @@ type RWHarness struct {
 
 type rwCase struct {
 	name string
-	fn   func(ctx context.Context, t *testing.T, h RWHarness, key string)
+	fn   func(ctx context.Context, t testing.TB, h RWHarness, key string)
 }
 
 func rwCases() []rwCase {
@@ -88,27 +89,26 @@ func rwCases() []rwCase {
 func RunRW(t *testing.T, h RWHarness) {
 	t.Helper()
 	open := h.New
-	h.New = func(t *testing.T) dlock.RWLocker { return trackedRW{open(t), t} }
+	h.New = func(t testing.TB) dlock.RWLocker { return trackedRW{open(t), t} }
 	if behind := h.Behind; behind != nil {
-		h.Behind = func(t *testing.T) (dlock.RWLocker, Link) {
+		h.Behind = func(t testing.TB) (dlock.RWLocker, Link) {
 			l, link := behind(t)
 			return trackedRW{l, t}, link
 		}
 	}
 	for _, c := range rwCases() {
 		t.Run(c.name, func(t *testing.T) {
-			key := c.name + "-" + rand.Text() // another run may use the same server
-			bounded := func(t *testing.T) {
+			bounded := func(t testing.TB) {
 				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
 				defer cancel()
-				c.fn(ctx, t, h, key)
+				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
 			}
 			if h.Bubble != nil {
-				h.Bubble(t, bounded)
+				h.Bubble(t, func(t *testing.T) { bounded(t) })
 				return
 			}
 			t.Parallel()
-			bounded(t)
+			testbedtest.Steady(t, bounded)
 		})
 	}
 }
@@ -116,7 +116,7 @@ func RunRW(t *testing.T, h RWHarness) {
 // trackedRW releases what a failing case leaves behind, as tracked does.
 type trackedRW struct {
 	dlock.RWLocker
-	t *testing.T
+	t testing.TB
 }
 
 // Acquire implements [dlock.Locker].
@@ -167,19 +167,19 @@ func eachSide(key string, f func(key string, write bool)) {
 }
 
 // rwTake takes key for a writer or a reader, within ten TTLs.
-func rwTake(ctx context.Context, t *testing.T, h RWHarness, key string, write bool) *dlock.Lease {
+func rwTake(ctx context.Context, t testing.TB, h RWHarness, key string, write bool) *dlock.Lease {
 	t.Helper()
 	return acquire(ctx, t, Harness{TTL: h.TTL}, side(h.New(t), write), key)
 }
 
 // rwWantFree checks that a writer can have key now.
-func rwWantFree(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwWantFree(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	t.Helper()
 	release(ctx, t, tryAcquire(ctx, t, h.New(t), key))
 }
 
 // rwWantHeld checks that a writer, or also a reader, would have to wait.
-func rwWantHeld(ctx context.Context, t *testing.T, h RWHarness, key string, readersToo bool) {
+func rwWantHeld(ctx context.Context, t testing.TB, h RWHarness, key string, readersToo bool) {
 	t.Helper()
 	l := h.New(t)
 	_, err := l.TryAcquire(ctx, key)
@@ -191,7 +191,7 @@ func rwWantHeld(ctx context.Context, t *testing.T, h RWHarness, key string, read
 }
 
 // queued returns once n wait for key.
-func (h RWHarness) queued(ctx context.Context, t *testing.T, key string, n int) {
+func (h RWHarness) queued(ctx context.Context, t testing.TB, key string, n int) {
 	t.Helper()
 	if h.Waiting == nil {
 		pause(ctx, h.TTL/10)

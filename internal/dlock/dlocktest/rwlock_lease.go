@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func writerGetsNewFence(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func writerGetsNewFence(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	var last dlock.Fence
 	for i := range 6 {
 		write := i%3 != 1
 		lease := rwTake(ctx, t, h, key, write)
 		f := lease.Fence()
 		if f.Owner == "" || f.Token < last.Token {
-			t.Fatalf("fence %+v follows %+v", f, last)
+			testbedtest.Final(t, "fence %+v follows %+v", f, last)
 		}
 		if write && (f.Token == last.Token || f.Owner == last.Owner) {
-			t.Fatalf("a writer's fence %+v follows %+v", f, last)
+			testbedtest.Final(t, "a writer's fence %+v follows %+v", f, last)
 		}
 		if write || h.SharedFence {
 			last = f
@@ -34,14 +35,14 @@ func writerGetsNewFence(ctx context.Context, t *testing.T, h RWHarness, key stri
 		release(ctx, t, lease)
 		lease = h.in(t, w)[0]
 		if f := lease.Fence(); f.Token <= last.Token || f.Owner == last.Owner {
-			t.Errorf("a writer's fence %+v follows %+v", f, last)
+			testbedtest.Final(t, "a writer's fence %+v follows %+v", f, last)
 		}
 	}
 	release(ctx, t, lease)
 }
 
 // readersShareTheFence has readers follow a writer, and share what it left behind.
-func readersShareTheFence(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func readersShareTheFence(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	if !h.SharedFence {
 		t.Skip("the backend gives readers fences of their own")
 	}
@@ -54,7 +55,7 @@ func readersShareTheFence(ctx context.Context, t *testing.T, h RWHarness, key st
 	}
 	writer := rwTake(ctx, t, h, key, true)
 	if !writer.Fence().Passes(fresh[0].Fence()) {
-		t.Errorf("a writer's fence %+v follows that of readers %+v", writer.Fence(), fresh[0].Fence())
+		testbedtest.Final(t, "a writer's fence %+v follows that of readers %+v", writer.Fence(), fresh[0].Fence())
 	}
 	r1, r2 := h.wait(ctx, t, key, "R1", false, 1), h.wait(ctx, t, key, "R2", false, 2)
 	release(ctx, t, writer)
@@ -72,7 +73,7 @@ func readersShareTheFence(ctx context.Context, t *testing.T, h RWHarness, key st
 	release(ctx, t, next)
 }
 
-func rwKeepsAlive(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwKeepsAlive(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	w, r := rwTake(ctx, t, h, key+"-w", true), rwTake(ctx, t, h, key+"-r", false)
 	for start := time.Now(); time.Since(start) < 3*h.TTL; {
 		rwWantHeld(ctx, t, h, key+"-w", true)
@@ -85,7 +86,7 @@ func rwKeepsAlive(ctx context.Context, t *testing.T, h RWHarness, key string) {
 	release(ctx, t, r)
 }
 
-func rwLossIsReported(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwLossIsReported(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	eachSide(key, func(key string, write bool) {
 		lease := rwTake(ctx, t, h, key, write)
 		work, cancel := lease.Context(ctx)
@@ -104,7 +105,7 @@ func rwLossIsReported(ctx context.Context, t *testing.T, h RWHarness, key string
 	})
 }
 
-func lateReader(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func lateReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	late := rwTake(ctx, t, h, key, false)
 	h.Expire(t, key)
 	holder := rwTake(ctx, t, h, key, true)
@@ -117,7 +118,7 @@ func lateReader(ctx context.Context, t *testing.T, h RWHarness, key string) {
 	release(ctx, t, holder)
 }
 
-func lateWriter(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func lateWriter(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	late := rwTake(ctx, t, h, key, true)
 	h.Expire(t, key)
 	holder := rwTake(ctx, t, h, key, false)
@@ -128,7 +129,7 @@ func lateWriter(ctx context.Context, t *testing.T, h RWHarness, key string) {
 }
 
 // deadReader has a writer wait for a reader that never releases.
-func deadReader(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func deadReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	dead := rwTake(ctx, t, h, key, false)
 	w := h.wait(ctx, t, key, "the writer", true, 1)
 	h.Expire(t, key)
@@ -139,7 +140,7 @@ func deadReader(ctx context.Context, t *testing.T, h RWHarness, key string) {
 }
 
 // deadWriter has readers, and behind them a writer, wait for a writer that never releases.
-func deadWriter(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func deadWriter(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	dead := rwTake(ctx, t, h, key, true)
 	r := h.wait(ctx, t, key, "the reader", false, 1)
 	w := h.wait(ctx, t, key, "the writer", true, 2)
@@ -166,7 +167,7 @@ func deadWriter(ctx context.Context, t *testing.T, h RWHarness, key string) {
 }
 
 // deadWaiter has a writer die while it waits: readers must not wait for it.
-func deadWaiter(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func deadWaiter(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}
@@ -193,7 +194,7 @@ func deadWaiter(ctx context.Context, t *testing.T, h RWHarness, key string) {
 
 // rwBlackHole cuts a holder off at random phases of its renewal. It must know
 // before anyone else can hold the key.
-func rwBlackHole(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwBlackHole(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}
@@ -216,7 +217,7 @@ func rwBlackHole(ctx context.Context, t *testing.T, h RWHarness, key string) {
 }
 
 // rwReplyLostAcquire lets the store grant the key to a client that never hears of it.
-func rwReplyLostAcquire(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwReplyLostAcquire(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // rwOptional returns the client behind l as a T, or skips the case.
-func rwOptional[T any](t *testing.T, l dlock.RWLocker) T {
+func rwOptional[T any](t testing.TB, l dlock.RWLocker) T {
 	t.Helper()
 	if own, ok := l.(trackedRW); ok {
 		l = own.RWLocker
@@ -22,7 +23,7 @@ func rwOptional[T any](t *testing.T, l dlock.RWLocker) T {
 	return power
 }
 
-func rwInspectTells(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwInspectTells(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	in := rwOptional[dlock.Inspector](t, h.New(t))
 	state, err := in.Inspect(ctx, key)
 	wantErr(t, err, nil)
@@ -46,7 +47,7 @@ func rwInspectTells(ctx context.Context, t *testing.T, h RWHarness, key string) 
 }
 
 // rwForceRelease frees key over the head of a writer, and of two readers.
-func rwForceRelease(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwForceRelease(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	force := rwOptional[dlock.ForceReleaser](t, h.New(t))
 	wantErr(t, force.ForceRelease(ctx, key), nil) // nobody holds it
 	eachSide(key, func(key string, write bool) {
@@ -58,7 +59,7 @@ func rwForceRelease(ctx context.Context, t *testing.T, h RWHarness, key string) 
 		next := tryAcquire(ctx, t, side(h.New(t), !write), key) // the fence is another one to readers too
 		for _, lease := range forced {
 			if next.Fence().Token <= lease.Fence().Token {
-				t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
+				testbedtest.Final(t, "fence %+v follows %+v", next.Fence(), lease.Fence())
 			}
 			waitDone(t, lease, h.TTL) // by its next renewal
 			lost, ok := errors.AsType[*dlock.LostError](lease.Err())

@@ -18,7 +18,7 @@ type waiting struct {
 }
 
 // wait starts a waiter and returns once n wait for key.
-func (h RWHarness) wait(ctx context.Context, t *testing.T, key, name string, write bool, n int) *waiting {
+func (h RWHarness) wait(ctx context.Context, t testing.TB, key, name string, write bool, n int) *waiting {
 	t.Helper()
 	w, l := &waiting{name: name, lease: make(chan *dlock.Lease, 1)}, side(h.New(t), write)
 	go func() {
@@ -33,7 +33,7 @@ func (h RWHarness) wait(ctx context.Context, t *testing.T, key, name string, wri
 }
 
 // in returns the leases of those who must be in by now, all of them at once.
-func (h RWHarness) in(t *testing.T, waiters ...*waiting) []*dlock.Lease {
+func (h RWHarness) in(t testing.TB, waiters ...*waiting) []*dlock.Lease {
 	t.Helper()
 	var leases []*dlock.Lease
 	for _, w := range waiters {
@@ -52,7 +52,7 @@ func (h RWHarness) in(t *testing.T, waiters ...*waiting) []*dlock.Lease {
 	return leases
 }
 
-func out(t *testing.T, waiters ...*waiting) {
+func out(t testing.TB, waiters ...*waiting) {
 	t.Helper()
 	for _, w := range waiters {
 		select {
@@ -64,7 +64,7 @@ func out(t *testing.T, waiters ...*waiting) {
 }
 
 // phaseFair walks through R1 | W1 | R2 R3 R4 | W2 | R5, where R4 comes after W2.
-func phaseFair(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func phaseFair(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	if !h.PhaseFair {
 		t.Skip("the backend is not phase-fair")
 	}
@@ -98,7 +98,7 @@ func phaseFair(ctx context.Context, t *testing.T, h RWHarness, key string) {
 
 // writersInOrder has writers wait only for each other: with no reader between
 // them they go first come, first served.
-func writersInOrder(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func writersInOrder(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	if !h.PhaseFair {
 		t.Skip("the backend does not grant in order")
 	}
@@ -129,7 +129,7 @@ func writersInOrder(ctx context.Context, t *testing.T, h RWHarness, key string) 
 }
 
 // crowd keeps key busy with n owners whose turns overlap, until stop is called.
-func (h RWHarness) crowd(ctx context.Context, t *testing.T, key string, write bool, n int) (stop func()) {
+func (h RWHarness) crowd(ctx context.Context, t testing.TB, key string, write bool, n int) (stop func()) {
 	busy, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for range n {
@@ -150,7 +150,7 @@ func (h RWHarness) crowd(ctx context.Context, t *testing.T, key string, write bo
 	return func() { cancel(); wg.Wait() }
 }
 
-func writerIsNotStarved(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func writerIsNotStarved(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	stop := h.crowd(ctx, t, key, false, 4)
 	defer stop()
 	for range 3 {
@@ -163,7 +163,7 @@ func writerIsNotStarved(ctx context.Context, t *testing.T, h RWHarness, key stri
 	}
 }
 
-func readersAreNotStarved(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func readersAreNotStarved(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	stop := h.crowd(ctx, t, key, true, 4)
 	defer stop()
 	for range 3 {
@@ -177,7 +177,7 @@ func readersAreNotStarved(ctx context.Context, t *testing.T, h RWHarness, key st
 }
 
 // cancelledRWWaiter gives up while the grant is on its way: then nobody has it.
-func cancelledRWWaiter(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func cancelledRWWaiter(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	for i := range 40 {
 		holder := rwTake(ctx, t, h, key, true)
 		mortal, giveUp := context.WithCancel(ctx)

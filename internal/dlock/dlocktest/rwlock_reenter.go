@@ -9,7 +9,7 @@ import (
 
 // nestedReader reads again while a writer waits for its first lease, and is
 // refused when it would have to wait for itself.
-func nestedReader(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func nestedReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	if !h.Reentrant {
 		t.Skip("the backend is not reentrant")
 	}
@@ -42,7 +42,7 @@ func nestedReader(ctx context.Context, t *testing.T, h RWHarness, key string) {
 	release(ctx, t, h.in(t, w)[0])
 }
 
-func writerMayRead(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func writerMayRead(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	if !h.Reentrant {
 		t.Skip("the backend is not reentrant")
 	}

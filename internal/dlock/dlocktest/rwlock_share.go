@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-func readersShare(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func readersShare(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	a, b := h.New(t), h.New(t)
 	readers := []*dlock.Lease{
 		rwTake(ctx, t, h, key, false),
@@ -32,7 +32,7 @@ func readersShare(ctx context.Context, t *testing.T, h RWHarness, key string) {
 	rwWantFree(ctx, t, h, key)
 }
 
-func writerExcludesAll(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func writerExcludesAll(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	a := h.New(t)
 	lease := tryAcquire(ctx, t, a, key)
 	for range 2 {
@@ -46,7 +46,7 @@ func writerExcludesAll(ctx context.Context, t *testing.T, h RWHarness, key strin
 	release(ctx, t, tryAcquire(ctx, t, reader{a}, key))
 }
 
-func rwReleaseFrees(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwReleaseFrees(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	eachSide(key, func(key string, write bool) {
 		for range 3 {
 			lease := rwTake(ctx, t, h, key, write)
@@ -57,7 +57,7 @@ func rwReleaseFrees(ctx context.Context, t *testing.T, h RWHarness, key string) 
 	})
 }
 
-func rwAcquireWaits(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwAcquireWaits(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	for _, pair := range [][2]bool{{true, true}, {true, false}, {false, true}} {
 		lease := rwTake(ctx, t, h, key, pair[0])
 		released := make(chan error, 1)
@@ -72,7 +72,7 @@ func rwAcquireWaits(ctx context.Context, t *testing.T, h RWHarness, key string) 
 	}
 }
 
-func rwDeadContextAcquires(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwDeadContextAcquires(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
 	eachSide(key, func(key string, write bool) {
@@ -85,7 +85,7 @@ func rwDeadContextAcquires(ctx context.Context, t *testing.T, h RWHarness, key s
 	})
 }
 
-func rwDeadContextReleases(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwDeadContextReleases(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	eachSide(key, func(key string, write bool) {
 		dead, cancel := context.WithCancel(ctx)
 		lease := rwTake(dead, t, h, key, write)
@@ -96,7 +96,7 @@ func rwDeadContextReleases(ctx context.Context, t *testing.T, h RWHarness, key s
 	})
 }
 
-func cancelledReader(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func cancelledReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	lease := rwTake(ctx, t, h, key, true)
 	short, cancel := context.WithTimeout(ctx, h.TTL/2)
 	defer cancel()
@@ -107,7 +107,7 @@ func cancelledReader(ctx context.Context, t *testing.T, h RWHarness, key string)
 }
 
 // cancelledWriter has a writer give up for whom readers already wait.
-func cancelledWriter(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func cancelledWriter(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	lease := rwTake(ctx, t, h, key, false)
 	reason := errors.New("shutting down")
 	caused, end := context.WithCancelCause(ctx)
@@ -142,7 +142,7 @@ func cancelledWriter(ctx context.Context, t *testing.T, h RWHarness, key string)
 
 // rwMutualExclusion guards plain memory, so that the race detector sees a
 // violation even where the counts happen to come out right.
-func rwMutualExclusion(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwMutualExclusion(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	const clients, goroutines, rounds = 3, 4, 6
 	var (
 		wg               sync.WaitGroup
@@ -203,7 +203,7 @@ func rwMutualExclusion(ctx context.Context, t *testing.T, h RWHarness, key strin
 
 // rwWaitersLeaveNothing has many give up at random, beside some who get in, and
 // some just when they get in.
-func rwWaitersLeaveNothing(ctx context.Context, t *testing.T, h RWHarness, key string) {
+func rwWaitersLeaveNothing(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	const waiters = 60
 	l := h.New(t)
 	lease := rwTake(ctx, t, h, key, true)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // SemaphoreHarness describes one backend of [dlock.Semaphore]. What a client
@@ -15,19 +16,19 @@ import (
 type SemaphoreHarness struct {
 	// New returns another client of the store, as another process would have it,
 	// for semaphores with that many permits.
-	New func(t *testing.T, permits int) dlock.Semaphore
+	New func(t testing.TB, permits int) dlock.Semaphore
 
 	// TTL is that of the clients.
 	TTL time.Duration
 
 	// Expire makes the store drop every grant of key, as if their TTLs had passed.
-	Expire func(t *testing.T, key string)
+	Expire func(t testing.TB, key string)
 
 	// Wipe makes the store forget all it knows of key. The limit is not promised
 	// over that: the cases check that it holds among the permits granted before, and
 	// among those granted after, and that the holders of before hear of it. Nil: the
 	// store cannot forget.
-	Wipe func(t *testing.T, key string)
+	Wipe func(t testing.TB, key string)
 
 	// Remembers says that a client which has used a key knows a wiped store for
 	// another one, and that nobody is granted permits then until the holders of
@@ -35,7 +36,7 @@ type SemaphoreHarness struct {
 	Remembers bool
 
 	// Waiters counts those whom the store knows to wait for key. Nil: it cannot tell.
-	Waiters func(t *testing.T, key string) int
+	Waiters func(t testing.TB, key string) int
 
 	// FIFO says that Acquire grants in the order of the calls, so that a waiter
 	// who needs many permits is not passed by one who needs few.
@@ -45,7 +46,7 @@ type SemaphoreHarness struct {
 	Ordered bool
 
 	// Behind returns a client whose network can be broken. Nil: there is no network.
-	Behind func(t *testing.T, permits int) (dlock.Semaphore, Link)
+	Behind func(t testing.TB, permits int) (dlock.Semaphore, Link)
 
 	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
 	Bubble func(t *testing.T, f func(t *testing.T))
@@ -53,7 +54,7 @@ type SemaphoreHarness struct {
 
 type semaphoreCase struct {
 	name string
-	fn   func(ctx context.Context, t *testing.T, h SemaphoreHarness, key string)
+	fn   func(ctx context.Context, t testing.TB, h SemaphoreHarness, key string)
 }
 
 func semaphoreCases() []semaphoreCase {
@@ -95,27 +96,26 @@ func semaphoreCases() []semaphoreCase {
 func RunSemaphore(t *testing.T, h SemaphoreHarness) {
 	t.Helper()
 	open := h.New
-	h.New = func(t *testing.T, permits int) dlock.Semaphore { return trackedSemaphore{open(t, permits), t} }
+	h.New = func(t testing.TB, permits int) dlock.Semaphore { return trackedSemaphore{open(t, permits), t} }
 	if behind := h.Behind; behind != nil {
-		h.Behind = func(t *testing.T, permits int) (dlock.Semaphore, Link) {
+		h.Behind = func(t testing.TB, permits int) (dlock.Semaphore, Link) {
 			s, link := behind(t, permits)
 			return trackedSemaphore{s, t}, link
 		}
 	}
 	for _, c := range semaphoreCases() {
 		t.Run(c.name, func(t *testing.T) {
-			key := c.name + "-" + rand.Text() // another run may use the same server
-			bounded := func(t *testing.T) {
+			bounded := func(t testing.TB) {
 				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
 				defer cancel()
-				c.fn(ctx, t, h, key)
+				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
 			}
 			if h.Bubble != nil {
-				h.Bubble(t, bounded)
+				h.Bubble(t, func(t *testing.T) { bounded(t) })
 				return
 			}
 			t.Parallel()
-			bounded(t)
+			testbedtest.Steady(t, bounded)
 		})
 	}
 }
@@ -123,7 +123,7 @@ func RunSemaphore(t *testing.T, h SemaphoreHarness) {
 // trackedSemaphore releases what a failing case leaves behind.
 type trackedSemaphore struct {
 	dlock.Semaphore
-	t *testing.T
+	t testing.TB
 }
 
 // Acquire implements [dlock.Semaphore].
@@ -144,7 +144,7 @@ func (s trackedSemaphore) track(lease *dlock.Lease, err error) (*dlock.Lease, er
 }
 
 // resizer returns what resizes the semaphores of s, or skips the case.
-func resizer(t *testing.T, s dlock.Semaphore) dlock.Resizer {
+func resizer(t testing.TB, s dlock.Semaphore) dlock.Resizer {
 	t.Helper()
 	if tracked, ok := s.(trackedSemaphore); ok {
 		s = tracked.Semaphore
@@ -157,7 +157,7 @@ func resizer(t *testing.T, s dlock.Semaphore) dlock.Resizer {
 }
 
 // take waits for n permits of key for ten TTLs at most.
-func (h SemaphoreHarness) take(ctx context.Context, t *testing.T, s dlock.Semaphore, key string, n int) *dlock.Lease {
+func (h SemaphoreHarness) take(ctx context.Context, t testing.TB, s dlock.Semaphore, key string, n int) *dlock.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 10*h.TTL)
 	defer cancel()
@@ -188,7 +188,7 @@ type result struct {
 }
 
 // wantWaiting checks that nothing has come yet.
-func wantWaiting(t *testing.T, got <-chan result) {
+func wantWaiting(t testing.TB, got <-chan result) {
 	t.Helper()
 	select {
 	case r := <-got:
@@ -199,7 +199,7 @@ func wantWaiting(t *testing.T, got <-chan result) {
 
 // wantFreePermits checks that n permits of key are free and no more. It allows
 // for a background that is still giving back, but for less than a TTL.
-func (h SemaphoreHarness) wantFreePermits(ctx context.Context, t *testing.T, s dlock.Semaphore, key string, n int) {
+func (h SemaphoreHarness) wantFreePermits(ctx context.Context, t testing.TB, s dlock.Semaphore, key string, n int) {
 	t.Helper()
 	var leases []*dlock.Lease
 	for deadline := time.Now().Add(2 * h.TTL / 3); len(leases) < n; {

@@ -44,7 +44,7 @@ func churn(ctx context.Context, s dlock.Semaphore, key string, most, rounds int,
 	return nil
 }
 
-func semNeverMore(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semNeverMore(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	const permits, clients, goroutines, rounds = 3, 4, 4, 12
 	var (
 		wg sync.WaitGroup
@@ -67,7 +67,7 @@ func semNeverMore(ctx context.Context, t *testing.T, h SemaphoreHarness, key str
 	h.wantFreePermits(ctx, t, h.New(t, permits), key, permits)
 }
 
-func semTryRefuses(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semTryRefuses(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	a, b := h.New(t, 2), h.New(t, 2)
 	one, two := h.take(ctx, t, a, key, 1), h.take(ctx, t, b, key, 1)
 	start := time.Now()
@@ -88,7 +88,7 @@ func semTryRefuses(ctx context.Context, t *testing.T, h SemaphoreHarness, key st
 	release(ctx, t, three)
 }
 
-func semAcquireWaits(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semAcquireWaits(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	first := h.take(ctx, t, h.New(t, 2), key, 1)
 	second := h.take(ctx, t, h.New(t, 2), key, 1)
 	released := make(chan error, 1)
@@ -103,7 +103,7 @@ func semAcquireWaits(ctx context.Context, t *testing.T, h SemaphoreHarness, key 
 	release(ctx, t, third)
 }
 
-func semInOrder(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semInOrder(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if !h.FIFO {
 		t.Skip("the backend does not grant in order")
 	}
@@ -133,7 +133,7 @@ func semInOrder(ctx context.Context, t *testing.T, h SemaphoreHarness, key strin
 	}
 }
 
-func semCancelled(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semCancelled(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	lease := h.take(ctx, t, h.New(t, 2), key, 2)
 
 	short, cancel := context.WithTimeout(ctx, h.TTL/2)
@@ -152,7 +152,7 @@ func semCancelled(ctx context.Context, t *testing.T, h SemaphoreHarness, key str
 	h.wantFreePermits(ctx, t, h.New(t, 2), key, 2)
 }
 
-func semDeadContextAcquires(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semDeadContextAcquires(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
 	s := h.New(t, 2)
@@ -163,7 +163,7 @@ func semDeadContextAcquires(ctx context.Context, t *testing.T, h SemaphoreHarnes
 	h.wantFreePermits(ctx, t, s, key, 2)
 }
 
-func semDeadContextReleases(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semDeadContextReleases(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	dead, cancel := context.WithCancel(ctx)
 	lease := h.take(dead, t, h.New(t, 2), key, 2)
 	cancel()
@@ -174,7 +174,7 @@ func semDeadContextReleases(ctx context.Context, t *testing.T, h SemaphoreHarnes
 
 // semWaitersLeaveNothing cancels waiters at random moments, some of them as they
 // are granted their permit.
-func semWaitersLeaveNothing(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semWaitersLeaveNothing(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	const permits, clients, waiters = 3, 3, 20
 	var (
 		wg sync.WaitGroup
@@ -205,7 +205,7 @@ func semWaitersLeaveNothing(ctx context.Context, t *testing.T, h SemaphoreHarnes
 	}
 }
 
-func semKeysAreIndependent(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semKeysAreIndependent(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	a, b := h.New(t, 1), h.New(t, 1)
 	one, err := a.TryAcquire(ctx, key+"-1", 1)
 	wantErr(t, err, nil)

@@ -12,7 +12,7 @@ import (
 
 // semLostReply lets the store grant permits to a client that does not hear of
 // it. The client may find out and keep them, or give them back and say so.
-func semLostReply(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semLostReply(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}
@@ -40,7 +40,7 @@ func semLostReply(ctx context.Context, t *testing.T, h SemaphoreHarness, key str
 
 // semLostRelease has the store take permits back without the client hearing of
 // it: that is no loss.
-func semLostRelease(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semLostRelease(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}
@@ -59,7 +59,7 @@ func semLostRelease(ctx context.Context, t *testing.T, h SemaphoreHarness, key s
 
 // semBlackHoleAcquire gives up an attempt that arrives at the store later than
 // the news that it was given up.
-func semBlackHoleAcquire(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semBlackHoleAcquire(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}
@@ -80,7 +80,7 @@ func semBlackHoleAcquire(ctx context.Context, t *testing.T, h SemaphoreHarness, 
 
 // semBlackHole cuts a holder off at random phases of its renewal. The holder must
 // know before anyone else can hold its permit.
-func semBlackHole(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semBlackHole(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}

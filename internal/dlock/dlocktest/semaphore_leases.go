@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func semReleaseTwice(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semReleaseTwice(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	lease := h.take(ctx, t, h.New(t, 2), key, 1)
 	release(ctx, t, lease)
 	wantErr(t, lease.Release(ctx), dlock.ErrReleased)
@@ -31,7 +32,7 @@ func semReleaseTwice(ctx context.Context, t *testing.T, h SemaphoreHarness, key 
 }
 
 // semReleaseNeverMore has a holder release what it has lost, which others hold by now.
-func semReleaseNeverMore(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semReleaseNeverMore(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s, late := h.New(t, 3), h.take(ctx, t, h.New(t, 3), key, 2)
 	h.Expire(t, key)
 	one, two := h.take(ctx, t, s, key, 2), h.take(ctx, t, h.New(t, 3), key, 1)
@@ -43,7 +44,7 @@ func semReleaseNeverMore(ctx context.Context, t *testing.T, h SemaphoreHarness, 
 	h.wantFreePermits(ctx, t, s, key, 3)
 }
 
-func semKeepsAlive(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semKeepsAlive(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	holder := h.New(t, 3)
 	one, two := h.take(ctx, t, holder, key, 1), h.take(ctx, t, holder, key, 2)
 	other := h.New(t, 3)
@@ -59,7 +60,7 @@ func semKeepsAlive(ctx context.Context, t *testing.T, h SemaphoreHarness, key st
 	h.wantFreePermits(ctx, t, other, key, 3)
 }
 
-func semLossIsReported(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semLossIsReported(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 3)
 	leases := []*dlock.Lease{h.take(ctx, t, s, key, 1), h.take(ctx, t, s, key, 2)}
 	work, cancel := leases[0].Context(ctx)
@@ -81,7 +82,7 @@ func semLossIsReported(ctx context.Context, t *testing.T, h SemaphoreHarness, ke
 
 // semDeadHolder drops the holders while somebody waits: nobody releases, and the
 // waiter must notice.
-func semDeadHolder(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semDeadHolder(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	h.take(ctx, t, h.New(t, 2), key, 1)
 	h.take(ctx, t, h.New(t, 2), key, 1)
 	next := h.New(t, 2)
@@ -98,7 +99,7 @@ func semDeadHolder(ctx context.Context, t *testing.T, h SemaphoreHarness, key st
 	h.wantFreePermits(ctx, t, next, key, 2)
 }
 
-func semFenceIncreases(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semFenceIncreases(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if !h.Ordered {
 		t.Skip("the backend does not order grants")
 	}
@@ -106,7 +107,7 @@ func semFenceIncreases(ctx context.Context, t *testing.T, h SemaphoreHarness, ke
 	check := func(lease *dlock.Lease) {
 		f := lease.Fence()
 		if f.Token <= last.Token || f.Owner == "" || f.Owner == last.Owner {
-			t.Fatalf("fence %+v follows %+v", f, last)
+			testbedtest.Final(t, "fence %+v follows %+v", f, last)
 		}
 		last = f
 	}

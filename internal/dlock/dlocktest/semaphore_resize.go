@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-func semResizeUp(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semResizeUp(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 1)
 	r := resizer(t, s)
 	first := h.take(ctx, t, s, key, 1)
@@ -28,7 +28,7 @@ func semResizeUp(ctx context.Context, t *testing.T, h SemaphoreHarness, key stri
 }
 
 // semResizeDown takes nothing from holders, and grants nothing until enough has come back.
-func semResizeDown(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semResizeDown(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 4)
 	r := resizer(t, s)
 	var held []*dlock.Lease
@@ -55,7 +55,7 @@ func semResizeDown(ctx context.Context, t *testing.T, h SemaphoreHarness, key st
 	h.wantFreePermits(ctx, t, s, key, 2)
 }
 
-func semResizeUnderLoad(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semResizeUnderLoad(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 4)
 	r := resizer(t, s)
 	stop := make(chan struct{})
@@ -113,7 +113,7 @@ func semResizeUnderLoad(ctx context.Context, t *testing.T, h SemaphoreHarness, k
 }
 
 // semResizeRefuses has one who can still be served before and behind those who cannot.
-func semResizeRefuses(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semResizeRefuses(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 4)
 	r := resizer(t, s)
 	first := h.take(ctx, t, s, key, 3)

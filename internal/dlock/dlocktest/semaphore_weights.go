@@ -9,7 +9,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-func semWeighted(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semWeighted(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	a, b := h.New(t, 4), h.New(t, 4)
 	three := h.take(ctx, t, a, key, 3)
 	_, err := b.TryAcquire(ctx, key, 2) // all or none
@@ -29,7 +29,7 @@ func semWeighted(ctx context.Context, t *testing.T, h SemaphoreHarness, key stri
 
 // semHeadNotStarved asks for all permits while others take and give back one each,
 // so that there is hardly a moment at which all are free.
-func semHeadNotStarved(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semHeadNotStarved(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	const permits = 3
 	stop := make(chan struct{})
 	var (
@@ -79,7 +79,7 @@ func semHeadNotStarved(ctx context.Context, t *testing.T, h SemaphoreHarness, ke
 }
 
 // semHeadNotPassed keeps one permit free, which is not enough for the head.
-func semHeadNotPassed(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semHeadNotPassed(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if !h.FIFO {
 		t.Skip("the backend does not grant in order")
 	}
@@ -102,7 +102,7 @@ func semHeadNotPassed(ctx context.Context, t *testing.T, h SemaphoreHarness, key
 }
 
 // semNoDeadlock lets acquirers compete who each need more than half.
-func semNoDeadlock(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semNoDeadlock(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	const permits, clients, rounds = 5, 4, 6
 	var (
 		wg sync.WaitGroup
@@ -130,7 +130,7 @@ func semNoDeadlock(ctx context.Context, t *testing.T, h SemaphoreHarness, key st
 	h.wantFreePermits(ctx, t, h.New(t, permits), key, permits)
 }
 
-func semTooMany(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semTooMany(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 3)
 	held := h.take(ctx, t, s, key, 3)
 	start := time.Now()

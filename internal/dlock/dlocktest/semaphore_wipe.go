@@ -10,7 +10,7 @@ import (
 
 // semWipe lets clients that are new to a key take what they get of a store that has
 // forgotten the holders of before.
-func semWipe(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Wipe == nil {
 		t.Skip("the store cannot forget")
 	}
@@ -40,7 +40,7 @@ func semWipe(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) 
 
 // semKnownWipe has the holder of before believe for as long as it may: it hears
 // nothing. The others know the key, and wait.
-func semKnownWipe(ctx context.Context, t *testing.T, h SemaphoreHarness, key string) {
+func semKnownWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Wipe == nil || h.Behind == nil || !h.Remembers {
 		t.Skip("nobody can know of a loss")
 	}

@@ -40,7 +40,7 @@ type Trial struct {
 // RunTrial runs f, and fails the test unless the history is in order afterwards. On a
 // machine that is so busy that requests take too long, a trial without faults has some
 // after all: then it begins anew, twice at most.
-func RunTrial(t *testing.T, cfg TrialConfig, f func(t *testing.T, tr *Trial)) {
+func RunTrial(t testing.TB, cfg TrialConfig, f func(t testing.TB, tr *Trial)) {
 	t.Helper()
 	var tr *Trial
 	for range 3 {
@@ -65,7 +65,7 @@ func RunTrial(t *testing.T, cfg TrialConfig, f func(t *testing.T, tr *Trial)) {
 	}
 }
 
-func newTrial(t *testing.T, cfg TrialConfig) *Trial {
+func newTrial(t testing.TB, cfg TrialConfig) *Trial {
 	t.Helper()
 	tr := &Trial{History: NewHistory(), Least: 50, cfg: cfg}
 	if cfg.Faulty {
@@ -81,7 +81,7 @@ func newTrial(t *testing.T, cfg TrialConfig) *Trial {
 // During runs the load while harm does its work, and for as long as there are fewer
 // than Least grants. Afterwards no client may wait for much longer than it takes that
 // what nobody holds lapses.
-func (tr *Trial) During(t *testing.T, clients []*HistoryClient, harm func()) {
+func (tr *Trial) During(t testing.TB, clients []*HistoryClient, harm func()) {
 	t.Helper()
 	limit := tr.cfg.Limit
 	if limit == 0 {
@@ -109,7 +109,7 @@ func (tr *Trial) Between(low, high time.Duration) time.Duration {
 }
 
 // Pace lets d pass between two steps of harm. It decides nothing.
-func Pace(t *testing.T, d time.Duration) {
+func Pace(t testing.TB, d time.Duration) {
 	t.Helper()
 	pause(t.Context(), d)
 }

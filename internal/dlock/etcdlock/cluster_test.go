@@ -21,7 +21,7 @@ func others(c *testbed.EtcdCluster, leader *testbed.Etcd) []*testbed.Etcd {
 	return slices.DeleteFunc(c.Members(), func(e *testbed.Etcd) bool { return e == leader })
 }
 
-func leader(t *testing.T, c *testbed.EtcdCluster) *testbed.Etcd {
+func leader(t testing.TB, c *testbed.EtcdCluster) *testbed.Etcd {
 	t.Helper()
 	e, err := c.Leader(t.Context())
 	if err != nil {
@@ -34,36 +34,38 @@ func leader(t *testing.T, c *testbed.EtcdCluster) *testbed.Etcd {
 // goes on.
 func TestQuorumLost(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
-	c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
-	l, key := locker(t, client(t, strings.Join(c.Addrs(), ","))), rand.Text()
-	lease := take(ctx, t, l, key)
-	start := time.Now()
-	paused := others(c, leader(t, c))
-	for _, e := range paused {
-		harm(t, e.Pause)
-	}
-	unavailable(ctx, t, l, key)
-	unavailable(ctx, t, l, rand.Text())
-	told(t, lease)
-	if d := time.Since(start); d > 4*ttl {
-		t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
-	}
-	for _, e := range paused {
-		harm(t, e.Resume)
-	}
-	waitFor(t, "the lock", func() bool {
-		next, err := l.TryAcquire(ctx, key)
-		return err == nil && next.Release(ctx) == nil
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx := bounded(t)
+		c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
+		l, key := locker(t, client(t, strings.Join(c.Addrs(), ","))), rand.Text()
+		lease := take(ctx, t, l, key)
+		start := time.Now()
+		paused := others(c, leader(t, c))
+		for _, e := range paused {
+			harm(t, e.Pause)
+		}
+		unavailable(ctx, t, l, key)
+		unavailable(ctx, t, l, rand.Text())
+		told(t, lease)
+		if d := time.Since(start); d > 4*ttl {
+			t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
+		}
+		for _, e := range paused {
+			harm(t, e.Resume)
+		}
+		waitFor(t, "the lock", func() bool {
+			next, err := l.TryAcquire(ctx, key)
+			return err == nil && next.Release(ctx) == nil
+		})
 	})
 }
 
 // clustered runs histories on three members that are harmed one after the other.
-func clustered(t *testing.T, f func(t *testing.T, tr *trial, c *testbed.EtcdCluster)) {
+func clustered(t *testing.T, f func(t testing.TB, tr *trial, c *testbed.EtcdCluster)) {
 	t.Helper()
 	faults := testbedtest.Size(1, 6)
 	cfg := dlocktest.TrialConfig{Keys: 3, Faulty: true, Unnoticed: faults == 1}
-	histories(t, cfg, true, func(t *testing.T, tr *trial) {
+	histories(t, cfg, true, func(t testing.TB, tr *trial) {
 		c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
 		tr.Load.Hold, tr.Least = ttl/5, 20
 		clients := tr.clients(t, 6, strings.Join(c.Addrs(), ","))
@@ -83,7 +85,7 @@ func clustered(t *testing.T, f func(t *testing.T, tr *trial, c *testbed.EtcdClus
 // lose what they hold, are told, and their fences are out of date.
 func TestHistoryOfStoppedLeaders(t *testing.T) {
 	t.Parallel()
-	clustered(t, func(t *testing.T, tr *trial, c *testbed.EtcdCluster) {
+	clustered(t, func(t testing.TB, tr *trial, c *testbed.EtcdCluster) {
 		old := leader(t, c)
 		harm(t, old.Pause)
 		dlocktest.Pace(t, tr.Between(ttl/3, 2*ttl))
@@ -98,44 +100,46 @@ func TestHistoryOfStoppedLeaders(t *testing.T) {
 // its next renewal.
 func TestHolderIsToldOfAFormerLeader(t *testing.T) {
 	testbedtest.FullSize(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
-	l := configured(t, client(t, strings.Join(c.Addrs(), ",")), etcdlock.Config{TTL: 2 * ttl})
-	lost := 0
-	for range 8 {
-		old := leader(t, c)
-		key := rand.Text()
-		lease := take(ctx, t, l, key)
-		harm(t, old.Pause)
-		dlocktest.Pace(t, 3*ttl)
-		held := lease.Err() == nil // with the next leader
-		harm(t, old.Resume)
-		next, err := l.Acquire(ctx, key+"-other") // etcd is at work
-		for ; err != nil && ctx.Err() == nil; next, err = l.Acquire(ctx, key+"-other") {
-			t.Log(err)
-		}
-		release(ctx, t, next)
-		dlocktest.Pace(t, ttl/2)
-		in, err := l.Inspect(ctx, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if held && !in.Held {
-			lost++
-			if !errors.Is(lease.Err(), dlock.ErrLost) {
-				t.Errorf("etcd has dropped the lease, and its holder does not know")
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
+		l := configured(t, client(t, strings.Join(c.Addrs(), ",")), etcdlock.Config{TTL: 2 * ttl})
+		lost := 0
+		for range 8 {
+			old := leader(t, c)
+			key := rand.Text()
+			lease := take(ctx, t, l, key)
+			harm(t, old.Pause)
+			dlocktest.Pace(t, 3*ttl)
+			held := lease.Err() == nil // with the next leader
+			harm(t, old.Resume)
+			next, err := l.Acquire(ctx, key+"-other") // etcd is at work
+			for ; err != nil && ctx.Err() == nil; next, err = l.Acquire(ctx, key+"-other") {
+				t.Log(err)
 			}
+			release(ctx, t, next)
+			dlocktest.Pace(t, ttl/2)
+			in, err := l.Inspect(ctx, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if held && !in.Held {
+				lost++
+				if !errors.Is(lease.Err(), dlock.ErrLost) {
+					t.Errorf("etcd has dropped the lease, and its holder does not know")
+				}
+			}
+			_ = lease.Release(ctx) // it may be lost
 		}
-		_ = lease.Release(ctx) // it may be lost
-	}
-	t.Logf("%d of 8 leases were revoked by a leader of before", lost)
+		t.Logf("%d of 8 leases were revoked by a leader of before", lost)
+	})
 }
 
 // TestHistoryOfKilledLeaders kills the leader; it comes back with its data.
 func TestHistoryOfKilledLeaders(t *testing.T) {
 	t.Parallel()
-	clustered(t, func(t *testing.T, tr *trial, c *testbed.EtcdCluster) {
+	clustered(t, func(t testing.TB, tr *trial, c *testbed.EtcdCluster) {
 		old := leader(t, c)
 		harm(t, old.Kill)
 		dlocktest.Pace(t, tr.Between(0, ttl))
@@ -146,7 +150,7 @@ func TestHistoryOfKilledLeaders(t *testing.T) {
 // TestHistoryOfLostQuorums stops two of three members for longer than a TTL.
 func TestHistoryOfLostQuorums(t *testing.T) {
 	t.Parallel()
-	clustered(t, func(t *testing.T, tr *trial, c *testbed.EtcdCluster) {
+	clustered(t, func(t testing.TB, tr *trial, c *testbed.EtcdCluster) {
 		paused := c.Members()[1:]
 		for _, e := range paused {
 			harm(t, e.Pause)

@@ -9,7 +9,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -26,33 +25,33 @@ import (
 // which a busy machine must still get something done; all bounds grow with it.
 const ttl = 3 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestLocker(t *testing.T) {
 	t.Parallel()
 	addr := testbedtest.Etcd(t)
 	admin := client(t, addr)
-	with := func(t *testing.T, cfg etcdlock.Config) dlock.Locker {
+	with := func(t testing.TB, cfg etcdlock.Config) dlock.Locker {
 		cfg.TTL = ttl
 		return configured(t, connected(t, client(t, addr)), cfg)
 	}
 	dlocktest.Run(t, dlocktest.Harness{
-		New:       func(t *testing.T) dlock.Locker { return with(t, etcdlock.Config{}) },
+		New:       func(t testing.TB) dlock.Locker { return with(t, etcdlock.Config{}) },
 		TTL:       ttl,
 		FIFO:      true,
 		Reentrant: true,
 		Recheck:   ttl / 4,
-		Expire:    func(t *testing.T, key string) { expire(t, admin, lockQueue(key)) },
-		Wipe:      func(t *testing.T, key string) { wipe(t, admin, lockQueue(key)) },
-		Leftovers: func(t *testing.T, key string) []string { return keysOf(t, admin, lockQueue(key)) },
-		Deaf: func(t *testing.T) dlock.Locker {
+		Expire:    func(t testing.TB, key string) { expire(t, admin, lockQueue(key)) },
+		Wipe:      func(t testing.TB, key string) { wipe(t, admin, lockQueue(key)) },
+		Leftovers: func(t testing.TB, key string) []string { return keysOf(t, admin, lockQueue(key)) },
+		Deaf: func(t testing.TB) dlock.Locker {
 			return locker(t, client(t, addr, grpc.WithChainStreamInterceptor(deaf)))
 		},
-		NoReentry: func(t *testing.T) dlock.Locker { return with(t, etcdlock.Config{NoReentry: true}) },
-		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
+		NoReentry: func(t testing.TB) dlock.Locker { return with(t, etcdlock.Config{NoReentry: true}) },
+		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return with(t, etcdlock.Config{MaxHold: limit})
 		},
-		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+		Behind: func(t testing.TB) (dlock.Locker, dlocktest.Link) {
 			cli, link := behind(t, addr)
 			return locker(t, cli), link
 		},
@@ -63,7 +62,7 @@ func TestLocker(t *testing.T) {
 func lockQueue(key string) string { return "shop/locks/" + url.PathEscape(key) + "/" }
 
 // inOrder returns what begins with prefix, first come first.
-func inOrder(t *testing.T, admin *clientv3.Client, prefix string) *clientv3.GetResponse {
+func inOrder(t testing.TB, admin *clientv3.Client, prefix string) *clientv3.GetResponse {
 	t.Helper()
 	found, err := admin.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
@@ -72,7 +71,7 @@ func inOrder(t *testing.T, admin *clientv3.Client, prefix string) *clientv3.GetR
 	return found
 }
 
-func keysOf(t *testing.T, admin *clientv3.Client, prefix string) (all []string) {
+func keysOf(t testing.TB, admin *clientv3.Client, prefix string) (all []string) {
 	t.Helper()
 	for _, kv := range inOrder(t, admin, prefix).Kvs {
 		all = append(all, string(kv.Key))
@@ -81,7 +80,7 @@ func keysOf(t *testing.T, admin *clientv3.Client, prefix string) (all []string) 
 }
 
 // expire ends the lease of the holder, as etcd does when it has not heard of it.
-func expire(t *testing.T, admin *clientv3.Client, prefix string) {
+func expire(t testing.TB, admin *clientv3.Client, prefix string) {
 	t.Helper()
 	found := inOrder(t, admin, prefix)
 	if len(found.Kvs) == 0 {
@@ -92,7 +91,7 @@ func expire(t *testing.T, admin *clientv3.Client, prefix string) {
 	}
 }
 
-func wipe(t *testing.T, admin *clientv3.Client, prefix string) {
+func wipe(t testing.TB, admin *clientv3.Client, prefix string) {
 	t.Helper()
 	if _, err := admin.Delete(t.Context(), prefix, clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
@@ -157,7 +156,7 @@ func changes(q any) bool {
 }
 
 // behind returns a client whose connection goes through a proxy.
-func behind(t *testing.T, addr string) (*clientv3.Client, dlocktest.Link) {
+func behind(t testing.TB, addr string) (*clientv3.Client, dlocktest.Link) {
 	t.Helper()
 	th := &thief{proxy: testbedtest.StartProxy(t, addr)}
 	return client(t, th.proxy.Addr(), grpc.WithChainUnaryInterceptor(th.intercept)), dlocktest.Link{
@@ -186,7 +185,7 @@ func client(t testing.TB, addr string, options ...grpc.DialOption) *clientv3.Cli
 // what a case measures.
 func connected(t testing.TB, cli *clientv3.Client) *clientv3.Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn := cli.ActiveConnection()
 	conn.Connect()

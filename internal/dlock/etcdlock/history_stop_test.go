@@ -24,22 +24,24 @@ func TestHolderProcess(t *testing.T) {
 // is. It wakes up and believes in what others have taken meanwhile; it must find out.
 func TestHistoryOfStoppedHolders(t *testing.T) {
 	t.Parallel()
-	cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}
-	dlocktest.RunTrial(t, cfg, func(t *testing.T, own *dlocktest.Trial) {
-		tr, addr := &trial{contenders()[0], own}, testbedtest.Etcd(t)
-		tr.Load.Hold, tr.Least = ttl/2, 10
-		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
-		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
-		tr.During(t, append(tr.clients(t, 2, addr), stopped...), func() {
-			for range testbedtest.Size(1, 20) {
-				dlocktest.Pace(t, tr.Between(0, ttl/2))
-				waitFor(t, "a holder to stop", far.Holds)
-				tr.Stop(func() {
-					harm(t, func() error { return testbed.Suspend(far.Process) })
-					dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
-					harm(t, func() error { return testbed.Continue(far.Process) })
-				}, stopped...)
-			}
+	testbedtest.Steady(t, func(t testing.TB) {
+		cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}
+		dlocktest.RunTrial(t, cfg, func(t testing.TB, own *dlocktest.Trial) {
+			tr, addr := &trial{contenders()[0], own}, testbedtest.Etcd(t)
+			tr.Load.Hold, tr.Least = ttl/2, 10
+			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
+			stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
+			tr.During(t, append(tr.clients(t, 2, addr), stopped...), func() {
+				for range testbedtest.Size(1, 20) {
+					dlocktest.Pace(t, tr.Between(0, ttl/2))
+					waitFor(t, "a holder to stop", far.Holds)
+					tr.Stop(func() {
+						harm(t, func() error { return testbed.Suspend(far.Process) })
+						dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
+						harm(t, func() error { return testbed.Continue(far.Process) })
+					}, stopped...)
+				}
+			})
 		})
 	})
 }

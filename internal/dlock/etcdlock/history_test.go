@@ -18,7 +18,7 @@ type contender struct {
 	name   string
 	queue  func(key string) string
 	config func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig
-	open   func(t *testing.T, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient
+	open   func(t testing.TB, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient
 }
 
 // contenders run through every history of this package.
@@ -26,7 +26,7 @@ func contenders() []contender {
 	return []contender{{
 		name: "lock", queue: lockQueue,
 		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig { return cfg },
-		open: func(t *testing.T, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient {
+		open: func(t testing.TB, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient {
 			return h.Locker(locker(t, cli))
 		},
 	}, {
@@ -36,7 +36,7 @@ func contenders() []contender {
 			cfg.Model = &model
 			return cfg
 		},
-		open: func(t *testing.T, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient {
+		open: func(t testing.TB, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient {
 			return h.RW(rwLocker(t, cli))
 		},
 	}}
@@ -49,7 +49,7 @@ type trial struct {
 }
 
 // histories runs a trial for each contender, but if it is long for one.
-func histories(t *testing.T, cfg dlocktest.TrialConfig, long bool, f func(t *testing.T, tr *trial)) {
+func histories(t *testing.T, cfg dlocktest.TrialConfig, long bool, f func(t testing.TB, tr *trial)) {
 	t.Helper()
 	cfg.TTL = ttl
 	cfg.Limit = time.Duration(testbedtest.Size(1, 5)) * time.Minute // the load outlasts the faults
@@ -59,18 +59,20 @@ func histories(t *testing.T, cfg dlocktest.TrialConfig, long bool, f func(t *tes
 				testbedtest.FullSize(t)
 			}
 			t.Parallel()
-			dlocktest.RunTrial(t, c.config(cfg), func(t *testing.T, own *dlocktest.Trial) {
-				if c.name == "rw" {
-					own.Load.Permits = dlocktest.RWPermits
-				}
-				f(t, &trial{c, own})
+			testbedtest.Steady(t, func(t testing.TB) {
+				dlocktest.RunTrial(t, c.config(cfg), func(t testing.TB, own *dlocktest.Trial) {
+					if c.name == "rw" {
+						own.Load.Permits = dlocktest.RWPermits
+					}
+					f(t, &trial{c, own})
+				})
 			})
 		})
 	}
 }
 
 // clients opens n clients, each with connections of its own.
-func (tr *trial) clients(t *testing.T, n int, addr string) []*dlocktest.HistoryClient {
+func (tr *trial) clients(t testing.TB, n int, addr string) []*dlocktest.HistoryClient {
 	t.Helper()
 	all := make([]*dlocktest.HistoryClient, n)
 	for i := range all {
@@ -80,7 +82,7 @@ func (tr *trial) clients(t *testing.T, n int, addr string) []*dlocktest.HistoryC
 }
 
 // proxied opens n clients behind a proxy each.
-func (tr *trial) proxied(t *testing.T, n int, addr string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
+func (tr *trial) proxied(t testing.TB, n int, addr string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
 	t.Helper()
 	clients, proxies := make([]*dlocktest.HistoryClient, n), make([]*testbed.Proxy, n)
 	for i := range n {
@@ -90,7 +92,7 @@ func (tr *trial) proxied(t *testing.T, n int, addr string) ([]*dlocktest.History
 	return clients, proxies
 }
 
-func harm(t *testing.T, f func() error) {
+func harm(t testing.TB, f func() error) {
 	t.Helper()
 	if err := f(); err != nil {
 		t.Error(err)
@@ -99,7 +101,7 @@ func harm(t *testing.T, f func() error) {
 
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3}, false, func(t *testing.T, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3}, false, func(t testing.TB, tr *trial) {
 		tr.Load.Rounds = testbedtest.Size(40, 400)
 		clients := tr.clients(t, 7, testbedtest.Etcd(t))
 		var wg sync.WaitGroup
@@ -117,7 +119,7 @@ func TestHistoryWithoutFaults(t *testing.T) {
 // requests that take places or read queues: all of them have the prefix in them.
 func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, false, func(t *testing.T, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, false, func(t testing.TB, tr *trial) {
 		clients, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
 		tr.During(t, clients, func() {
 			for i := range testbedtest.Size(60, 600) {
@@ -144,7 +146,7 @@ func TestHistoryOfLostReplies(t *testing.T) {
 // is in, whatever arrives late.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, true, func(t *testing.T, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, true, func(t testing.TB, tr *trial) {
 		tr.Load.Hold, tr.Least = ttl, 10
 		victims, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
 		rest := tr.clients(t, 2, testbedtest.Etcd(t))
@@ -170,7 +172,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 // who wait, and delete their keys.
 func TestHistoryOfRevokedLeases(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, false, func(t *testing.T, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, false, func(t testing.TB, tr *trial) {
 		addr := testbedtest.Etcd(t)
 		admin := client(t, addr)
 		tr.Load.Hold = ttl / 10
@@ -197,7 +199,7 @@ func TestHistoryOfRevokedLeases(t *testing.T) {
 // TestHistoryOfRestarts kills the server again and again; it comes back with its data.
 func TestHistoryOfRestarts(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, true, func(t *testing.T, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, true, func(t testing.TB, tr *trial) {
 		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
 		tr.Load.Hold = ttl / 10
 		tr.During(t, tr.clients(t, 5, server.Addr()), func() {
@@ -213,7 +215,7 @@ func TestHistoryOfRestarts(t *testing.T) {
 }
 
 // waitFor looks for a condition every few milliseconds, for half a minute at most.
-func waitFor(t *testing.T, what string, ok func() bool) {
+func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !ok(); {
 		if time.Now().After(end) {

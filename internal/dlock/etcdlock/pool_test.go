@@ -29,7 +29,7 @@ func leaseOf(owner string) string {
 }
 
 // leases returns how many leases the server has.
-func leases(t *testing.T, admin *clientv3.Client) int {
+func leases(t testing.TB, admin *clientv3.Client) int {
 	t.Helper()
 	found, err := admin.Leases(t.Context())
 	if err != nil {
@@ -43,58 +43,60 @@ func leases(t *testing.T, admin *clientv3.Client) int {
 // a release of unknown outcome.
 func TestLeaseServesOneAtATime(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
-	var load, faults sync.WaitGroup
-	var mu sync.Mutex
-	doubtful := map[string]bool{}
-	keys := []string{rand.Text(), rand.Text(), rand.Text()}
-	over := make(chan struct{})
-	for range 3 {
-		th := &thief{proxy: testbedtest.StartProxy(t, server.Addr())}
-		l := configured(t, client(t, th.proxy.Addr(), grpc.WithChainUnaryInterceptor(th.intercept)), etcdlock.Config{TTL: 20 * ttl})
-		faults.Go(func() {
-			for tick := time.Tick(30 * time.Millisecond); ; th.armed.Store(true) {
-				select {
-				case <-tick:
-				case <-over:
-					return
-				}
-			}
-		})
-		for range 5 {
-			load.Go(func() {
-				for range testbedtest.Size(40, 400) {
-					short, cancel := context.WithTimeout(ctx, mathrand.N(ttl/10))
-					lease, err := l.Acquire(short, keys[mathrand.N(len(keys))])
-					cancel()
-					if err != nil {
-						continue
-					}
-					if err := lease.Release(ctx); err != nil && !errors.Is(err, dlock.ErrLost) {
-						mu.Lock()
-						doubtful[lease.Fence().Owner] = true
-						mu.Unlock()
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+		var load, faults sync.WaitGroup
+		var mu sync.Mutex
+		doubtful := map[string]bool{}
+		keys := []string{rand.Text(), rand.Text(), rand.Text()}
+		over := make(chan struct{})
+		for range 3 {
+			th := &thief{proxy: testbedtest.StartProxy(t, server.Addr())}
+			l := configured(t, client(t, th.proxy.Addr(), grpc.WithChainUnaryInterceptor(th.intercept)), etcdlock.Config{TTL: 20 * ttl})
+			faults.Go(func() {
+				for tick := time.Tick(30 * time.Millisecond); ; th.armed.Store(true) {
+					select {
+					case <-tick:
+					case <-over:
+						return
 					}
 				}
 			})
+			for range 5 {
+				load.Go(func() {
+					for range testbedtest.Size(40, 400) {
+						short, cancel := context.WithTimeout(ctx, mathrand.N(ttl/10))
+						lease, err := l.Acquire(short, keys[mathrand.N(len(keys))])
+						cancel()
+						if err != nil {
+							continue
+						}
+						if err := lease.Release(ctx); err != nil && !errors.Is(err, dlock.ErrLost) {
+							mu.Lock()
+							doubtful[lease.Fence().Owner] = true
+							mu.Unlock()
+						}
+					}
+				})
+			}
 		}
-	}
-	load.Wait()
-	close(over)
-	faults.Wait()
-	h := historyOf(ctx, t, client(t, server.Addr()))
-	again := 0
-	for owner, uses := range h.uses {
-		again = max(again, uses)
-		if doubtful[owner] && h.last[leaseOf(owner)] != owner {
-			t.Errorf("the lease of %s has served %s, although it was not known whether that was released", owner, h.last[leaseOf(owner)])
+		load.Wait()
+		close(over)
+		faults.Wait()
+		h := historyOf(ctx, t, client(t, server.Addr()))
+		again := 0
+		for owner, uses := range h.uses {
+			again = max(again, uses)
+			if doubtful[owner] && h.last[leaseOf(owner)] != owner {
+				t.Errorf("the lease of %s has served %s, although it was not known whether that was released", owner, h.last[leaseOf(owner)])
+			}
 		}
-	}
-	if len(doubtful) == 0 || again < 2 {
-		t.Errorf("%d releases of unknown outcome, %d uses of one lease at most: that proves nothing", len(doubtful), again)
-	}
+		if len(doubtful) == 0 || again < 2 {
+			t.Errorf("%d releases of unknown outcome, %d uses of one lease at most: that proves nothing", len(doubtful), again)
+		}
+	})
 }
 
 // usage is what the history of etcd tells of leases.
@@ -104,7 +106,7 @@ type usage struct {
 }
 
 // historyOf reads all that has happened below the prefix of locks.
-func historyOf(ctx context.Context, t *testing.T, admin *clientv3.Client) usage {
+func historyOf(ctx context.Context, t testing.TB, admin *clientv3.Client) usage {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -143,102 +145,110 @@ func historyOf(ctx context.Context, t *testing.T, admin *clientv3.Client) usage 
 // nothing else.
 func TestIdleLeaseIsRevoked(t *testing.T) {
 	t.Parallel()
-	ctx, admin := bounded(t), client(t, testbedtest.Etcd(t))
-	l, key := configured(t, admin, etcdlock.Config{TTL: far}), rand.Text()
-	for _, acquire := range []func(context.Context, string) (*dlock.Lease, error){l.Acquire, l.TryAcquire} {
-		first := take(ctx, t, l, key)
-		id := inOrder(t, admin, lockQueue(key)).Kvs[0].Lease
-		release(ctx, t, first)
-		if _, err := admin.Revoke(ctx, clientv3.LeaseID(id)); err != nil {
-			t.Fatal(err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, admin := bounded(t), client(t, testbedtest.Etcd(t))
+		l, key := configured(t, admin, etcdlock.Config{TTL: far}), rand.Text()
+		for _, acquire := range []func(context.Context, string) (*dlock.Lease, error){l.Acquire, l.TryAcquire} {
+			first := take(ctx, t, l, key)
+			id := inOrder(t, admin, lockQueue(key)).Kvs[0].Lease
+			release(ctx, t, first)
+			if _, err := admin.Revoke(ctx, clientv3.LeaseID(id)); err != nil {
+				t.Fatal(err)
+			}
+			lease, err := acquire(ctx, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if same := leaseOf(lease.Fence().Owner) == leaseOf(first.Fence().Owner); same {
+				t.Error("the lease was not revoked")
+			}
+			release(ctx, t, lease)
 		}
-		lease, err := acquire(ctx, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if same := leaseOf(lease.Fence().Owner) == leaseOf(first.Fence().Owner); same {
-			t.Error("the lease was not revoked")
-		}
-		release(ctx, t, lease)
-	}
+	})
 }
 
 // A lease that is no longer young serves nobody any more: its trust would be over soon.
 func TestOldLeaseIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
-	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
-	admin := client(t, server.Addr())
-	l, key := locker(t, admin), rand.Text()
-	use := func(held time.Duration) string {
-		lease := take(ctx, t, l, key)
-		<-time.After(held)
-		release(ctx, t, lease)
-		return leaseOf(lease.Fence().Owner)
-	}
-	first, start := use(0), time.Now()
-	if second := use(0); second != first && time.Since(start) < ttl/6 {
-		t.Error("a young lease does not serve the next one")
-	}
-	<-time.After(ttl / 3)
-	third := use(ttl / 3)
-	if third == first {
-		t.Error("an idle lease is used when it is old")
-	}
-	if use(0) == third {
-		t.Error("a lease that was held for long is used again")
-	}
-	waitFor(t, "the end of old leases", func() bool { return leases(t, admin) == 1 })
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx := bounded(t)
+		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+		admin := client(t, server.Addr())
+		l, key := locker(t, admin), rand.Text()
+		use := func(held time.Duration) string {
+			lease := take(ctx, t, l, key)
+			<-time.After(held)
+			release(ctx, t, lease)
+			return leaseOf(lease.Fence().Owner)
+		}
+		first, start := use(0), time.Now()
+		if second := use(0); second != first && time.Since(start) < ttl/6 {
+			t.Error("a young lease does not serve the next one")
+		}
+		<-time.After(ttl / 3)
+		third := use(ttl / 3)
+		if third == first {
+			t.Error("an idle lease is used when it is old")
+		}
+		if use(0) == third {
+			t.Error("a lease that was held for long is used again")
+		}
+		waitFor(t, "the end of old leases", func() bool { return leases(t, admin) == 1 })
+	})
 }
 
 // Many leases that are given back at once are not all kept, and after Close there is none.
 func TestIdleLeasesAreBounded(t *testing.T) {
 	t.Parallel()
-	const most = 64
-	ctx := bounded(t)
-	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
-	admin := client(t, server.Addr())
-	l, err := etcdlock.New(client(t, server.Addr()), etcdlock.Config{TTL: far})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var held []*dlock.Lease
-	for range most + 10 {
-		held = append(held, take(ctx, t, l, rand.Text()))
-	}
-	for _, lease := range held {
-		release(ctx, t, lease)
-	}
-	waitFor(t, "what is too much to be revoked", func() bool { return leases(t, admin) == most })
-	late := take(ctx, t, l, rand.Text())
-	if err := l.Close(ctx); err != nil {
-		t.Error(err)
-	}
-	if n := leases(t, admin); n != 1 {
-		t.Errorf("%d leases are left beside that of a holder", n-1)
-	}
-	release(ctx, t, late)
-	waitFor(t, "the last lease to be revoked", func() bool { return leases(t, admin) == 0 })
-	if err := l.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		const most = 64
+		ctx := bounded(t)
+		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+		admin := client(t, server.Addr())
+		l, err := etcdlock.New(client(t, server.Addr()), etcdlock.Config{TTL: far})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var held []*dlock.Lease
+		for range most + 10 {
+			held = append(held, take(ctx, t, l, rand.Text()))
+		}
+		for _, lease := range held {
+			release(ctx, t, lease)
+		}
+		waitFor(t, "what is too much to be revoked", func() bool { return leases(t, admin) == most })
+		late := take(ctx, t, l, rand.Text())
+		if err := l.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if n := leases(t, admin); n != 1 {
+			t.Errorf("%d leases are left beside that of a holder", n-1)
+		}
+		release(ctx, t, late)
+		waitFor(t, "the last lease to be revoked", func() bool { return leases(t, admin) == 0 })
+		if err := l.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A lock costs two requests, and the first one a third, for its lease.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	ctx, key := bounded(t), rand.Text()
-	var sent []string
-	counting := func(ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		sent = append(sent, path.Base(method))
-		return call(ctx, method, q, reply, conn, options...)
-	}
-	l := configured(t, client(t, testbedtest.Etcd(t), grpc.WithChainUnaryInterceptor(counting)), etcdlock.Config{TTL: far})
-	for _, want := range [][]string{{"LeaseGrant", "Txn", "Txn"}, {"Txn", "Txn"}} {
-		sent = nil
-		release(ctx, t, take(ctx, t, l, key))
-		if !slices.Equal(sent, want) {
-			t.Errorf("a lock costs %q, want %q", sent, want)
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, key := bounded(t), rand.Text()
+		var sent []string
+		counting := func(ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			sent = append(sent, path.Base(method))
+			return call(ctx, method, q, reply, conn, options...)
 		}
-	}
+		l := configured(t, client(t, testbedtest.Etcd(t), grpc.WithChainUnaryInterceptor(counting)), etcdlock.Config{TTL: far})
+		for _, want := range [][]string{{"LeaseGrant", "Txn", "Txn"}, {"Txn", "Txn"}} {
+			sent = nil
+			release(ctx, t, take(ctx, t, l, key))
+			if !slices.Equal(sent, want) {
+				t.Errorf("a lock costs %q, want %q", sent, want)
+			}
+		}
+	})
 }

@@ -19,26 +19,30 @@ import (
 // deleted, although its lease lives on.
 func TestRenewalReadsTheKey(t *testing.T) {
 	t.Parallel()
-	ctx, addr := bounded(t), testbedtest.Etcd(t)
-	l, key := locker(t, client(t, addr, grpc.WithChainStreamInterceptor(deaf))), rand.Text()
-	lease := take(ctx, t, l, key)
-	harms(client(t, addr))["key deleted"](t, lockQueue(key))
-	told(t, lease)
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, addr := bounded(t), testbedtest.Etcd(t)
+		l, key := locker(t, client(t, addr, grpc.WithChainStreamInterceptor(deaf))), rand.Text()
+		lease := take(ctx, t, l, key)
+		harms(client(t, addr))["key deleted"](t, lockQueue(key))
+		told(t, lease)
+	})
 }
 
 // A lease outlives a wait that is longer than its TTL.
 func TestWaitBeyondTheTTL(t *testing.T) {
 	t.Parallel()
-	ctx, addr := bounded(t), testbedtest.Etcd(t)
-	key := rand.Text()
-	holder := take(ctx, t, locker(t, client(t, addr)), key)
-	released := make(chan error, 1)
-	time.AfterFunc(4*ttl/3, func() { released <- holder.Release(ctx) })
-	waiter := take(ctx, t, locker(t, client(t, addr)), key)
-	if err := <-released; err != nil {
-		t.Errorf("the holder's Release = %v", err)
-	}
-	release(ctx, t, waiter)
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, addr := bounded(t), testbedtest.Etcd(t)
+		key := rand.Text()
+		holder := take(ctx, t, locker(t, client(t, addr)), key)
+		released := make(chan error, 1)
+		time.AfterFunc(4*ttl/3, func() { released <- holder.Release(ctx) })
+		waiter := take(ctx, t, locker(t, client(t, addr)), key)
+		if err := <-released; err != nil {
+			t.Errorf("the holder's Release = %v", err)
+		}
+		release(ctx, t, waiter)
+	})
 }
 
 // demoted gives renewals of leases an older term than that of other answers.
@@ -57,46 +61,50 @@ func (s demoted) RecvMsg(m any) error {
 // count: the next leader knows nothing of them.
 func TestRenewalByAFormerLeader(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
-	former := func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-		stream, err := open(ctx, desc, conn, method, options...)
-		if err == nil && method == pb.Lease_LeaseKeepAlive_FullMethodName {
-			stream = demoted{stream}
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx := bounded(t)
+		former := func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+			stream, err := open(ctx, desc, conn, method, options...)
+			if err == nil && method == pb.Lease_LeaseKeepAlive_FullMethodName {
+				stream = demoted{stream}
+			}
+			return stream, err
 		}
-		return stream, err
-	}
-	l := locker(t, client(t, testbedtest.Etcd(t), grpc.WithChainStreamInterceptor(former)))
-	told(t, take(ctx, t, l, rand.Text()))
+		l := locker(t, client(t, testbedtest.Etcd(t), grpc.WithChainStreamInterceptor(former)))
+		told(t, take(ctx, t, l, rand.Text()))
+	})
 }
 
 // Who is given a lease that is not new trusts it for as long as it has left, and not for
 // a TTL from now: without renewals it ends before its key does.
 func TestTrustInAUsedLease(t *testing.T) {
 	t.Parallel()
-	ctx, addr := bounded(t), testbedtest.Etcd(t)
-	mute := func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-		stream, err := deaf(ctx, desc, conn, method, open, options...)
-		if err == nil && method == pb.Lease_LeaseKeepAlive_FullMethodName {
-			return nil, status.Error(codes.Unavailable, "no renewals")
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, addr := bounded(t), testbedtest.Etcd(t)
+		mute := func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+			stream, err := deaf(ctx, desc, conn, method, open, options...)
+			if err == nil && method == pb.Lease_LeaseKeepAlive_FullMethodName {
+				return nil, status.Error(codes.Unavailable, "no renewals")
+			}
+			return stream, err
 		}
-		return stream, err
-	}
-	const long = 2 * ttl
-	l, key := configured(t, client(t, addr, grpc.WithChainStreamInterceptor(mute)), etcdlock.Config{TTL: long}), rand.Text()
-	for ctx.Err() == nil {
-		start := time.Now()
-		first := take(ctx, t, l, key)
-		release(ctx, t, first)
-		<-time.After(long / 4)
-		second := take(ctx, t, l, key)
-		if leaseOf(first.Fence().Owner) != leaseOf(second.Fence().Owner) { // the machine is busy, and it was too old
-			continue
+		const long = 2 * ttl
+		l, key := configured(t, client(t, addr, grpc.WithChainStreamInterceptor(mute)), etcdlock.Config{TTL: long}), rand.Text()
+		for ctx.Err() == nil {
+			start := time.Now()
+			first := take(ctx, t, l, key)
+			release(ctx, t, first)
+			<-time.After(long / 4)
+			second := take(ctx, t, l, key)
+			if leaseOf(first.Fence().Owner) != leaseOf(second.Fence().Owner) { // the machine is busy, and it was too old
+				continue
+			}
+			<-second.Done()
+			if d := time.Since(start); d > long {
+				t.Errorf("the holder was told after %v, and etcd keeps its lease for %v", d, long)
+			}
+			waitFor(t, "the lease to be given back", func() bool { return len(keysOf(t, client(t, addr), lockQueue(key))) == 0 })
+			return
 		}
-		<-second.Done()
-		if d := time.Since(start); d > long {
-			t.Errorf("the holder was told after %v, and etcd keeps its lease for %v", d, long)
-		}
-		waitFor(t, "the lease to be given back", func() bool { return len(keysOf(t, client(t, addr), lockQueue(key))) == 0 })
-		return
-	}
+	})
 }

@@ -18,9 +18,9 @@ func TestRW(t *testing.T) {
 	admin := client(t, addr)
 	inspector := rwLocker(t, admin)
 	dlocktest.RunRW(t, dlocktest.RWHarness{
-		New: func(t *testing.T) dlock.RWLocker { return rwLocker(t, connected(t, client(t, addr))) },
+		New: func(t testing.TB) dlock.RWLocker { return rwLocker(t, connected(t, client(t, addr))) },
 		TTL: ttl,
-		Expire: func(t *testing.T, key string) {
+		Expire: func(t testing.TB, key string) {
 			state, err := inspector.Inspect(t.Context(), key)
 			if err != nil {
 				t.Fatal(err)
@@ -32,7 +32,7 @@ func TestRW(t *testing.T) {
 				}
 			}
 		},
-		Waiting: func(t *testing.T, key string) int {
+		Waiting: func(t testing.TB, key string) int {
 			state, err := inspector.Inspect(t.Context(), key)
 			if err != nil {
 				t.Fatal(err)
@@ -41,7 +41,7 @@ func TestRW(t *testing.T) {
 		},
 		Reentrant: true,
 		Patience:  ttl,
-		Behind: func(t *testing.T) (dlock.RWLocker, dlocktest.Link) {
+		Behind: func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 			cli, link := behind(t, addr)
 			return rwLocker(t, cli), link
 		},

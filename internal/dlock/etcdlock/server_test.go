@@ -16,7 +16,7 @@ import (
 )
 
 // told waits until lease has ended, for two TTLs at most.
-func told(t *testing.T, lease *dlock.Lease) {
+func told(t testing.TB, lease *dlock.Lease) {
 	t.Helper()
 	select {
 	case <-lease.Done():
@@ -33,30 +33,32 @@ func told(t *testing.T, lease *dlock.Lease) {
 // one than it is.
 func TestServerThatLosesItsData(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
-	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
-	l, key := locker(t, client(t, server.Addr())), rand.Text()
-	for range 5 {
-		release(ctx, t, take(ctx, t, l, key))
-	}
-	before := take(ctx, t, l, key)
-	if err := errors.Join(server.Kill(), server.RestartEmpty(ctx)); err != nil {
-		t.Fatal(err)
-	}
-	told(t, before)
-	var next *dlock.Lease
-	waitFor(t, "the lock", func() (ok bool) {
-		var err error
-		next, err = l.TryAcquire(ctx, key)
-		return err == nil
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx := bounded(t)
+		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+		l, key := locker(t, client(t, server.Addr())), rand.Text()
+		for range 5 {
+			release(ctx, t, take(ctx, t, l, key))
+		}
+		before := take(ctx, t, l, key)
+		if err := errors.Join(server.Kill(), server.RestartEmpty(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		told(t, before)
+		var next *dlock.Lease
+		waitFor(t, "the lock", func() (ok bool) {
+			var err error
+			next, err = l.TryAcquire(ctx, key)
+			return err == nil
+		})
+		defer next.Release(ctx)
+		if next.Fence().Token >= before.Fence().Token || next.Fence().Passes(before.Fence()) {
+			t.Errorf("fence %+v follows %+v and passes", next.Fence(), before.Fence())
+		}
+		if same := (dlock.Fence{Token: before.Fence().Token, Owner: next.Fence().Owner}); same.Passes(before.Fence()) {
+			t.Errorf("a token that was issued twice passes: %+v after %+v", same, before.Fence())
+		}
 	})
-	defer next.Release(ctx)
-	if next.Fence().Token >= before.Fence().Token || next.Fence().Passes(before.Fence()) {
-		t.Errorf("fence %+v follows %+v and passes", next.Fence(), before.Fence())
-	}
-	if same := (dlock.Fence{Token: before.Fence().Token, Owner: next.Fence().Owner}); same.Passes(before.Fence()) {
-		t.Errorf("a token that was issued twice passes: %+v after %+v", same, before.Fence())
-	}
 }
 
 // A server that stalls, or that is gone, grants nothing, and refuses nothing either.
@@ -65,38 +67,40 @@ func TestServerThatIsAway(t *testing.T) {
 	for how, stop := range map[string]func(*testbed.Etcd) error{"stalls": (*testbed.Etcd).Pause, "is gone": (*testbed.Etcd).Kill} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			ctx := bounded(t)
-			server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
-			l, key := locker(t, client(t, server.Addr())), rand.Text()
-			lease := take(ctx, t, l, key)
-			start := time.Now()
-			if err := stop(server); err != nil {
-				t.Fatal(err)
-			}
-			unavailable(ctx, t, l, key)
-			unavailable(ctx, t, l, rand.Text())
-			if d := time.Since(start); d > 4*ttl/3+ttl {
-				t.Errorf("four attempts took %v", d)
-			}
-			told(t, lease)
-			if d := time.Since(start); d > 3*ttl {
-				t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
-			}
-			if how == "stalls" {
-				harm(t, server.Resume)
-			} else {
-				harm(t, func() error { return server.Restart(ctx) })
-			}
-			waitFor(t, "the lock", func() bool {
-				next, err := l.TryAcquire(ctx, key)
-				return err == nil && next.Release(ctx) == nil
+			testbedtest.Steady(t, func(t testing.TB) {
+				ctx := bounded(t)
+				server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+				l, key := locker(t, client(t, server.Addr())), rand.Text()
+				lease := take(ctx, t, l, key)
+				start := time.Now()
+				if err := stop(server); err != nil {
+					t.Fatal(err)
+				}
+				unavailable(ctx, t, l, key)
+				unavailable(ctx, t, l, rand.Text())
+				if d := time.Since(start); d > 4*ttl/3+ttl {
+					t.Errorf("four attempts took %v", d)
+				}
+				told(t, lease)
+				if d := time.Since(start); d > 3*ttl {
+					t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
+				}
+				if how == "stalls" {
+					harm(t, server.Resume)
+				} else {
+					harm(t, func() error { return server.Restart(ctx) })
+				}
+				waitFor(t, "the lock", func() bool {
+					next, err := l.TryAcquire(ctx, key)
+					return err == nil && next.Release(ctx) == nil
+				})
 			})
 		})
 	}
 }
 
 // unavailable checks that both ways to acquire key fail, and neither as if it was held.
-func unavailable(ctx context.Context, t *testing.T, l dlock.Locker, key string) {
+func unavailable(ctx context.Context, t testing.TB, l dlock.Locker, key string) {
 	t.Helper()
 	for _, acquire := range []func(context.Context, string) (*dlock.Lease, error){l.Acquire, l.TryAcquire} {
 		lease, err := acquire(ctx, key)
@@ -113,76 +117,82 @@ func unavailable(ctx context.Context, t *testing.T, l dlock.Locker, key string) 
 // they have, and can release it.
 func TestServerWithoutSpace(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
-	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{Args: []string{"--quota-backend-bytes", "4000000"}})
-	cli := client(t, server.Addr())
-	l, key := locker(t, cli), rand.Text()
-	lease := take(ctx, t, l, key)
-	waitFor(t, "the alarm", func() bool {
-		_, err := cli.Put(ctx, "ballast/"+rand.Text(), string(bytes.Repeat([]byte("x"), 1<<20)))
-		return err != nil
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx := bounded(t)
+		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{Args: []string{"--quota-backend-bytes", "4000000"}})
+		cli := client(t, server.Addr())
+		l, key := locker(t, cli), rand.Text()
+		lease := take(ctx, t, l, key)
+		waitFor(t, "the alarm", func() bool {
+			_, err := cli.Put(ctx, "ballast/"+rand.Text(), string(bytes.Repeat([]byte("x"), 1<<20)))
+			return err != nil
+		})
+		_, err := l.Acquire(ctx, rand.Text())
+		if err == nil || errors.Is(err, dlock.ErrUncertain) || errors.Is(err, dlock.ErrHeld) {
+			t.Errorf("Acquire = %v, want the refusal", err)
+		}
+		if _, err := l.TryAcquire(ctx, key); !errors.Is(err, dlock.ErrHeld) {
+			t.Errorf("TryAcquire of what is held = %v, want ErrHeld", err)
+		}
+		<-time.After(4 * ttl / 3) // it is renewed meanwhile
+		release(ctx, t, lease)
 	})
-	_, err := l.Acquire(ctx, rand.Text())
-	if err == nil || errors.Is(err, dlock.ErrUncertain) || errors.Is(err, dlock.ErrHeld) {
-		t.Errorf("Acquire = %v, want the refusal", err)
-	}
-	if _, err := l.TryAcquire(ctx, key); !errors.Is(err, dlock.ErrHeld) {
-		t.Errorf("TryAcquire of what is held = %v, want ErrHeld", err)
-	}
-	<-time.After(4 * ttl / 3) // it is renewed meanwhile
-	release(ctx, t, lease)
 }
 
 // A key without a meaning to etcd is one to this package.
 func TestKeysOfAnyShape(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
-	cli := client(t, testbedtest.Etcd(t))
-	l, unique := locker(t, cli), rand.Text()
-	var leases []*dlock.Lease
-	for _, key := range []string{"a/b", "a/", "a", "/", "//", "%2F", "a\x00b", "ä ö"} {
-		lease, err := l.TryAcquire(ctx, unique+key)
-		if err != nil {
-			t.Errorf("key %q: %v", key, err)
-			continue
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx := bounded(t)
+		cli := client(t, testbedtest.Etcd(t))
+		l, unique := locker(t, cli), rand.Text()
+		var leases []*dlock.Lease
+		for _, key := range []string{"a/b", "a/", "a", "/", "//", "%2F", "a\x00b", "ä ö"} {
+			lease, err := l.TryAcquire(ctx, unique+key)
+			if err != nil {
+				t.Errorf("key %q: %v", key, err)
+				continue
+			}
+			leases = append(leases, lease)
 		}
-		leases = append(leases, lease)
-	}
-	for _, lease := range leases {
-		release(ctx, t, lease)
-	}
-	if _, err := l.Acquire(ctx, ""); err == nil {
-		t.Error("the empty key is accepted")
-	}
-	if n := len(keysOf(t, cli, lockQueue(unique))); n > 0 {
-		t.Errorf("%d keys are left", n)
-	}
+		for _, lease := range leases {
+			release(ctx, t, lease)
+		}
+		if _, err := l.Acquire(ctx, ""); err == nil {
+			t.Error("the empty key is accepted")
+		}
+		if n := len(keysOf(t, cli, lockQueue(unique))); n > 0 {
+			t.Errorf("%d keys are left", n)
+		}
+	})
 }
 
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
-	cli := client(t, "127.0.0.1:1")
-	for name, cfg := range map[string]etcdlock.Config{
-		"negative TTL": {TTL: -time.Second}, "prefix without a slash": {Prefix: "locks"},
-	} {
-		if _, err := etcdlock.New(cli, cfg); err == nil {
-			t.Errorf("%s: New accepts it", name)
+	testbedtest.Steady(t, func(t testing.TB) {
+		cli := client(t, "127.0.0.1:1")
+		for name, cfg := range map[string]etcdlock.Config{
+			"negative TTL": {TTL: -time.Second}, "prefix without a slash": {Prefix: "locks"},
+		} {
+			if _, err := etcdlock.New(cli, cfg); err == nil {
+				t.Errorf("%s: New accepts it", name)
+			}
+			if _, err := etcdlock.NewRW(cli, cfg); err == nil {
+				t.Errorf("%s: NewRW accepts it", name)
+			}
 		}
-		if _, err := etcdlock.NewRW(cli, cfg); err == nil {
-			t.Errorf("%s: NewRW accepts it", name)
+		for _, address := range []string{"", "127.0.0.1", "http://127.0.0.1:2379", "u:%zz@127.0.0.1:2379"} {
+			if _, err := etcdlock.NewClient(address); err == nil || strings.Contains(err.Error(), "zz") {
+				t.Errorf("NewClient(%q) = %v", address, err)
+			}
 		}
-	}
-	for _, address := range []string{"", "127.0.0.1", "http://127.0.0.1:2379", "u:%zz@127.0.0.1:2379"} {
-		if _, err := etcdlock.NewClient(address); err == nil || strings.Contains(err.Error(), "zz") {
-			t.Errorf("NewClient(%q) = %v", address, err)
+		named, err := etcdlock.NewClient("u:p%40ss@" + testbedtest.Etcd(t) + ",127.0.0.1:1")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	named, err := etcdlock.NewClient("u:p%40ss@" + testbedtest.Etcd(t) + ",127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer named.Close()
-	if named.Username != "u" || named.Password != "p@ss" || len(named.Endpoints()) != 2 {
-		t.Errorf("user %q, password %q, endpoints %q", named.Username, named.Password, named.Endpoints())
-	}
+		defer named.Close()
+		if named.Username != "u" || named.Password != "p@ss" || len(named.Endpoints()) != 2 {
+			t.Errorf("user %q, password %q, endpoints %q", named.Username, named.Password, named.Endpoints())
+		}
+	})
 }

@@ -36,52 +36,56 @@ func lateWatch(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn
 // later for all that happened.
 func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
 	t.Parallel()
-	ctx, addr := bounded(t), testbedtest.Etcd(t)
-	admin, proxy, key := client(t, addr), testbedtest.StartProxy(t, addr), rand.Text()
-	first := take(ctx, t, locker(t, admin), key)
-	l := configured(t, client(t, proxy.Addr()), etcdlock.Config{TTL: far})
-	returned := make(chan error, 1)
-	go func() { _, err := l.Acquire(ctx, key); returned <- err }()
-	waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 2 })
-	<-time.After(time.Second / 5) // it watches
-	proxy.Refuse()
-	harms(admin)["lease revoked"](t, lockQueue(key))
-	harm(t, proxy.Pass)
-	<-time.After(time.Second / 3) // it watches again
-	release(ctx, t, first)
-	if err := <-returned; !errors.Is(err, dlock.ErrLost) {
-		t.Errorf("Acquire = %v, want ErrLost", err)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, addr := bounded(t), testbedtest.Etcd(t)
+		admin, proxy, key := client(t, addr), testbedtest.StartProxy(t, addr), rand.Text()
+		first := take(ctx, t, locker(t, admin), key)
+		l := configured(t, client(t, proxy.Addr()), etcdlock.Config{TTL: far})
+		returned := make(chan error, 1)
+		go func() { _, err := l.Acquire(ctx, key); returned <- err }()
+		waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 2 })
+		<-time.After(time.Second / 5) // it watches
+		proxy.Refuse()
+		harms(admin)["lease revoked"](t, lockQueue(key))
+		harm(t, proxy.Pass)
+		<-time.After(time.Second / 3) // it watches again
+		release(ctx, t, first)
+		if err := <-returned; !errors.Is(err, dlock.ErrLost) {
+			t.Errorf("Acquire = %v, want ErrLost", err)
+		}
+	})
 }
 
 // A watch may hear of nothing for a moment after it has begun. A waiter looks early then,
 // long before it looks because it has heard nothing.
 func TestWaiterLooksEarly(t *testing.T) {
 	t.Parallel()
-	ctx, addr := bounded(t), testbedtest.Etcd(t)
-	admin := client(t, addr)
-	l := configured(t, client(t, addr, grpc.WithChainStreamInterceptor(deaf)), etcdlock.Config{TTL: far})
-	soonest := time.Hour
-	for range 10 {
-		key := rand.Text()
-		first := take(ctx, t, l, key)
-		returned := make(chan error, 1)
-		go func() {
-			lease, err := l.Acquire(ctx, key)
-			if err == nil {
-				err = lease.Release(ctx)
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, addr := bounded(t), testbedtest.Etcd(t)
+		admin := client(t, addr)
+		l := configured(t, client(t, addr, grpc.WithChainStreamInterceptor(deaf)), etcdlock.Config{TTL: far})
+		soonest := time.Hour
+		for range 10 {
+			key := rand.Text()
+			first := take(ctx, t, l, key)
+			returned := make(chan error, 1)
+			go func() {
+				lease, err := l.Acquire(ctx, key)
+				if err == nil {
+					err = lease.Release(ctx)
+				}
+				returned <- err
+			}()
+			waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 2 })
+			start := time.Now()
+			release(ctx, t, first)
+			if err := <-returned; err != nil {
+				t.Fatal(err)
 			}
-			returned <- err
-		}()
-		waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 2 })
-		start := time.Now()
-		release(ctx, t, first)
-		if err := <-returned; err != nil {
-			t.Fatal(err)
+			soonest = min(soonest, time.Since(start))
 		}
-		soonest = min(soonest, time.Since(start))
-	}
-	if soonest > time.Second/2 {
-		t.Errorf("a waiter that hears nothing has the key after %v at the earliest", soonest)
-	}
+		if soonest > time.Second/2 {
+			t.Errorf("a waiter that hears nothing has the key after %v at the earliest", soonest)
+		}
+	})
 }

@@ -13,9 +13,9 @@ func TestCond(t *testing.T) {
 	l := memlock.New(memlock.Config{TTL: 10 * time.Second})
 	c := dlocktest.CondClient{Locker: l, A: memlock.NewCond(l), B: memlock.NewCond(l)}
 	dlocktest.RunCond(t, dlocktest.CondHarness{
-		New:       func(*testing.T) dlocktest.CondClient { return c },
+		New:       func(testing.TB) dlocktest.CondClient { return c },
 		TTL:       10 * time.Second,
-		Expire:    func(_ *testing.T, key string) { l.Expire(key) },
+		Expire:    func(_ testing.TB, key string) { l.Expire(key) },
 		Reentrant: true,
 		Bubble:    synctest.Test,
 	})

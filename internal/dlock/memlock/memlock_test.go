@@ -21,15 +21,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestLocker(t *testing.T) {
 	l := memlock.New(memlock.Config{TTL: 10 * time.Second})
 	dlocktest.Run(t, dlocktest.Harness{
-		New:       func(*testing.T) dlock.Locker { return l },
+		New:       func(testing.TB) dlock.Locker { return l },
 		TTL:       10 * time.Second,
-		Expire:    func(_ *testing.T, key string) { l.Expire(key) },
+		Expire:    func(_ testing.TB, key string) { l.Expire(key) },
 		FIFO:      true,
 		Reentrant: true,
-		NoReentry: func(*testing.T) dlock.Locker {
+		NoReentry: func(testing.TB) dlock.Locker {
 			return memlock.New(memlock.Config{TTL: 10 * time.Second, NoReentry: true})
 		},
-		Capped: func(_ *testing.T, limit time.Duration) dlock.Locker {
+		Capped: func(_ testing.TB, limit time.Duration) dlock.Locker {
 			return memlock.New(memlock.Config{TTL: 10 * time.Second, MaxHold: limit})
 		},
 		Bubble: synctest.Test,

@@ -13,9 +13,9 @@ import (
 func TestRW(t *testing.T) {
 	l := memlock.NewRW(memlock.Config{TTL: 10 * time.Second})
 	dlocktest.RunRW(t, dlocktest.RWHarness{
-		New:         func(*testing.T) dlock.RWLocker { return l },
+		New:         func(testing.TB) dlock.RWLocker { return l },
 		TTL:         10 * time.Second,
-		Expire:      func(_ *testing.T, key string) { l.Expire(key) },
+		Expire:      func(_ testing.TB, key string) { l.Expire(key) },
 		PhaseFair:   true,
 		SharedFence: true,
 		Reentrant:   true,

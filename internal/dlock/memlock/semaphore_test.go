@@ -29,9 +29,9 @@ func (s *services) get(permits int) *memlock.Semaphore {
 func TestSemaphore(t *testing.T) {
 	s := services{byPermits: map[int]*memlock.Semaphore{}}
 	dlocktest.RunSemaphore(t, dlocktest.SemaphoreHarness{
-		New: func(_ *testing.T, permits int) dlock.Semaphore { return s.get(permits) },
+		New: func(_ testing.TB, permits int) dlock.Semaphore { return s.get(permits) },
 		TTL: 10 * time.Second,
-		Expire: func(_ *testing.T, key string) {
+		Expire: func(_ testing.TB, key string) {
 			for _, service := range s.byPermits {
 				service.Expire(key)
 			}
@@ -45,9 +45,9 @@ func TestSemaphore(t *testing.T) {
 func TestMutex(t *testing.T) {
 	s := memlock.NewSemaphore(memlock.SemaphoreConfig{TTL: 10 * time.Second})
 	dlocktest.Run(t, dlocktest.Harness{
-		New:    func(*testing.T) dlock.Locker { return dlock.Mutex(s) },
+		New:    func(testing.TB) dlock.Locker { return dlock.Mutex(s) },
 		TTL:    10 * time.Second,
-		Expire: func(_ *testing.T, key string) { s.Expire(key) },
+		Expire: func(_ testing.TB, key string) { s.Expire(key) },
 		FIFO:   true,
 		Bubble: synctest.Test,
 	})

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestLocker(t *testing.T) {
 	inner := memlock.New(memlock.Config{TTL: ttl})
 	dlocktest.Run(t, dlocktest.Harness{
-		New: func(t *testing.T) dlock.Locker {
+		New: func(t testing.TB) dlock.Locker {
 			l, err := otellock.New(inner, otellock.Config{})
 			if err != nil {
 				t.Fatal(err)
@@ -38,7 +38,7 @@ func TestLocker(t *testing.T) {
 			return l
 		},
 		TTL:       ttl,
-		Expire:    func(_ *testing.T, key string) { inner.Expire(key) },
+		Expire:    func(_ testing.TB, key string) { inner.Expire(key) },
 		FIFO:      true,
 		Reentrant: true,
 		Bubble:    synctest.Test,

@@ -26,11 +26,11 @@ func TestCondOnMiniredis(t *testing.T) {
 	dlocktest.RunCond(t, condHarness(t, "redis://"+m.Addr()))
 }
 
-func condHarness(t *testing.T, url string) dlocktest.CondHarness {
+func condHarness(t testing.TB, url string) dlocktest.CondHarness {
 	t.Helper()
-	h := condHarnessOn(t, func(t *testing.T) redis.UniversalClient { return client(t, url) })
+	h := condHarnessOn(t, func(t testing.TB) redis.UniversalClient { return client(t, url) })
 	h.Patience = 5 * ttl / 4 // five looks, one every TTL/4
-	h.Behind = func(t *testing.T) (dlocktest.CondClient, dlocktest.Link) {
+	h.Behind = func(t testing.TB) (dlocktest.CondClient, dlocktest.Link) {
 		rdb, link := proxied(t, url)
 		return condClient(t, rdb), link
 	}
@@ -38,29 +38,29 @@ func condHarness(t *testing.T, url string) dlocktest.CondHarness {
 }
 
 // condHarnessOn is for any deployment of Redis.
-func condHarnessOn(t *testing.T, open func(t *testing.T) redis.UniversalClient) dlocktest.CondHarness {
+func condHarnessOn(t testing.TB, open func(t testing.TB) redis.UniversalClient) dlocktest.CondHarness {
 	t.Helper()
 	admin := open(t)
 	return dlocktest.CondHarness{
-		New: func(t *testing.T) dlocktest.CondClient { return condClient(t, open(t)) },
+		New: func(t testing.TB) dlocktest.CondClient { return condClient(t, open(t)) },
 		TTL: ttl,
-		Expire: func(t *testing.T, key string) {
+		Expire: func(t testing.TB, key string) {
 			if err := admin.Del(t.Context(), lockKey(key)).Err(); err != nil {
 				t.Error(err)
 			}
 		},
-		Waiting:   func(t *testing.T, key string) int { return condWaiting(t, admin, key) },
+		Waiting:   func(t testing.TB, key string) int { return condWaiting(t, admin, key) },
 		Reentrant: true,
 	}
 }
 
-func condClient(t *testing.T, rdb redis.UniversalClient) dlocktest.CondClient {
+func condClient(t testing.TB, rdb redis.UniversalClient) dlocktest.CondClient {
 	t.Helper()
 	l := locker(t, rdb)
 	return dlocktest.CondClient{Locker: l, A: condition(t, l, "a"), B: condition(t, l, "b")}
 }
 
-func condition(t *testing.T, l *redislock.Locker, name string) *redislock.Cond {
+func condition(t testing.TB, l *redislock.Locker, name string) *redislock.Cond {
 	t.Helper()
 	c, err := redislock.NewCond(l, name)
 	if err != nil {
@@ -77,7 +77,7 @@ func condition(t *testing.T, l *redislock.Locker, name string) *redislock.Cond {
 }
 
 // condWaiting counts who waits for key, or for a signal.
-func condWaiting(t *testing.T, admin redis.UniversalClient, key string) int {
+func condWaiting(t testing.TB, admin redis.UniversalClient, key string) int {
 	t.Helper()
 	n := 0
 	for _, set := range []string{":queue", ":cond:a", ":cond:b"} {

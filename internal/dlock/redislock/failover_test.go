@@ -22,22 +22,23 @@ const progress = ttl + 5*time.Second
 
 // group is Redis with replicas that take over.
 type group struct {
-	open func(t *testing.T) redis.UniversalClient
-	// fail kills the master of a key, and returns it when another has taken over.
-	fail func(t *testing.T, key string) *testbed.Redis
-	mend func(t *testing.T, dead *testbed.Redis)
+	open func(t testing.TB) redis.UniversalClient
+	// fail kills the master of a key, and returns it when another has taken over. At the end
+	// of the test it is there again.
+	fail func(t testing.TB, key string) *testbed.Redis
 }
 
 func TestHistoryBehindSentinel(t *testing.T) {
 	t.Parallel()
 	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
 	failover(t, group{
-		open: func(t *testing.T) redis.UniversalClient {
+		open: func(t testing.TB) redis.UniversalClient {
 			return watched(t, client(t, sentinelURL(s)))
 		},
-		fail: func(t *testing.T, _ string) *testbed.Redis {
+		fail: func(t testing.TB, _ string) *testbed.Redis {
 			old, err := s.Master(t.Context())
 			if err == nil {
+				comesBack(t, old, s.WaitReady)
 				err = old.Kill()
 			}
 			if err == nil {
@@ -48,7 +49,6 @@ func TestHistoryBehindSentinel(t *testing.T) {
 			}
 			return old
 		},
-		mend: func(t *testing.T, dead *testbed.Redis) { mend(t, dead, s.WaitReady) },
 	})
 }
 
@@ -56,12 +56,13 @@ func TestHistoryOnCluster(t *testing.T) {
 	t.Parallel()
 	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
 	failover(t, group{
-		open: func(t *testing.T) redis.UniversalClient {
+		open: func(t testing.TB) redis.UniversalClient {
 			return watched(t, client(t, clusterURL(c)))
 		},
-		fail: func(t *testing.T, key string) *testbed.Redis {
+		fail: func(t testing.TB, key string) *testbed.Redis {
 			old, err := c.KillMasterOf(t.Context(), key)
 			if err == nil {
+				comesBack(t, old, c.WaitReady)
 				err = c.WaitForFailover(t.Context(), key, old)
 			}
 			if err != nil {
@@ -69,22 +70,22 @@ func TestHistoryOnCluster(t *testing.T) {
 			}
 			return old
 		},
-		mend: func(t *testing.T, dead *testbed.Redis) { mend(t, dead, c.WaitReady) },
 	})
 }
 
-func mend(t *testing.T, dead *testbed.Redis, ready func(context.Context) error) {
+// comesBack starts a server again at the end of the test, and waits for the others.
+func comesBack(t testing.TB, dead *testbed.Redis, ready func(context.Context) error) {
 	t.Helper()
-	if dead == nil {
-		t.Fatal("no master was killed")
-	}
-	if err := errors.Join(dead.Restart(t.Context()), ready(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(dead.Restart(ctx), ready(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // watched fails the test if a script ever names keys of two slots.
-func watched(t *testing.T, rdb redis.UniversalClient) redis.UniversalClient {
+func watched(t testing.TB, rdb redis.UniversalClient) redis.UniversalClient {
 	t.Helper()
 	crossed := &crossSlots{}
 	rdb.AddHook(crossed)
@@ -135,9 +136,13 @@ func failover(t *testing.T, g group) {
 	t.Run("history", func(t *testing.T) {
 		for _, c := range contenders() {
 			t.Run(c.name, func(t *testing.T) {
-				var dead *testbed.Redis
-				c.trial(t, 6, true, func(t *testing.T, tr *trial) { dead = tr.failover(t, g) })
-				g.mend(t, dead)
+				testbedtest.Steady(t, func(t testing.TB) {
+					var dead *testbed.Redis
+					c.trial(t, 6, true, func(t testing.TB, tr *trial) { dead = tr.failover(t, g) })
+					if dead == nil {
+						t.Fatal("no master was killed")
+					}
+				})
 			})
 		}
 	})
@@ -146,13 +151,13 @@ func failover(t *testing.T, g group) {
 		testbedtest.FullSize(t)
 		t.Parallel()
 		dlocktest.RunSemaphore(t, dlocktest.SemaphoreHarness{
-			New: func(t *testing.T, permits int) dlock.Semaphore {
+			New: func(t testing.TB, permits int) dlock.Semaphore {
 				return semaphore(t, g.open(t), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
 			},
 			TTL:     ttl,
 			FIFO:    true,
 			Ordered: true,
-			Expire:  func(t *testing.T, key string) { lapse(t, admin, semKey(key)) },
+			Expire:  func(t testing.TB, key string) { lapse(t, admin, semKey(key)) },
 		})
 	})
 }
@@ -160,7 +165,7 @@ func failover(t *testing.T, g group) {
 // failover runs the load, kills the master of the first key under it and under a
 // holder, and checks that the holder is right about its lease and that every key can
 // be had soon after another master has taken over.
-func (tr *trial) failover(t *testing.T, g group) (dead *testbed.Redis) {
+func (tr *trial) failover(t testing.TB, g group) (dead *testbed.Redis) {
 	t.Helper()
 	tr.least = 10 // most of its time there is no master
 	clients := make([]*dlocktest.HistoryClient, 5)
@@ -207,7 +212,7 @@ func (tr *trial) failover(t *testing.T, g group) (dead *testbed.Redis) {
 
 // takeSoon takes a key and gives it back, over refusals of a server that is not
 // yet, or no longer, the master.
-func (tr *trial) takeSoon(ctx context.Context, t *testing.T, c *dlocktest.HistoryClient, key string) {
+func (tr *trial) takeSoon(ctx context.Context, t testing.TB, c *dlocktest.HistoryClient, key string) {
 	t.Helper()
 	for {
 		lease, err := c.Acquire(ctx, key, 1)

@@ -21,7 +21,7 @@ func sentinelURL(s *testbed.Sentinel) string {
 func clusterURL(c *testbed.Cluster) string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") }
 
 // inTime bounds what a failover may take.
-func inTime(t *testing.T) context.Context {
+func inTime(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -76,7 +76,7 @@ func TestSuiteOnCluster(t *testing.T) {
 }
 
 // retried takes key and gives it back, over the failures that a failover brings.
-func retried(ctx context.Context, t *testing.T, l dlock.Locker, key string) dlock.Fence {
+func retried(ctx context.Context, t testing.TB, l dlock.Locker, key string) dlock.Fence {
 	t.Helper()
 	for {
 		lease, err := l.Acquire(ctx, key)

@@ -25,7 +25,7 @@ func readersAndWriters() contender {
 	return contender{
 		name: "rw", permits: dlocktest.RWPermits,
 		model: func(bool) porcupine.Model { return dlocktest.RWModel(false) },
-		open: func(t *testing.T, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient {
+		open: func(t testing.TB, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient {
 			return h.RW(rwLock(t, rdb))
 		},
 	}
@@ -36,7 +36,7 @@ func conditions() contender {
 	return contender{
 		name: "cond", permits: 1,
 		model: dlocktest.CondModel,
-		open: func(t *testing.T, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient {
+		open: func(t testing.TB, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient {
 			l := locker(t, rdb)
 			return h.Cond(l, condition(t, l, "a"))
 		},
@@ -50,7 +50,7 @@ func conditions() contender {
 // TestHistoryOfConditions is without faults: no wait may end without a signal.
 func TestHistoryOfConditions(t *testing.T) {
 	t.Parallel()
-	histories(t, []contender{conditions()}, 2, false, func(t *testing.T, tr *trial) {
+	histories(t, []contender{conditions()}, 2, false, func(t testing.TB, tr *trial) {
 		tr.load.Patience = time.Minute
 		tr.during(t, tr.clients(t, 8, testbedtest.Redis(t)), func() {
 			sleep(t, time.Duration(testbedtest.Size(2, 20))*time.Second)
@@ -62,29 +62,31 @@ func TestHistoryOfConditions(t *testing.T) {
 // that those who wait are served or refused by it.
 func TestHistoryOfResizes(t *testing.T) {
 	t.Parallel()
-	all := contenders()
-	for _, c := range all {
-		if c.name != "semaphore" {
-			continue
-		}
-		c.trial(t, 2, false, func(t *testing.T, tr *trial) {
-			url := testbedtest.Redis(t)
-			keeper := tr.clients(t, 2, url)
-			tr.during(t, tr.clients(t, 7, url), func() {
-				var wg sync.WaitGroup
-				for i, c := range keeper {
-					random := rand.New(rand.NewPCG(tr.load.Seed, uint64(i)))
-					wg.Go(func() {
-						for range testbedtest.Size(100, 1000) {
-							if err := c.Resize(t.Context(), tr.load.Keys[random.IntN(2)], 1+random.IntN(2*historyPermits)); err != nil {
-								t.Error(err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		all := contenders()
+		for _, c := range all {
+			if c.name != "semaphore" {
+				continue
+			}
+			c.trial(t, 2, false, func(t testing.TB, tr *trial) {
+				url := testbedtest.Redis(t)
+				keeper := tr.clients(t, 2, url)
+				tr.during(t, tr.clients(t, 7, url), func() {
+					var wg sync.WaitGroup
+					for i, c := range keeper {
+						random := rand.New(rand.NewPCG(tr.load.Seed, uint64(i)))
+						wg.Go(func() {
+							for range testbedtest.Size(100, 1000) {
+								if err := c.Resize(t.Context(), tr.load.Keys[random.IntN(2)], 1+random.IntN(2*historyPermits)); err != nil {
+									t.Error(err)
+								}
+								sleep(t, time.Duration(random.Int64N(int64(30*time.Millisecond))))
 							}
-							sleep(t, time.Duration(random.Int64N(int64(30*time.Millisecond))))
-						}
-					})
-				}
-				wg.Wait()
+						})
+					}
+					wg.Wait()
+				})
 			})
-		})
-	}
+		}
+	})
 }

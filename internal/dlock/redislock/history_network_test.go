@@ -14,7 +14,7 @@ import (
 )
 
 // proxied opens n clients behind a proxy each.
-func (tr *trial) proxied(t *testing.T, n int, url string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
+func (tr *trial) proxied(t testing.TB, n int, url string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
 	if err != nil {
@@ -31,7 +31,7 @@ func (tr *trial) proxied(t *testing.T, n int, url string) ([]*dlocktest.HistoryC
 // TestHistoryOfLostReplies loses replies of every kind after the server has executed.
 func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
-	histories(t, everything(), 3, true, func(t *testing.T, tr *trial) {
+	histories(t, everything(), 3, true, func(t testing.TB, tr *trial) {
 		clients, proxies := tr.proxied(t, 5, testbedtest.Redis(t))
 		tr.during(t, clients, func() {
 			for range testbedtest.Size(60, 600) {
@@ -54,7 +54,7 @@ func TestHistoryOfLostReplies(t *testing.T) {
 // is in, whatever arrives late.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
-	histories(t, everything(), 4, true, func(t *testing.T, tr *trial) {
+	histories(t, everything(), 4, true, func(t testing.TB, tr *trial) {
 		tr.load.Hold, tr.least = ttl, 10
 		victims, proxies := tr.proxied(t, 6, testbedtest.Redis(t))
 		rest := tr.clients(t, 3, testbedtest.Redis(t))
@@ -82,7 +82,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 // of pushes, whatever is on its way on them.
 func TestHistoryOfKilledConnections(t *testing.T) {
 	t.Parallel()
-	histories(t, everything(), 3, true, func(t *testing.T, tr *trial) {
+	histories(t, everything(), 3, true, func(t testing.TB, tr *trial) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		admin := client(t, server.URL())
 		tr.during(t, tr.clients(t, 6, server.URL()), func() {

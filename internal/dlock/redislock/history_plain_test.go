@@ -11,7 +11,7 @@ import (
 
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
-	histories(t, append(contenders(), readersAndWriters()), 3, false, func(t *testing.T, tr *trial) {
+	histories(t, append(contenders(), readersAndWriters()), 3, false, func(t testing.TB, tr *trial) {
 		tr.load.Rounds = testbedtest.Size(60, 600)
 		clients := tr.clients(t, 7, testbedtest.Redis(t))
 		var wg sync.WaitGroup
@@ -28,7 +28,7 @@ func TestHistoryWithoutFaults(t *testing.T) {
 // TestHistoryOfScriptFlush makes the server forget the scripts all the time.
 func TestHistoryOfScriptFlush(t *testing.T) {
 	t.Parallel()
-	histories(t, everything(), 3, false, func(t *testing.T, tr *trial) {
+	histories(t, everything(), 3, false, func(t testing.TB, tr *trial) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		admin := client(t, server.URL())
 		tr.during(t, tr.clients(t, 5, server.URL()), func() {

@@ -20,7 +20,7 @@ import (
 // back empty. Some hold for long, and so believe while the server is new.
 func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 	t.Parallel()
-	histories(t, contenders(), 3, true, func(t *testing.T, tr *trial) {
+	histories(t, contenders(), 3, true, func(t testing.TB, tr *trial) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		tr.losses(t, tr.clients(t, 7, server.URL()), func(join func(l dlocktest.Load, clients ...*dlocktest.HistoryClient)) {
 			tr.Haunt(tr.permits, tr.load.Keys...) // a semaphore grants nothing while somebody knows of the loss
@@ -41,7 +41,7 @@ func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 func TestHistoryOfALossThatAllKnowOf(t *testing.T) {
 	t.Parallel()
 	semaphores := slices.DeleteFunc(contenders(), func(c contender) bool { return c.permits == 1 })
-	histories(t, semaphores, 3, true, func(t *testing.T, tr *trial) {
+	histories(t, semaphores, 3, true, func(t testing.TB, tr *trial) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		clients := tr.clients(t, 7, server.URL())
 		for _, c := range clients {
@@ -58,7 +58,7 @@ func TestHistoryOfALossThatAllKnowOf(t *testing.T) {
 }
 
 // losses runs the load over one loss of data after another, which others may join.
-func (tr *trial) losses(t *testing.T, clients []*dlocktest.HistoryClient, lose func(join func(dlocktest.Load, ...*dlocktest.HistoryClient))) {
+func (tr *trial) losses(t testing.TB, clients []*dlocktest.HistoryClient, lose func(join func(dlocktest.Load, ...*dlocktest.HistoryClient))) {
 	t.Helper()
 	tr.least = 10
 	between := ttl / 3
@@ -85,7 +85,7 @@ func (tr *trial) losses(t *testing.T, clients []*dlocktest.HistoryClient, lose f
 }
 
 // rob kills the server, and starts it empty.
-func rob(t *testing.T, server *testbed.Redis) {
+func rob(t testing.TB, server *testbed.Redis) {
 	t.Helper()
 	if err := server.Kill(); err != nil {
 		t.Error(err)
@@ -99,7 +99,7 @@ func rob(t *testing.T, server *testbed.Redis) {
 // takes over: it does not know the last grants, nor the last releases.
 func TestHistoryOfFailoverToALaggingReplica(t *testing.T) {
 	t.Parallel()
-	histories(t, contenders(), 3, true, func(t *testing.T, tr *trial) {
+	histories(t, contenders(), 3, true, func(t testing.TB, tr *trial) {
 		master, replica := replicated(t)
 		var addr atomic.Value
 		addr.Store(master.Addr())
@@ -125,7 +125,7 @@ func TestHistoryOfFailoverToALaggingReplica(t *testing.T) {
 }
 
 // replicated starts a master and a replica that is in step.
-func replicated(t *testing.T) (master, replica *testbed.Redis) {
+func replicated(t testing.TB) (master, replica *testbed.Redis) {
 	t.Helper()
 	master = testbedtest.StartRedis(t, testbed.RedisConfig{Args: []string{"--repl-diskless-sync-delay", "0"}})
 	host, port, _ := strings.Cut(master.Addr(), ":")
@@ -137,7 +137,7 @@ func replicated(t *testing.T) (master, replica *testbed.Redis) {
 	return master, replica
 }
 
-func command(t *testing.T, server *testbed.Redis, args ...any) {
+func command(t testing.TB, server *testbed.Redis, args ...any) {
 	t.Helper()
 	if err := client(t, server.URL()).Do(t.Context(), args...).Err(); err != nil {
 		t.Error(err)
@@ -145,7 +145,7 @@ func command(t *testing.T, server *testbed.Redis, args ...any) {
 }
 
 // moving returns a client that connects to where addr says at the time.
-func moving(t *testing.T, addr *atomic.Value) redis.UniversalClient {
+func moving(t testing.TB, addr *atomic.Value) redis.UniversalClient {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{
 		Addr: "moving", MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, MaintNotificationsConfig: quiet(),

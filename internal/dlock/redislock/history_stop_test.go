@@ -44,7 +44,7 @@ type report struct {
 // is. It wakes up and believes in what others have taken meanwhile; it must find out.
 func TestHistoryOfStoppedHolders(t *testing.T) {
 	t.Parallel()
-	histories(t, contenders(), 3, true, func(t *testing.T, tr *trial) {
+	histories(t, contenders(), 3, true, func(t testing.TB, tr *trial) {
 		url := testbedtest.Redis(t)
 		tr.load.Hold, tr.least = ttl/2, 10
 		far := startHolder(t, url, tr.name)
@@ -79,7 +79,7 @@ type remote struct {
 }
 
 // startHolder starts the process. It ends with the test.
-func startHolder(t *testing.T, url, contender string) *remote {
+func startHolder(t testing.TB, url, contender string) *remote {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^TestHolderProcess$")
 	cmd.Env = append(os.Environ(), holderServer+"="+url, holderContender+"="+contender)

@@ -27,10 +27,10 @@ type contender struct {
 	name    string
 	permits int // the most that is taken at once; 1 for a lock
 	model   func(faulty bool) porcupine.Model
-	new     func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore
+	new     func(t testing.TB, rdb redis.UniversalClient) dlock.Semaphore
 
 	// open and run replace what a contender that is no semaphore cannot do.
-	open func(t *testing.T, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient
+	open func(t testing.TB, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient
 	run  func(ctx context.Context, l dlocktest.Load, clients ...*dlocktest.HistoryClient)
 }
 
@@ -40,7 +40,7 @@ func contenders() []contender {
 	lock := func(name string, cfg redislock.Config) contender {
 		cfg.TTL = ttl
 		locks := func(bool) porcupine.Model { return dlocktest.LockModel() }
-		return contender{name: name, permits: 1, model: locks, new: func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
+		return contender{name: name, permits: 1, model: locks, new: func(t testing.TB, rdb redis.UniversalClient) dlock.Semaphore {
 			l, err := redislock.New(rdb, cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -52,7 +52,7 @@ func contenders() []contender {
 	return []contender{
 		lock("queue", redislock.Config{}),
 		lock("spin", redislock.Config{Spin: true}),
-		{name: "semaphore", permits: historyPermits, model: semaphores, new: func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
+		{name: "semaphore", permits: historyPermits, model: semaphores, new: func(t testing.TB, rdb redis.UniversalClient) dlock.Semaphore {
 			s, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: historyPermits, TTL: ttl})
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func contenders() []contender {
 			closeInTime(t, s)
 			return s
 		}},
-		{name: "tokens", permits: historyPermits, model: semaphores, new: func(t *testing.T, rdb redis.UniversalClient) dlock.Semaphore {
+		{name: "tokens", permits: historyPermits, model: semaphores, new: func(t testing.TB, rdb redis.UniversalClient) dlock.Semaphore {
 			s, err := redislock.NewTokens(rdb, redislock.TokensConfig{Permits: historyPermits, TTL: ttl})
 			if err != nil {
 				t.Fatal(err)
@@ -89,7 +89,7 @@ type closer interface {
 	Close(ctx context.Context) error
 }
 
-func closeInTime(t *testing.T, c closer) {
+func closeInTime(t testing.TB, c closer) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -111,12 +111,14 @@ type trial struct {
 }
 
 // histories runs a trial for each of some contenders.
-func histories(t *testing.T, all []contender, keys int, faulty bool, f func(t *testing.T, tr *trial)) {
+func histories(t *testing.T, all []contender, keys int, faulty bool, f func(t testing.TB, tr *trial)) {
 	t.Helper()
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.trial(t, keys, faulty, f)
+			testbedtest.Steady(t, func(t testing.TB) {
+				c.trial(t, keys, faulty, f)
+			})
 		})
 	}
 }
@@ -124,7 +126,7 @@ func histories(t *testing.T, all []contender, keys int, faulty bool, f func(t *t
 // trial runs f. Afterwards the history must be in order. On a machine that is so
 // busy that requests take too long, a trial without faults has some after all: then
 // it begins anew, twice at most.
-func (c contender) trial(t *testing.T, keys int, faulty bool, f func(t *testing.T, tr *trial)) {
+func (c contender) trial(t testing.TB, keys int, faulty bool, f func(t testing.TB, tr *trial)) {
 	t.Helper()
 	var tr *trial
 	for range 3 {
@@ -147,7 +149,7 @@ func (c contender) trial(t *testing.T, keys int, faulty bool, f func(t *testing.
 	}
 }
 
-func (c contender) attempt(t *testing.T, keys int, faulty bool) *trial {
+func (c contender) attempt(t testing.TB, keys int, faulty bool) *trial {
 	t.Helper()
 	tr := &trial{contender: c, History: dlocktest.NewHistory(), least: 50}
 	if faulty {
@@ -162,7 +164,7 @@ func (c contender) attempt(t *testing.T, keys int, faulty bool) *trial {
 }
 
 // client opens a client.
-func (tr *trial) client(t *testing.T, rdb redis.UniversalClient) *dlocktest.HistoryClient {
+func (tr *trial) client(t testing.TB, rdb redis.UniversalClient) *dlocktest.HistoryClient {
 	t.Helper()
 	if tr.open != nil {
 		return tr.open(t, tr.History, rdb)
@@ -171,7 +173,7 @@ func (tr *trial) client(t *testing.T, rdb redis.UniversalClient) *dlocktest.Hist
 }
 
 // clients opens n clients, each with connections of its own.
-func (tr *trial) clients(t *testing.T, n int, url string) []*dlocktest.HistoryClient {
+func (tr *trial) clients(t testing.TB, n int, url string) []*dlocktest.HistoryClient {
 	t.Helper()
 	all := make([]*dlocktest.HistoryClient, n)
 	for i := range all {
@@ -181,7 +183,7 @@ func (tr *trial) clients(t *testing.T, n int, url string) []*dlocktest.HistoryCl
 }
 
 // during runs the load while harm does its work, and stops it afterwards.
-func (tr *trial) during(t *testing.T, clients []*dlocktest.HistoryClient, harm func()) {
+func (tr *trial) during(t testing.TB, clients []*dlocktest.HistoryClient, harm func()) {
 	t.Helper()
 	// The harm takes a minute and a half at full size; the load must outlast it.
 	ctx, stop := context.WithTimeout(t.Context(), time.Duration(testbedtest.Size(1, 5))*time.Minute)
@@ -212,7 +214,7 @@ func (tr *trial) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(tr.random.Int64N(int64(high-low)))
 }
 
-func sleep(t *testing.T, d time.Duration) {
+func sleep(t testing.TB, d time.Duration) {
 	t.Helper()
 	select {
 	case <-time.After(d):

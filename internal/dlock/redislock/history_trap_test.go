@@ -46,7 +46,7 @@ func (l counting) TryAcquire(ctx context.Context, key string) (*dlock.Lease, err
 // without them the checks of this package would mean little.
 func TestHistoryCatchesTheTextbookLock(t *testing.T) {
 	t.Parallel()
-	illegal := func(t *testing.T, h *dlocktest.History) {
+	illegal := func(t testing.TB, h *dlocktest.History) {
 		t.Helper()
 		if got := porcupine.CheckOperationsTimeout(dlocktest.LockModel(), h.Operations(), time.Minute); got != porcupine.Illegal {
 			t.Errorf("the check says %v: it does not see the fault, or the fault is gone", got)
@@ -54,39 +54,43 @@ func TestHistoryCatchesTheTextbookLock(t *testing.T) {
 	}
 	t.Run("a token repeats itself after a failover to a lagging replica", func(t *testing.T) {
 		t.Parallel()
-		master, replica := replicated(t)
-		h, key := dlocktest.NewHistory(), rand.Text()
-		before, after := h.Locker(counting{client(t, master.URL())}), h.Locker(counting{client(t, replica.URL())})
-		cycle(t, before, key)
-		waitFor(t, "replication", func() bool { return get(t, client(t, replica.URL()), key+":fence") == "1" })
-		h.Haunt(1, key)
-		h.LoseAll(func() {
-			command(t, replica, "REPLICAOF", "127.0.0.1", "1")
+		testbedtest.Steady(t, func(t testing.TB) {
+			master, replica := replicated(t)
+			h, key := dlocktest.NewHistory(), rand.Text()
+			before, after := h.Locker(counting{client(t, master.URL())}), h.Locker(counting{client(t, replica.URL())})
 			cycle(t, before, key)
-			if err := master.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			command(t, replica, "REPLICAOF", "NO", "ONE")
+			waitFor(t, "replication", func() bool { return get(t, client(t, replica.URL()), key+":fence") == "1" })
+			h.Haunt(1, key)
+			h.LoseAll(func() {
+				command(t, replica, "REPLICAOF", "127.0.0.1", "1")
+				cycle(t, before, key)
+				if err := master.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				command(t, replica, "REPLICAOF", "NO", "ONE")
+			})
+			cycle(t, after, key)
+			illegal(t, h)
 		})
-		cycle(t, after, key)
-		illegal(t, h)
 	})
 	t.Run("a late release frees the lock of another", func(t *testing.T) {
 		t.Parallel()
-		rdb := client(t, testbedtest.Redis(t))
-		h, key := dlocktest.NewHistory(), rand.Text()
-		late, holder, third := h.Locker(counting{rdb}), h.Locker(counting{rdb}), h.Locker(counting{rdb})
-		first := take(t, late, key)
-		h.Stop(func() { rdb.Del(t.Context(), key) }, late) // as if its TTL had passed
-		second := take(t, holder, key)
-		first.Release(t.Context())
-		take(t, third, key).Release(t.Context())
-		second.Release(t.Context())
-		illegal(t, h)
+		testbedtest.Steady(t, func(t testing.TB) {
+			rdb := client(t, testbedtest.Redis(t))
+			h, key := dlocktest.NewHistory(), rand.Text()
+			late, holder, third := h.Locker(counting{rdb}), h.Locker(counting{rdb}), h.Locker(counting{rdb})
+			first := take(t, late, key)
+			h.Stop(func() { rdb.Del(t.Context(), key) }, late) // as if its TTL had passed
+			second := take(t, holder, key)
+			first.Release(t.Context())
+			take(t, third, key).Release(t.Context())
+			second.Release(t.Context())
+			illegal(t, h)
+		})
 	})
 }
 
-func take(t *testing.T, c *dlocktest.HistoryClient, key string) *dlocktest.HistoryLease {
+func take(t testing.TB, c *dlocktest.HistoryClient, key string) *dlocktest.HistoryLease {
 	t.Helper()
 	lease, err := c.TryAcquire(t.Context(), key, 1)
 	if err != nil {
@@ -95,7 +99,7 @@ func take(t *testing.T, c *dlocktest.HistoryClient, key string) *dlocktest.Histo
 	return lease
 }
 
-func cycle(t *testing.T, c *dlocktest.HistoryClient, key string) {
+func cycle(t testing.TB, c *dlocktest.HistoryClient, key string) {
 	t.Helper()
 	if err := take(t, c, key).Release(t.Context()); err != nil {
 		t.Fatal(err)

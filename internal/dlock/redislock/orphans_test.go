@@ -49,27 +49,29 @@ func (h *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 // look overtakes the attempt, finds nothing, and then the attempt takes the lock.
 func TestAttemptThatArrivesAfterItWasGivenBack(t *testing.T) {
 	t.Parallel()
-	rdb, key := client(t, testbedtest.Redis(t)), rand.Text()
-	for _, name := range []string{"acquire", "abandon"} {
-		if err := script(t, name).Load(t.Context(), rdb).Err(); err != nil {
+	testbedtest.Steady(t, func(t testing.TB) {
+		rdb, key := client(t, testbedtest.Redis(t)), rand.Text()
+		for _, name := range []string{"acquire", "abandon"} {
+			if err := script(t, name).Load(t.Context(), rdb).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start, hook := time.Now(), &overtaking{}
+		rdb.AddHook(hook)
+		l := locker(t, rdb)
+		if _, err := l.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrUncertain) {
+			t.Fatalf("TryAcquire = %v, want ErrUncertain", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
 			t.Fatal(err)
 		}
-	}
-	start, hook := time.Now(), &overtaking{}
-	rdb.AddHook(hook)
-	l := locker(t, rdb)
-	if _, err := l.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrUncertain) {
-		t.Fatalf("TryAcquire = %v, want ErrUncertain", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
-	defer cancel()
-	if err := l.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if get(t, rdb, fenceKey(key)) == "" {
-		t.Fatal("the attempt has not arrived, so the test proves nothing")
-	}
-	if held := get(t, rdb, lockKey(key)); held != "" && time.Since(start) < ttl {
-		t.Errorf("after Close the lock is held by %q, whom nobody knows", held)
-	}
+		if get(t, rdb, fenceKey(key)) == "" {
+			t.Fatal("the attempt has not arrived, so the test proves nothing")
+		}
+		if held := get(t, rdb, lockKey(key)); held != "" && time.Since(start) < ttl {
+			t.Errorf("after Close the lock is held by %q, whom nobody knows", held)
+		}
+	})
 }

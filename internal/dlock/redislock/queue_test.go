@@ -52,7 +52,7 @@ func (s spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 }
 
 // waiting starts to acquire key with l, and returns when it is in the queue.
-func waiting(ctx context.Context, t *testing.T, l *redislock.Locker, key string) <-chan *dlock.Lease {
+func waiting(ctx context.Context, t testing.TB, l *redislock.Locker, key string) <-chan *dlock.Lease {
 	t.Helper()
 	granted := make(chan *dlock.Lease, 1)
 	go func() {
@@ -73,142 +73,152 @@ func waiting(ctx context.Context, t *testing.T, l *redislock.Locker, key string)
 // at its next renewal, and at its release.
 func TestForcedOutWithoutAMessage(t *testing.T) {
 	t.Parallel()
-	rdb := client(t, testbedtest.Redis(t))
-	for _, taken := range []bool{false, true} {
-		l, other, key := locker(t, deaf{rdb}), locker(t, rdb), rand.Text()
+	testbedtest.Steady(t, func(t testing.TB) {
+		rdb := client(t, testbedtest.Redis(t))
+		for _, taken := range []bool{false, true} {
+			l, other, key := locker(t, deaf{rdb}), locker(t, rdb), rand.Text()
+			lease, err := l.TryAcquire(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := other.ForceRelease(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			if taken {
+				next, err := other.TryAcquire(t.Context(), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer next.Release(t.Context())
+			}
+			select {
+			case <-lease.Done():
+			case <-time.After(ttl):
+				t.Fatal("the lease goes on")
+			}
+			if lost, ok := errors.AsType[*dlock.LostError](lease.Err()); !ok || lost.Reason != dlock.Forced {
+				t.Errorf("Err = %v, want the reason %q", lease.Err(), dlock.Forced)
+			}
+		}
+	})
+}
+
+// TestForcedOutIsToldAtOnce: with a TTL of an hour the holder renews only after minutes.
+func TestForcedOutIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		rdb := client(t, testbedtest.Redis(t))
+		l, key := configured(t, rdb, redislock.Config{TTL: time.Hour}), rand.Text()
 		lease, err := l.TryAcquire(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := other.ForceRelease(t.Context(), key); err != nil {
+		process, _, _ := strings.Cut(lease.Fence().Owner, "-")
+		waitFor(t, "the subscription", func() bool {
+			return rdb.PubSubNumSub(t.Context(), "shop:lock:push:"+process).Val()["shop:lock:push:"+process] == 1
+		})
+		if err := l.ForceRelease(t.Context(), key); err != nil {
 			t.Fatal(err)
-		}
-		if taken {
-			next, err := other.TryAcquire(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer next.Release(t.Context())
 		}
 		select {
 		case <-lease.Done():
-		case <-time.After(ttl):
-			t.Fatal("the lease goes on")
+		case <-time.After(time.Minute):
+			t.Error("the holder is not told")
 		}
-		if lost, ok := errors.AsType[*dlock.LostError](lease.Err()); !ok || lost.Reason != dlock.Forced {
-			t.Errorf("Err = %v, want the reason %q", lease.Err(), dlock.Forced)
-		}
-	}
-}
-
-// TestForcedOutIsToldAtOnce: with its default TTL the holder renews only after 10 s.
-func TestForcedOutIsToldAtOnce(t *testing.T) {
-	t.Parallel()
-	rdb := client(t, testbedtest.Redis(t))
-	l, key := configured(t, rdb, redislock.Config{}), rand.Text()
-	lease, err := l.TryAcquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	process, _, _ := strings.Cut(lease.Fence().Owner, "-")
-	waitFor(t, "the subscription", func() bool {
-		return rdb.PubSubNumSub(t.Context(), "shop:lock:push:"+process).Val()["shop:lock:push:"+process] == 1
 	})
-	if err := l.ForceRelease(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-lease.Done():
-	case <-time.After(5 * time.Second):
-		t.Error("the holder is not told")
-	}
 }
 
 // TestRenewerIsBatched holds 250 keys and counts the requests that keep them.
 func TestRenewerIsBatched(t *testing.T) {
 	t.Parallel()
-	rdb := client(t, testbedtest.Redis(t))
-	var renewals atomic.Int32
-	sha := script(t, "renew").Hash()
-	rdb.AddHook(spy{seen: func(cmd redis.Cmder) {
-		if cmd.Args()[1] == sha {
-			renewals.Add(1)
+	testbedtest.Steady(t, func(t testing.TB) {
+		rdb := client(t, testbedtest.Redis(t))
+		var renewals atomic.Int32
+		sha := script(t, "renew").Hash()
+		rdb.AddHook(spy{seen: func(cmd redis.Cmder) {
+			if cmd.Args()[1] == sha {
+				renewals.Add(1)
+			}
+		}})
+		l := locker(t, rdb)
+		var leases []*dlock.Lease
+		for range 250 {
+			lease, err := l.TryAcquire(t.Context(), rand.Text())
+			if err != nil {
+				t.Fatal(err)
+			}
+			leases = append(leases, lease)
 		}
-	}})
-	l := locker(t, rdb)
-	var leases []*dlock.Lease
-	for range 250 {
-		lease, err := l.TryAcquire(t.Context(), rand.Text())
-		if err != nil {
-			t.Fatal(err)
+		<-time.After(3 * ttl / 2)
+		for _, lease := range leases {
+			if err := lease.Release(t.Context()); err != nil {
+				t.Errorf("Release = %v", err)
+			}
 		}
-		leases = append(leases, lease)
-	}
-	<-time.After(3 * ttl / 2)
-	for _, lease := range leases {
-		if err := lease.Release(t.Context()); err != nil {
-			t.Errorf("Release = %v", err)
+		if n := renewals.Load(); n < 12 || n > 36 {
+			t.Errorf("%d requests to renew 250 leases four times, want 3 each time and a few more", n)
 		}
-	}
-	if n := renewals.Load(); n < 12 || n > 36 {
-		t.Errorf("%d requests to renew 250 leases four times, want 3 each time and a few more", n)
-	}
+	})
 }
 
 // TestScriptCacheFlush makes the server forget its scripts all the time.
 func TestScriptCacheFlush(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	admin, l := client(t, server.URL()), locker(t, client(t, server.URL()))
-	key := rand.Text()
-	for range 200 {
-		if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		admin, l := client(t, server.URL()), locker(t, client(t, server.URL()))
+		key := rand.Text()
+		for range 200 {
+			if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+			lease, err := l.Acquire(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			admin.ScriptFlush(t.Context())
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
-		lease, err := l.Acquire(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		admin.ScriptFlush(t.Context())
-		if err := lease.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 }
 
 // TestCloseEndsTheSubscription looks for what 20 clients that have waited leave.
 func TestCloseEndsTheSubscription(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	admin, key := client(t, server.URL()), rand.Text()
-	channels := func() int { return len(admin.PubSubChannels(t.Context(), "*").Val()) }
-	holder := locker(t, admin)
-	first, err := holder.TryAcquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lockers []*redislock.Locker
-	ctx, cancel := context.WithCancel(t.Context())
-	for range 20 {
-		l := locker(t, client(t, server.URL()))
-		lockers = append(lockers, l)
-		go l.Acquire(ctx, key)
-	}
-	waitFor(t, "subscriptions", func() bool { return channels() == 21 }) // one per process
-	cancel()
-	first.Release(t.Context())
-	for _, l := range append(lockers, holder) {
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		admin, key := client(t, server.URL()), rand.Text()
+		channels := func() int { return len(admin.PubSubChannels(t.Context(), "*").Val()) }
+		holder := locker(t, admin)
+		first, err := holder.TryAcquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	waitFor(t, "no subscription", func() bool { return channels() == 0 })
+		var lockers []*redislock.Locker
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 20 {
+			l := locker(t, client(t, server.URL()))
+			lockers = append(lockers, l)
+			go l.Acquire(ctx, key)
+		}
+		waitFor(t, "subscriptions", func() bool { return channels() == 21 }) // one per process
+		cancel()
+		first.Release(t.Context())
+		for _, l := range append(lockers, holder) {
+			if err := l.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		waitFor(t, "no subscription", func() bool { return channels() == 0 })
+	})
 }
 
 // TestTryAcquireDoesNotOvertake finds the key free, and others in the queue.
 func TestTryAcquireDoesNotOvertake(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		l, key := locker(t, rdb), rand.Text()
 		first, err := l.TryAcquire(t.Context(), key)
 		if err != nil {

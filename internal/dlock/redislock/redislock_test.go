@@ -9,7 +9,6 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
@@ -22,7 +21,7 @@ import (
 // which a busy machine must still get something done; all bounds grow with it.
 const ttl = 3 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
@@ -54,23 +53,23 @@ func suite(t *testing.T, url string, cfg redislock.Config, crowd int) {
 		return own
 	}
 	admin := client(t, url)
-	remove := func(t *testing.T, keys ...string) {
+	remove := func(t testing.TB, keys ...string) {
 		t.Helper()
 		if err := admin.Del(t.Context(), keys...).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	h := dlocktest.Harness{
-		New:       func(t *testing.T) dlock.Locker { return configured(t, client(t, url), cfg) },
+		New:       func(t testing.TB) dlock.Locker { return configured(t, client(t, url), cfg) },
 		TTL:       ttl,
 		FIFO:      !cfg.Spin,
 		Crowd:     crowd,
 		Reentrant: true,
-		Expire:    func(t *testing.T, key string) { remove(t, lockKey(key)) },
-		Wipe: func(t *testing.T, key string) {
+		Expire:    func(t testing.TB, key string) { remove(t, lockKey(key)) },
+		Wipe: func(t testing.TB, key string) {
 			remove(t, lockKey(key), fenceKey(key), lockKey(key)+":queue", lockKey(key)+":alive")
 		},
-		Leftovers: func(t *testing.T, key string) (left []string) {
+		Leftovers: func(t testing.TB, key string) (left []string) {
 			k := lockKey(key)
 			for _, k := range []string{k, k + ":queue", k + ":alive"} {
 				if admin.Exists(t.Context(), k).Val() > 0 {
@@ -79,19 +78,19 @@ func suite(t *testing.T, url string, cfg redislock.Config, crowd int) {
 			}
 			return left
 		},
-		NoReentry: func(t *testing.T) dlock.Locker {
+		NoReentry: func(t testing.TB) dlock.Locker {
 			return configured(t, client(t, url), with(func(c *redislock.Config) { c.NoReentry = true }))
 		},
-		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
+		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return configured(t, client(t, url), with(func(c *redislock.Config) { c.MaxHold = limit }))
 		},
 	}
 	if !cfg.Spin {
 		h.Recheck = ttl / 4
-		h.Deaf = func(t *testing.T) dlock.Locker { return configured(t, deaf{client(t, url)}, cfg) }
+		h.Deaf = func(t testing.TB) dlock.Locker { return configured(t, deaf{client(t, url)}, cfg) }
 	}
 	if strings.HasPrefix(url, "redis://") { // a proxy stands before one server
-		h.Behind = func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+		h.Behind = func(t testing.TB) (dlock.Locker, dlocktest.Link) {
 			return behind(t, url, cfg)
 		}
 	}
@@ -107,7 +106,7 @@ func (d deaf) Subscribe(ctx context.Context, _ ...string) *redis.PubSub {
 }
 
 // behind returns a Locker whose connections go through a proxy.
-func behind(t *testing.T, url string, cfg redislock.Config) (*redislock.Locker, dlocktest.Link) {
+func behind(t testing.TB, url string, cfg redislock.Config) (*redislock.Locker, dlocktest.Link) {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
 	if err != nil {
@@ -126,7 +125,7 @@ func behind(t *testing.T, url string, cfg redislock.Config) (*redislock.Locker, 
 	}
 }
 
-func client(t *testing.T, url string) redis.UniversalClient {
+func client(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	rdb, err := redisclient.New(url)
 	if err != nil {
@@ -142,12 +141,12 @@ func quiet() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-func locker(t *testing.T, rdb redis.UniversalClient) *redislock.Locker {
+func locker(t testing.TB, rdb redis.UniversalClient) *redislock.Locker {
 	t.Helper()
 	return configured(t, rdb, redislock.Config{TTL: ttl})
 }
 
-func configured(t *testing.T, rdb redis.UniversalClient, cfg redislock.Config) *redislock.Locker {
+func configured(t testing.TB, rdb redis.UniversalClient, cfg redislock.Config) *redislock.Locker {
 	t.Helper()
 	l, err := redislock.New(rdb, cfg)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestRWAndCondBehindSentinel(t *testing.T) {
 // get over: their next writer has a newer fence, and their next wait is woken.
 func rwAndCond(t *testing.T, url string, fail func(ctx context.Context) error) {
 	t.Helper()
-	open := func(t *testing.T) redis.UniversalClient { return watched(t, client(t, url)) }
+	open := func(t testing.TB) redis.UniversalClient { return watched(t, client(t, url)) }
 	suites := func(t *testing.T) {
 		t.Run("rw", func(t *testing.T) {
 			t.Parallel()

@@ -27,11 +27,11 @@ func TestRWOnMiniredis(t *testing.T) {
 	dlocktest.RunRW(t, rwHarness(t, "redis://"+m.Addr()))
 }
 
-func rwHarness(t *testing.T, url string) dlocktest.RWHarness {
+func rwHarness(t testing.TB, url string) dlocktest.RWHarness {
 	t.Helper()
-	h := rwHarnessOn(t, func(t *testing.T) redis.UniversalClient { return client(t, url) })
+	h := rwHarnessOn(t, func(t testing.TB) redis.UniversalClient { return client(t, url) })
 	h.Patience = 3 * time.Second
-	h.Behind = func(t *testing.T) (dlock.RWLocker, dlocktest.Link) {
+	h.Behind = func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 		rdb, link := proxied(t, url)
 		return rwLock(t, rdb), link
 	}
@@ -39,14 +39,14 @@ func rwHarness(t *testing.T, url string) dlocktest.RWHarness {
 }
 
 // rwHarnessOn is for any deployment of Redis.
-func rwHarnessOn(t *testing.T, open func(t *testing.T) redis.UniversalClient) dlocktest.RWHarness {
+func rwHarnessOn(t testing.TB, open func(t testing.TB) redis.UniversalClient) dlocktest.RWHarness {
 	t.Helper()
 	admin := open(t)
 	return dlocktest.RWHarness{
-		New:         func(t *testing.T) dlock.RWLocker { return rwLock(t, open(t)) },
+		New:         func(t testing.TB) dlock.RWLocker { return rwLock(t, open(t)) },
 		TTL:         ttl,
-		Expire:      func(t *testing.T, key string) { rwExpire(t, admin, key) },
-		Waiting:     func(t *testing.T, key string) int { return rwWaiting(t, admin, key) },
+		Expire:      func(t testing.TB, key string) { rwExpire(t, admin, key) },
+		Waiting:     func(t testing.TB, key string) int { return rwWaiting(t, admin, key) },
 		PhaseFair:   true,
 		SharedFence: true,
 		Reentrant:   true,
@@ -54,7 +54,7 @@ func rwHarnessOn(t *testing.T, open func(t *testing.T) redis.UniversalClient) dl
 }
 
 // proxied returns a client whose connections go through a proxy.
-func proxied(t *testing.T, url string) (redis.UniversalClient, dlocktest.Link) {
+func proxied(t testing.TB, url string) (redis.UniversalClient, dlocktest.Link) {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
 	if err != nil {
@@ -74,7 +74,7 @@ func proxied(t *testing.T, url string) (redis.UniversalClient, dlocktest.Link) {
 }
 
 // rwLock returns an RW that is closed at the end of the test.
-func rwLock(t *testing.T, rdb redis.UniversalClient) *redislock.RW {
+func rwLock(t testing.TB, rdb redis.UniversalClient) *redislock.RW {
 	t.Helper()
 	l, err := redislock.NewRW(rdb, redislock.RWConfig{TTL: ttl})
 	if err != nil {
@@ -93,7 +93,7 @@ func rwLock(t *testing.T, rdb redis.UniversalClient) *redislock.RW {
 func rwKey(key string) string { return "shop:rw:{" + key + "}" }
 
 // rwExpire ends every grant of key, as the clock would.
-func rwExpire(t *testing.T, admin redis.UniversalClient, key string) {
+func rwExpire(t testing.TB, admin redis.UniversalClient, key string) {
 	t.Helper()
 	readers := admin.ZRange(t.Context(), rwKey(key)+":readers", 0, -1).Val()
 	for _, id := range readers {
@@ -108,7 +108,7 @@ func rwExpire(t *testing.T, admin redis.UniversalClient, key string) {
 	}
 }
 
-func rwWaiting(t *testing.T, admin redis.UniversalClient, key string) int {
+func rwWaiting(t testing.TB, admin redis.UniversalClient, key string) int {
 	t.Helper()
 	n := 0
 	for _, queue := range []string{":writers-waiting", ":readers-waiting", ":readers-next"} {

@@ -11,7 +11,7 @@ import (
 )
 
 // script loads one of the package's scripts as a client sends it.
-func script(t *testing.T, name string) *redis.Script {
+func script(t testing.TB, name string) *redis.Script {
 	t.Helper()
 	var text []string
 	files := map[string][]string{
@@ -32,7 +32,7 @@ func script(t *testing.T, name string) *redis.Script {
 
 // run calls a script of the queue as a client with a TTL of 30 s does, whose
 // waiters live for 5 s.
-func run(t *testing.T, rdb redis.UniversalClient, name, key, first string, more ...any) any {
+func run(t testing.TB, rdb redis.UniversalClient, name, key, first string, more ...any) any {
 	t.Helper()
 	k := lockKey(key)
 	args := append([]any{first, 60_000, 3_000, 5_000_000, "PUBLISH", "push:"}, more...)
@@ -46,7 +46,7 @@ func run(t *testing.T, rdb redis.UniversalClient, name, key, first string, more 
 // One owner that asks twice has one grant, with one fence and a new TTL.
 func TestAcquireScriptIsIdempotent(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		first := run(t, rdb, "acquire", key, "a", 30_000, "")
 		if token, ok := first.(string); !ok || len(token) != 16 {
@@ -67,7 +67,7 @@ func TestAcquireScriptIsIdempotent(t *testing.T) {
 // A waiter has one place in the queue, however often it asks.
 func TestQueueOfScripts(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		run(t, rdb, "acquire", key, "p-1", 30_000, "")
 		for _, id := range []string{"p-2", "p-3", "p-2", "p-4", "p-3"} {
@@ -119,7 +119,7 @@ func TestScriptsCompareOwnerAndFence(t *testing.T) {
 		"another was forced out":  {"b:9", "9:1:c", "a:7", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+			targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 				for _, op := range []string{"renew", "release"} {
 					key := rand.Text()
 					k := lockKey(key)
@@ -159,7 +159,7 @@ func TestScriptsCompareOwnerAndFence(t *testing.T) {
 
 func TestAbandonComparesTheOwner(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		for owner, want := range map[string]int64{"a": 1, "b": 0, "": 0} {
 			key := rand.Text()
 			if err := rdb.Set(t.Context(), lockKey(key), "a:7", time.Minute).Err(); err != nil {
@@ -175,7 +175,7 @@ func TestAbandonComparesTheOwner(t *testing.T) {
 // Dead waiters are passed over, four at a time, and the first live one is next.
 func TestDeadWaitersArePassedOverAFewAtATime(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		k := lockKey(key)
 		for i := range 9 {

@@ -15,7 +15,7 @@ func TestSemaphoresOnCluster(t *testing.T) {
 	t.Parallel()
 	nodes := testbedtest.StartCluster(t, testbed.ClusterConfig{})
 	url := "redis+cluster://" + strings.Join(nodes.Addrs(), ",")
-	for name, open := range map[string]func(*testing.T, string) dlocktest.SemaphoreHarness{
+	for name, open := range map[string]func(testing.TB, string) dlocktest.SemaphoreHarness{
 		"leases": semaphoreHarness, "tokens": tokensHarness,
 	} {
 		h := open(t, url)

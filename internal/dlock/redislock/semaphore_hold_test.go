@@ -21,49 +21,53 @@ func TestPermitsAreNotHeldForEver(t *testing.T) {
 		"tokens": tokens(t, rdb, redislock.TokensConfig{TTL: ttl, MaxHold: ttl / 2}),
 	} {
 		t.Run(kind, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
-			defer cancel()
-			key := rand.Text()
-			lease, err := s.Acquire(ctx, key, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			start := time.Now()
-			next, err := s.Acquire(ctx, key, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := time.Since(start); d > 2*ttl {
-				t.Errorf("the permit was back after %v", d)
-			}
-			lost, ok := errors.AsType[*dlock.LostError](lease.Err())
-			if !ok || lost.Reason != dlock.MaxHold {
-				t.Errorf("lease: %v, want the reason %q", lease.Err(), dlock.MaxHold)
-			}
-			next.Release(ctx)
+			testbedtest.Steady(t, func(t testing.TB) {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
+				defer cancel()
+				key := rand.Text()
+				lease, err := s.Acquire(ctx, key, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				next, err := s.Acquire(ctx, key, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := time.Since(start); d > 2*ttl {
+					t.Errorf("the permit was back after %v", d)
+				}
+				lost, ok := errors.AsType[*dlock.LostError](lease.Err())
+				if !ok || lost.Reason != dlock.MaxHold {
+					t.Errorf("lease: %v, want the reason %q", lease.Err(), dlock.MaxHold)
+				}
+				next.Release(ctx)
+			})
 		})
 	}
 }
 
 func TestConfigsOfSemaphores(t *testing.T) {
 	t.Parallel()
-	rdb := client(t, "redis://127.0.0.1:1")
-	for _, cfg := range []redislock.SemaphoreConfig{{Permits: -1}, {TTL: time.Microsecond}} {
-		if _, err := redislock.NewSemaphore(rdb, cfg); err == nil {
-			t.Errorf("NewSemaphore accepts %+v", cfg)
+	testbedtest.Steady(t, func(t testing.TB) {
+		rdb := client(t, "redis://127.0.0.1:1")
+		for _, cfg := range []redislock.SemaphoreConfig{{Permits: -1}, {TTL: time.Microsecond}} {
+			if _, err := redislock.NewSemaphore(rdb, cfg); err == nil {
+				t.Errorf("NewSemaphore accepts %+v", cfg)
+			}
 		}
-	}
-	for _, cfg := range []redislock.TokensConfig{{Permits: -1}, {Permits: 1 << 20}, {TTL: time.Microsecond}, {Name: "a b"}, {Name: "{a}"}} {
-		if _, err := redislock.NewTokens(rdb, cfg); err == nil {
-			t.Errorf("NewTokens accepts %+v", cfg)
+		for _, cfg := range []redislock.TokensConfig{{Permits: -1}, {Permits: 1 << 20}, {TTL: time.Microsecond}, {Name: "a b"}, {Name: "{a}"}} {
+			if _, err := redislock.NewTokens(rdb, cfg); err == nil {
+				t.Errorf("NewTokens accepts %+v", cfg)
+			}
 		}
-	}
+	})
 }
 
 // Without a server every call fails soon, and says that nothing was taken.
 func TestSemaphoresWithoutServer(t *testing.T) {
 	t.Parallel()
-	backends(t, func(t *testing.T, kind string) {
+	backends(t, func(t testing.TB, kind string) {
 		s := backend(t, kind, client(t, "redis://127.0.0.1:1"), 2, "")
 		for _, acquire := range []func(context.Context, string, int) (*dlock.Lease, error){s.Acquire, s.TryAcquire} {
 			_, err := acquire(t.Context(), rand.Text(), 1)

@@ -24,7 +24,7 @@ import (
 const childEnv = "SHOP_TEST_SEMAPHORE_CHILD"
 
 // backend opens a semaphore by the name of its kind.
-func backend(t *testing.T, kind string, rdb redis.UniversalClient, permits int, name string) dlock.Semaphore {
+func backend(t testing.TB, kind string, rdb redis.UniversalClient, permits int, name string) dlock.Semaphore {
 	t.Helper()
 	if kind == "tokens" {
 		return tokens(t, rdb, redislock.TokensConfig{Permits: permits, TTL: ttl, Name: name})
@@ -32,12 +32,14 @@ func backend(t *testing.T, kind string, rdb redis.UniversalClient, permits int, 
 	return semaphore(t, rdb, redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
 }
 
-func backends(t *testing.T, f func(t *testing.T, kind string)) {
+func backends(t *testing.T, f func(t testing.TB, kind string)) {
 	t.Helper()
 	for _, kind := range []string{"leases", "tokens"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			f(t, kind)
+			testbedtest.Steady(t, func(t testing.TB) {
+				f(t, kind)
+			})
 		})
 	}
 }
@@ -64,7 +66,7 @@ func TestSemaphoreChild(t *testing.T) {
 }
 
 // child starts a process that holds all permits of key, and returns when it does.
-func child(t *testing.T, args ...string) *exec.Cmd {
+func child(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	said, says, err := os.Pipe()
 	if err != nil {
@@ -85,21 +87,21 @@ func child(t *testing.T, args ...string) *exec.Cmd {
 }
 
 // childCommand is a run of one test of this binary.
-func childCommand(t *testing.T, test, env string, args ...string) *exec.Cmd {
+func childCommand(t testing.TB, test, env string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+test)
 	cmd.Env = append(os.Environ(), env+"="+strings.Join(args, " "))
 	return cmd
 }
 
-func launch(t *testing.T, cmd *exec.Cmd) {
+func launch(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func kill(t *testing.T, cmd *exec.Cmd) {
+func kill(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -111,7 +113,7 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 // and so is its place in the queue.
 func TestKilledHolder(t *testing.T) {
 	t.Parallel()
-	backends(t, func(t *testing.T, kind string) {
+	backends(t, func(t testing.TB, kind string) {
 		const permits = 3
 		url, key := testbedtest.Redis(t), rand.Text()
 		s := backend(t, kind, client(t, url), permits, "parent-"+key)
@@ -139,41 +141,43 @@ func TestKilledHolder(t *testing.T) {
 // A process that was killed and started again need not wait for its own TTL.
 func TestReleaseAllOfKilledHolder(t *testing.T) {
 	t.Parallel()
-	url, key := testbedtest.Redis(t), rand.Text()
-	name := "worker-" + key
-	rdb := client(t, url)
-	other := tokens(t, rdb, redislock.TokensConfig{Permits: 4, TTL: ttl, Name: "other-" + key})
-	kept, err := other.Acquire(t.Context(), key, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kept.Release(t.Context())
-	victim := child(t, "tokens", url, key, "3", name)
-	kill(t, victim)
-	start := time.Now()
-	again := tokens(t, rdb, redislock.TokensConfig{Permits: 4, TTL: ttl, Name: name})
-	if err := again.ReleaseAll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	lease, err := again.TryAcquire(t.Context(), key, 3)
-	if err != nil {
-		t.Fatalf("%v after the death of the holder: %v", time.Since(start), err)
-	}
-	if err := again.ReleaseAll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for who, l := range map[string]*dlock.Lease{"another process": kept, "the process itself": lease} {
-		if _, err := other.TryAcquire(t.Context(), key, 1); err == nil {
-			t.Errorf("ReleaseAll took from %s", who)
+	testbedtest.Steady(t, func(t testing.TB) {
+		url, key := testbedtest.Redis(t), rand.Text()
+		name := "worker-" + key
+		rdb := client(t, url)
+		other := tokens(t, rdb, redislock.TokensConfig{Permits: 4, TTL: ttl, Name: "other-" + key})
+		kept, err := other.Acquire(t.Context(), key, 1)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err := l.Err(); err != nil {
-			t.Error(err)
+		defer kept.Release(t.Context())
+		victim := child(t, "tokens", url, key, "3", name)
+		kill(t, victim)
+		start := time.Now()
+		again := tokens(t, rdb, redislock.TokensConfig{Permits: 4, TTL: ttl, Name: name})
+		if err := again.ReleaseAll(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("the lease of a living client: %v", err)
-	}
-	if err := tokens(t, rdb, redislock.TokensConfig{TTL: ttl}).ReleaseAll(t.Context()); err == nil {
-		t.Error("a process without a name released something")
-	}
+		lease, err := again.TryAcquire(t.Context(), key, 3)
+		if err != nil {
+			t.Fatalf("%v after the death of the holder: %v", time.Since(start), err)
+		}
+		if err := again.ReleaseAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for who, l := range map[string]*dlock.Lease{"another process": kept, "the process itself": lease} {
+			if _, err := other.TryAcquire(t.Context(), key, 1); err == nil {
+				t.Errorf("ReleaseAll took from %s", who)
+			}
+			if err := l.Err(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Errorf("the lease of a living client: %v", err)
+		}
+		if err := tokens(t, rdb, redislock.TokensConfig{TTL: ttl}).ReleaseAll(t.Context()); err == nil {
+			t.Error("a process without a name released something")
+		}
+	})
 }

@@ -53,7 +53,7 @@ func TestSemaphoreLoadChild(t *testing.T) {
 
 // user takes permits and uses the resource with them.
 type user struct {
-	t         *testing.T
+	t         testing.TB
 	rdb       redis.UniversalClient
 	key, name string
 	permits   int
@@ -113,7 +113,7 @@ func (u *user) fails(call string, err error) bool {
 // and the server loses its scripts.
 func TestNeverMoreThanThePermits(t *testing.T) {
 	t.Parallel()
-	backends(t, func(t *testing.T, kind string) {
+	backends(t, func(t testing.TB, kind string) {
 		const permits, clients, goroutines = 6, 4, 8
 		rounds := int64(testbedtest.Size(4_000, 1_000_000))
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
@@ -143,7 +143,7 @@ func TestNeverMoreThanThePermits(t *testing.T) {
 }
 
 // harass starts and kills processes, and flushes the scripts, until done is closed.
-func harass(t *testing.T, kind string, server *testbed.Redis, admin redis.UniversalClient, key string, permits int, done <-chan struct{}) (killed int) {
+func harass(t testing.TB, kind string, server *testbed.Redis, admin redis.UniversalClient, key string, permits int, done <-chan struct{}) (killed int) {
 	t.Helper()
 	for { // each leaves at most two permits with the dead, for a TTL
 		victim := childCommand(t, "^TestSemaphoreLoadChild$", loadEnv, kind, server.URL(), key, strconv.Itoa(permits))
@@ -169,7 +169,7 @@ func harass(t *testing.T, kind string, server *testbed.Redis, admin redis.Univer
 }
 
 // settled checks that the store comes to hold nothing but what belongs there.
-func settled(t *testing.T, kind string, rdb redis.UniversalClient, key string, permits int) {
+func settled(t testing.TB, kind string, rdb redis.UniversalClient, key string, permits int) {
 	t.Helper()
 	s := backend(t, kind, rdb, permits, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)

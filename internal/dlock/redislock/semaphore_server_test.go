@@ -34,7 +34,7 @@ func (b *believers) add(lease *dlock.Lease) (remove func()) {
 // permit beside them.
 func TestServerThatLosesItsPermits(t *testing.T) {
 	t.Parallel()
-	backends(t, func(t *testing.T, kind string) {
+	backends(t, func(t testing.TB, kind string) {
 		const permits, clients, goroutines = 4, 3, 4
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		ctx, cancel := context.WithTimeout(t.Context(), 60*ttl)

@@ -33,36 +33,36 @@ func TestSemaphoreAsMutex(t *testing.T) {
 	t.Parallel()
 	h := semaphoreHarness(t, testbedtest.Redis(t))
 	dlocktest.Run(t, dlocktest.Harness{
-		New:    func(t *testing.T) dlock.Locker { return dlock.Mutex(h.New(t, 1)) },
+		New:    func(t testing.TB) dlock.Locker { return dlock.Mutex(h.New(t, 1)) },
 		TTL:    h.TTL,
 		Expire: h.Expire,
 		FIFO:   true,
-		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+		Behind: func(t testing.TB) (dlock.Locker, dlocktest.Link) {
 			s, link := h.Behind(t, 1)
 			return dlock.Mutex(s), link
 		},
 	})
 }
 
-func semaphoreHarness(t *testing.T, url string) dlocktest.SemaphoreHarness {
+func semaphoreHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 	t.Helper()
 	admin := client(t, url)
 	return dlocktest.SemaphoreHarness{
-		New: func(t *testing.T, permits int) dlock.Semaphore {
+		New: func(t testing.TB, permits int) dlock.Semaphore {
 			return semaphore(t, client(t, url), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
 		},
 		TTL:    ttl,
-		Expire: func(t *testing.T, key string) { lapse(t, admin, semKey(key)) },
-		Wipe: func(t *testing.T, key string) {
+		Expire: func(t testing.TB, key string) { lapse(t, admin, semKey(key)) },
+		Wipe: func(t testing.TB, key string) {
 			if err := admin.Del(t.Context(), admin.Keys(t.Context(), semKey(key)+"*").Val()...).Err(); err != nil {
 				t.Error(err)
 			}
 		},
 		Remembers: true,
-		Waiters:   func(t *testing.T, key string) int { return int(admin.ZCard(t.Context(), semKey(key)+":queue").Val()) },
+		Waiters:   func(t testing.TB, key string) int { return int(admin.ZCard(t.Context(), semKey(key)+":queue").Val()) },
 		FIFO:      true,
 		Ordered:   true,
-		Behind: func(t *testing.T, permits int) (dlock.Semaphore, dlocktest.Link) {
+		Behind: func(t testing.TB, permits int) (dlock.Semaphore, dlocktest.Link) {
 			opts, err := redis.ParseURL(url)
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +84,7 @@ func semaphoreHarness(t *testing.T, url string) dlocktest.SemaphoreHarness {
 }
 
 // semaphore returns a Semaphore that is closed at the end of the test.
-func semaphore(t *testing.T, rdb redis.UniversalClient, cfg redislock.SemaphoreConfig) *redislock.Semaphore {
+func semaphore(t testing.TB, rdb redis.UniversalClient, cfg redislock.SemaphoreConfig) *redislock.Semaphore {
 	t.Helper()
 	s, err := redislock.NewSemaphore(rdb, cfg)
 	if err != nil {
@@ -103,7 +103,7 @@ func semaphore(t *testing.T, rdb redis.UniversalClient, cfg redislock.SemaphoreC
 func semKey(key string) string { return "shop:sem:{" + key + "}" }
 
 // lapse makes every member of a sorted set one that has lapsed long ago.
-func lapse(t *testing.T, rdb redis.UniversalClient, key string) {
+func lapse(t testing.TB, rdb redis.UniversalClient, key string) {
 	t.Helper()
 	err := redis.NewScript(`
 		for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do

@@ -19,80 +19,84 @@ import (
 // TestServerThatLosesItsData kills the server under a holder; it comes back empty.
 func TestServerThatLosesItsData(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	l, key := locker(t, client(t, server.URL())), rand.Text()
-	lease, err := l.TryAcquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-lease.Done():
-	case <-time.After(2 * ttl):
-		t.Fatal("the holder does not hear of the loss")
-	}
-	next, err := l.TryAcquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer next.Release(t.Context())
-	if next.Fence().Token <= lease.Fence().Token {
-		t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		l, key := locker(t, client(t, server.URL())), rand.Text()
+		lease, err := l.TryAcquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-lease.Done():
+		case <-time.After(2 * ttl):
+			t.Fatal("the holder does not hear of the loss")
+		}
+		next, err := l.TryAcquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer next.Release(t.Context())
+		if next.Fence().Token <= lease.Fence().Token {
+			t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
+		}
+	})
 }
 
 // TestServerThatStalls stops the server beyond the TTL: the holder must end its
 // work in time, and a waiter must fail by its own deadline.
 func TestServerThatStalls(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	l, key := locker(t, client(t, server.URL())), rand.Text()
-	lease, err := l.TryAcquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
-	defer cancel()
-	if _, err := l.Acquire(ctx, key); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Acquire = %v, want the end of the context", err)
-	}
-	if _, err := l.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrUncertain) {
-		t.Errorf("TryAcquire without a deadline = %v, want ErrUncertain", err)
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("two attempts on a silent server took %v", d)
-	}
-	select {
-	case <-lease.Done():
-	case <-time.After(2 * ttl):
-		t.Fatal("the holder does not hear of the loss")
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
-	}
-	if err := server.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "the lock", func() bool {
-		next, err := l.TryAcquire(t.Context(), key)
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		l, key := locker(t, client(t, server.URL())), rand.Text()
+		lease, err := l.TryAcquire(t.Context(), key)
 		if err != nil {
-			return false
+			t.Fatal(err)
 		}
-		return next.Release(t.Context()) == nil
+		start := time.Now()
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
+		defer cancel()
+		if _, err := l.Acquire(ctx, key); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire = %v, want the end of the context", err)
+		}
+		if _, err := l.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrUncertain) {
+			t.Errorf("TryAcquire without a deadline = %v, want ErrUncertain", err)
+		}
+		if d := time.Since(start); d > ttl {
+			t.Errorf("two attempts on a silent server took %v", d)
+		}
+		select {
+		case <-lease.Done():
+		case <-time.After(2 * ttl):
+			t.Fatal("the holder does not hear of the loss")
+		}
+		if d := time.Since(start); d > ttl {
+			t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
+		}
+		if err := server.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "the lock", func() bool {
+			next, err := l.TryAcquire(t.Context(), key)
+			if err != nil {
+				return false
+			}
+			return next.Release(t.Context()) == nil
+		})
 	})
 }
 
 // waitFor looks for a condition every few milliseconds, for half a minute at most.
-func waitFor(t *testing.T, what string, ok func() bool) {
+func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !ok(); {
 		if time.Now().After(end) {
@@ -133,22 +137,24 @@ func (h lateReplies) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 // then loses every renewal: the store has counted from the start.
 func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
 	t.Parallel()
-	rdb := client(t, testbedtest.Redis(t))
-	load(t, locker(t, rdb))
-	var cut atomic.Bool
-	rdb.AddHook(lateReplies{ttl / 4, &cut})
-	start := time.Now()
-	lease, err := locker(t, rdb).TryAcquire(t.Context(), rand.Text())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut.Store(true)
-	select {
-	case <-lease.Done():
-	case <-time.After(2 * ttl):
-		t.Fatal("the lease goes on")
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("the lease ended %v after the request was sent, its TTL is %v", d, ttl)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		rdb := client(t, testbedtest.Redis(t))
+		load(t, locker(t, rdb))
+		var cut atomic.Bool
+		rdb.AddHook(lateReplies{ttl / 4, &cut})
+		start := time.Now()
+		lease, err := locker(t, rdb).TryAcquire(t.Context(), rand.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut.Store(true)
+		select {
+		case <-lease.Done():
+		case <-time.After(2 * ttl):
+			t.Fatal("the lease goes on")
+		}
+		if d := time.Since(start); d > ttl {
+			t.Errorf("the lease ended %v after the request was sent, its TTL is %v", d, ttl)
+		}
+	})
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // free counts the tokens that nobody has.
-func free(t *testing.T, rdb redis.UniversalClient, key string) int {
+func free(t testing.TB, rdb redis.UniversalClient, key string) int {
 	t.Helper()
 	n, err := rdb.LLen(t.Context(), semKey(key)+":free").Result()
 	if err != nil {
@@ -30,218 +30,228 @@ func free(t *testing.T, rdb redis.UniversalClient, key string) int {
 // each are made once.
 func TestTokensAreMadeOnce(t *testing.T) {
 	t.Parallel()
-	const clients, keys, permits = 8, 50, 3
-	url, run := testbedtest.Redis(t), rand.Text()
-	admin := client(t, url)
-	var (
-		wg    sync.WaitGroup
-		start = make(chan struct{})
-	)
-	for range clients {
-		s := tokens(t, client(t, url), redislock.TokensConfig{Permits: permits, TTL: ttl})
-		wg.Go(func() {
-			<-start
-			for i := range keys {
-				lease, err := s.TryAcquire(t.Context(), run+strconv.Itoa(i), 1)
-				if errors.Is(err, dlock.ErrHeld) {
-					continue
+	testbedtest.Steady(t, func(t testing.TB) {
+		const clients, keys, permits = 8, 50, 3
+		url, run := testbedtest.Redis(t), rand.Text()
+		admin := client(t, url)
+		var (
+			wg    sync.WaitGroup
+			start = make(chan struct{})
+		)
+		for range clients {
+			s := tokens(t, client(t, url), redislock.TokensConfig{Permits: permits, TTL: ttl})
+			wg.Go(func() {
+				<-start
+				for i := range keys {
+					lease, err := s.TryAcquire(t.Context(), run+strconv.Itoa(i), 1)
+					if errors.Is(err, dlock.ErrHeld) {
+						continue
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					lease.Release(t.Context())
 				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				lease.Release(t.Context())
-			}
-		})
-	}
-	close(start)
-	wg.Wait()
-	for i := range keys {
-		if n := free(t, admin, run+strconv.Itoa(i)); n != permits {
-			t.Errorf("key %d has %d tokens, want %d", i, n, permits)
+			})
 		}
-	}
+		close(start)
+		wg.Wait()
+		for i := range keys {
+			if n := free(t, admin, run+strconv.Itoa(i)); n != permits {
+				t.Errorf("key %d has %d tokens, want %d", i, n, permits)
+			}
+		}
+	})
 }
 
 // A token that was moved for a client that never heard of it goes back.
 func TestLostReplyOfABlockedTake(t *testing.T) {
 	t.Parallel()
-	url, key := testbedtest.Redis(t), rand.Text()
-	opts, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := testbedtest.StartProxy(t, opts.Addr)
-	cfg := redislock.TokensConfig{Permits: 2, TTL: ttl}
-	holder, waiter := tokens(t, client(t, url), cfg), tokens(t, client(t, "redis://"+proxy.Addr()), cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
-	defer cancel()
-	kept, err := waiter.Acquire(ctx, key, 1) // by the holder that will be retired
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease, err := holder.Acquire(ctx, key, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy.DropReply("blmove")
-	failed := make(chan error, 1)
-	go func() {
-		_, err := waiter.Acquire(ctx, key, 1)
-		failed <- err
-	}()
-	letPass(ctx, ttl/10)
-	if err := lease.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-failed; !errors.Is(err, dlock.ErrUncertain) || proxy.Dropped() != 1 {
-		t.Fatalf("Acquire = %v with %d lost replies, want ErrUncertain with one", err, proxy.Dropped())
-	}
-	start := time.Now()
-	waitFor(t, "the token", func() bool { return free(t, client(t, url), key) == 1 })
-	if d := time.Since(start); d > ttl/2 {
-		t.Errorf("the token was back after %v", d)
-	}
-	letPass(ctx, ttl) // the other one is renewed under the old name
-	if err := kept.Release(ctx); err != nil {
-		t.Errorf("the lease of the same client: %v", err)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		url, key := testbedtest.Redis(t), rand.Text()
+		opts, err := redis.ParseURL(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := testbedtest.StartProxy(t, opts.Addr)
+		cfg := redislock.TokensConfig{Permits: 2, TTL: ttl}
+		holder, waiter := tokens(t, client(t, url), cfg), tokens(t, client(t, "redis://"+proxy.Addr()), cfg)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		kept, err := waiter.Acquire(ctx, key, 1) // by the holder that will be retired
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := holder.Acquire(ctx, key, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy.DropReply("blmove")
+		failed := make(chan error, 1)
+		go func() {
+			_, err := waiter.Acquire(ctx, key, 1)
+			failed <- err
+		}()
+		letPass(ctx, ttl/10)
+		if err := lease.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-failed; !errors.Is(err, dlock.ErrUncertain) || proxy.Dropped() != 1 {
+			t.Fatalf("Acquire = %v with %d lost replies, want ErrUncertain with one", err, proxy.Dropped())
+		}
+		start := time.Now()
+		waitFor(t, "the token", func() bool { return free(t, client(t, url), key) == 1 })
+		if d := time.Since(start); d > ttl/2 {
+			t.Errorf("the token was back after %v", d)
+		}
+		letPass(ctx, ttl) // the other one is renewed under the old name
+		if err := kept.Release(ctx); err != nil {
+			t.Errorf("the lease of the same client: %v", err)
+		}
+	})
 }
 
 // A request that was given up and is executed later moves a token to a list: of
 // a living client, which finds it, or of a dead one, which somebody looks at again.
 func TestTokenThatComesLate(t *testing.T) {
 	t.Parallel()
-	const short = 300 * time.Millisecond
-	key := rand.Text()
-	rdb := client(t, testbedtest.Redis(t))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
-	defer cancel()
-	s := tokens(t, rdb, redislock.TokensConfig{Permits: 3, TTL: short})
-	late := func() {
-		t.Helper()
-		names, err := rdb.ZRange(ctx, semKey(key)+":holders", 0, 0).Result()
-		if err != nil || len(names) != 1 {
-			t.Fatalf("holders %v, %v", names, err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		const short = 300 * time.Millisecond
+		key := rand.Text()
+		rdb := client(t, testbedtest.Redis(t))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		s := tokens(t, rdb, redislock.TokensConfig{Permits: 3, TTL: short})
+		late := func() {
+			t.Helper()
+			names, err := rdb.ZRange(ctx, semKey(key)+":holders", 0, 0).Result()
+			if err != nil || len(names) != 1 {
+				t.Fatalf("holders %v, %v", names, err)
+			}
+			if err := rdb.LMove(ctx, semKey(key)+":free", semKey(key)+":held:"+names[0], "LEFT", "RIGHT").Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
+		lease, err := s.Acquire(ctx, key, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late()
+		waitFor(t, "the token of a living client", func() bool { return free(t, rdb, key) == 2 })
+		if err := lease.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+
+		names, err := rdb.ZRange(ctx, semKey(key)+":holders", 0, 0).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		letPass(ctx, 2*short) // it is silent, and lapses
+		other := tokens(t, rdb, redislock.TokensConfig{Permits: 3, TTL: short})
+		all := func() bool {
+			lease, err := other.TryAcquire(ctx, key, 3)
+			if err == nil {
+				lease.Release(ctx)
+			}
+			return err == nil
+		}
+		waitFor(t, "all tokens", all)
 		if err := rdb.LMove(ctx, semKey(key)+":free", semKey(key)+":held:"+names[0], "LEFT", "RIGHT").Err(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	lease, err := s.Acquire(ctx, key, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	late()
-	waitFor(t, "the token of a living client", func() bool { return free(t, rdb, key) == 2 })
-	if err := lease.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-
-	names, err := rdb.ZRange(ctx, semKey(key)+":holders", 0, 0).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	letPass(ctx, 2*short) // it is silent, and lapses
-	other := tokens(t, rdb, redislock.TokensConfig{Permits: 3, TTL: short})
-	all := func() bool {
-		lease, err := other.TryAcquire(ctx, key, 3)
-		if err == nil {
-			lease.Release(ctx)
+		if all() {
+			t.Fatal("no token is missing, so the test proves nothing")
 		}
-		return err == nil
-	}
-	waitFor(t, "all tokens", all)
-	if err := rdb.LMove(ctx, semKey(key)+":free", semKey(key)+":held:"+names[0], "LEFT", "RIGHT").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if all() {
-		t.Fatal("no token is missing, so the test proves nothing")
-	}
-	waitFor(t, "the token of a dead client", all)
+		waitFor(t, "the token of a dead client", all)
+	})
 }
 
 func TestRemove(t *testing.T) {
 	t.Parallel()
-	key := rand.Text()
-	rdb := client(t, testbedtest.Redis(t))
-	a, b := tokens(t, rdb, redislock.TokensConfig{Permits: 2, TTL: ttl}), tokens(t, rdb, redislock.TokensConfig{Permits: 2, TTL: ttl})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
-	defer cancel()
-	lease, err := a.Acquire(ctx, key, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Remove(ctx, key); err != nil {
-		t.Fatal(err)
-	}
-	if left := rdb.Keys(ctx, semKey(key)+"*").Val(); len(left) != 0 {
-		t.Errorf("Remove left %v", left)
-	}
-	// The holder hears of it before anybody else has its permits.
-	next, err := a.Acquire(ctx, key, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lease.Err(); !errors.Is(err, dlock.ErrLost) {
-		t.Errorf("the lease of before: %v, want a loss", err)
-	}
-	if _, err := b.TryAcquire(ctx, key, 2); !errors.Is(err, dlock.ErrHeld) {
-		t.Errorf("TryAcquire = %v, want ErrHeld", err)
-	}
-	if err := next.Release(ctx); err != nil {
-		t.Error(err)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		key := rand.Text()
+		rdb := client(t, testbedtest.Redis(t))
+		a, b := tokens(t, rdb, redislock.TokensConfig{Permits: 2, TTL: ttl}), tokens(t, rdb, redislock.TokensConfig{Permits: 2, TTL: ttl})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		lease, err := a.Acquire(ctx, key, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Remove(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+		if left := rdb.Keys(ctx, semKey(key)+"*").Val(); len(left) != 0 {
+			t.Errorf("Remove left %v", left)
+		}
+		// The holder hears of it before anybody else has its permits.
+		next, err := a.Acquire(ctx, key, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Err(); !errors.Is(err, dlock.ErrLost) {
+			t.Errorf("the lease of before: %v, want a loss", err)
+		}
+		if _, err := b.TryAcquire(ctx, key, 2); !errors.Is(err, dlock.ErrHeld) {
+			t.Errorf("TryAcquire = %v, want ErrHeld", err)
+		}
+		if err := next.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Callers that wait hold one connection for all of them, and not one of the pool
 // that renewals and releases need.
 func TestWaitingStarvesNobody(t *testing.T) {
 	t.Parallel()
-	opts, err := redis.ParseURL(testbedtest.Redis(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.MaxRetries, opts.ContextTimeoutEnabled, opts.PoolSize = -1, true, 1
-	opts.MaintNotificationsConfig = quiet()
-	rdb := redis.NewClient(opts)
-	t.Cleanup(func() { rdb.Close() })
-	s, key := tokens(t, rdb, redislock.TokensConfig{Permits: 1, TTL: ttl}), rand.Text()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
-	defer cancel()
-	lease, err := s.Acquire(ctx, key, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			lease, err := s.Acquire(ctx, key, 1)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			lease.Release(ctx)
-		})
-	}
-	for range 40 { // several renewals
-		letPass(ctx, ttl/20)
-		start := time.Now()
-		if err := rdb.Ping(ctx).Err(); err != nil || time.Since(start) > ttl/8 {
-			t.Errorf("a command beside those that wait took %v: %v", time.Since(start), err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		opts, err := redis.ParseURL(testbedtest.Redis(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	blocked, err := rdb.InfoMap(ctx, "clients").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%s clients are blocked on the server", blocked["Clients"]["blocked_clients"])
-	start := time.Now()
-	if err := lease.Release(ctx); err != nil {
-		t.Errorf("the lease of the holder: %v", err)
-	}
-	if d := time.Since(start); d > ttl/4 {
-		t.Errorf("Release took %v", d)
-	}
-	wg.Wait()
+		opts.MaxRetries, opts.ContextTimeoutEnabled, opts.PoolSize = -1, true, 1
+		opts.MaintNotificationsConfig = quiet()
+		rdb := redis.NewClient(opts)
+		t.Cleanup(func() { rdb.Close() })
+		s, key := tokens(t, rdb, redislock.TokensConfig{Permits: 1, TTL: ttl}), rand.Text()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		lease, err := s.Acquire(ctx, key, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				lease, err := s.Acquire(ctx, key, 1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				lease.Release(ctx)
+			})
+		}
+		for range 40 { // several renewals
+			letPass(ctx, ttl/20)
+			start := time.Now()
+			if err := rdb.Ping(ctx).Err(); err != nil || time.Since(start) > ttl/8 {
+				t.Errorf("a command beside those that wait took %v: %v", time.Since(start), err)
+			}
+		}
+		blocked, err := rdb.InfoMap(ctx, "clients").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s clients are blocked on the server", blocked["Clients"]["blocked_clients"])
+		start := time.Now()
+		if err := lease.Release(ctx); err != nil {
+			t.Errorf("the lease of the holder: %v", err)
+		}
+		if d := time.Since(start); d > ttl/4 {
+			t.Errorf("Release took %v", d)
+		}
+		wg.Wait()
+	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // tokScript runs one of the scripts of tokens for holder a.
-func tokScript(t *testing.T, rdb redis.UniversalClient, name, key string, args ...any) *redis.Cmd {
+func tokScript(t testing.TB, rdb redis.UniversalClient, name, key string, args ...any) *redis.Cmd {
 	t.Helper()
 	text := ""
 	for _, part := range []string{"common", name} {
@@ -27,7 +27,7 @@ func tokScript(t *testing.T, rdb redis.UniversalClient, name, key string, args .
 
 // tokTake asks for n of 3 tokens, for holder a. It returns the number of fields of the reply, which
 // is 1 for a holder that has lapsed, and the tokens.
-func tokTake(t *testing.T, rdb redis.UniversalClient, key string, known, n int) (fields int, tokens []any) {
+func tokTake(t testing.TB, rdb redis.UniversalClient, key string, known, n int) (fields int, tokens []any) {
 	t.Helper()
 	reply, err := tokScript(t, rdb, "take", key, 3, "a", "", 0, known, 0, 0, n).Slice()
 	if err != nil {
@@ -43,7 +43,7 @@ func tokTake(t *testing.T, rdb redis.UniversalClient, key string, known, n int) 
 // before could be taken for live; unless it has nothing that anybody could believe in.
 func TestLapsedHolderComesBack(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		if _, tokens := tokTake(t, rdb, key, 0, 2); len(tokens) != 2 {
 			t.Fatalf("took %v, want two", tokens)
@@ -75,7 +75,7 @@ func TestLapsedHolderComesBack(t *testing.T) {
 // A token in the list that the client does not know of must not be kept alive by it.
 func TestStrangeTokenEndsItsHolder(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		tokTake(t, rdb, key, 0, 2)
 		if fields, _ := tokTake(t, rdb, key, 1, 1); fields != 1 {
@@ -90,7 +90,7 @@ func TestStrangeTokenEndsItsHolder(t *testing.T) {
 // A holder gives back what it has, once.
 func TestTokensAreGivenBackOnce(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t *testing.T, rdb redis.UniversalClient) {
+	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		tokTake(t, rdb, key, 0, 2)
 		for _, c := range []struct {

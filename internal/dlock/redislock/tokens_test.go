@@ -33,33 +33,33 @@ func TestTokensAsMutex(t *testing.T) {
 	t.Parallel()
 	h := tokensHarness(t, testbedtest.Redis(t))
 	dlocktest.Run(t, dlocktest.Harness{
-		New:    func(t *testing.T) dlock.Locker { return dlock.Mutex(h.New(t, 1)) },
+		New:    func(t testing.TB) dlock.Locker { return dlock.Mutex(h.New(t, 1)) },
 		TTL:    h.TTL,
 		Expire: h.Expire,
-		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+		Behind: func(t testing.TB) (dlock.Locker, dlocktest.Link) {
 			s, link := h.Behind(t, 1)
 			return dlock.Mutex(s), link
 		},
 	})
 }
 
-func tokensHarness(t *testing.T, url string) dlocktest.SemaphoreHarness {
+func tokensHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 	t.Helper()
 	admin := client(t, url)
 	return dlocktest.SemaphoreHarness{
-		New: func(t *testing.T, permits int) dlock.Semaphore {
+		New: func(t testing.TB, permits int) dlock.Semaphore {
 			return tokens(t, client(t, url), redislock.TokensConfig{Permits: permits, TTL: ttl})
 		},
 		TTL:    ttl,
-		Expire: func(t *testing.T, key string) { lapse(t, admin, semKey(key)+":holders") },
-		Wipe: func(t *testing.T, key string) {
+		Expire: func(t testing.TB, key string) { lapse(t, admin, semKey(key)+":holders") },
+		Wipe: func(t testing.TB, key string) {
 			if err := admin.Del(t.Context(), admin.Keys(t.Context(), semKey(key)+"*").Val()...).Err(); err != nil {
 				t.Error(err)
 			}
 		},
 		Remembers: true,
 		Ordered:   true,
-		Behind: func(t *testing.T, permits int) (dlock.Semaphore, dlocktest.Link) {
+		Behind: func(t testing.TB, permits int) (dlock.Semaphore, dlocktest.Link) {
 			opts, err := redis.ParseURL(url)
 			if err != nil {
 				t.Fatal(err)
@@ -81,14 +81,14 @@ func tokensHarness(t *testing.T, url string) dlocktest.SemaphoreHarness {
 }
 
 // tokens returns Tokens that are closed at the end of the test.
-func tokens(t *testing.T, rdb redis.UniversalClient, cfg redislock.TokensConfig) *redislock.Tokens {
+func tokens(t testing.TB, rdb redis.UniversalClient, cfg redislock.TokensConfig) *redislock.Tokens {
 	t.Helper()
 	s, err := redislock.NewTokens(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := s.Close(ctx); err != nil {
 			t.Error(err)

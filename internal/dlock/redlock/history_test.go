@@ -28,7 +28,7 @@ func faulty(keys int) dlocktest.TrialConfig {
 }
 
 // clients returns n clients with connections of their own.
-func (s servers) clients(t *testing.T, tr *dlocktest.Trial, n int) []*dlocktest.HistoryClient {
+func (s servers) clients(t testing.TB, tr *dlocktest.Trial, n int) []*dlocktest.HistoryClient {
 	t.Helper()
 	all := make([]*dlocktest.HistoryClient, n)
 	for i := range all {
@@ -37,7 +37,7 @@ func (s servers) clients(t *testing.T, tr *dlocktest.Trial, n int) []*dlocktest.
 	return all
 }
 
-func harm(t *testing.T, f func() error) {
+func harm(t testing.TB, f func() error) {
 	t.Helper()
 	if err := f(); err != nil {
 		t.Error(err)
@@ -46,49 +46,53 @@ func harm(t *testing.T, f func() error) {
 
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 5)
-	dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, SplitVotes: true}, func(t *testing.T, tr *dlocktest.Trial) {
-		tr.Load.Rounds = testbedtest.Size(40, 400)
-		clients := s.clients(t, tr, 5)
-		var wg sync.WaitGroup
-		wg.Go(func() { // One holds for long, so that renewals are part of it.
-			long := tr.Load
-			long.Rounds, long.Hold = testbedtest.Size(1, 3), 2*ttl
-			long.Run(t.Context(), clients[0])
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 5)
+		dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, SplitVotes: true}, func(t testing.TB, tr *dlocktest.Trial) {
+			tr.Load.Rounds = testbedtest.Size(40, 400)
+			clients := s.clients(t, tr, 5)
+			var wg sync.WaitGroup
+			wg.Go(func() { // One holds for long, so that renewals are part of it.
+				long := tr.Load
+				long.Rounds, long.Hold = testbedtest.Size(1, 3), 2*ttl
+				long.Run(t.Context(), clients[0])
+			})
+			tr.Load.Run(t.Context(), clients[1:]...)
+			wg.Wait()
 		})
-		tr.Load.Run(t.Context(), clients[1:]...)
-		wg.Wait()
 	})
 }
 
 // TestHistoryOfLostReplies loses replies of every kind after a server has executed.
 func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 3)
-	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
-		var (
-			clients []*dlocktest.HistoryClient
-			proxies []*testbed.Proxy
-		)
-		for range 4 {
-			l, own := s.behind(t, redlock.Config{TTL: ttl})
-			clients, proxies = append(clients, tr.Locker(l)), append(proxies, own...)
-		}
-		tr.During(t, clients, func() {
-			for range testbedtest.Size(60, 600) {
-				for range 4 { // two of a client, now and then, so that it has no majority
-					proxies[tr.Random.IntN(len(proxies))].DropReply("evalsha")
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 3)
+		dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
+			var (
+				clients []*dlocktest.HistoryClient
+				proxies []*testbed.Proxy
+			)
+			for range 4 {
+				l, own := s.behind(t, redlock.Config{TTL: ttl})
+				clients, proxies = append(clients, tr.Locker(l)), append(proxies, own...)
+			}
+			tr.During(t, clients, func() {
+				for range testbedtest.Size(60, 600) {
+					for range 4 { // two of a client, now and then, so that it has no majority
+						proxies[tr.Random.IntN(len(proxies))].DropReply("evalsha")
+					}
+					dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
 				}
-				dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
+			})
+			lost := 0
+			for _, p := range proxies {
+				lost += p.Dropped()
+			}
+			if lost < 10 {
+				t.Errorf("only %d replies were lost: that proves nothing", lost)
 			}
 		})
-		lost := 0
-		for _, p := range proxies {
-			lost += p.Dropped()
-		}
-		if lost < 10 {
-			t.Errorf("only %d replies were lost: that proves nothing", lost)
-		}
 	})
 }
 
@@ -97,33 +101,35 @@ func TestHistoryOfLostReplies(t *testing.T) {
 // know before the next one is in, whatever arrives late.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 5)
-	dlocktest.RunTrial(t, faulty(4), func(t *testing.T, tr *dlocktest.Trial) {
-		tr.Load.Hold, tr.Least = ttl, 10
-		clients := s.clients(t, tr, 2)
-		var victims [][]*testbed.Proxy
-		for range 4 {
-			l, proxies := s.behind(t, redlock.Config{TTL: ttl})
-			clients, victims = append(clients, tr.Locker(l)), append(victims, proxies)
-		}
-		tr.During(t, clients, func() {
-			var wg sync.WaitGroup
-			for i, proxies := range victims {
-				random := mathrand.New(mathrand.NewPCG(tr.Load.Seed, uint64(i)))
-				wg.Go(func() {
-					for range testbedtest.Size(2, 30) {
-						dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
-						for _, at := range random.Perm(len(proxies))[:1+random.IntN(len(proxies))] {
-							proxies[at].BlackHole()
-						}
-						dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
-						for _, p := range proxies {
-							harm(t, p.Pass)
-						}
-					}
-				})
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 5)
+		dlocktest.RunTrial(t, faulty(4), func(t testing.TB, tr *dlocktest.Trial) {
+			tr.Load.Hold, tr.Least = ttl, 10
+			clients := s.clients(t, tr, 2)
+			var victims [][]*testbed.Proxy
+			for range 4 {
+				l, proxies := s.behind(t, redlock.Config{TTL: ttl})
+				clients, victims = append(clients, tr.Locker(l)), append(victims, proxies)
 			}
-			wg.Wait()
+			tr.During(t, clients, func() {
+				var wg sync.WaitGroup
+				for i, proxies := range victims {
+					random := mathrand.New(mathrand.NewPCG(tr.Load.Seed, uint64(i)))
+					wg.Go(func() {
+						for range testbedtest.Size(2, 30) {
+							dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
+							for _, at := range random.Perm(len(proxies))[:1+random.IntN(len(proxies))] {
+								proxies[at].BlackHole()
+							}
+							dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
+							for _, p := range proxies {
+								harm(t, p.Pass)
+							}
+						}
+					})
+				}
+				wg.Wait()
+			})
 		})
 	})
 }
@@ -137,13 +143,15 @@ func TestHistoryOfFrozenServers(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := ready(t, 5)
-			for _, server := range s[:frozen] {
-				harm(t, server.Pause)
-			}
-			dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, SplitVotes: true}, func(t *testing.T, tr *dlocktest.Trial) {
-				tr.Load.Rounds = testbedtest.Size(20, 300)
-				tr.Load.Run(t.Context(), s.clients(t, tr, 5)...)
+			testbedtest.Steady(t, func(t testing.TB) {
+				s := ready(t, 5)
+				for _, server := range s[:frozen] {
+					harm(t, server.Pause)
+				}
+				dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, SplitVotes: true}, func(t testing.TB, tr *dlocktest.Trial) {
+					tr.Load.Rounds = testbedtest.Size(20, 300)
+					tr.Load.Run(t.Context(), s.clients(t, tr, 5)...)
+				})
 			})
 		})
 	}
@@ -153,21 +161,23 @@ func TestHistoryOfFrozenServers(t *testing.T) {
 // for more than a TTL, while keys are held: some holders lose their majority.
 func TestHistoryOfServersThatStall(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 5)
-	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
-		tr.Load.Hold, tr.Least = ttl/2, 20
-		tr.During(t, s.clients(t, tr, 5), func() {
-			for i := range testbedtest.Size(3, 20) {
-				frozen := tr.Random.Perm(len(s))[:3-i%3]
-				for _, at := range frozen {
-					harm(t, s[at].Pause)
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 5)
+		dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
+			tr.Load.Hold, tr.Least = ttl/2, 20
+			tr.During(t, s.clients(t, tr, 5), func() {
+				for i := range testbedtest.Size(3, 20) {
+					frozen := tr.Random.Perm(len(s))[:3-i%3]
+					for _, at := range frozen {
+						harm(t, s[at].Pause)
+					}
+					dlocktest.Pace(t, tr.Between(ttl/4, 5*ttl/4))
+					for _, at := range frozen {
+						harm(t, s[at].Resume)
+					}
+					dlocktest.Pace(t, tr.Between(0, ttl/8))
 				}
-				dlocktest.Pace(t, tr.Between(ttl/4, 5*ttl/4))
-				for _, at := range frozen {
-					harm(t, s[at].Resume)
-				}
-				dlocktest.Pace(t, tr.Between(0, ttl/8))
-			}
+			})
 		})
 	})
 }
@@ -176,22 +186,24 @@ func TestHistoryOfServersThatStall(t *testing.T) {
 // back empty. No holder is met by another one.
 func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 5)
-	cfg := faulty(3)
-	cfg.Unnoticed = true
-	dlocktest.RunTrial(t, cfg, func(t *testing.T, tr *dlocktest.Trial) {
-		tr.Load.Hold, tr.Least = ttl/2, 20
-		// Who was granted a key while two settled can lose the majority to a third one: a
-		// release may find nothing, however fast it is.
-		tr.TTL = 1
-		tr.During(t, s.clients(t, tr, 5), func() {
-			for i := range testbedtest.Size(4, 30) {
-				server := s[i%len(s)]
-				harm(t, server.Kill)
-				dlocktest.Pace(t, tr.Between(0, ttl/8))
-				harm(t, func() error { return server.Restart(t.Context()) })
-				dlocktest.Pace(t, tr.Between(ttl/2, ttl)) // before it has settled, every other time
-			}
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 5)
+		cfg := faulty(3)
+		cfg.Unnoticed = true
+		dlocktest.RunTrial(t, cfg, func(t testing.TB, tr *dlocktest.Trial) {
+			tr.Load.Hold, tr.Least = ttl/2, 20
+			// Who was granted a key while two settled can lose the majority to a third one: a
+			// release may find nothing, however fast it is.
+			tr.TTL = 1
+			tr.During(t, s.clients(t, tr, 5), func() {
+				for i := range testbedtest.Size(4, 30) {
+					server := s[i%len(s)]
+					harm(t, server.Kill)
+					dlocktest.Pace(t, tr.Between(0, ttl/8))
+					harm(t, func() error { return server.Restart(t.Context()) })
+					dlocktest.Pace(t, tr.Between(ttl/2, ttl)) // before it has settled, every other time
+				}
+			})
 		})
 	})
 }
@@ -200,23 +212,25 @@ func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
 // each comes back with all that it has acknowledged, and votes at once.
 func TestHistoryOfServersThatKeepTheirData(t *testing.T) {
 	t.Parallel()
-	s := settled(t, start(t, 5, testbed.RedisConfig{AppendOnly: true}))
-	cfg := faulty(3)
-	cfg.Unnoticed = true
-	dlocktest.RunTrial(t, cfg, func(t *testing.T, tr *dlocktest.Trial) {
-		tr.Load.Hold, tr.Least = ttl/2, 20
-		tr.During(t, s.clients(t, tr, 5), func() {
-			for i := range testbedtest.Size(4, 30) {
-				killed := tr.Random.Perm(len(s))[:1+i%2]
-				for _, at := range killed {
-					harm(t, s[at].Kill)
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := settled(t, start(t, 5, testbed.RedisConfig{AppendOnly: true}))
+		cfg := faulty(3)
+		cfg.Unnoticed = true
+		dlocktest.RunTrial(t, cfg, func(t testing.TB, tr *dlocktest.Trial) {
+			tr.Load.Hold, tr.Least = ttl/2, 20
+			tr.During(t, s.clients(t, tr, 5), func() {
+				for i := range testbedtest.Size(4, 30) {
+					killed := tr.Random.Perm(len(s))[:1+i%2]
+					for _, at := range killed {
+						harm(t, s[at].Kill)
+					}
+					dlocktest.Pace(t, tr.Between(0, ttl/8))
+					for _, at := range killed {
+						harm(t, func() error { return s[at].Restart(t.Context()) })
+					}
+					dlocktest.Pace(t, tr.Between(0, ttl/3))
 				}
-				dlocktest.Pace(t, tr.Between(0, ttl/8))
-				for _, at := range killed {
-					harm(t, func() error { return s[at].Restart(t.Context()) })
-				}
-				dlocktest.Pace(t, tr.Between(0, ttl/3))
-			}
+			})
 		})
 	})
 }
@@ -225,27 +239,29 @@ func TestHistoryOfServersThatKeepTheirData(t *testing.T) {
 // key to nobody else before its lease is over.
 func TestMajorityThatKeepsItsData(t *testing.T) {
 	t.Parallel()
-	s := settled(t, start(t, 3, testbed.RedisConfig{AppendOnly: true}))
-	l, key := locker(t, s.urls(), redlock.Config{TTL: 10 * ttl}), rand.Text()
-	lease := take(t, l, key)
-	for _, server := range s {
-		harm(t, server.Kill)
-	}
-	for _, server := range s {
-		harm(t, func() error { return server.Restart(t.Context()) })
-	}
-	other := locker(t, s.urls(), redlock.Config{TTL: 10 * ttl})
-	waitFor(t, "an answer", func() bool {
-		next, err := other.TryAcquire(t.Context(), key)
-		if err == nil {
-			t.Errorf("granted with fence %+v beside %+v", next.Fence(), lease.Fence())
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := settled(t, start(t, 3, testbed.RedisConfig{AppendOnly: true}))
+		l, key := locker(t, s.urls(), redlock.Config{TTL: 10 * ttl}), rand.Text()
+		lease := take(t, l, key)
+		for _, server := range s {
+			harm(t, server.Kill)
 		}
-		return err == nil || errors.Is(err, dlock.ErrHeld)
+		for _, server := range s {
+			harm(t, func() error { return server.Restart(t.Context()) })
+		}
+		other := locker(t, s.urls(), redlock.Config{TTL: 10 * ttl})
+		waitFor(t, "an answer", func() bool {
+			next, err := other.TryAcquire(t.Context(), key)
+			if err == nil {
+				t.Errorf("granted with fence %+v beside %+v", next.Fence(), lease.Fence())
+			}
+			return err == nil || errors.Is(err, dlock.ErrHeld)
+		})
+		if err := lease.Release(t.Context()); err != nil {
+			t.Errorf("Release = %v", err)
+		}
+		take(t, other, key).Release(t.Context())
 	})
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
-	take(t, other, key).Release(t.Context())
 }
 
 const holderServers = "SHOP_TEST_HOLDER_REDLOCK"
@@ -263,27 +279,29 @@ func TestHolderProcess(t *testing.T) {
 // It wakes up and believes in what others have taken meanwhile; it must find out.
 func TestHistoryOfStoppedHolders(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 3)
-	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
-		tr.Load.Hold, tr.Least = ttl/2, 10
-		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServers+"="+strings.Join(s.urls(), ","))
-		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
-		tr.During(t, append(s.clients(t, tr, 2), stopped...), func() {
-			for range testbedtest.Size(2, 20) {
-				dlocktest.Pace(t, tr.Between(0, ttl/2))
-				waitFor(t, "a holder to stop", far.Holds)
-				tr.Stop(func() {
-					harm(t, func() error { return testbed.Suspend(far.Process) })
-					dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
-					harm(t, func() error { return testbed.Continue(far.Process) })
-				}, stopped...)
-			}
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 3)
+		dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
+			tr.Load.Hold, tr.Least = ttl/2, 10
+			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServers+"="+strings.Join(s.urls(), ","))
+			stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
+			tr.During(t, append(s.clients(t, tr, 2), stopped...), func() {
+				for range testbedtest.Size(2, 20) {
+					dlocktest.Pace(t, tr.Between(0, ttl/2))
+					waitFor(t, "a holder to stop", far.Holds)
+					tr.Stop(func() {
+						harm(t, func() error { return testbed.Suspend(far.Process) })
+						dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
+						harm(t, func() error { return testbed.Continue(far.Process) })
+					}, stopped...)
+				}
+			})
 		})
 	})
 }
 
 // waitFor looks for a condition every few milliseconds, for half a minute at most.
-func waitFor(t *testing.T, what string, ok func() bool) {
+func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -12,6 +12,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // deafTo loses scripts with so many arguments on their way to the server, until it hears.
@@ -44,58 +45,62 @@ func (h deafTo) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // lower token.
 func TestNoLeaseBeforeAMajorityHasTheToken(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 3)
-	const raise = 3 + 2 + 3 // evalsha with two keys and three arguments
-	all := make([]redis.UniversalClient, len(s))
-	for i, server := range s {
-		all[i] = client(t, server.URL())
-		all[i].AddHook(deafTo{raise, new(atomic.Bool)})
-	}
-	l, err := redlock.New(all, redlock.Config{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close(t.Context())
-	if lease, err := l.TryAcquire(t.Context(), "k"); err == nil {
-		t.Errorf("a lease with %+v", lease.Fence())
-		lease.Release(t.Context())
-	}
-	waitFor(t, "the key", func() bool {
-		lease, err := locker(t, s.urls(), redlock.Config{TTL: ttl}).TryAcquire(t.Context(), "k")
-		return err == nil && lease.Release(t.Context()) == nil
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 3)
+		const raise = 3 + 2 + 3 // evalsha with two keys and three arguments
+		all := make([]redis.UniversalClient, len(s))
+		for i, server := range s {
+			all[i] = client(t, server.URL())
+			all[i].AddHook(deafTo{raise, new(atomic.Bool)})
+		}
+		l, err := redlock.New(all, redlock.Config{TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close(t.Context())
+		if lease, err := l.TryAcquire(t.Context(), "k"); err == nil {
+			t.Errorf("a lease with %+v", lease.Fence())
+			lease.Release(t.Context())
+		}
+		waitFor(t, "the key", func() bool {
+			lease, err := locker(t, s.urls(), redlock.Config{TTL: ttl}).TryAcquire(t.Context(), "k")
+			return err == nil && lease.Release(t.Context()) == nil
+		})
 	})
 }
 
 // A release that did not get through is made up for long before the TTL ends.
 func TestFailedReleaseIsMadeUpFor(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 3)
-	const release = 3 + 2 + 2 // evalsha with two keys and two arguments
-	var hears atomic.Bool
-	hears.Store(true)
-	all := make([]redis.UniversalClient, len(s))
-	for i, server := range s {
-		all[i] = client(t, server.URL())
-		all[i].AddHook(deafTo{release, &hears})
-	}
-	l, err := redlock.New(all, redlock.Config{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease := take(t, l, "k")
-	hears.Store(false)
-	start := time.Now()
-	if err := lease.Release(t.Context()); err == nil || errors.Is(err, dlock.ErrLost) {
-		t.Errorf("Release = %v, want the error of the network", err)
-	}
-	hears.Store(true)
-	take(t, locker(t, s.urls(), redlock.Config{TTL: ttl}), "k").Release(t.Context())
-	if d := time.Since(start); d > 2*ttl/3 {
-		t.Errorf("the key was free only after %v; the TTL is %v", d, ttl)
-	}
-	if err := l.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 3)
+		const release = 3 + 2 + 2 // evalsha with two keys and two arguments
+		var hears atomic.Bool
+		hears.Store(true)
+		all := make([]redis.UniversalClient, len(s))
+		for i, server := range s {
+			all[i] = client(t, server.URL())
+			all[i].AddHook(deafTo{release, &hears})
+		}
+		l, err := redlock.New(all, redlock.Config{TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease := take(t, l, "k")
+		hears.Store(false)
+		start := time.Now()
+		if err := lease.Release(t.Context()); err == nil || errors.Is(err, dlock.ErrLost) {
+			t.Errorf("Release = %v, want the error of the network", err)
+		}
+		hears.Store(true)
+		take(t, locker(t, s.urls(), redlock.Config{TTL: ttl}), "k").Release(t.Context())
+		if d := time.Since(start); d > 2*ttl/3 {
+			t.Errorf("the key was free only after %v; the TTL is %v", d, ttl)
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // lateReplies delivers every reply late, and sends nothing more once it is cut.
@@ -129,33 +134,35 @@ func (h lateReplies) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // loses every renewal: the servers have counted from the start.
 func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 3)
-	take(t, locker(t, s.urls(), redlock.Config{TTL: ttl}), "k").Release(t.Context()) // the servers know the scripts
-	var cut atomic.Bool
-	all := make([]redis.UniversalClient, len(s))
-	for i, server := range s {
-		all[i] = client(t, server.URL())
-		all[i].AddHook(lateReplies{ttl / 8, &cut})
-	}
-	l, err := redlock.New(all, redlock.Config{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	lease, err := l.TryAcquire(t.Context(), "k") // two rounds
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut.Store(true)
-	select {
-	case <-lease.Done():
-	case <-time.After(2 * ttl):
-		t.Fatal("the lease goes on")
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("the lease ended %v after the request was sent, its TTL is %v", d, ttl)
-	}
-	if err := l.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 3)
+		take(t, locker(t, s.urls(), redlock.Config{TTL: ttl}), "k").Release(t.Context()) // the servers know the scripts
+		var cut atomic.Bool
+		all := make([]redis.UniversalClient, len(s))
+		for i, server := range s {
+			all[i] = client(t, server.URL())
+			all[i].AddHook(lateReplies{ttl / 8, &cut})
+		}
+		l, err := redlock.New(all, redlock.Config{TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		lease, err := l.TryAcquire(t.Context(), "k") // two rounds
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut.Store(true)
+		select {
+		case <-lease.Done():
+		case <-time.After(2 * ttl):
+			t.Fatal("the lease goes on")
+		}
+		if d := time.Since(start); d > ttl {
+			t.Errorf("the lease ended %v after the request was sent, its TTL is %v", d, ttl)
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
@@ -21,7 +20,7 @@ import (
 // which a busy machine must still get something done; all bounds grow with it.
 const ttl = 3 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 // servers are what a lock is on.
 type servers []*testbed.Redis
@@ -99,7 +98,7 @@ func locker(tb testing.TB, urls []string, cfg redlock.Config) *redlock.Locker {
 }
 
 // behind returns a Locker whose connections go through a proxy for each server.
-func (s servers) behind(t *testing.T, cfg redlock.Config) (*redlock.Locker, []*testbed.Proxy) {
+func (s servers) behind(t testing.TB, cfg redlock.Config) (*redlock.Locker, []*testbed.Proxy) {
 	t.Helper()
 	var (
 		urls    []string
@@ -114,7 +113,7 @@ func (s servers) behind(t *testing.T, cfg redlock.Config) (*redlock.Locker, []*t
 }
 
 // link breaks all proxies together.
-func link(t *testing.T, proxies []*testbed.Proxy) dlocktest.Link {
+func link(t testing.TB, proxies []*testbed.Proxy) dlocktest.Link {
 	t.Helper()
 	each := func(f func(p *testbed.Proxy)) func() {
 		return func() {
@@ -155,7 +154,7 @@ func TestThree(t *testing.T) {
 func suite(t *testing.T, n int) {
 	t.Helper()
 	s := ready(t, n)
-	remove := func(t *testing.T, keys ...string) {
+	remove := func(t testing.TB, keys ...string) {
 		t.Helper()
 		var all sync.WaitGroup
 		for _, server := range s {
@@ -169,12 +168,12 @@ func suite(t *testing.T, n int) {
 		all.Wait()
 	}
 	h := dlocktest.Harness{
-		New:       func(t *testing.T) dlock.Locker { return locker(t, s.urls(), redlock.Config{TTL: ttl}) },
+		New:       func(t testing.TB) dlock.Locker { return locker(t, s.urls(), redlock.Config{TTL: ttl}) },
 		TTL:       ttl,
 		Reentrant: true,
-		Expire:    func(t *testing.T, key string) { remove(t, lockKey(key)) },
-		Wipe:      func(t *testing.T, key string) { remove(t, lockKey(key), fenceKey(key)) },
-		Leftovers: func(t *testing.T, key string) (left []string) {
+		Expire:    func(t testing.TB, key string) { remove(t, lockKey(key)) },
+		Wipe:      func(t testing.TB, key string) { remove(t, lockKey(key), fenceKey(key)) },
+		Leftovers: func(t testing.TB, key string) (left []string) {
 			for _, server := range s {
 				if client(t, server.URL()).Exists(t.Context(), lockKey(key)).Val() > 0 {
 					left = append(left, server.Addr())
@@ -182,13 +181,13 @@ func suite(t *testing.T, n int) {
 			}
 			return left
 		},
-		NoReentry: func(t *testing.T) dlock.Locker {
+		NoReentry: func(t testing.TB) dlock.Locker {
 			return locker(t, s.urls(), redlock.Config{TTL: ttl, NoReentry: true})
 		},
-		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
+		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return locker(t, s.urls(), redlock.Config{TTL: ttl, MaxHold: limit})
 		},
-		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+		Behind: func(t testing.TB) (dlock.Locker, dlocktest.Link) {
 			l, proxies := s.behind(t, redlock.Config{TTL: ttl})
 			return l, link(t, proxies)
 		},

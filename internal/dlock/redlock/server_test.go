@@ -13,24 +13,25 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // freeze stops the first n servers, until the test ends.
-func (s servers) freeze(t *testing.T, n int) {
+func (s servers) freeze(t testing.TB, n int) {
 	t.Helper()
 	for _, server := range s[:n] {
 		harm(t, server.Pause)
 	}
 }
 
-func (s servers) thaw(t *testing.T) {
+func (s servers) thaw(t testing.TB) {
 	t.Helper()
 	for _, server := range s {
 		harm(t, server.Resume)
 	}
 }
 
-func take(t *testing.T, l dlock.Locker, key string) *dlock.Lease {
+func take(t testing.TB, l dlock.Locker, key string) *dlock.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
 	defer cancel()
@@ -49,24 +50,26 @@ func take(t *testing.T, l dlock.Locker, key string) *dlock.Lease {
 // needs the time of a call, or several, for each of the pairs.
 func TestFrozenMinorityCostsNoTime(t *testing.T) {
 	t.Parallel()
-	const pairs = 20
-	s := ready(t, 5)
-	l := locker(t, s.urls(), redlock.Config{TTL: ttl})
-	for frozen := 1; frozen <= 2; frozen++ {
-		s.freeze(t, frozen)
-		start := time.Now()
-		for range pairs {
-			lease := take(t, l, "k")
-			if err := lease.Release(t.Context()); err != nil {
-				t.Errorf("Release: %v", err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		const pairs = 20
+		s := ready(t, 5)
+		l := locker(t, s.urls(), redlock.Config{TTL: ttl})
+		for frozen := 1; frozen <= 2; frozen++ {
+			s.freeze(t, frozen)
+			start := time.Now()
+			for range pairs {
+				lease := take(t, l, "k")
+				if err := lease.Release(t.Context()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			}
+			if d := time.Since(start); d > pairs*callTimeout/4 {
+				t.Errorf("%d frozen: %d pairs took %v, a call may take %v", frozen, pairs, d, callTimeout)
 			}
 		}
-		if d := time.Since(start); d > pairs*callTimeout/4 {
-			t.Errorf("%d frozen: %d pairs took %v, a call may take %v", frozen, pairs, d, callTimeout)
-		}
-	}
-	s.thaw(t)
-	take(t, l, "k").Release(t.Context())
+		s.thaw(t)
+		take(t, l, "k").Release(t.Context())
+	})
 }
 
 // callTimeout is what bounds a call with ttl.
@@ -75,55 +78,57 @@ const callTimeout = ttl / 6
 // Without a majority every call ends in time, holders too; afterwards all is as before.
 func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 5)
-	l := locker(t, s.urls(), redlock.Config{TTL: ttl})
-	patient := locker(t, s.urls(), redlock.Config{TTL: 10 * ttl}) // it waits for that long without a majority
-	held, kept := take(t, l, "held"), take(t, l, "kept")
-	waiter := make(chan error, 1)
-	go func() {
-		lease, err := patient.Acquire(t.Context(), "kept")
-		if err == nil {
-			err = lease.Release(t.Context())
-		}
-		waiter <- err
-	}()
-	s.freeze(t, 3)
-	inTime := func(what string, want error, f func() error) {
-		start := time.Now()
-		if err := f(); err == nil || want != nil && !errors.Is(err, want) || errors.Is(err, dlock.ErrHeld) || errors.Is(err, dlock.ErrLost) {
-			t.Errorf("%s = %v, want %v", what, err, want)
-		}
-		if d := time.Since(start); d > 4*callTimeout {
-			t.Errorf("%s took %v, a call may take %v", what, d, callTimeout)
-		}
-	}
-	inTime("TryAcquire", dlock.ErrUncertain, func() error { _, err := l.TryAcquire(t.Context(), "k"); return err })
-	inTime("Acquire", nil, func() error { _, err := l.Acquire(t.Context(), "k"); return err })
-	inTime("Release", nil, func() error { return held.Release(t.Context()) })
-	inTime("Inspect", nil, func() error { _, err := l.Inspect(t.Context(), "k"); return err })
-	select {
-	case <-kept.Done():
-	case <-time.After(2 * ttl):
-		t.Fatal("the holder does not hear of the loss")
-	}
-	s.thaw(t)
-	select {
-	case err := <-waiter:
-		if err != nil {
-			t.Errorf("the waiter: %v", err)
-		}
-	case <-time.After(5 * ttl):
-		t.Fatal("the waiter waits for what nobody holds")
-	}
-	waitFor(t, "the locks", func() bool {
-		for _, key := range []string{"k", "held", "kept"} {
-			lease, err := l.TryAcquire(t.Context(), key)
-			if err != nil {
-				return false
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 5)
+		l := locker(t, s.urls(), redlock.Config{TTL: ttl})
+		patient := locker(t, s.urls(), redlock.Config{TTL: 10 * ttl}) // it waits for that long without a majority
+		held, kept := take(t, l, "held"), take(t, l, "kept")
+		waiter := make(chan error, 1)
+		go func() {
+			lease, err := patient.Acquire(t.Context(), "kept")
+			if err == nil {
+				err = lease.Release(t.Context())
 			}
-			lease.Release(t.Context())
+			waiter <- err
+		}()
+		s.freeze(t, 3)
+		inTime := func(what string, want error, f func() error) {
+			start := time.Now()
+			if err := f(); err == nil || want != nil && !errors.Is(err, want) || errors.Is(err, dlock.ErrHeld) || errors.Is(err, dlock.ErrLost) {
+				t.Errorf("%s = %v, want %v", what, err, want)
+			}
+			if d := time.Since(start); d > 4*callTimeout {
+				t.Errorf("%s took %v, a call may take %v", what, d, callTimeout)
+			}
 		}
-		return true
+		inTime("TryAcquire", dlock.ErrUncertain, func() error { _, err := l.TryAcquire(t.Context(), "k"); return err })
+		inTime("Acquire", nil, func() error { _, err := l.Acquire(t.Context(), "k"); return err })
+		inTime("Release", nil, func() error { return held.Release(t.Context()) })
+		inTime("Inspect", nil, func() error { _, err := l.Inspect(t.Context(), "k"); return err })
+		select {
+		case <-kept.Done():
+		case <-time.After(2 * ttl):
+			t.Fatal("the holder does not hear of the loss")
+		}
+		s.thaw(t)
+		select {
+		case err := <-waiter:
+			if err != nil {
+				t.Errorf("the waiter: %v", err)
+			}
+		case <-time.After(5 * ttl):
+			t.Fatal("the waiter waits for what nobody holds")
+		}
+		waitFor(t, "the locks", func() bool {
+			for _, key := range []string{"k", "held", "kept"} {
+				lease, err := l.TryAcquire(t.Context(), key)
+				if err != nil {
+					return false
+				}
+				lease.Release(t.Context())
+			}
+			return true
+		})
 	})
 }
 
@@ -131,42 +136,44 @@ func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 // must not make a majority with the two others while the holder believes.
 func TestServerThatLosesItsDataHasNoVote(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 5)
-	l, other, key := locker(t, s.urls(), redlock.Config{TTL: ttl}), locker(t, s.urls(), redlock.Config{TTL: ttl}), rand.Text()
-	for _, server := range s[3:] {
-		harm(t, server.Kill)
-	}
-	lease := take(t, l, key)
-	for _, server := range s[3:] {
-		harm(t, func() error { return server.Restart(t.Context()) })
-		settle(t, client(t, server.URL()))
-	}
-	harm(t, s[2].Kill)
-	harm(t, func() error { return s[2].Restart(t.Context()) })
-	for end := time.Now().Add(2 * ttl / 3); time.Now().Before(end); {
-		next, err := other.TryAcquire(t.Context(), key)
-		if err == nil {
-			next.Release(t.Context())
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 5)
+		l, other, key := locker(t, s.urls(), redlock.Config{TTL: ttl}), locker(t, s.urls(), redlock.Config{TTL: ttl}), rand.Text()
+		for _, server := range s[3:] {
+			harm(t, server.Kill)
+		}
+		lease := take(t, l, key)
+		for _, server := range s[3:] {
+			harm(t, func() error { return server.Restart(t.Context()) })
+			settle(t, client(t, server.URL()))
+		}
+		harm(t, s[2].Kill)
+		harm(t, func() error { return s[2].Restart(t.Context()) })
+		for end := time.Now().Add(2 * ttl / 3); time.Now().Before(end); {
+			next, err := other.TryAcquire(t.Context(), key)
+			if err == nil {
+				next.Release(t.Context())
+				if lease.Err() == nil {
+					t.Fatal("a second holder while the first believes")
+				}
+				return
+			}
+			<-time.After(ttl / 30)
+		}
+		waitFor(t, "the next holder", func() bool {
+			next, err := other.TryAcquire(t.Context(), key)
+			if err != nil {
+				return false
+			}
+			defer next.Release(t.Context())
 			if lease.Err() == nil {
 				t.Fatal("a second holder while the first believes")
 			}
-			return
-		}
-		<-time.After(ttl / 30)
-	}
-	waitFor(t, "the next holder", func() bool {
-		next, err := other.TryAcquire(t.Context(), key)
-		if err != nil {
-			return false
-		}
-		defer next.Release(t.Context())
-		if lease.Err() == nil {
-			t.Fatal("a second holder while the first believes")
-		}
-		if next.Fence().Token <= lease.Fence().Token {
-			t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
-		}
-		return true
+			if next.Fence().Token <= lease.Fence().Token {
+				t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
+			}
+			return true
+		})
 	})
 }
 
@@ -174,32 +181,34 @@ func TestServerThatLosesItsDataHasNoVote(t *testing.T) {
 // pile up before it.
 func TestSilentServerCostsOneCallAtATime(t *testing.T) {
 	t.Parallel()
-	s := ready(t, 3)
-	all := make([]redis.UniversalClient, len(s))
-	for i, server := range s {
-		all[i] = client(t, server.URL())
-	}
-	l, err := redlock.New(all, redlock.Config{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close(t.Context())
-	s.freeze(t, 1)
-	take(t, l, "k").Release(t.Context())
-	<-time.After(2 * callTimeout) // the first calls have timed out
-	start := time.Now()
-	pairs := 0
-	for ; time.Since(start) < 2*callTimeout; pairs++ {
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 3)
+		all := make([]redis.UniversalClient, len(s))
+		for i, server := range s {
+			all[i] = client(t, server.URL())
+		}
+		l, err := redlock.New(all, redlock.Config{TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close(t.Context())
+		s.freeze(t, 1)
 		take(t, l, "k").Release(t.Context())
-	}
-	stats := all[0].PoolStats()
-	if calls := stats.Hits + stats.Misses; calls > 10 || pairs < 10 {
-		t.Errorf("%d calls to the silent server in %d pairs", calls, pairs)
-	}
-	s.thaw(t)
-	waitFor(t, "its vote", func() bool {
-		take(t, l, "k").Release(t.Context())
-		return all[0].PoolStats().Hits > stats.Hits+10
+		<-time.After(2 * callTimeout) // the first calls have timed out
+		start := time.Now()
+		pairs := 0
+		for ; time.Since(start) < 2*callTimeout; pairs++ {
+			take(t, l, "k").Release(t.Context())
+		}
+		stats := all[0].PoolStats()
+		if calls := stats.Hits + stats.Misses; calls > 10 || pairs < 10 {
+			t.Errorf("%d calls to the silent server in %d pairs", calls, pairs)
+		}
+		s.thaw(t)
+		waitFor(t, "its vote", func() bool {
+			take(t, l, "k").Release(t.Context())
+			return all[0].PoolStats().Hits > stats.Hits+10
+		})
 	})
 }
 
@@ -207,39 +216,41 @@ func TestSilentServerCostsOneCallAtATime(t *testing.T) {
 // however many callers there are.
 func TestStoppedServerGetsFewCalls(t *testing.T) {
 	t.Parallel()
-	const callers, most = 200, 8
-	s := ready(t, 3)
-	all := make([]redis.UniversalClient, len(s))
-	for i, server := range s {
-		all[i] = client(t, server.URL())
-	}
-	l, err := redlock.New(all, redlock.Config{TTL: 10 * ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close(t.Context())
-	s.freeze(t, 1)
-	before := all[0].PoolStats()
-	var together sync.WaitGroup
-	var served atomic.Int64
-	for range callers {
-		together.Go(func() {
-			lease, err := l.Acquire(t.Context(), rand.Text())
-			if err != nil { // on a busy machine another server may be late, too
-				t.Log(err)
-				return
-			}
-			served.Add(1)
-			lease.Release(t.Context())
-		})
-	}
-	together.Wait()
-	stats := all[0].PoolStats()
-	if calls := stats.Hits + stats.Misses - before.Hits - before.Misses; calls > 2*most || calls == 0 {
-		t.Errorf("%d calls to the stopped server by %d callers", calls, callers)
-	}
-	if served.Load() == 0 {
-		take(t, l, "k").Release(t.Context()) // by the others, which were late for all
-	}
-	s.thaw(t)
+	testbedtest.Steady(t, func(t testing.TB) {
+		const callers, most = 200, 8
+		s := ready(t, 3)
+		all := make([]redis.UniversalClient, len(s))
+		for i, server := range s {
+			all[i] = client(t, server.URL())
+		}
+		l, err := redlock.New(all, redlock.Config{TTL: 10 * ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close(t.Context())
+		s.freeze(t, 1)
+		before := all[0].PoolStats()
+		var together sync.WaitGroup
+		var served atomic.Int64
+		for range callers {
+			together.Go(func() {
+				lease, err := l.Acquire(t.Context(), rand.Text())
+				if err != nil { // on a busy machine another server may be late, too
+					t.Log(err)
+					return
+				}
+				served.Add(1)
+				lease.Release(t.Context())
+			})
+		}
+		together.Wait()
+		stats := all[0].PoolStats()
+		if calls := stats.Hits + stats.Misses - before.Hits - before.Misses; calls > 2*most || calls == 0 {
+			t.Errorf("%d calls to the stopped server by %d callers", calls, callers)
+		}
+		if served.Load() == 0 {
+			take(t, l, "k").Release(t.Context()) // by the others, which were late for all
+		}
+		s.thaw(t)
+	})
 }

@@ -19,13 +19,21 @@ import (
 )
 
 // stores runs a test on both engines.
-func stores(t *testing.T, f func(t *testing.T, s store)) {
+func stores(t *testing.T, f func(t testing.TB, s store)) {
 	t.Helper()
-	t.Run("mariadb", func(t *testing.T) { f(t, mariaDB(testbedtest.Database(t))) })
-	t.Run("sqlite", func(t *testing.T) { f(t, sqlite(filepath.Join(t.TempDir(), "locks.db"))) })
+	t.Run("mariadb", func(t *testing.T) {
+		testbedtest.Steady(t, func(t testing.TB) {
+			f(t, mariaDB(testbedtest.Database(t)))
+		})
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		testbedtest.Steady(t, func(t testing.TB) {
+			f(t, sqlite(filepath.Join(t.TempDir(), "locks.db")))
+		})
+	})
 }
 
-func take(t *testing.T, l dlock.Locker, key string) *dlock.Lease {
+func take(t testing.TB, l dlock.Locker, key string) *dlock.Lease {
 	t.Helper()
 	lease, err := l.TryAcquire(t.Context(), key)
 	if err != nil {
@@ -37,7 +45,7 @@ func take(t *testing.T, l dlock.Locker, key string) *dlock.Lease {
 // Keys are bytes: neither blanks at their end nor upper case are lost in the table.
 func TestKeysAreBytes(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, s store) {
+	stores(t, func(t testing.TB, s store) {
 		s.create(t)
 		l := s.locker(t, sqllock.Config{TTL: ttl})
 		long := strings.Repeat("k", 254)
@@ -56,7 +64,7 @@ func TestKeysAreBytes(t *testing.T) {
 // Reseed raises it.
 func TestFenceWhenTheClockIsBehind(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, s store) {
+	stores(t, func(t testing.TB, s store) {
 		s.create(t)
 		l, key := s.locker(t, sqllock.Config{TTL: ttl}), rand.Text()
 		const high = 9_000_000_000_000_000_001
@@ -79,88 +87,94 @@ func TestFenceWhenTheClockIsBehind(t *testing.T) {
 // What is said of the number of statements is what it costs.
 func TestStatements(t *testing.T) {
 	t.Parallel()
-	l, s, other, _ := scripted(t)
-	count := func(what string, want int, f func()) {
-		t.Helper()
-		s.play(nil, nil)
-		f()
-		if sent := s.sent(); len(sent) != want {
-			t.Errorf("%s: %d statements, want %d: %q", what, len(sent), want, sent)
+	testbedtest.Steady(t, func(t testing.TB) {
+		l, s, other, _ := scripted(t)
+		count := func(what string, want int, f func()) {
+			t.Helper()
+			s.play(nil, nil)
+			f()
+			if sent := s.sent(); len(sent) != want {
+				t.Errorf("%s: %d statements, want %d: %q", what, len(sent), want, sent)
+			}
 		}
-	}
-	var lease *dlock.Lease
-	count("TryAcquire", 1, func() { lease = take(t, l, "k") })
-	count("Release", 1, func() { lease.Release(t.Context()) })
-	count("Acquire", 1, func() { lease, _ = l.Acquire(t.Context(), "k") })
-	lease.Release(t.Context())
-	lease = take(t, other, "k")
-	count("TryAcquire of a key that is held", 1, func() { l.TryAcquire(t.Context(), "k") })
-	lease.Release(t.Context())
+		var lease *dlock.Lease
+		count("TryAcquire", 1, func() { lease = take(t, l, "k") })
+		count("Release", 1, func() { lease.Release(t.Context()) })
+		count("Acquire", 1, func() { lease, _ = l.Acquire(t.Context(), "k") })
+		lease.Release(t.Context())
+		lease = take(t, other, "k")
+		count("TryAcquire of a key that is held", 1, func() { l.TryAcquire(t.Context(), "k") })
+		lease.Release(t.Context())
+	})
 }
 
 // All leases of a process are renewed by one statement, and one that is lost harms no other.
 func TestRenewalsShareAStatement(t *testing.T) {
 	t.Parallel()
-	l, s, _, pool := scripted(t)
-	var leases []*dlock.Lease
-	for i := range 50 {
-		leases = append(leases, take(t, l, fmt.Sprint("key-", i)))
-	}
-	s.play(nil, nil)
-	exec(t, pool, "UPDATE leases SET expires_at = 1 WHERE name = 'key-7'")
-	select {
-	case <-leases[7].Done():
-	case <-time.After(2 * ttl):
-		t.Error("the holder does not hear of the loss")
-	}
-	renewals := 0
-	for _, statement := range s.sent() {
-		if strings.HasPrefix(statement, "UPDATE") {
-			renewals++
+	testbedtest.Steady(t, func(t testing.TB) {
+		l, s, _, pool := scripted(t)
+		var leases []*dlock.Lease
+		for i := range 50 {
+			leases = append(leases, take(t, l, fmt.Sprint("key-", i)))
 		}
-	}
-	if renewals == 0 || renewals > 10 { // they were not all taken at the same time
-		t.Errorf("%d statements renewed 50 leases", renewals)
-	}
-	for i, lease := range leases {
-		if i != 7 && lease.Err() != nil {
-			t.Errorf("lease %d: %v", i, lease.Err())
+		s.play(nil, nil)
+		exec(t, pool, "UPDATE leases SET expires_at = 1 WHERE name = 'key-7'")
+		select {
+		case <-leases[7].Done():
+		case <-time.After(2 * ttl):
+			t.Error("the holder does not hear of the loss")
 		}
-		lease.Release(t.Context())
-	}
+		renewals := 0
+		for _, statement := range s.sent() {
+			if strings.HasPrefix(statement, "UPDATE") {
+				renewals++
+			}
+		}
+		if renewals == 0 || renewals > 10 { // they were not all taken at the same time
+			t.Errorf("%d statements renewed 50 leases", renewals)
+		}
+		for i, lease := range leases {
+			if i != 7 && lease.Err() != nil {
+				t.Errorf("lease %d: %v", i, lease.Err())
+			}
+			lease.Release(t.Context())
+		}
+	})
 }
 
 // Nobody who works with another row is waited for, however small the table, and at the
 // isolation level that locks whatever it reads.
 func TestStatementsLockOnlyTheirRows(t *testing.T) {
 	t.Parallel()
-	s := mariaDB(testbedtest.Database(t))
-	pool := s.create(t)
-	s.change = func(c *mysql.Config) { c.Params["tx_isolation"] = "'REPEATABLE-READ'" }
-	l := s.locker(t, sqllock.Config{TTL: ttl})
-	for _, key := range []string{"a", "b", "c"} {
-		take(t, l, key).Release(t.Context())
-	}
-	tx, err := pool.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback()
-	if _, err := tx.ExecContext(t.Context(), "UPDATE leases SET forced = 0, owner = 'x' WHERE name = 'b'"); err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	a, c := take(t, l, "a"), take(t, l, "c")
-	<-time.After(ttl + ttl/10) // they live by their renewals, which name both
-	if a.Err() != nil || c.Err() != nil {
-		t.Errorf("leases that were not renewed: %v, %v", a.Err(), c.Err())
-	}
-	if err := errors.Join(a.Release(t.Context()), c.Release(t.Context())); err != nil {
-		t.Error(err)
-	}
-	if d := time.Since(start); d > 2*ttl {
-		t.Errorf("it took %v beside a locked row", d)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := mariaDB(testbedtest.Database(t))
+		pool := s.create(t)
+		s.change = func(c *mysql.Config) { c.Params["tx_isolation"] = "'REPEATABLE-READ'" }
+		l := s.locker(t, sqllock.Config{TTL: ttl})
+		for _, key := range []string{"a", "b", "c"} {
+			take(t, l, key).Release(t.Context())
+		}
+		tx, err := pool.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(t.Context(), "UPDATE leases SET forced = 0, owner = 'x' WHERE name = 'b'"); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		a, c := take(t, l, "a"), take(t, l, "c")
+		<-time.After(ttl + ttl/10) // they live by their renewals, which name both
+		if a.Err() != nil || c.Err() != nil {
+			t.Errorf("leases that were not renewed: %v, %v", a.Err(), c.Err())
+		}
+		if err := errors.Join(a.Release(t.Context()), c.Release(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(start); d > 2*ttl {
+			t.Errorf("it took %v beside a locked row", d)
+		}
+	})
 }
 
 func closed(c chan struct{}) bool {
@@ -174,25 +188,27 @@ func closed(c chan struct{}) bool {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "locks.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := sqllock.New(nil, sqllock.SQLite, sqllock.Config{}); err == nil {
-		t.Error("New accepts no database")
-	}
-	if _, err := sqllock.New(db, 0, sqllock.Config{}); err == nil || sqllock.Schema(0) != nil {
-		t.Error("New and Schema accept an unknown dialect")
-	}
-	if _, err := sqllock.New(db, sqllock.SQLite, sqllock.Config{TTL: time.Microsecond}); err == nil {
-		t.Error("New accepts a TTL that the clock of SQLite cannot measure")
-	}
-	l, err := sqllock.New(db, sqllock.SQLite, sqllock.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Acquire(t.Context(), "k"); err == nil {
-		t.Error("Acquire without a table")
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "locks.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := sqllock.New(nil, sqllock.SQLite, sqllock.Config{}); err == nil {
+			t.Error("New accepts no database")
+		}
+		if _, err := sqllock.New(db, 0, sqllock.Config{}); err == nil || sqllock.Schema(0) != nil {
+			t.Error("New and Schema accept an unknown dialect")
+		}
+		if _, err := sqllock.New(db, sqllock.SQLite, sqllock.Config{TTL: time.Microsecond}); err == nil {
+			t.Error("New accepts a TTL that the clock of SQLite cannot measure")
+		}
+		l, err := sqllock.New(db, sqllock.SQLite, sqllock.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Acquire(t.Context(), "k"); err == nil {
+			t.Error("Acquire without a table")
+		}
+	})
 }

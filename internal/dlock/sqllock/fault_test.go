@@ -18,128 +18,136 @@ import (
 // What passes by itself is tried again; what does not is told at once.
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	l, s, _, _ := scripted(t)
-	for _, number := range []uint16{1205, 1213, 1020} {
-		s.play(func(n int, _ string) error {
-			if n < 3 {
-				return refused(number)
-			}
-			return nil
-		}, nil)
-		take(t, l, "k").Release(t.Context())
-	}
-	for _, number := range []uint16{1064, 1146, 1290} {
-		s.play(func(int, string) error { return refused(number) }, nil)
-		for _, acquire := range []func(context.Context, string) (*dlock.Lease, error){l.TryAcquire, l.Acquire} {
-			_, err := acquire(t.Context(), "k")
-			e, ok := errors.AsType[*mysql.MySQLError](err)
-			if !ok || e.Number != number || errors.Is(err, dlock.ErrUncertain) || errors.Is(err, dlock.ErrHeld) {
-				t.Errorf("%v, want error %d and nothing else", err, number)
+	testbedtest.Steady(t, func(t testing.TB) {
+		l, s, _, _ := scripted(t)
+		for _, number := range []uint16{1205, 1213, 1020} {
+			s.play(func(n int, _ string) error {
+				if n < 3 {
+					return refused(number)
+				}
+				return nil
+			}, nil)
+			take(t, l, "k").Release(t.Context())
+		}
+		for _, number := range []uint16{1064, 1146, 1290} {
+			s.play(func(int, string) error { return refused(number) }, nil)
+			for _, acquire := range []func(context.Context, string) (*dlock.Lease, error){l.TryAcquire, l.Acquire} {
+				_, err := acquire(t.Context(), "k")
+				e, ok := errors.AsType[*mysql.MySQLError](err)
+				if !ok || e.Number != number || errors.Is(err, dlock.ErrUncertain) || errors.Is(err, dlock.ErrHeld) {
+					t.Errorf("%v, want error %d and nothing else", err, number)
+				}
 			}
 		}
-	}
-	s.play(nil, nil)
-	take(t, l, "k").Release(t.Context())
+		s.play(nil, nil)
+		take(t, l, "k").Release(t.Context())
+	})
 }
 
 // A renewal whose answer is lost is no loss, and is repeated.
 func TestRenewalWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	l, s, _, _ := scripted(t)
-	lease := take(t, l, "k")
-	s.play(nil, func(n int, _ string) error {
-		if n%2 == 0 {
-			return mysql.ErrInvalidConn
+	testbedtest.Steady(t, func(t testing.TB) {
+		l, s, _, _ := scripted(t)
+		lease := take(t, l, "k")
+		s.play(nil, func(n int, _ string) error {
+			if n%2 == 0 {
+				return mysql.ErrInvalidConn
+			}
+			return nil
+		})
+		waitFor(t, "renewals", func() bool { return len(s.sent()) >= 4 })
+		s.play(nil, nil)
+		if err := lease.Release(t.Context()); err != nil {
+			t.Errorf("Release = %v", err)
 		}
-		return nil
 	})
-	waitFor(t, "renewals", func() bool { return len(s.sent()) >= 4 })
-	s.play(nil, nil)
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v", err)
-	}
 }
 
 // A release that did not get through is made up for long before the TTL ends.
 func TestFailedReleaseIsMadeUpFor(t *testing.T) {
 	t.Parallel()
-	l, s, other, _ := scripted(t)
-	lease := take(t, l, "k")
-	s.play(func(n int, _ string) error {
-		if n < 2 { // the release, and the first attempt to make up for it
-			return mysql.ErrInvalidConn
+	testbedtest.Steady(t, func(t testing.TB) {
+		l, s, other, _ := scripted(t)
+		lease := take(t, l, "k")
+		s.play(func(n int, _ string) error {
+			if n < 2 { // the release, and the first attempt to make up for it
+				return mysql.ErrInvalidConn
+			}
+			return nil
+		}, nil)
+		start := time.Now()
+		if err := lease.Release(t.Context()); err == nil || errors.Is(err, dlock.ErrLost) {
+			t.Errorf("Release = %v, want the error of the network", err)
 		}
-		return nil
-	}, nil)
-	start := time.Now()
-	if err := lease.Release(t.Context()); err == nil || errors.Is(err, dlock.ErrLost) {
-		t.Errorf("Release = %v, want the error of the network", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
-	defer cancel()
-	next, err := other.Acquire(ctx, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := time.Since(start); d > 2*ttl/3 {
-		t.Errorf("the key was free only after %v; the TTL is %v", d, ttl)
-	}
-	next.Release(ctx)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
+		defer cancel()
+		next, err := other.Acquire(ctx, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(start); d > 2*ttl/3 {
+			t.Errorf("the key was free only after %v; the TTL is %v", d, ttl)
+		}
+		next.Release(ctx)
+	})
 }
 
 // TestServerThatStalls stops the server beyond the TTL: the holder must end its work in
 // time, and whoever asks must be told in time.
 func TestServerThatStalls(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
-	s := mariaDB(server.URL())
-	s.create(t)
-	l, key := s.locker(t, sqllock.Config{TTL: ttl}), rand.Text()
-	lease := take(t, l, key)
-	const waiters = 20
-	told := make(chan error, waiters)
-	for range waiters {
-		go func() {
-			_, err := l.Acquire(t.Context(), key)
-			told <- err
-		}()
-	}
-	start := time.Now()
-	harm(t, server.Pause)
-	ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
-	defer cancel()
-	if _, err := l.Acquire(ctx, rand.Text()); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Acquire = %v, want the end of the context", err)
-	}
-	if _, err := l.TryAcquire(t.Context(), key); err == nil || errors.Is(err, dlock.ErrHeld) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("TryAcquire without a deadline = %v, want an error of its own", err)
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("two attempts on a silent server took %v", d)
-	}
-	select {
-	case <-lease.Done():
-	case <-time.After(2 * ttl):
-		t.Fatal("the holder does not hear of the loss")
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
-	}
-	end := time.After(3 * ttl)
-	for range waiters { // all at about the same time, and not one by one
-		select {
-		case err := <-told:
-			if err == nil || errors.Is(err, dlock.ErrHeld) {
-				t.Errorf("a waiter: %v", err)
-			}
-		case <-end:
-			t.Fatal("who waits is not told that the server is away")
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+		s := mariaDB(server.URL())
+		s.create(t)
+		l, key := s.locker(t, sqllock.Config{TTL: ttl}), rand.Text()
+		lease := take(t, l, key)
+		const waiters = 20
+		told := make(chan error, waiters)
+		for range waiters {
+			go func() {
+				_, err := l.Acquire(t.Context(), key)
+				told <- err
+			}()
 		}
-	}
-	harm(t, server.Resume)
-	waitFor(t, "the lock", func() bool {
-		next, err := l.TryAcquire(t.Context(), key)
-		return err == nil && next.Release(t.Context()) == nil
+		start := time.Now()
+		harm(t, server.Pause)
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
+		defer cancel()
+		if _, err := l.Acquire(ctx, rand.Text()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire = %v, want the end of the context", err)
+		}
+		if _, err := l.TryAcquire(t.Context(), key); err == nil || errors.Is(err, dlock.ErrHeld) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("TryAcquire without a deadline = %v, want an error of its own", err)
+		}
+		if d := time.Since(start); d > ttl {
+			t.Errorf("two attempts on a silent server took %v", d)
+		}
+		select {
+		case <-lease.Done():
+		case <-time.After(2 * ttl):
+			t.Fatal("the holder does not hear of the loss")
+		}
+		if d := time.Since(start); d > ttl {
+			t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
+		}
+		end := time.After(3 * ttl)
+		for range waiters { // all at about the same time, and not one by one
+			select {
+			case err := <-told:
+				if err == nil || errors.Is(err, dlock.ErrHeld) {
+					t.Errorf("a waiter: %v", err)
+				}
+			case <-end:
+				t.Fatal("who waits is not told that the server is away")
+			}
+		}
+		harm(t, server.Resume)
+		waitFor(t, "the lock", func() bool {
+			next, err := l.TryAcquire(t.Context(), key)
+			return err == nil && next.Release(t.Context()) == nil
+		})
 	})
 }
 
@@ -147,25 +155,27 @@ func TestServerThatStalls(t *testing.T) {
 // counted from the start.
 func TestTrustCountsFromBeforeTheStatement(t *testing.T) {
 	t.Parallel()
-	l, s, _, _ := scripted(t)
-	take(t, l, "other").Release(t.Context()) // connected
-	s.play(func(n int, _ string) error {
-		if n > 0 {
-			return refused(1290)
+	testbedtest.Steady(t, func(t testing.TB) {
+		l, s, _, _ := scripted(t)
+		take(t, l, "other").Release(t.Context()) // connected
+		s.play(func(n int, _ string) error {
+			if n > 0 {
+				return refused(1290)
+			}
+			return nil
+		}, func(int, string) error {
+			<-time.After(ttl / 4)
+			return nil
+		})
+		start := time.Now()
+		lease := take(t, l, "k")
+		select {
+		case <-lease.Done():
+		case <-time.After(2 * ttl):
+			t.Fatal("the lease goes on")
 		}
-		return nil
-	}, func(int, string) error {
-		<-time.After(ttl / 4)
-		return nil
+		if d := time.Since(start); d > ttl {
+			t.Errorf("the lease ended %v after the statement was sent, its TTL is %v", d, ttl)
+		}
 	})
-	start := time.Now()
-	lease := take(t, l, "k")
-	select {
-	case <-lease.Done():
-	case <-time.After(2 * ttl):
-		t.Fatal("the lease goes on")
-	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("the lease ended %v after the statement was sent, its TTL is %v", d, ttl)
-	}
 }

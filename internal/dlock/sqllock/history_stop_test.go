@@ -30,9 +30,11 @@ func TestHolderProcess(t *testing.T) {
 // It wakes up and believes in what others have taken meanwhile; it must find out.
 func TestHistoryOfStoppedHolders(t *testing.T) {
 	t.Parallel()
-	s := mariaDB(testbedtest.Database(t))
-	s.create(t)
-	stoppedHolders(t, s)
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := mariaDB(testbedtest.Database(t))
+		s.create(t)
+		stoppedHolders(t, s)
+	})
 }
 
 // TestHistoryOfStoppedHoldersOfAFile is the same on SQLite, where a process that stops
@@ -40,14 +42,16 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 func TestHistoryOfStoppedHoldersOfAFile(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	s := sqlite(filepath.Join(t.TempDir(), "locks.db"))
-	s.create(t)
-	stoppedHolders(t, s)
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := sqlite(filepath.Join(t.TempDir(), "locks.db"))
+		s.create(t)
+		stoppedHolders(t, s)
+	})
 }
 
-func stoppedHolders(t *testing.T, s store) {
+func stoppedHolders(t testing.TB, s store) {
 	t.Helper()
-	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
+	dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
 		tr.Load.Hold, tr.Least = ttl/2, 10
 		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderStore+"="+s.address)
 		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}

@@ -16,7 +16,7 @@ import (
 )
 
 // clients returns n clients with a pool each.
-func (s store) clients(t *testing.T, tr *dlocktest.Trial, n int) []*dlocktest.HistoryClient {
+func (s store) clients(t testing.TB, tr *dlocktest.Trial, n int) []*dlocktest.HistoryClient {
 	t.Helper()
 	all := make([]*dlocktest.HistoryClient, n)
 	for i := range all {
@@ -26,7 +26,7 @@ func (s store) clients(t *testing.T, tr *dlocktest.Trial, n int) []*dlocktest.Hi
 }
 
 // proxied returns n clients behind a proxy each.
-func (s store) proxied(t *testing.T, tr *dlocktest.Trial, n int) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
+func (s store) proxied(t testing.TB, tr *dlocktest.Trial, n int) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
 	t.Helper()
 	u, err := url.Parse(s.address)
 	if err != nil {
@@ -55,25 +55,27 @@ func faulty(keys int) dlocktest.TrialConfig {
 
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(t *testing.T) store{
-		"mariadb": func(t *testing.T) store { return mariaDB(testbedtest.Database(t)) },
-		"sqlite":  func(t *testing.T) store { return processes(t, 3) },
+	for name, open := range map[string]func(t testing.TB) store{
+		"mariadb": func(t testing.TB) store { return mariaDB(testbedtest.Database(t)) },
+		"sqlite":  func(t testing.TB) store { return processes(t, 3) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := open(t)
-			s.create(t)
-			dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3}, func(t *testing.T, tr *dlocktest.Trial) {
-				tr.Load.Rounds = testbedtest.Size(40, 400)
-				clients := s.clients(t, tr, 5)
-				var wg sync.WaitGroup
-				wg.Go(func() { // One holds for long, so that renewals are part of it.
-					long := tr.Load
-					long.Rounds, long.Hold = testbedtest.Size(1, 3), 2*ttl
-					long.Run(t.Context(), clients[0])
+			testbedtest.Steady(t, func(t testing.TB) {
+				s := open(t)
+				s.create(t)
+				dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3}, func(t testing.TB, tr *dlocktest.Trial) {
+					tr.Load.Rounds = testbedtest.Size(40, 400)
+					clients := s.clients(t, tr, 5)
+					var wg sync.WaitGroup
+					wg.Go(func() { // One holds for long, so that renewals are part of it.
+						long := tr.Load
+						long.Rounds, long.Hold = testbedtest.Size(1, 3), 2*ttl
+						long.Run(t.Context(), clients[0])
+					})
+					tr.Load.Run(t.Context(), clients[1:]...)
+					wg.Wait()
 				})
-				tr.Load.Run(t.Context(), clients[1:]...)
-				wg.Wait()
 			})
 		})
 	}
@@ -82,23 +84,25 @@ func TestHistoryWithoutFaults(t *testing.T) {
 // TestHistoryOfLostReplies loses replies of every kind after the server has executed.
 func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
-	s := mariaDB(testbedtest.Database(t))
-	s.create(t)
-	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
-		clients, proxies := s.proxied(t, tr, 5)
-		tr.During(t, clients, func() {
-			for range testbedtest.Size(60, 600) {
-				proxies[tr.Random.IntN(len(proxies))].DropReply("leases")
-				dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := mariaDB(testbedtest.Database(t))
+		s.create(t)
+		dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
+			clients, proxies := s.proxied(t, tr, 5)
+			tr.During(t, clients, func() {
+				for range testbedtest.Size(60, 600) {
+					proxies[tr.Random.IntN(len(proxies))].DropReply("leases")
+					dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
+				}
+			})
+			lost := 0
+			for _, p := range proxies {
+				lost += p.Dropped()
+			}
+			if lost < 10 {
+				t.Errorf("only %d replies were lost: that proves nothing", lost)
 			}
 		})
-		lost := 0
-		for _, p := range proxies {
-			lost += p.Dropped()
-		}
-		if lost < 10 {
-			t.Errorf("only %d replies were lost: that proves nothing", lost)
-		}
 	})
 }
 
@@ -107,28 +111,30 @@ func TestHistoryOfLostReplies(t *testing.T) {
 // is in, whatever arrives late.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
-	s := mariaDB(testbedtest.Database(t))
-	s.create(t)
-	dlocktest.RunTrial(t, faulty(4), func(t *testing.T, tr *dlocktest.Trial) {
-		tr.Load.Hold, tr.Least = ttl, 10
-		victims, proxies := s.proxied(t, tr, 5)
-		rest := s.clients(t, tr, 2)
-		tr.During(t, append(victims, rest...), func() {
-			var wg sync.WaitGroup
-			for i, p := range proxies {
-				random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
-				wg.Go(func() {
-					for range testbedtest.Size(2, 30) {
-						dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
-						p.BlackHole()
-						dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
-						if err := p.Pass(); err != nil {
-							t.Error(err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := mariaDB(testbedtest.Database(t))
+		s.create(t)
+		dlocktest.RunTrial(t, faulty(4), func(t testing.TB, tr *dlocktest.Trial) {
+			tr.Load.Hold, tr.Least = ttl, 10
+			victims, proxies := s.proxied(t, tr, 5)
+			rest := s.clients(t, tr, 2)
+			tr.During(t, append(victims, rest...), func() {
+				var wg sync.WaitGroup
+				for i, p := range proxies {
+					random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
+					wg.Go(func() {
+						for range testbedtest.Size(2, 30) {
+							dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
+							p.BlackHole()
+							dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
+							if err := p.Pass(); err != nil {
+								t.Error(err)
+							}
 						}
-					}
-				})
-			}
-			wg.Wait()
+					})
+				}
+				wg.Wait()
+			})
 		})
 	})
 }
@@ -137,19 +143,21 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 // way on them.
 func TestHistoryOfKilledConnections(t *testing.T) {
 	t.Parallel()
-	s := mariaDB(testbedtest.Database(t))
-	admin := s.create(t)
-	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
-		tr.During(t, s.clients(t, tr, 5), func() {
-			for range testbedtest.Size(60, 600) {
-				var id int64
-				err := admin.QueryRowContext(t.Context(), "SELECT id FROM information_schema.processlist "+
-					"WHERE db = DATABASE() AND id <> CONNECTION_ID() ORDER BY RAND() LIMIT 1").Scan(&id)
-				if err == nil {
-					_, _ = admin.ExecContext(t.Context(), "KILL "+strconv.FormatInt(id, 10)) // it may be gone by itself
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := mariaDB(testbedtest.Database(t))
+		admin := s.create(t)
+		dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
+			tr.During(t, s.clients(t, tr, 5), func() {
+				for range testbedtest.Size(60, 600) {
+					var id int64
+					err := admin.QueryRowContext(t.Context(), "SELECT id FROM information_schema.processlist "+
+						"WHERE db = DATABASE() AND id <> CONNECTION_ID() ORDER BY RAND() LIMIT 1").Scan(&id)
+					if err == nil {
+						_, _ = admin.ExecContext(t.Context(), "KILL "+strconv.FormatInt(id, 10)) // it may be gone by itself
+					}
+					dlocktest.Pace(t, tr.Between(5*time.Millisecond, 50*time.Millisecond))
 				}
-				dlocktest.Pace(t, tr.Between(5*time.Millisecond, 50*time.Millisecond))
-			}
+			})
 		})
 	})
 }
@@ -159,37 +167,39 @@ func TestHistoryOfKilledConnections(t *testing.T) {
 // no lease.
 func TestHistoryOfAStoppedServer(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
-	s := mariaDB(server.URL())
-	s.create(t)
-	dlocktest.RunTrial(t, faulty(3), func(t *testing.T, tr *dlocktest.Trial) {
-		tr.Load.Hold, tr.Least = ttl/2, 20
-		tr.During(t, s.clients(t, tr, 5), func() {
-			for i := range testbedtest.Size(3, 12) {
-				dlocktest.Pace(t, tr.Between(ttl/4, ttl/2))
-				if i%3 == 2 {
-					harm(t, server.Kill)
-				} else {
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+		s := mariaDB(server.URL())
+		s.create(t)
+		dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
+			tr.Load.Hold, tr.Least = ttl/2, 20
+			tr.During(t, s.clients(t, tr, 5), func() {
+				for i := range testbedtest.Size(3, 12) {
+					dlocktest.Pace(t, tr.Between(ttl/4, ttl/2))
+					if i%3 == 2 {
+						harm(t, server.Kill)
+					} else {
+						harm(t, server.Pause)
+					}
+					dlocktest.Pace(t, tr.Between(0, time.Duration(1+i%2)*ttl))
+					if i%3 == 2 {
+						harm(t, func() error { return server.Restart(t.Context()) })
+					} else {
+						harm(t, server.Resume)
+					}
+				}
+				if long := testbedtest.Size(0, 20); long > 0 {
 					harm(t, server.Pause)
-				}
-				dlocktest.Pace(t, tr.Between(0, time.Duration(1+i%2)*ttl))
-				if i%3 == 2 {
-					harm(t, func() error { return server.Restart(t.Context()) })
-				} else {
+					dlocktest.Pace(t, time.Duration(long)*time.Second)
 					harm(t, server.Resume)
+					dlocktest.Pace(t, ttl)
 				}
-			}
-			if long := testbedtest.Size(0, 20); long > 0 {
-				harm(t, server.Pause)
-				dlocktest.Pace(t, time.Duration(long)*time.Second)
-				harm(t, server.Resume)
-				dlocktest.Pace(t, ttl)
-			}
+			})
 		})
 	})
 }
 
-func harm(t *testing.T, f func() error) {
+func harm(t testing.TB, f func() error) {
 	t.Helper()
 	if err := f(); err != nil {
 		t.Error(err)
@@ -197,7 +207,7 @@ func harm(t *testing.T, f func() error) {
 }
 
 // waitFor looks for a condition every few milliseconds, for half a minute at most.
-func waitFor(t *testing.T, what string, ok func() bool) {
+func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
@@ -25,13 +24,13 @@ import (
 // which a busy machine must still get something done; all bounds grow with it.
 const ttl = 3 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestMariaDB(t *testing.T) {
 	t.Parallel()
 	s := mariaDB(testbedtest.Database(t))
 	s.create(t)
-	suite(t, ttl, func(*testing.T) store { return s })
+	suite(t, ttl, func(testing.TB) store { return s })
 }
 
 // TestMariaDBOtherwise prepares statements and counts rows in the other way, in
@@ -46,7 +45,7 @@ func TestMariaDBOtherwise(t *testing.T) {
 		c.Params["tx_isolation"] = "'REPEATABLE-READ'"
 	}
 	s.create(t)
-	suite(t, ttl, func(*testing.T) store { return s })
+	suite(t, ttl, func(testing.TB) store { return s })
 }
 
 // TestSQLite has a file for each case, which the cases would otherwise wait for.
@@ -56,7 +55,7 @@ func TestSQLite(t *testing.T) {
 		mu    sync.Mutex
 		files = map[string]store{}
 	)
-	suite(t, 2*time.Second, func(t *testing.T) store { // shorter: there is no network
+	suite(t, 2*time.Second, func(t testing.TB) store { // shorter: there is no network
 		t.Helper()
 		mu.Lock()
 		defer mu.Unlock()
@@ -64,13 +63,18 @@ func TestSQLite(t *testing.T) {
 		if !ok {
 			s = processes(t, 2)
 			files[t.Name()] = s
+			t.Cleanup(func() { // a case that runs once more has another one
+				mu.Lock()
+				defer mu.Unlock()
+				delete(files, t.Name())
+			})
 		}
 		return s
 	})
 }
 
 // processes returns a SQLite file that so many processes use, with a pool each.
-func processes(t *testing.T, n int) store {
+func processes(t testing.TB, n int) store {
 	t.Helper()
 	s := sqlite(filepath.Join(t.TempDir(), "locks.db"))
 	s.create(t)
@@ -173,7 +177,7 @@ func (s store) locker(tb testing.TB, cfg sqllock.Config) *sqllock.Locker {
 }
 
 // behind returns a Locker whose connections go through a proxy.
-func (s store) behind(t *testing.T, cfg sqllock.Config) (*sqllock.Locker, dlocktest.Link) {
+func (s store) behind(t testing.TB, cfg sqllock.Config) (*sqllock.Locker, dlocktest.Link) {
 	t.Helper()
 	u, err := url.Parse(s.address)
 	if err != nil {
@@ -194,7 +198,7 @@ func (s store) behind(t *testing.T, cfg sqllock.Config) (*sqllock.Locker, dlockt
 	}
 }
 
-func exec(t *testing.T, db *sql.DB, statement string, args ...any) {
+func exec(t testing.TB, db *sql.DB, statement string, args ...any) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
 		t.Fatal(err)
@@ -202,17 +206,17 @@ func exec(t *testing.T, db *sql.DB, statement string, args ...any) {
 }
 
 // suite runs the conformance suite on the store of each case.
-func suite(t *testing.T, ttl time.Duration, of func(t *testing.T) store) {
+func suite(t *testing.T, ttl time.Duration, of func(t testing.TB) store) {
 	t.Helper()
 	h := dlocktest.Harness{
-		New:       func(t *testing.T) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl}) },
+		New:       func(t testing.TB) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl}) },
 		TTL:       ttl,
 		Reentrant: true,
-		Expire: func(t *testing.T, key string) {
+		Expire: func(t testing.TB, key string) {
 			exec(t, of(t).open(t), "UPDATE leases SET expires_at = 1 WHERE name = ?", key)
 		},
-		Wipe: func(t *testing.T, key string) { exec(t, of(t).open(t), "DELETE FROM leases WHERE name = ?", key) },
-		Leftovers: func(t *testing.T, key string) (left []string) {
+		Wipe: func(t testing.TB, key string) { exec(t, of(t).open(t), "DELETE FROM leases WHERE name = ?", key) },
+		Leftovers: func(t testing.TB, key string) (left []string) {
 			var n int
 			row := of(t).open(t).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leases WHERE name = ? AND (expires_at > 0 OR owner <> '')", key)
 			if err := row.Scan(&n); err != nil || n > 0 {
@@ -220,13 +224,13 @@ func suite(t *testing.T, ttl time.Duration, of func(t *testing.T) store) {
 			}
 			return nil
 		},
-		NoReentry: func(t *testing.T) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl, NoReentry: true}) },
-		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
+		NoReentry: func(t testing.TB) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl, NoReentry: true}) },
+		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return of(t).locker(t, sqllock.Config{TTL: ttl, MaxHold: limit})
 		},
 	}
 	if of(t).dialect == sqllock.MySQL {
-		h.Behind = func(t *testing.T) (dlock.Locker, dlocktest.Link) { return of(t).behind(t, sqllock.Config{TTL: ttl}) }
+		h.Behind = func(t testing.TB) (dlock.Locker, dlocktest.Link) { return of(t).behind(t, sqllock.Config{TTL: ttl}) }
 	}
 	dlocktest.Run(t, h)
 }

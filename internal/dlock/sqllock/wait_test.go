@@ -19,78 +19,82 @@ import (
 // A waiter whose attempt got no answer finds its grant by its next look.
 func TestWaiterFindsItsGrant(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
-	defer cancel()
-	l, s, other, _ := scripted(t)
-	held := take(t, other, "k")
-	lost := make(chan struct{})
-	s.play(nil, func(n int, statement string) error {
-		if n > 1 && strings.HasPrefix(statement, "INSERT") && !closed(lost) {
-			close(lost)
-			return mysql.ErrInvalidConn
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
+		defer cancel()
+		l, s, other, _ := scripted(t)
+		held := take(t, other, "k")
+		lost := make(chan struct{})
+		s.play(nil, func(n int, statement string) error {
+			if n > 1 && strings.HasPrefix(statement, "INSERT") && !closed(lost) {
+				close(lost)
+				return mysql.ErrInvalidConn
+			}
+			return nil
+		})
+		granted := make(chan *dlock.Lease, 1)
+		go func() {
+			lease, err := l.Acquire(ctx, "k")
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lease
+		}()
+		waitFor(t, "a look", func() bool { return len(s.sent()) > 2 })
+		held.Release(t.Context())
+		lease := <-granted
+		if lease == nil {
+			return
 		}
-		return nil
-	})
-	granted := make(chan *dlock.Lease, 1)
-	go func() {
-		lease, err := l.Acquire(ctx, "k")
-		if err != nil {
+		state, err := other.Inspect(t.Context(), "k")
+		if !closed(lost) || err != nil || state.Fence != lease.Fence() {
+			t.Errorf("lost: %v; held by %+v, %v; the lease has %+v", closed(lost), state.Fence, err, lease.Fence())
+		}
+		if err := lease.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		granted <- lease
-	}()
-	waitFor(t, "a look", func() bool { return len(s.sent()) > 2 })
-	held.Release(t.Context())
-	lease := <-granted
-	if lease == nil {
-		return
-	}
-	state, err := other.Inspect(t.Context(), "k")
-	if !closed(lost) || err != nil || state.Fence != lease.Fence() {
-		t.Errorf("lost: %v; held by %+v, %v; the lease has %+v", closed(lost), state.Fence, err, lease.Fence())
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 // Of those who acquire a key in a process one asks at a time.
 func TestWaitersLookOneByOne(t *testing.T) {
 	t.Parallel()
-	st := mariaDB(testbedtest.Database(t))
-	st.create(t)
-	other := st.locker(t, sqllock.Config{TTL: ttl})
-	s := new(script)
-	st.wrap = func(c driver.Connector) driver.Connector { return connector{c, s} }
-	const step = 50 * time.Millisecond
-	l := st.locker(t, sqllock.Config{TTL: ttl, Retry: dlock.Backoff{Min: step, Max: step}})
-	held := take(t, other, "k")
-	const waiters = 30
-	ctx, cancel := context.WithCancel(t.Context())
-	var waiting sync.WaitGroup
-	for range waiters {
-		waiting.Go(func() {
-			if _, err := l.Acquire(ctx, "k"); !errors.Is(err, context.Canceled) {
-				t.Errorf("Acquire = %v", err)
-			}
-		})
-	}
-	waitFor(t, "the first to wait", func() bool { return len(s.sent()) > 3 })
-	s.play(nil, nil)
-	start := time.Now()
-	<-time.After(10 * step)
-	if looks, most := len(s.sent()), 2+int(time.Since(start)/step); looks > most {
-		t.Errorf("%d waiters looked %d times, want %d at most", waiters, looks, most)
-	}
-	cancel()
-	waiting.Wait()
-	held.Release(t.Context())
+	testbedtest.Steady(t, func(t testing.TB) {
+		st := mariaDB(testbedtest.Database(t))
+		st.create(t)
+		other := st.locker(t, sqllock.Config{TTL: ttl})
+		s := new(script)
+		st.wrap = func(c driver.Connector) driver.Connector { return connector{c, s} }
+		const step = 50 * time.Millisecond
+		l := st.locker(t, sqllock.Config{TTL: ttl, Retry: dlock.Backoff{Min: step, Max: step}})
+		held := take(t, other, "k")
+		const waiters = 30
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for range waiters {
+			waiting.Go(func() {
+				if _, err := l.Acquire(ctx, "k"); !errors.Is(err, context.Canceled) {
+					t.Errorf("Acquire = %v", err)
+				}
+			})
+		}
+		waitFor(t, "the first to wait", func() bool { return len(s.sent()) > 3 })
+		s.play(nil, nil)
+		start := time.Now()
+		<-time.After(10 * step)
+		if looks, most := len(s.sent()), 2+int(time.Since(start)/step); looks > most {
+			t.Errorf("%d waiters looked %d times, want %d at most", waiters, looks, most)
+		}
+		cancel()
+		waiting.Wait()
+		held.Release(t.Context())
+	})
 }
 
 // A waiter does not sleep past the end of the lease that it waits for.
 func TestWaiterLooksWhenTheLeaseEnds(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, s store) {
+	stores(t, func(t testing.TB, s store) {
 		s.create(t)
 		dead := s.locker(t, sqllock.Config{TTL: ttl / 2, MaxHold: time.Millisecond}) // nobody renews what it takes
 		take(t, dead, "k")

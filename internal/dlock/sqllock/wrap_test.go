@@ -56,7 +56,7 @@ func (s *script) run(statement string, f func() error) error {
 
 // scripted returns a Locker on MariaDB whose statements fail as the script says, one
 // whose do not, and a pool.
-func scripted(t *testing.T) (*sqllock.Locker, *script, *sqllock.Locker, *sql.DB) {
+func scripted(t testing.TB) (*sqllock.Locker, *script, *sqllock.Locker, *sql.DB) {
 	t.Helper()
 	st := mariaDB(testbedtest.Database(t))
 	pool := st.create(t)

@@ -19,7 +19,7 @@ import (
 func TestHistoryOfStoppedLeaders(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	histories(t, true, func(t *testing.T, tr *trial) {
+	histories(t, true, func(t testing.TB, tr *trial) {
 		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
 		tr.During(t, tr.clients(t, 5, servers.Addrs()...), func() {
 			for range 5 {
@@ -45,33 +45,35 @@ func TestHistoryOfStoppedLeaders(t *testing.T) {
 // nothing is granted then, when all who held something have been told.
 func TestHistoryOfLostQuorums(t *testing.T) {
 	t.Parallel()
-	servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
-	dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}, func(t *testing.T, own *dlocktest.Trial) {
-		tr := &trial{contenders()[0], own}
-		tr.Load.Permits, tr.Load.Hold = 1, ttl/30
-		tr.During(t, tr.clients(t, 5, servers.Addrs()...), func() {
-			for range testbedtest.Size(1, 5) {
-				dlocktest.Pace(t, tr.Between(ttl/5, ttl))
-				away := tr.Random.Perm(len(servers.Nodes()))[:2]
-				for _, at := range away {
-					harm(t, servers.Nodes()[at].Pause)
+	testbedtest.Steady(t, func(t testing.TB) {
+		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
+		dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}, func(t testing.TB, own *dlocktest.Trial) {
+			tr := &trial{contenders()[0], own}
+			tr.Load.Permits, tr.Load.Hold = 1, ttl/30
+			tr.During(t, tr.clients(t, 5, servers.Addrs()...), func() {
+				for range testbedtest.Size(1, 5) {
+					dlocktest.Pace(t, tr.Between(ttl/5, ttl))
+					away := tr.Random.Perm(len(servers.Nodes()))[:2]
+					for _, at := range away {
+						harm(t, servers.Nodes()[at].Pause)
+					}
+					dlocktest.Pace(t, ttl)
+					before := tr.Grants()
+					dlocktest.Pace(t, tr.Between(ttl/5, ttl/2))
+					if n := tr.Grants() - before; n > 0 {
+						t.Errorf("%d grants without a majority", n)
+					}
+					for _, at := range away {
+						harm(t, servers.Nodes()[at].Resume)
+					}
+					dlocktest.Pace(t, ttl)
 				}
-				dlocktest.Pace(t, ttl)
-				before := tr.Grants()
-				dlocktest.Pace(t, tr.Between(ttl/5, ttl/2))
-				if n := tr.Grants() - before; n > 0 {
-					t.Errorf("%d grants without a majority", n)
-				}
-				for _, at := range away {
-					harm(t, servers.Nodes()[at].Resume)
-				}
-				dlocktest.Pace(t, ttl)
-			}
+			})
 		})
 	})
 }
 
-func harm(t *testing.T, f func() error) {
+func harm(t testing.TB, f func() error) {
 	t.Helper()
 	if err := f(); err != nil {
 		t.Error(err)
@@ -82,7 +84,7 @@ func harm(t *testing.T, f func() error) {
 func TestHistoryOfPartedFollowers(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	histories(t, true, func(t *testing.T, tr *trial) {
+	histories(t, true, func(t testing.TB, tr *trial) {
 		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
 		var clients []*dlocktest.HistoryClient
 		for _, addr := range servers.Addrs() {
@@ -113,48 +115,50 @@ func TestHistoryOfPartedFollowers(t *testing.T) {
 func TestNoQuorumNoLock(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
-	l := locker(t, session(t, servers.Addrs()...), zklock.Config{})
-	held := acquire(t, l, "held")
-	for _, node := range servers.Nodes()[:2] {
-		if err := node.Pause(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	select {
-	case <-held.Done():
-		if !errors.Is(held.Err(), dlock.ErrLost) {
-			t.Error(held.Err())
-		}
-	case <-time.After(ttl):
-		t.Error("the holder goes on without a majority")
-	}
-	for _, take := range []func(context.Context, string) (*dlock.Lease, error){l.TryAcquire, l.Acquire} {
-		start := time.Now()
-		if _, err := take(t.Context(), "other"); err == nil || errors.Is(err, dlock.ErrHeld) {
-			t.Errorf("without a majority: %v", err)
-		}
-		if d := time.Since(start); d > 3*ttl {
-			t.Errorf("without a majority an attempt took %v", d)
-		}
-	}
-	var wg sync.WaitGroup
-	for _, node := range servers.Nodes()[:2] {
-		wg.Go(func() {
-			if err := node.Resume(); err != nil {
-				t.Error(err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
+		l := locker(t, session(t, servers.Addrs()...), zklock.Config{})
+		held := acquire(t, l, "held")
+		for _, node := range servers.Nodes()[:2] {
+			if err := node.Pause(); err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
-	wg.Wait()
-	for end := time.Now().Add(20 * ttl); ; {
-		lease, err := l.TryAcquire(t.Context(), "held")
-		if err == nil {
-			_ = lease.Release(t.Context())
-			return
 		}
-		if time.Now().After(end) {
-			t.Fatal(err)
+		select {
+		case <-held.Done():
+			if !errors.Is(held.Err(), dlock.ErrLost) {
+				t.Error(held.Err())
+			}
+		case <-time.After(ttl):
+			t.Error("the holder goes on without a majority")
 		}
-	}
+		for _, take := range []func(context.Context, string) (*dlock.Lease, error){l.TryAcquire, l.Acquire} {
+			start := time.Now()
+			if _, err := take(t.Context(), "other"); err == nil || errors.Is(err, dlock.ErrHeld) {
+				t.Errorf("without a majority: %v", err)
+			}
+			if d := time.Since(start); d > 3*ttl {
+				t.Errorf("without a majority an attempt took %v", d)
+			}
+		}
+		var wg sync.WaitGroup
+		for _, node := range servers.Nodes()[:2] {
+			wg.Go(func() {
+				if err := node.Resume(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for end := time.Now().Add(20 * ttl); ; {
+			lease, err := l.TryAcquire(t.Context(), "held")
+			if err == nil {
+				_ = lease.Release(t.Context())
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatal(err)
+			}
+		}
+	})
 }

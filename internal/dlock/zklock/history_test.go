@@ -21,7 +21,7 @@ type contender struct {
 	places string // is in every request that names a place of a queue
 	queue  func(key string) string
 	config func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig
-	open   func(t *testing.T, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient
+	open   func(t testing.TB, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient
 }
 
 // contenders run through every history of this package.
@@ -30,7 +30,7 @@ func contenders() []contender {
 		name: "lock", places: "-lease-",
 		queue:  func(key string) string { return "/shop/locks/" + key },
 		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig { return cfg },
-		open: func(t *testing.T, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient {
+		open: func(t testing.TB, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient {
 			return h.Locker(locker(t, session(t, addrs...), zklock.Config{}))
 		},
 	}, {
@@ -41,7 +41,7 @@ func contenders() []contender {
 			cfg.Model = &model
 			return cfg
 		},
-		open: func(t *testing.T, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient {
+		open: func(t testing.TB, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient {
 			return h.RW(rwLocker(t, session(t, addrs...)))
 		},
 	}}
@@ -54,25 +54,27 @@ type trial struct {
 }
 
 // histories runs a trial for each contender.
-func histories(t *testing.T, faulty bool, f func(t *testing.T, tr *trial)) {
+func histories(t *testing.T, faulty bool, f func(t testing.TB, tr *trial)) {
 	t.Helper()
 	for _, c := range contenders() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: faulty, Unnoticed: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
-			dlocktest.RunTrial(t, c.config(cfg), func(t *testing.T, tr *dlocktest.Trial) {
-				tr.Load.Permits = 1
-				if c.name == "rw" {
-					tr.Load.Permits = dlocktest.RWPermits
-				}
-				f(t, &trial{c, tr})
+			testbedtest.Steady(t, func(t testing.TB) {
+				cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: faulty, Unnoticed: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
+				dlocktest.RunTrial(t, c.config(cfg), func(t testing.TB, tr *dlocktest.Trial) {
+					tr.Load.Permits = 1
+					if c.name == "rw" {
+						tr.Load.Permits = dlocktest.RWPermits
+					}
+					f(t, &trial{c, tr})
+				})
 			})
 		})
 	}
 }
 
 // clients opens n clients, each with a session of its own.
-func (tr *trial) clients(t *testing.T, n int, addrs ...string) []*dlocktest.HistoryClient {
+func (tr *trial) clients(t testing.TB, n int, addrs ...string) []*dlocktest.HistoryClient {
 	t.Helper()
 	all := make([]*dlocktest.HistoryClient, n)
 	for i := range all {
@@ -82,7 +84,7 @@ func (tr *trial) clients(t *testing.T, n int, addrs ...string) []*dlocktest.Hist
 }
 
 // proxied opens n clients behind a proxy each.
-func (tr *trial) proxied(t *testing.T, n int, addr string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
+func (tr *trial) proxied(t testing.TB, n int, addr string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
 	t.Helper()
 	clients, proxies := make([]*dlocktest.HistoryClient, n), make([]*testbed.Proxy, n)
 	for i := range n {
@@ -94,7 +96,7 @@ func (tr *trial) proxied(t *testing.T, n int, addr string) ([]*dlocktest.History
 
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
-	histories(t, false, func(t *testing.T, tr *trial) {
+	histories(t, false, func(t testing.TB, tr *trial) {
 		tr.Load.Rounds = testbedtest.Size(60, 600)
 		clients := tr.clients(t, 6, testbedtest.ZooKeeper(t))
 		var wg sync.WaitGroup
@@ -111,7 +113,7 @@ func TestHistoryWithoutFaults(t *testing.T) {
 // TestHistoryOfLostReplies loses replies of every kind after the server has executed.
 func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
-	histories(t, true, func(t *testing.T, tr *trial) {
+	histories(t, true, func(t testing.TB, tr *trial) {
 		clients, proxies := tr.proxied(t, 5, testbedtest.ZooKeeper(t))
 		tr.During(t, clients, func() {
 			for range testbedtest.Size(40, 400) {
@@ -133,7 +135,7 @@ func TestHistoryOfLostReplies(t *testing.T) {
 // expire, which they are told when they are back.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
-	histories(t, true, func(t *testing.T, tr *trial) {
+	histories(t, true, func(t testing.TB, tr *trial) {
 		clients, proxies := tr.proxied(t, 4, testbedtest.ZooKeeper(t))
 		tr.Load.Hold = ttl / 10
 		tr.During(t, clients, func() {
@@ -153,7 +155,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 // TestHistoryOfDeletedNodes has an administrator delete nodes of holders and waiters.
 func TestHistoryOfDeletedNodes(t *testing.T) {
 	t.Parallel()
-	histories(t, true, func(t *testing.T, tr *trial) {
+	histories(t, true, func(t testing.TB, tr *trial) {
 		if tr.name == "rw" {
 			t.Skip("a reader that lost its node shares its fence with those who did not")
 		}
@@ -183,43 +185,45 @@ func TestHistoryOfDeletedNodes(t *testing.T) {
 // connected, with all that they hold and wait for.
 func TestHistoryOfExpiredSessions(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
-	admin := raw(t, server.Addr())
-	cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}
-	dlocktest.RunTrial(t, cfg, func(t *testing.T, own *dlocktest.Trial) {
-		tr := &trial{contenders()[0], own}
-		tr.Load.Permits, tr.Load.Hold = 1, ttl/30
-		expired, most := 0, testbedtest.Size(8, 80)
-		tr.During(t, tr.clients(t, 5, server.Addr()), func() {
-			for end := time.Now().Add(2 * time.Minute); expired < most && time.Now().Before(end); {
-				dlocktest.Pace(t, tr.Between(ttl/100, ttl/20))
-				queue := tr.queue(tr.Load.Keys[tr.Random.IntN(len(tr.Load.Keys))])
-				names, _, err := admin.Children(queue)
-				if err != nil || len(names) == 0 {
-					continue
-				}
-				_, stat, err := admin.Get(queue + "/" + names[tr.Random.IntN(len(names))])
-				if err != nil {
-					continue // it has been released
-				}
-				tr.LoseAll(func() {
-					if server.Expire(t.Context(), stat.EphemeralOwner) == nil {
-						expired++
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+		admin := raw(t, server.Addr())
+		cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}
+		dlocktest.RunTrial(t, cfg, func(t testing.TB, own *dlocktest.Trial) {
+			tr := &trial{contenders()[0], own}
+			tr.Load.Permits, tr.Load.Hold = 1, ttl/30
+			expired, most := 0, testbedtest.Size(8, 80)
+			tr.During(t, tr.clients(t, 5, server.Addr()), func() {
+				for end := time.Now().Add(2 * time.Minute); expired < most && time.Now().Before(end); {
+					dlocktest.Pace(t, tr.Between(ttl/100, ttl/20))
+					queue := tr.queue(tr.Load.Keys[tr.Random.IntN(len(tr.Load.Keys))])
+					names, _, err := admin.Children(queue)
+					if err != nil || len(names) == 0 {
+						continue
 					}
-					dlocktest.Pace(t, ttl/30) // until the holder hears of it
-				})
+					_, stat, err := admin.Get(queue + "/" + names[tr.Random.IntN(len(names))])
+					if err != nil {
+						continue // it has been released
+					}
+					tr.LoseAll(func() {
+						if server.Expire(t.Context(), stat.EphemeralOwner) == nil {
+							expired++
+						}
+						dlocktest.Pace(t, ttl/30) // until the holder hears of it
+					})
+				}
+			})
+			if expired < most {
+				t.Errorf("only %d sessions have expired", expired)
 			}
 		})
-		if expired < most {
-			t.Errorf("only %d sessions have expired", expired)
-		}
 	})
 }
 
 // TestHistoryOfRestarts kills the server, which comes back with its data.
 func TestHistoryOfRestarts(t *testing.T) {
 	t.Parallel()
-	histories(t, true, func(t *testing.T, tr *trial) {
+	histories(t, true, func(t testing.TB, tr *trial) {
 		server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
 		tr.During(t, tr.clients(t, 4, server.Addr()), func() {
 			for range testbedtest.Size(1, 10) {
@@ -253,27 +257,29 @@ func TestHolderProcess(t *testing.T) {
 // must find out.
 func TestHistoryOfStoppedHolders(t *testing.T) {
 	t.Parallel()
-	dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 2, Faulty: true, Limit: 5 * time.Minute}, func(t *testing.T, tr *dlocktest.Trial) {
-		addr := testbedtest.ZooKeeper(t)
-		tr.Load.Hold, tr.Least = ttl/2, 10
-		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
-		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far)}
-		own := &trial{contenders()[0], tr}
-		tr.During(t, append(own.clients(t, 2, addr), stopped...), func() {
-			for range testbedtest.Size(1, 20) {
-				for end := time.Now().Add(10 * ttl); !far.Holds() && time.Now().Before(end); {
-					dlocktest.Pace(t, ttl/1000)
+	testbedtest.Steady(t, func(t testing.TB) {
+		dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 2, Faulty: true, Limit: 5 * time.Minute}, func(t testing.TB, tr *dlocktest.Trial) {
+			addr := testbedtest.ZooKeeper(t)
+			tr.Load.Hold, tr.Least = ttl/2, 10
+			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
+			stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far)}
+			own := &trial{contenders()[0], tr}
+			tr.During(t, append(own.clients(t, 2, addr), stopped...), func() {
+				for range testbedtest.Size(1, 20) {
+					for end := time.Now().Add(10 * ttl); !far.Holds() && time.Now().Before(end); {
+						dlocktest.Pace(t, ttl/1000)
+					}
+					tr.Stop(func() {
+						if err := testbed.Suspend(far.Process); err != nil {
+							t.Error(err)
+						}
+						dlocktest.Pace(t, ttl+tr.Between(ttl/5, ttl/2))
+						if err := testbed.Continue(far.Process); err != nil {
+							t.Error(err)
+						}
+					}, stopped...)
 				}
-				tr.Stop(func() {
-					if err := testbed.Suspend(far.Process); err != nil {
-						t.Error(err)
-					}
-					dlocktest.Pace(t, ttl+tr.Between(ttl/5, ttl/2))
-					if err := testbed.Continue(far.Process); err != nil {
-						t.Error(err)
-					}
-				}, stopped...)
-			}
+			})
 		})
 	})
 }

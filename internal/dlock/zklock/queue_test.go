@@ -42,183 +42,195 @@ func waiters(t testing.TB, in dlock.Inspector, key string, n int) {
 // TestNumbersWrapAround: after 2^31 nodes ZooKeeper goes on with the least number.
 func TestNumbersWrapAround(t *testing.T) {
 	t.Parallel()
-	addr := testbedtest.ZooKeeper(t)
-	c := raw(t, addr)
-	l, key := locker(t, session(t, addr), zklock.Config{}), rand.Text()
-	cycle(t, l, key)
-	for _, name := range []string{"last-lease--2147483647", "middle-lease--2147483648", "first-lease-2147483647"} {
-		if _, err := c.Create(dir(key)+"/"+name, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Fatal(err)
+	testbedtest.Steady(t, func(t testing.TB) {
+		addr := testbedtest.ZooKeeper(t)
+		c := raw(t, addr)
+		l, key := locker(t, session(t, addr), zklock.Config{}), rand.Text()
+		cycle(t, l, key)
+		for _, name := range []string{"last-lease--2147483647", "middle-lease--2147483648", "first-lease-2147483647"} {
+			if _, err := c.Create(dir(key)+"/"+name, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	for _, want := range []string{"first", "middle", "last"} {
-		state, err := l.Inspect(t.Context(), key)
-		if err != nil || state.Fence.Owner != want {
-			t.Errorf("holder %q, %v, want %q", state.Fence.Owner, err, want)
+		for _, want := range []string{"first", "middle", "last"} {
+			state, err := l.Inspect(t.Context(), key)
+			if err != nil || state.Fence.Owner != want {
+				t.Errorf("holder %q, %v, want %q", state.Fence.Owner, err, want)
+			}
+			if err := l.ForceRelease(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := l.ForceRelease(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 }
 
 // TestWaiterThatLeavesLetsNobodyIn has the one in the middle give up: the one behind
 // hears that the node before its own is gone, while the first one still holds.
 func TestWaiterThatLeavesLetsNobodyIn(t *testing.T) {
 	t.Parallel()
-	addr := testbedtest.ZooKeeper(t)
-	l, key := locker(t, session(t, addr), zklock.Config{}), rand.Text()
-	holder := acquire(t, l, key)
-	middle := locker(t, session(t, addr), zklock.Config{})
-	short, leave := context.WithCancel(t.Context())
-	left := make(chan error, 1)
-	go func() {
-		_, err := middle.Acquire(short, key)
-		left <- err
-	}()
-	waiters(t, l, key, 1)
-	granted := make(chan *dlock.Lease, 1)
-	last := locker(t, session(t, addr), zklock.Config{})
-	go func() {
-		lease, err := patiently(t, last.Acquire, key)
-		if err != nil {
+	testbedtest.Steady(t, func(t testing.TB) {
+		addr := testbedtest.ZooKeeper(t)
+		l, key := locker(t, session(t, addr), zklock.Config{}), rand.Text()
+		holder := acquire(t, l, key)
+		middle := locker(t, session(t, addr), zklock.Config{})
+		short, leave := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() {
+			_, err := middle.Acquire(short, key)
+			left <- err
+		}()
+		waiters(t, l, key, 1)
+		granted := make(chan *dlock.Lease, 1)
+		last := locker(t, session(t, addr), zklock.Config{})
+		go func() {
+			lease, err := patiently(t, last.Acquire, key)
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lease
+		}()
+		waiters(t, l, key, 2)
+		leave()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("Acquire = %v", err)
+		}
+		waiters(t, l, key, 1)
+		select {
+		case <-granted:
+			t.Fatal("two hold the key")
+		case <-time.After(ttl / 5): // long after the message
+		}
+		if err := holder.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		granted <- lease
-	}()
-	waiters(t, l, key, 2)
-	leave()
-	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("Acquire = %v", err)
-	}
-	waiters(t, l, key, 1)
-	select {
-	case <-granted:
-		t.Fatal("two hold the key")
-	case <-time.After(ttl / 5): // long after the message
-	}
-	if err := holder.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := (<-granted).Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+		if err := (<-granted).Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestQuietKeyIsHeldOnce has a process use a key alone, so that it takes the short
 // way, and then want it twice.
 func TestQuietKeyIsHeldOnce(t *testing.T) {
 	t.Parallel()
-	l, key := locker(t, session(t, testbedtest.ZooKeeper(t)), zklock.Config{}), rand.Text()
-	for range 3 {
+	testbedtest.Steady(t, func(t testing.TB) {
+		l, key := locker(t, session(t, testbedtest.ZooKeeper(t)), zklock.Config{}), rand.Text()
+		for range 3 {
+			cycle(t, l, key)
+		}
+		holder := acquire(t, l, key)
+		short, cancel := context.WithTimeout(t.Context(), ttl/5)
+		defer cancel()
+		if _, err := l.Acquire(short, key); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("of a key that is held: %v", err)
+		}
+		if err := holder.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		cycle(t, l, key)
-	}
-	holder := acquire(t, l, key)
-	short, cancel := context.WithTimeout(t.Context(), ttl/5)
-	defer cancel()
-	if _, err := l.Acquire(short, key); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("of a key that is held: %v", err)
-	}
-	if err := holder.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	cycle(t, l, key)
+	})
 }
 
 // TestReleaseWithoutAServer is made up for, as the session goes on.
 func TestReleaseWithoutAServer(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
-	l, key := locker(t, session(t, server.Addr()), zklock.Config{}), rand.Text()
-	holder := acquire(t, l, key)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Release(t.Context()); err == nil {
-		t.Error("a server that is dead has answered")
-	}
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	lease := acquire(t, locker(t, session(t, server.Addr()), zklock.Config{}), key)
-	if err := lease.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+		l, key := locker(t, session(t, server.Addr()), zklock.Config{}), rand.Text()
+		holder := acquire(t, l, key)
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := holder.Release(t.Context()); err == nil {
+			t.Error("a server that is dead has answered")
+		}
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lease := acquire(t, locker(t, session(t, server.Addr()), zklock.Config{}), key)
+		if err := lease.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestHandOffWithinAProcess needs no server: the node of the next holder keeps all
 // others out already.
 func TestHandOffWithinAProcess(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
-	proxy := testbedtest.StartProxy(t, server.Addr())
-	l, key := locker(t, session(t, proxy.Addr()), zklock.Config{}), rand.Text()
-	near := locker(t, session(t, server.Addr()), zklock.Config{})
-	first := acquire(t, l, key)
-	granted := make(chan *dlock.Lease, 1)
-	go func() {
-		lease, err := patiently(t, l.Acquire, key)
-		if err != nil {
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+		proxy := testbedtest.StartProxy(t, server.Addr())
+		l, key := locker(t, session(t, proxy.Addr()), zklock.Config{}), rand.Text()
+		near := locker(t, session(t, server.Addr()), zklock.Config{})
+		first := acquire(t, l, key)
+		granted := make(chan *dlock.Lease, 1)
+		go func() {
+			lease, err := patiently(t, l.Acquire, key)
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lease
+		}()
+		waitFor(t, "watches of the waiter", func() bool {
+			watched, err := server.Ask(t.Context(), "wchp")
+			return err == nil && strings.Count(watched, "-lease-") == 2 // its own node, and the one before
+		})
+		waiters(t, l, key, 1) // a round trip later
+		proxy.BlackHole()
+		released := make(chan error, 1)
+		start := time.Now()
+		go func() { released <- first.Release(t.Context()) }()
+		second := <-granted
+		if d := time.Since(start); d > ttl/4 {
+			t.Errorf("the hand-off took %v", d)
+		}
+		if !second.Fence().Passes(first.Fence()) {
+			t.Errorf("fence %v follows %v", second.Fence(), first.Fence())
+		}
+		if _, err := near.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrHeld) {
+			t.Errorf("TryAcquire of another process = %v", err)
+		}
+		if err := proxy.Pass(); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(<-released, second.Release(t.Context())); err != nil {
 			t.Error(err)
 		}
-		granted <- lease
-	}()
-	waitFor(t, "watches of the waiter", func() bool {
-		watched, err := server.Ask(t.Context(), "wchp")
-		return err == nil && strings.Count(watched, "-lease-") == 2 // its own node, and the one before
 	})
-	waiters(t, l, key, 1) // a round trip later
-	proxy.BlackHole()
-	released := make(chan error, 1)
-	start := time.Now()
-	go func() { released <- first.Release(t.Context()) }()
-	second := <-granted
-	if d := time.Since(start); d > ttl/4 {
-		t.Errorf("the hand-off took %v", d)
-	}
-	if !second.Fence().Passes(first.Fence()) {
-		t.Errorf("fence %v follows %v", second.Fence(), first.Fence())
-	}
-	if _, err := near.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrHeld) {
-		t.Errorf("TryAcquire of another process = %v", err)
-	}
-	if err := proxy.Pass(); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(<-released, second.Release(t.Context())); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestWaitersLeaveNoWatch has a crowd give up, each at a moment of its own.
 func TestWaitersLeaveNoWatch(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
-	near := locker(t, session(t, server.Addr()), zklock.Config{})
-	key := rand.Text()
-	holder := acquire(t, near, key)
-	lockers := []*zklock.Locker{locker(t, session(t, server.Addr()), zklock.Config{}), locker(t, session(t, server.Addr()), zklock.Config{})}
-	var wg sync.WaitGroup
-	for i := range 1000 {
-		wg.Go(func() {
-			short, cancel := context.WithTimeout(t.Context(), mathrand.N(ttl/2))
-			defer cancel()
-			lease, err := lockers[i%2].Acquire(short, key)
-			if err == nil {
-				if holder.Err() == nil {
-					t.Error("two hold the key")
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+		near := locker(t, session(t, server.Addr()), zklock.Config{})
+		key := rand.Text()
+		holder := acquire(t, near, key)
+		lockers := []*zklock.Locker{locker(t, session(t, server.Addr()), zklock.Config{}), locker(t, session(t, server.Addr()), zklock.Config{})}
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				short, cancel := context.WithTimeout(t.Context(), mathrand.N(ttl/2))
+				defer cancel()
+				lease, err := lockers[i%2].Acquire(short, key)
+				if err == nil {
+					if holder.Err() == nil {
+						t.Error("two hold the key")
+					}
+					lease.Release(t.Context())
 				}
-				lease.Release(t.Context())
-			}
+			})
+		}
+		wg.Wait()
+		waiters(t, near, key, 0)
+		if err := holder.Release(t.Context()); err != nil && !errors.Is(err, dlock.ErrLost) { // a thousand on a busy machine
+			t.Fatal(err)
+		}
+		waitFor(t, "end of nodes and watches", func() bool {
+			left, err := server.Ask(t.Context(), "wchs")
+			return err == nil && strings.Contains(left, "Total watches:0") && len(children(t, server.Addr(), dir(key))) == 0
 		})
-	}
-	wg.Wait()
-	waiters(t, near, key, 0)
-	if err := holder.Release(t.Context()); err != nil && !errors.Is(err, dlock.ErrLost) { // a thousand on a busy machine
-		t.Fatal(err)
-	}
-	waitFor(t, "end of nodes and watches", func() bool {
-		left, err := server.Ask(t.Context(), "wchs")
-		return err == nil && strings.Contains(left, "Total watches:0") && len(children(t, server.Addr(), dir(key))) == 0
 	})
 }

@@ -17,14 +17,14 @@ func TestRW(t *testing.T) {
 	addr := testbedtest.ZooKeeper(t)
 	admin := rwLocker(t, session(t, addr))
 	dlocktest.RunRW(t, dlocktest.RWHarness{
-		New: func(t *testing.T) dlock.RWLocker { return rwLocker(t, session(t, addr)) },
+		New: func(t testing.TB) dlock.RWLocker { return rwLocker(t, session(t, addr)) },
 		TTL: ttl,
-		Expire: func(t *testing.T, key string) {
+		Expire: func(t testing.TB, key string) {
 			if err := admin.ForceRelease(t.Context(), key); err != nil {
 				t.Fatal(err)
 			}
 		},
-		Waiting: func(t *testing.T, key string) int {
+		Waiting: func(t testing.TB, key string) int {
 			state, err := admin.Inspect(t.Context(), key)
 			if err != nil {
 				t.Fatal(err)
@@ -34,7 +34,7 @@ func TestRW(t *testing.T) {
 		SharedFence: true,
 		Reentrant:   true,
 		Patience:    ttl,
-		Behind: func(t *testing.T) (dlock.RWLocker, dlocktest.Link) {
+		Behind: func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 			proxy := testbedtest.StartProxy(t, addr)
 			link := link(t, proxy)
 			link.LoseReply = func() { proxy.DropReply("/queue/") }
@@ -61,37 +61,39 @@ func TestWriterWaitsForAllReaders(t *testing.T) {
 	for name, second := range map[string]*zklock.RW{"own": writer, "other": first} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			key := rand.Text()
-			take := func(l *zklock.RW) *dlock.Lease {
-				lease, err := patiently(t, l.AcquireRead, key)
-				if err != nil {
-					t.Fatal(err)
+			testbedtest.Steady(t, func(t testing.TB) {
+				key := rand.Text()
+				take := func(l *zklock.RW) *dlock.Lease {
+					lease, err := patiently(t, l.AcquireRead, key)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return lease
 				}
-				return lease
-			}
-			one, two := take(first), take(second)
-			granted := make(chan *dlock.Lease, 1)
-			go func() {
-				lease, err := patiently(t, writer.Acquire, key)
-				if err != nil {
-					t.Error(err)
+				one, two := take(first), take(second)
+				granted := make(chan *dlock.Lease, 1)
+				go func() {
+					lease, err := patiently(t, writer.Acquire, key)
+					if err != nil {
+						t.Error(err)
+					}
+					granted <- lease
+				}()
+				waiters(t, first, key, 1)
+				give := func(lease *dlock.Lease) {
+					if err := lease.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
 				}
-				granted <- lease
-			}()
-			waiters(t, first, key, 1)
-			give := func(lease *dlock.Lease) {
-				if err := lease.Release(t.Context()); err != nil {
-					t.Error(err)
+				give(two)
+				select {
+				case <-granted:
+					t.Fatal("a writer is in beside a reader")
+				case <-time.After(ttl / 5): // long after the message
 				}
-			}
-			give(two)
-			select {
-			case <-granted:
-				t.Fatal("a writer is in beside a reader")
-			case <-time.After(ttl / 5): // long after the message
-			}
-			give(one)
-			give(<-granted)
+				give(one)
+				give(<-granted)
+			})
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
@@ -22,14 +21,14 @@ import (
 // times within which a busy machine must still get something done.
 const ttl = 3 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestLocker(t *testing.T) {
 	t.Parallel()
 	addr := testbedtest.ZooKeeper(t)
 	admin := locker(t, session(t, addr), zklock.Config{})
-	with := func(cfg zklock.Config) func(t *testing.T) dlock.Locker {
-		return func(t *testing.T) dlock.Locker { return locker(t, session(t, addr), cfg) }
+	with := func(cfg zklock.Config) func(t testing.TB) dlock.Locker {
+		return func(t testing.TB) dlock.Locker { return locker(t, session(t, addr), cfg) }
 	}
 	dlocktest.Run(t, dlocktest.Harness{
 		New:       with(zklock.Config{}),
@@ -37,18 +36,18 @@ func TestLocker(t *testing.T) {
 		FIFO:      true,
 		Recheck:   ttl / 6,
 		Reentrant: true,
-		Expire: func(t *testing.T, key string) {
+		Expire: func(t testing.TB, key string) {
 			if err := admin.ForceRelease(t.Context(), key); err != nil {
 				t.Fatal(err)
 			}
 		},
-		Wipe:      func(t *testing.T, key string) { wipe(t, addr, "/shop/locks/"+url.PathEscape(key)) },
-		Leftovers: func(t *testing.T, key string) []string { return children(t, addr, "/shop/locks/"+url.PathEscape(key)) },
+		Wipe:      func(t testing.TB, key string) { wipe(t, addr, "/shop/locks/"+url.PathEscape(key)) },
+		Leftovers: func(t testing.TB, key string) []string { return children(t, addr, "/shop/locks/"+url.PathEscape(key)) },
 		NoReentry: with(zklock.Config{NoReentry: true}),
-		Capped: func(t *testing.T, limit time.Duration) dlock.Locker {
+		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return with(zklock.Config{MaxHold: limit})(t)
 		},
-		Behind: func(t *testing.T) (dlock.Locker, dlocktest.Link) {
+		Behind: func(t testing.TB) (dlock.Locker, dlocktest.Link) {
 			s, link := behind(t, addr)
 			return locker(t, s, zklock.Config{}), link
 		},
