@@ -62,8 +62,12 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 		stock.Audit
 		Strays int64
 	}
-	if err := s.db.WithContext(ctx).Raw(narrowed(sku != ""), args...).Scan(&rows).Error; err != nil {
-		return nil, s.translate(ctx, err)
+	err := s.retrying(ctx, func() error {
+		rows = nil
+		return s.db.WithContext(ctx).Raw(narrowed(sku != ""), args...).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, err
 	}
 	if sku != "" && len(rows) == 0 {
 		return nil, fmt.Errorf("%w %q", stock.ErrNotFound, sku)

@@ -38,12 +38,16 @@ ORDER BY expires_at, o.id`
 		Releases   int
 		Payments   int
 	}
-	if err := s.db.WithContext(ctx).Raw(query, sku).Scan(&rows).Error; err != nil {
-		return time.Time{}, nil, s.translate(ctx, err)
-	}
-	at, err := s.now(ctx)
+	var at int64
+	err = s.retrying(ctx, func() (err error) {
+		rows = nil
+		if err = s.db.WithContext(ctx).Raw(query, sku).Scan(&rows).Error; err == nil {
+			at, err = s.now(ctx)
+		}
+		return err
+	})
 	if err != nil {
-		return time.Time{}, nil, s.translate(ctx, err)
+		return time.Time{}, nil, err
 	}
 	fates = make([]Fate, len(rows))
 	for i, r := range rows {

@@ -54,7 +54,11 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 	if err != nil {
 		return dialect{}, "", "", err
 	}
-	version, err := serverVersion(ctx, c)
+	version := ""
+	err = patiently(ctx, func() (err error) {
+		version, err = serverVersion(ctx, c)
+		return err
+	})
 	if err != nil {
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
 	}

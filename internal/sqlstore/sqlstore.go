@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	driver "github.com/go-sql-driver/mysql"
 	"go.opentelemetry.io/otel/trace"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -134,14 +136,22 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 
 // patiently waits until the database answers f. A new SQLite file is busy while
 // another process switches it to WAL mode, for which the busy timeout does not
-// wait.
+// wait. A server that answers too late, as a machine that stands still for some seconds makes it, is asked
+// again, too; one that refuses is not.
 func patiently(ctx context.Context, f func() error) error {
-	for {
+	for try := 0; ; try++ {
 		err := f()
-		if !sqlerr.Transient(err) || !pause(ctx, 10*time.Millisecond) {
+		again := sqlerr.Transient(err) || late(err) && try < maxRetries
+		if !again || !pause(ctx, 10*time.Millisecond) {
 			return err
 		}
 	}
+}
+
+// late reports whether an answer has not come in time.
+func late(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout() || errors.Is(err, driver.ErrInvalidConn)
 }
 
 // ValidURL reports what is wrong with the form of a database URL, without
