@@ -19,7 +19,7 @@ type Cluster struct {
 }
 
 // gathering is how long instances may take to know each other and to elect a leader.
-const gathering = 10 * time.Second
+const gathering = 30 * time.Second
 
 // cluster asks the first instance for the others, until it knows n and who leads them, or the
 // time for that is over: then it returns what is known. With n = 0 it asks once.

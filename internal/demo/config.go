@@ -15,6 +15,9 @@ import (
 // Strategies that are expected to oversell.
 var controls = []string{"naive", "local"}
 
+// A strategy that is exact as long as nobody outlives a lease.
+const unfenced = "redis-unfenced"
+
 const buyers = 32
 
 // Config says what to sell, where, and how to tell.

@@ -19,5 +19,5 @@
 // and sell it again to somebody who pays. When an order has expired and when its
 // unit came back is read from the books, so both are times of the database's clock.
 // How late that is depends on the machine and decides nothing, as long as it is
-// within half a minute.
+// within two minutes.
 package demo

@@ -16,8 +16,9 @@ const (
 	unpaidStrategy = "conditional"
 
 	// patience is how long after its time an order may take to expire before it
-	// counts as lost: several times what the repair of any single fault costs.
-	patience = 30 * time.Second
+	// counts as lost: several times what the repair of any single fault costs. The dearest is the kill of
+	// an instance that has timers in hand, which are its for 30 s.
+	patience = 2 * time.Minute
 
 	lookEvery = 50 * time.Millisecond
 )

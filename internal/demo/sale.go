@@ -33,7 +33,7 @@ type shop struct {
 
 func newShop(urls []string) *shop {
 	return &shop{urls: urls, client: &http.Client{
-		Timeout:   20 * time.Second,
+		Timeout:   time.Minute,
 		Transport: &http.Transport{MaxIdleConnsPerHost: buyers, MaxIdleConns: buyers * len(urls)},
 	}}
 }
@@ -65,7 +65,7 @@ func (s *shop) send(ctx context.Context, method, url string, body any) (status i
 
 // asking is how long a customer asks a service that is too busy, and pause how long between.
 const (
-	asking = time.Minute
+	asking = 5 * time.Minute
 	pause  = 100 * time.Millisecond
 )
 
@@ -96,17 +96,26 @@ func (s *shop) ask(ctx context.Context, url string, body any, saturated func()) 
 	}
 }
 
-// stock puts units of a new SKU on sale.
+// stock puts units of a new SKU on sale, and asks again while the service is too busy: to put them
+// there twice is to put them there.
 func (s *shop) stock(ctx context.Context, sku, strategy string, units int) error {
-	status, _, answer, err := s.send(ctx, http.MethodPut, s.urls[0]+"/api/v1/skus/"+sku,
-		map[string]any{"on_hand": units, "strategy": strategy})
-	if err != nil {
-		return err
+	for end, again := time.Now().Add(asking), false; ; again = true {
+		status, _, answer, err := s.send(ctx, http.MethodPut, s.urls[0]+"/api/v1/skus/"+sku,
+			map[string]any{"on_hand": units, "strategy": strategy})
+		switch {
+		case err != nil:
+			return err
+		case status == http.StatusCreated, status == http.StatusOK && again:
+			return nil
+		case status != http.StatusServiceUnavailable, time.Now().After(end):
+			return fmt.Errorf("create SKU %s: status %d: %s", sku, status, bytes.TrimSpace(answer))
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	if status != http.StatusCreated {
-		return fmt.Errorf("create SKU %s: status %d: %s", sku, status, bytes.TrimSpace(answer))
-	}
-	return nil
 }
 
 // strategies returns the names of those that the service has the stores for, and of the others.
@@ -203,8 +212,39 @@ func (s *shop) attempt(ctx context.Context, p *sale, sku string, n int, saturate
 		}
 	case status == http.StatusConflict:
 		p.rejected++
+	case status == http.StatusServiceUnavailable && s.stored(ctx, s.urls[n%len(s.urls)], &answer):
+		p.accepted++
+		if s.pays {
+			s.payment(ctx, p, answer, n)
+		}
 	default:
 		p.fail(fmt.Sprintf("status %d: %s", status, bytes.TrimSpace(answer)))
+	}
+}
+
+// stored finds out what has become of an order of which the service does not know that, by its number, as
+// a customer is told to do who has sent no key. It puts the order in place of the answer if it is there.
+func (s *shop) stored(ctx context.Context, url string, answer *[]byte) bool {
+	var unknown struct {
+		Order string `json:"order_id"`
+	}
+	if err := json.Unmarshal(*answer, &unknown); err != nil || unknown.Order == "" || !bytes.Contains(*answer, []byte("outcome-unknown")) {
+		return false
+	}
+	for end := time.Now().Add(asking); ; {
+		status, _, order, err := s.send(ctx, http.MethodGet, url+"/api/v1/orders/"+unknown.Order, nil)
+		if err == nil && status == http.StatusOK {
+			*answer = order
+			return true
+		}
+		if err != nil || status != http.StatusServiceUnavailable || time.Now().After(end) {
+			return false
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
 
