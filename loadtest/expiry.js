@@ -18,7 +18,7 @@ import { conclude, figures, newCounters } from './lib/outcome.js';
 const lookAhead = 1; // seconds
 const lookEvery = 0.25; // seconds, ahead
 const shortest = 0.02; // seconds, afterwards
-const patience = 30; // seconds after which an order counts as lost
+const patience = 120; // seconds after which an order counts as lost: one that a dead instance had in hand is its for 30
 const longest = 60; // seconds that an order may be given
 
 const counters = newCounters('expiry', ['expired', 'early', 'lost', 'paid_late', 'resold', 'balanced', 'unbalanced']);

@@ -23,6 +23,7 @@ const tempted = 6; // customers who want more than they may buy
 const limit = 3; // units that each may buy
 const wishes = 8; // units that each asks for, one by one and all at once
 const greed = 3; // seconds for which one customer asks as often as possible
+const patience = 180; // seconds for which customers ask a busy service
 const handful = 8; // requests of that customer at the same time
 const opened = 40; // orders that are paid or cancelled meanwhile
 
@@ -84,7 +85,7 @@ function header(r, name) {
 function rateOf(run, sku) {
   const r = ask(() => placeOrder(env.urls[0], `${run}-probe`, unit(sku), once(`${run}-probe`)));
   if (r.status !== 201) throw new Error(`POST ${r.url}: ${r.status || r.error} ${r.body || ''}`);
-  if (cancel(env.urls[0], r.json().id).status !== 200) throw new Error('the first order cannot be cancelled');
+  if (ask(() => cancel(env.urls[0], r.json().id)).status !== 200) throw new Error('the first order cannot be cancelled');
   const policy = /"customer";q=(\d+)/.exec(header(r, 'RateLimit-Policy'));
   const rate = policy === null ? 0 : Number(policy[1]) / 2; // twice the rate may come at once
   if (env.customerRate > 0 && rate !== env.customerRate) throw new Error(`CUSTOMER_RATE=${env.customerRate}: the deployment says ${rate}`);
@@ -166,15 +167,17 @@ const posts = (names, customer, sku) => names.map((name, i) => ['POST', `${env.u
 // grab is the customer who does not stop asking. Whatever is not refused for the rate was
 // begun, and that is bounded by the burst and the rate. The bound here is twice the burst: an
 // instance that gets no answer from Redis for a moment counts for itself.
-export function grab({ run, many, rate }) {
+export function grab({ run, many: sku, rate }) {
   if (rate === 0) return;
   const began = Date.now();
   let allowed = 0;
   let refused = 0;
   let seconds = 0;
-  for (let n = 0; seconds < greed; n++) {
-    const names = Array.from({ length: handful }, (_, i) => `${run}-greedy-${n}-${i}`);
-    for (const r of http.batch(posts(names, `${run}-greedy`, many))) {
+  // On a slow machine one at a time is not enough: until there is a refusal it gets more and more.
+  for (let n = 0, many = handful; seconds < greed || (refused === 0 && seconds < patience); n++) {
+    if (seconds >= greed) many = Math.min(2 * many, 10 * handful);
+    const names = Array.from({ length: many }, (_, i) => `${run}-greedy-${n}-${i}`);
+    for (const r of http.batch(posts(names, `${run}-greedy`, sku))) {
       hear(r);
       if (isRateLimited(r)) refused += 1;
       else allowed += 1;
@@ -194,7 +197,7 @@ export function hoard({ run, few }) {
   const customer = `${run}-hoarder-${exec.vu.idInTest}`;
   let left = Array.from({ length: wishes }, (_, i) => `${customer}-${i}`);
   let bought = 0;
-  for (const until = Date.now() + 60000; left.length > 0 && Date.now() < until; pause()) {
+  for (const until = Date.now() + 1000 * patience; left.length > 0 && Date.now() < until; pause()) {
     const answers = http.batch(posts(left, customer, few));
     answers.forEach(hear);
     bought += answers.filter((r) => r.status === 201).length;

@@ -19,7 +19,7 @@ import { audits, busy, createSKUs, newRun, once, params, unit } from './lib/api.
 import { conclude, figures, newCounters } from './lib/outcome.js';
 
 const clients = 12;
-const patience = 60; // seconds until a key counts as unanswered
+const patience = 180; // seconds until a key counts as unanswered
 const hurry = 25; // milliseconds that a hasty client has at most
 const extension = 60; // seconds
 const killAt = Math.floor(env.keys / 4); // keys that were begun when run.sh kills an instance

@@ -86,9 +86,9 @@ redis_answers() {
   [[ $reply == +PONG* ]]
 }
 
-# await PID WHAT COMMAND...: run COMMAND until it succeeds, for 30 seconds, while PID lives.
+# await PID WHAT COMMAND...: run COMMAND until it succeeds, for two minutes, while PID lives.
 await() {
-  local pid=$1 what=$2 until=$((SECONDS + 30))
+  local pid=$1 what=$2 until=$((SECONDS + 120))
   shift 2
   while ((SECONDS < until)) && kill -0 "$pid" 2>/dev/null; do
     "$@" 2>/dev/null && return
@@ -162,7 +162,7 @@ run() {
   wanted "$script" || return 0
   shift
   BASE_URLS=$(comma "${members[@]}") OUT=out K6_NO_USAGE_REPORT=true \
-    timeout --foreground 300 .bin/k6 run --quiet --no-color "$@" "loadtest/$script.js" || code=$?
+    timeout --foreground 1200 .bin/k6 run --quiet --no-color "$@" "loadtest/$script.js" || code=$?
   # A run that k6 marked as inconclusive may have crossed a threshold too: that weighs more.
   if ((code == 110)) && grep -q '"verdict": "failed"' out/k6-summary.json; then code=99; fi
   ((code != 99)) || grep -h -m 1 -E '"level":"(WARN|ERROR)"' "$dir"/shop-*.log >&2 || true
@@ -196,7 +196,12 @@ rm -f out/k6-*.json out/loadtest.html
 if wanted oversell baskets waiting retries; then
   serve
   say "$instances instances: ${urls[*]}"
-  run oversell "$@"
+  for ((sale = 1; sale <= 3; sale++)); do # a control that does not oversell at once gets more chances
+    before=$worst
+    run oversell "$@"
+    ((worst == 110 && sale < 3)) || break
+    worst=$before
+  done
   [[ ! -s out/loadtest.html ]] || say "report: out/loadtest.html"
   run baskets "$@"
   run waiting "$@"

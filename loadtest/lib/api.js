@@ -8,7 +8,7 @@ http.setResponseCallback(http.expectedStatuses({ min: 200, max: 299 }, 409, 429,
 
 // Longer than an instance takes to give up: a request without an answer is an error of the
 // instance, not of the buyer's patience.
-const timeout = '30s';
+const timeout = '60s';
 
 export function params(name, headers = {}) {
   const auth = apiKey === '' ? {} : { Authorization: `Bearer ${apiKey}` };
@@ -61,7 +61,7 @@ export function pause() {
   sleep(0.1 + 0.2 * Math.random());
 }
 
-const patience = 60; // seconds that customers ask a busy service
+const patience = 180; // seconds that customers ask a busy service
 
 // ask makes a request again while the service is busy. Orders need a key for that.
 export function ask(request, answered = () => {}) {

@@ -29,10 +29,10 @@ export const baskets = whole('BASKETS', 1000);
 export const keys = whole('KEYS', 160);
 
 // Customers of waiting.js, the units that come back while they wait, and for how many seconds
-// each does.
+// each does: for long enough that units come back in time on a machine that stands still for a while.
 export const waiters = whole('WAITERS', 30);
 export const units = whole('UNITS', 20);
-export const waits = whole('WAITS', 8);
+export const waits = whole('WAITS', 20);
 
 // What limits.js expects of the deployment; 0 finds out.
 export const permits = whole('PERMITS', 0, 0);
@@ -41,7 +41,7 @@ export const customerRate = whole('CUSTOMER_RATE', 0, 0);
 export const stock = whole('STOCK', 100);
 export const attempts = whole('ATTEMPTS', 800);
 export const buyers = whole('BUYERS', 32);
-export const maxDuration = __ENV.MAX_DURATION || '2m';
+export const maxDuration = __ENV.MAX_DURATION || '10m';
 
 // Fewer instances than this, and the sale says nothing about a distributed system.
 export const minInstances = whole('MIN_INSTANCES', 2);
