@@ -30,8 +30,8 @@ GOTEST  := go test -race $(UNRACED:%=-gcflags=%/...=-race=false) -p 1
 
 .PHONY: test
 test: servers ## Run every test against real servers, with the race detector.
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 16 -timeout 8m ./internal/dlock/redislock
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 6 -timeout 8m $$(go list ./... | grep -v /redislock$$)
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 16 -timeout 40m ./internal/dlock/redislock
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 6 -timeout 40m $$(go list ./... | grep -v /redislock$$)
 
 .PHONY: soak
 soak: servers ## Run the same tests at full size; takes up to an hour.

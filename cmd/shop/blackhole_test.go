@@ -73,7 +73,7 @@ func TestNoOrderWaitsForAnEvent(t *testing.T) {
 		}
 		longest = max(longest, time.Since(began))
 	}
-	if longest > 10*time.Second {
+	if longest > time.Minute {
 		t.Errorf("an order took %v", longest)
 	}
 	t.Logf("%d changes were told in %v; of 50 orders the slowest took %v", changes, all.Round(time.Millisecond), longest.Round(time.Millisecond))

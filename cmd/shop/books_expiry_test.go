@@ -44,7 +44,7 @@ func expired(t *testing.T, store *sqlstore.Store, sku string, orders int) (lates
 	t.Helper()
 	var fates []sqlstore.Fate
 	released := func(f sqlstore.Fate) bool { return f.Releases > 0 }
-	for end := time.Now().Add(time.Minute + time.Duration(orders)*10*time.Millisecond); ; {
+	for end := time.Now().Add(2*time.Minute + time.Duration(orders)*10*time.Millisecond); ; {
 		began := time.Now()
 		var err error
 		if _, fates, err = store.Fates(t.Context(), sku); err != nil {

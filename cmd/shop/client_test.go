@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -76,18 +78,67 @@ func inUse(status int, body string) bool {
 	return status == http.StatusTooManyRequests && strings.Contains(body, "/saturated")
 }
 
-// insist repeats a request that is refused because all permits are in use, as customers do.
+// later reports whether a request was refused for now and without effect: all permits are in use, its time was
+// up before its turn came, an equal one is at work, or a store did not answer. An instance says so where the machine is busy, or
+// stood still for seconds. What may have had an effect is not among it, nor that the instance stops.
+func later(status int, body string) bool {
+	var kinds []string
+	switch status {
+	case http.StatusConflict:
+		kinds = []string{"/request-in-flight"}
+	case http.StatusServiceUnavailable:
+		kinds = []string{"/problems/busy", "/problems/store-unavailable"}
+	}
+	return inUse(status, body) || slices.ContainsFunc(kinds, func(kind string) bool { return strings.Contains(body, kind) })
+}
+
+// insist repeats a request that is refused for now, as customers do.
 func insist(request func() answer) (a answer) {
-	for end := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
-		if a = request(); !inUse(a.status, a.body) || time.Now().After(end) {
+	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		if a = request(); a.err != nil || !later(a.status, a.body) || time.Now().After(end) {
 			return a
 		}
 	}
 }
 
-// served is purchase by a customer who insists.
+// permitted repeats a request that is refused because all permits are in use, and for no other reason.
+func permitted(request func() answer) (a answer) {
+	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		if a = request(); a.err != nil || !inUse(a.status, a.body) || time.Now().After(end) {
+			return a
+		}
+	}
+}
+
+// certain is purchase by a customer who finds out what has become of an order if the instance does not know, as it is told to
+// do: with a key by the same request, and otherwise by the number of the order.
+func certain(ctx context.Context, client *http.Client, url, sku string, header ...string) (a answer) {
+	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		a = purchase(ctx, client, url, sku, header...)
+		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "/outcome-unknown") || time.Now().After(end) {
+			return a
+		}
+		if slices.Contains(header, "Idempotency-Key") {
+			continue
+		}
+		var unknown struct {
+			Order string `json:"order_id"`
+		}
+		if err := json.Unmarshal([]byte(a.body), &unknown); err != nil {
+			return a
+		}
+		path := "/api/v1/orders/" + unknown.Order
+		if there := insist(func() answer { return ask(ctx, client, http.MethodGet, url+path, "") }); there.status == http.StatusOK {
+			there.status = http.StatusCreated
+			there.header.Set("Location", path)
+			return there
+		}
+	}
+}
+
+// served is certain by a customer who insists.
 func served(ctx context.Context, client *http.Client, url, sku string, header ...string) answer {
-	return insist(func() answer { return purchase(ctx, client, url, sku, header...) })
+	return insist(func() answer { return certain(ctx, client, url, sku, header...) })
 }
 
 // together makes n requests at the same moment.

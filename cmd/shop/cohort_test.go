@@ -89,9 +89,7 @@ func TestCohortsThroughFaults(t *testing.T) {
 	}
 	defer rdb.Close()
 	for range 5 {
-		if err := rdb.FlushAll(ctx).Err(); err != nil {
-			t.Fatal(err)
-		}
+		surely(t, func() error { return rdb.FlushAll(ctx).Err() })
 		sells("Redis was emptied")
 	}
 
@@ -130,11 +128,7 @@ func signalTo(t *testing.T, s *spawned, sig syscall.Signal) {
 // fenceNow returns the fence of whoever has the lease of the SKU a.
 func fenceNow(t *testing.T, locks *redislock.Locker) dlock.Fence {
 	t.Helper()
-	state, err := locks.Inspect(t.Context(), stock.LockKey("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state.Fence
+	return inspect(t, locks, stock.LockKey("a")).Fence
 }
 
 // stopHolder stops an instance while it has the lease of the SKU a, and returns its fence. That it

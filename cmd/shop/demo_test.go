@@ -202,6 +202,9 @@ func TestDemoFindsABrokenStrategy(t *testing.T) {
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	code, r := play(t, "--target", server.URL, "--database", database, "--strategies", "naive,conditional,for-update", "--stock", "40")
+	for try := 1; try < 3 && r.Arms[1].Verdict == demo.Exact; try++ { // a race need not show at the first try
+		code, r = play(t, "--target", server.URL, "--database", database, "--strategies", "naive,conditional,for-update", "--stock", "40")
+	}
 	if code != 1 || r.Verdict != demo.Failed || r.Arms[1].Verdict != demo.Oversold || r.Arms[2].Verdict != demo.Exact {
 		t.Errorf("exit code %d: %+v", code, r)
 	}
@@ -239,7 +242,7 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	parent := exec.CommandContext(ctx, executable, "demo", "--keep", "--strategies", "naive", "--stock", "5")
 	parent.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // a demo that is killed cannot clean up

@@ -92,8 +92,11 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 			if end == "" {
 				continue
 			}
-			if a := ask(t.Context(), client, http.MethodPost, url+a.header.Get("Location")+"/"+end, body); a.err != nil || a.status != http.StatusOK {
-				return a
+			last := insist(func() answer {
+				return ask(t.Context(), client, http.MethodPost, url+a.header.Get("Location")+"/"+end, body)
+			})
+			if last.err != nil || last.status != http.StatusOK {
+				return last
 			}
 		}
 		return worst

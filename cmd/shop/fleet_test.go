@@ -81,7 +81,7 @@ func (r *running) stopped(t *testing.T) {
 		if r.err != nil {
 			t.Errorf("serve: %v: %s", r.err, r.stderr)
 		}
-	case <-time.After(60 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the instance does not stop")
 	}
 }
@@ -109,19 +109,20 @@ func (s stage) three(t *testing.T, more ...string) (all [3]*running) {
 	return all
 }
 
-// locks returns the locks of the instances, for a test that holds or inspects them itself.
+// locks returns the locks of the instances, for a test that holds or inspects them itself. What it
+// holds it keeps, though the machine stand still for longer than a lease of theirs lasts.
 func (s stage) locks(t *testing.T) *redislock.Locker {
 	t.Helper()
 	rdb, err := redisclient.New(s.redis)
 	if err != nil {
 		t.Fatal(err)
 	}
-	locks, err := redislock.New(rdb, redislock.Config{TTL: leaseTTL})
+	locks, err := redislock.New(rdb, redislock.Config{TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := errors.Join(locks.Close(ctx), rdb.Close()); err != nil {
 			t.Error(err)
@@ -133,7 +134,7 @@ func (s stage) locks(t *testing.T) *redislock.Locker {
 // hold takes a lock from the instances until the test gives it back.
 func hold(t *testing.T, locks *redislock.Locker, key string) *dlock.Lease {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	lease, err := locks.Acquire(ctx, key)
 	if err != nil {
@@ -153,19 +154,37 @@ func free(t *testing.T, lease *dlock.Lease) {
 // queued waits until so many stand in the queue of a lock.
 func queued(t *testing.T, locks *redislock.Locker, key string, n int) {
 	t.Helper()
-	becomes(t, fmt.Sprint(n, " wait for ", key), func() bool {
-		state, err := locks.Inspect(t.Context(), key)
-		if err != nil {
+	becomes(t, fmt.Sprint(n, " wait for ", key), func() bool { return inspect(t, locks, key).Waiters == n })
+}
+
+// inspect returns the state of a lock.
+func inspect(t *testing.T, locks *redislock.Locker, key string) (state dlock.State) {
+	t.Helper()
+	surely(t, func() (err error) {
+		state, err = locks.Inspect(t.Context(), key)
+		return err
+	})
+	return state
+}
+
+// surely does what can be repeated until it succeeds: where the machine stands still, an answer may come too late.
+func surely(t *testing.T, do func() error) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		err := do()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
 			t.Fatal(err)
 		}
-		return state.Waiters == n
-	})
+	}
 }
 
 // becomes waits for a condition.
 func becomes(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !done(); {
+	for end := time.Now().Add(3 * time.Minute); !done(); {
 		if time.Now().After(end) {
 			t.Fatalf("never came true: %s", what)
 		}

@@ -113,7 +113,7 @@ func TestRevokeTellsTheInstances(t *testing.T) {
 		return false
 	})
 	for _, r := range fleet {
-		if a := ask(t.Context(), client, http.MethodGet, r.url+"/api/v1/orders", "", header...); a.status != http.StatusUnauthorized {
+		if a := insist(func() answer { return ask(t.Context(), client, http.MethodGet, r.url+"/api/v1/orders", "", header...) }); a.status != http.StatusUnauthorized {
 			t.Errorf("the key that was revoked: %v", a)
 		}
 	}
@@ -127,7 +127,9 @@ func TestRevokeTellsTheInstances(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "was revoked") || !strings.Contains(stderr, "not told") {
 		t.Errorf("exit code %d: %s%s", code, out, stderr)
 	}
-	if a := ask(t.Context(), client, http.MethodGet, fleet[0].url+"/api/v1/orders", "", other...); a.status != http.StatusUnauthorized {
+	if a := insist(func() answer {
+		return ask(t.Context(), client, http.MethodGet, fleet[0].url+"/api/v1/orders", "", other...)
+	}); a.status != http.StatusUnauthorized {
 		t.Errorf("the key that was revoked: %v", a)
 	}
 	if code, _, stderr := call(t, noEnv, "keys", "revoke", "--database", s.database, "--redis", "localhost", text); code != 2 || !strings.Contains(stderr, "--redis") {

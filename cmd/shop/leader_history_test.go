@@ -15,6 +15,7 @@ import (
 	"example.com/shop/internal/cluster/zkcluster"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/zklock"
+	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
@@ -69,7 +70,7 @@ func (r *reign) goOn(ctx context.Context, t *testing.T, office timeout.Office, t
 		case errors.Is(err, dlock.ErrFenced):
 			r.refused.Add(1)
 			return
-		case err != nil && ctx.Err() == nil && !errors.Is(err, stock.ErrBusy):
+		case err != nil && ctx.Err() == nil && !errors.Is(err, stock.ErrBusy) && !errors.Is(err, stock.ErrUnavailable) && !errors.Is(err, order.ErrOutcomeUnknown):
 			t.Error(err)
 			return
 		case err == nil && over:
@@ -97,7 +98,7 @@ func candidateOf(t *testing.T, name, key, server string) (*leadership, *testbed.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := session.Close(ctx); err != nil {
 			t.Error(err)

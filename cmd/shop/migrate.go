@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"example.com/shop/internal/sqlstore"
 )
@@ -50,7 +49,7 @@ func migrate(ctx context.Context, p process, args []string) (err error) {
 		return err
 	}
 	defer closing(&err, store.Close)
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	if err := store.Migrate(ctx); err != nil {
 		return err

@@ -79,7 +79,7 @@ func lose(t *testing.T, db *sql.DB) {
 // unsettled fails the test if a timer is left, or is dead.
 func unsettled(t *testing.T, db *sql.DB) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(2 * time.Minute); ; {
 		var n int
 		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM timeouts").Scan(&n); err != nil {
 			t.Fatal(err)

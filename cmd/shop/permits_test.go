@@ -36,37 +36,53 @@ func TestTwoPermitsForTwoInstances(t *testing.T) {
 	paid, cancelled := one.eventuallyPlaced(t, client, "a"), two.eventuallyPlaced(t, client, "a")
 
 	// Orders stand in the queue of the guard as long as somebody else holds it: there they can
-	// be counted.
-	guard := hold(t, locks, stock.LockKey("a"))
-	defer guard.Release(t.Context())
-	placed := make(chan answer, 100)
-	var group sync.WaitGroup
-	for i := range cap(placed) { // with more time than the rest takes
-		url := []string{one.url, two.url}[i%2]
-		group.Go(func() { placed <- purchase(t.Context(), client, url, "a", "Prefer", "wait=30") })
-	}
-	for range cap(placed) - 2 {
-		select {
-		case a := <-placed:
-			saturated(t, a)
-		case <-time.After(30 * time.Second):
-			t.Fatal("more than two orders are on their way")
+	// be counted. Who has a permit and stands still for longer than it lasts has lost it, and another
+	// order may be on its way as well: such a round is not judged, nor is one in which the store was too slow to
+	// give anybody a permit.
+	all := int64(0)
+	for judged := false; !judged; {
+		one.eventuallyPlaced(t, client, "a") // by now the permits are back
+		two.eventuallyPlaced(t, client, "a")
+		still := watchStillness(t)
+		guard := hold(t, locks, stock.LockKey("a"))
+		placed := make(chan answer, 100)
+		var group sync.WaitGroup
+		for i := range cap(placed) { // with more time than the rest takes
+			url := []string{one.url, two.url}[i%2]
+			group.Go(func() { placed <- purchase(t.Context(), client, url, "a", "Prefer", "wait=30") })
 		}
-		state, err := locks.Inspect(t.Context(), guard.Key())
-		if err != nil || state.Waiters > 2 {
-			t.Fatalf("%d orders are on their way, %v", state.Waiters, err)
+		most, heard, odd := 0, 0, 0
+		for end := time.After(25 * time.Second); heard < cap(placed)-2 && most <= 2; heard++ {
+			select {
+			case a := <-placed:
+				if a.status == http.StatusTooManyRequests {
+					saturated(t, a)
+				} else {
+					odd++
+				}
+			case <-end:
+				most = 3
+			}
+			most = max(most, inspect(t, locks, guard.Key()).Waiters)
+		}
+		if all == 0 {
+			two.want(t, http.StatusOK, "POST", paid+"/pay", `{"payment_id":"p1"}`)
+			one.want(t, http.StatusOK, "POST", cancelled+"/cancel", "")
+		}
+		free(t, guard)
+		group.Wait()
+		close(placed)
+		last := make(map[int]int)
+		for a := range placed {
+			last[a.status]++
+		}
+		all += int64(last[http.StatusCreated]) + 2
+		judged = still.stood() < permitsTTL/2 && last[http.StatusCreated] > 0
+		if judged && (most > 2 || odd > 0 || last[http.StatusCreated]+last[http.StatusTooManyRequests] != 2) {
+			t.Errorf("%d orders were on their way; the last two, by status: %v; %d others were not refused", most, last, odd)
 		}
 	}
-	two.want(t, http.StatusOK, "POST", paid+"/pay", `{"payment_id":"p1"}`)
-	one.want(t, http.StatusOK, "POST", cancelled+"/cancel", "")
-	free(t, guard)
-	group.Wait()
-	last := tally([]answer{<-placed, <-placed})
-	if last[http.StatusCreated] == 0 || last[http.StatusCreated]+last[http.StatusTooManyRequests] != 2 {
-		t.Errorf("the last two orders, by status: %v", last)
-	}
-	one.eventuallyPlaced(t, client, "a") // by now the permits are back
-	balancedBut(t, s, "a", int64(last[http.StatusCreated])+1)
+	balancedBut(t, s, "a", all)
 }
 
 // balancedBut audits a SKU of which so many units are reserved.
@@ -83,7 +99,7 @@ func balancedBut(t *testing.T, s stage, sku string, reserved int64) {
 
 // returned is when the permits of an instance that was killed are back at the latest: 3 s, and
 // what a busy machine makes of it.
-const returned = 13 * time.Second
+const returned = time.Minute
 
 // The permits of an instance that is killed are back after their TTL.
 func TestPermitsOfAKilledInstance(t *testing.T) {
@@ -93,6 +109,7 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 	dies := spawn(t, append(s.flags, "--instance", "dies", "--permits", "2")...)
 	dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":9,"strategy":"redis"}`)
 	dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":9,"strategy":"conditional"}`)
+	lives := start(t, append(s.flags, "--instance", "lives", "--permits", "2")...)
 	// Two orders that wait for a guard, for longer than the rest takes, have all permits.
 	guard := hold(t, locks, stock.LockKey("a"))
 	defer guard.Release(t.Context())
@@ -103,8 +120,13 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 		}()
 		queued(t, locks, guard.Key(), n+1)
 	}
-	lives := start(t, append(s.flags, "--instance", "lives", "--permits", "2")...)
-	saturated(t, purchase(t.Context(), client, lives.url, "b"))
+	becomes(t, "all permits are in use", func() bool { // one that stood still takes its permits again, if nobody was faster
+		a := purchase(t.Context(), client, lives.url, "b")
+		if a.status != http.StatusCreated {
+			saturated(t, a)
+		}
+		return a.status != http.StatusCreated
+	})
 	dies.kill()
 	killed := time.Now()
 	for {
@@ -112,7 +134,9 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 		if a.status == http.StatusCreated {
 			break
 		}
-		saturated(t, a)
+		if !later(a.status, a.body) {
+			t.Fatal(a)
+		}
 		if time.Since(killed) > returned {
 			t.Fatal("the permits are gone")
 		}

@@ -60,10 +60,10 @@ func TestQuorumLost(t *testing.T) {
 			client := customers(t)
 			for range 2 {
 				a := purchase(t.Context(), client, r.url, "a")
-				if a.status != http.StatusServiceUnavailable || strings.Contains(a.body, "outcome-unknown") || a.took > 14*time.Second {
+				if a.status != http.StatusServiceUnavailable || strings.Contains(a.body, "outcome-unknown") || a.took > 30*time.Second {
 					t.Errorf("without a quorum: %v", a)
 				}
-				if b := purchase(t.Context(), client, r.url, "b"); b.status != http.StatusCreated {
+				if b := served(t.Context(), client, r.url, "b"); b.status != http.StatusCreated {
 					t.Errorf("by another strategy: %v", b)
 				}
 			}
@@ -76,10 +76,10 @@ func TestQuorumLost(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			for a := purchase(ctx, client, r.url, "a"); a.status != http.StatusCreated; a = purchase(ctx, client, r.url, "a") {
-				if a.status != http.StatusServiceUnavailable || ctx.Err() != nil {
+				if a.status != http.StatusServiceUnavailable && !later(a.status, a.body) || ctx.Err() != nil {
 					t.Fatalf("with the quorum back: %v", a)
 				}
 			}

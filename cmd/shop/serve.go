@@ -25,7 +25,15 @@ import (
 )
 
 const (
-	startTimeout = 10 * time.Second // for each store to answer at the start
+	// startTimeout is for each store to answer at the start that an instance cannot do without. A machine that
+	// has just begun is busy.
+	startTimeout = 30 * time.Second
+
+	// lookTimeout is for each lock service to answer, at the start and when it may be away.
+	lookTimeout = 10 * time.Second
+
+	// migrateTimeout is for the schema to be brought up to date, for which other instances may have to be waited for.
+	migrateTimeout = 2 * time.Minute
 
 	// drainWait is how long /readyz says no before connections are refused: two
 	// questions of a balancer that asks once a second.

@@ -171,7 +171,7 @@ func (s *service) await(ctx context.Context, told bool) {
 	defer next.Stop()
 	for {
 		looks.TryGo(func() error {
-			call, cancel := context.WithTimeout(ctx, startTimeout)
+			call, cancel := context.WithTimeout(ctx, lookTimeout)
 			defer cancel()
 			if err := s.look(call); err == nil {
 				found()
@@ -235,7 +235,7 @@ func watched(raw stock.Lockers, c serveConfig, log *slog.Logger) (stock.Lockers,
 
 // look asks all of them at once whether they are there, and says which are not.
 func (all services) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	var group sync.WaitGroup
 	for _, s := range all {

@@ -24,7 +24,7 @@ func TestSlowClientsAreCut(t *testing.T) {
 	)
 	var cut atomic.Int64
 	var group sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	for i := range slow {
 		sent := headers + "X-Slow: "
@@ -39,9 +39,7 @@ func TestSlowClientsAreCut(t *testing.T) {
 			}
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { conn.Close() })()
-			if _, err := io.WriteString(conn, sent); err != nil {
-				t.Error(err)
-			}
+			_, _ = io.WriteString(conn, sent) // who comes to write too late has been cut off
 			gone := make(chan struct{})
 			go func() {
 				defer close(gone)

@@ -22,15 +22,17 @@ const timersDrain = 5 * time.Second
 
 // openStore opens the database and brings its schema up to date.
 func openStore(ctx context.Context, c serveConfig, tel *telemetry.Telemetry) (*sqlstore.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	opening, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	store, err := sqlstore.Open(ctx, sqlstore.Config{
+	store, err := sqlstore.Open(opening, sqlstore.Config{
 		URL: c.database, Instance: c.instance, Tracer: tel.TracerProvider,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := store.Migrate(ctx); err != nil {
+	migrating, stop := context.WithTimeout(ctx, migrateTimeout)
+	defer stop()
+	if err := store.Migrate(migrating); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestTimersBadCommandLines(t *testing.T) {
@@ -82,11 +81,7 @@ func TestAdminListen(t *testing.T) {
 	}
 	r.want(t, http.StatusNotFound, "GET", "/api/v1/timers", "")
 	r.stop()
-	select {
-	case <-r.exited:
-	case <-time.After(30 * time.Second):
-		t.Fatal("the instance does not stop")
-	}
+	r.stopped(t)
 	if code, _, stderr := call(t, noEnv, "timers", "list", "--admin", "http://"+taken); code != 1 || !strings.Contains(stderr, "nothing listens") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
