@@ -12,9 +12,15 @@ import (
 
 // sharedEtcd has no owner that could close it: its guard ends it with the process.
 var sharedEtcd = sync.OnceValues(func() (*testbed.Etcd, error) {
-	// What it has written survives its process without being flushed.
-	return testbed.StartEtcd(context.Background(), testbed.EtcdConfig{Args: []string{"--unsafe-no-fsync"}})
+	return testbed.StartEtcd(context.Background(), unflushedEtcd(testbed.EtcdConfig{}))
 })
+
+// unflushedEtcd has servers flush nothing: what they have written survives their processes,
+// and the disk is not what tests wait for. cfg wins.
+func unflushedEtcd(cfg testbed.EtcdConfig) testbed.EtcdConfig {
+	cfg.Args = append([]string{"--unsafe-no-fsync"}, cfg.Args...)
+	return cfg
+}
 
 // Etcd returns the HOST:PORT of an etcd server that other tests use at the same
 // time: use keys that no other test uses. With SHOP_TEST_ETCD it is the first of
@@ -34,7 +40,7 @@ func Etcd(t testing.TB) string {
 // restart it. It is closed when the test ends.
 func StartEtcd(t testing.TB, cfg testbed.EtcdConfig) *testbed.Etcd {
 	t.Helper()
-	server, err := testbed.StartEtcd(t.Context(), cfg)
+	server, err := testbed.StartEtcd(t.Context(), unflushedEtcd(cfg))
 	require(t, err)
 	closeAtEnd(t, server.Close)
 	return server
@@ -44,7 +50,7 @@ func StartEtcd(t testing.TB, cfg testbed.EtcdConfig) *testbed.Etcd {
 // when the test ends.
 func StartEtcdCluster(t testing.TB, cfg testbed.EtcdConfig) *testbed.EtcdCluster {
 	t.Helper()
-	cluster, err := testbed.StartEtcdCluster(t.Context(), cfg)
+	cluster, err := testbed.StartEtcdCluster(t.Context(), unflushedEtcd(cfg))
 	require(t, err)
 	closeAtEnd(t, cluster.Close)
 	return cluster

@@ -11,9 +11,14 @@ import (
 
 // sharedZooKeeper has no owner that could close it: its guard ends it with the process.
 var sharedZooKeeper = sync.OnceValues(func() (*testbed.ZooKeeper, error) {
-	// What it has written survives its process without being flushed.
-	return testbed.StartZooKeeper(context.Background(), testbed.ZooKeeperConfig{Settings: []string{"forceSync=no"}})
+	return testbed.StartZooKeeper(context.Background(), unflushedZooKeeper(testbed.ZooKeeperConfig{}))
 })
+
+// unflushedZooKeeper is for ZooKeeper what unflushedEtcd is for etcd.
+func unflushedZooKeeper(cfg testbed.ZooKeeperConfig) testbed.ZooKeeperConfig {
+	cfg.Settings = append([]string{"forceSync=no"}, cfg.Settings...)
+	return cfg
+}
 
 // ZooKeeper returns the HOST:PORT of a ZooKeeper server that other tests use at the
 // same time: use nodes that no other test uses. SHOP_TEST_ZOOKEEPER names another
@@ -32,7 +37,7 @@ func ZooKeeper(t testing.TB) string {
 // kill and restart it. It is closed when the test ends.
 func StartZooKeeper(t testing.TB, cfg testbed.ZooKeeperConfig) *testbed.ZooKeeper {
 	t.Helper()
-	server, err := testbed.StartZooKeeper(t.Context(), cfg)
+	server, err := testbed.StartZooKeeper(t.Context(), unflushedZooKeeper(cfg))
 	require(t, err)
 	closeAtEnd(t, server.Close)
 	return server
@@ -42,7 +47,7 @@ func StartZooKeeper(t testing.TB, cfg testbed.ZooKeeperConfig) *testbed.ZooKeepe
 // may kill their leader. They are closed when the test ends.
 func StartZooKeeperEnsemble(t testing.TB, cfg testbed.ZooKeeperConfig) *testbed.ZooKeeperEnsemble {
 	t.Helper()
-	ensemble, err := testbed.StartZooKeeperEnsemble(t.Context(), cfg)
+	ensemble, err := testbed.StartZooKeeperEnsemble(t.Context(), unflushedZooKeeper(cfg))
 	require(t, err)
 	closeAtEnd(t, ensemble.Close)
 	return ensemble
