@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -13,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
+	"github.com/redis/go-redis/v9"
+
 	"example.com/shop/internal/redisclient"
-	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -28,6 +30,78 @@ import (
 func TestCohortsThroughFaults(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
+	cohortsThroughFaults(t, s, "redis-cohort", empty(t, s.redis))
+}
+
+// The same with the other lock services: Redlock loses its data on every server, ZooKeeper and etcd
+// crash and come back with theirs, and the rows of SQL are deleted.
+func TestOtherCohortsThroughFaults(t *testing.T) {
+	testbedtest.FullSize(t)
+	for strategy, prepare := range map[string]func(t *testing.T, s stage) (harm func(context.Context) error, flags []string){
+		"redlock-cohort": func(t *testing.T, _ stage) (func(context.Context) error, []string) {
+			t.Helper()
+			var urls []string
+			for range 3 {
+				urls = append(urls, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
+			}
+			return empty(t, urls...), []string{"--redlock", strings.Join(urls, ",")}
+		},
+		"zookeeper-cohort": func(t *testing.T, _ stage) (func(context.Context) error, []string) {
+			t.Helper()
+			z := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+			return crashing(z.Kill, z.Restart), []string{"--zookeeper", z.Addr()}
+		},
+		"etcd-cohort": func(t *testing.T, _ stage) (func(context.Context) error, []string) {
+			t.Helper()
+			e := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+			return crashing(e.Kill, e.Restart), []string{"--etcd", e.Addr()}
+		},
+		"sql-cohort": func(t *testing.T, s stage) (func(context.Context) error, []string) {
+			t.Helper()
+			db := rawMySQL(t, s.database)
+			return func(ctx context.Context) error {
+				_, err := db.ExecContext(ctx, "DELETE FROM leases")
+				return err
+			}, nil
+		},
+	} {
+		t.Run(strategy, func(t *testing.T) {
+			s := newStage(t)
+			harm, flags := prepare(t, s)
+			cohortsThroughFaults(t, s, strategy, harm, flags...)
+		})
+	}
+}
+
+// empty returns what empties servers of Redis.
+func empty(t *testing.T, urls ...string) func(context.Context) error {
+	t.Helper()
+	var servers []redis.UniversalClient
+	for _, u := range urls {
+		rdb, err := redisclient.New(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { rdb.Close() })
+		servers = append(servers, rdb)
+	}
+	return func(ctx context.Context) error {
+		var errs []error
+		for _, rdb := range servers {
+			errs = append(errs, rdb.FlushAll(ctx).Err())
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// crashing returns what kills a server and starts it again.
+func crashing(kill func() error, restart func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return errors.Join(kill(), restart(ctx)) }
+}
+
+// cohortsThroughFaults sells by a strategy, whose lock service harm does harm to.
+func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(context.Context) error, flags ...string) {
+	t.Helper()
 	u, err := url.Parse(s.database)
 	if err != nil {
 		t.Fatal(err)
@@ -36,10 +110,11 @@ func TestCohortsThroughFaults(t *testing.T) {
 	u.Host = proxy.Addr()
 	var all []*spawned
 	for i, database := range []string{s.database, s.database, u.String()} {
-		all = append(all, spawn(t, "--instance", fmt.Sprint("shop-", i+1), "--database", database, "--redis", s.redis, "--permits", "1000"))
+		args := []string{"--instance", fmt.Sprint("shop-", i+1), "--database", database, "--redis", s.redis, "--permits", "1000"}
+		all = append(all, spawn(t, append(args, flags...)...))
 	}
 	const units = 1_000_000
-	all[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", fmt.Sprintf(`{"on_hand":%d,"strategy":"redis-cohort"}`, units))
+	all[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", fmt.Sprintf(`{"on_hand":%d,"strategy":%q}`, units, strategy))
 
 	sale := &faultySale{client: customers(t), kept: make(map[string]bool)}
 	for _, r := range all {
@@ -61,7 +136,7 @@ func TestCohortsThroughFaults(t *testing.T) {
 			}
 		})
 	}
-	locks := s.locks(t)
+	db := rawMySQL(t, s.database)
 	sells := func(what string) {
 		t.Helper()
 		before := sale.count()
@@ -70,27 +145,22 @@ func TestCohortsThroughFaults(t *testing.T) {
 	sells("the beginning")
 
 	// A leader that does not know that its lease is over.
-	held := stopHolder(t, locks, all[1])
-	becomes(t, "another lease", func() bool { return fenceNow(t, locks).Token > held.Token })
+	held := stopHolder(t, db, all[1])
+	becomes(t, "another lease", func() bool { return soldUnder(t, db) > held })
 	sells("a leader has stopped")
 	signalTo(t, all[1], syscall.SIGCONT)
 	sells("it goes on")
 
 	// A leader that never comes back.
-	stopHolder(t, locks, all[0])
+	stopHolder(t, db, all[0])
 	all[0].kill()
 	sale.forget(all[0].url)
 	sells("a leader was killed")
 
-	// Redis forgets who has the lease.
-	rdb, err := redisclient.New(s.redis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rdb.Close()
+	// The lock service forgets who has the lease, or is away.
 	for range 5 {
-		surely(t, func() error { return rdb.FlushAll(ctx).Err() })
-		sells("Redis was emptied")
+		surely(t, func() error { return harm(ctx) })
+		sells("harm to the lock service")
 	}
 
 	// MariaDB has committed, and the instance does not hear it.
@@ -109,7 +179,7 @@ func TestCohortsThroughFaults(t *testing.T) {
 	if a := audits[0]; !a.OK() || a.Open != int64(len(sale.kept)) {
 		t.Errorf("customers have %d units, the books say %d: %q", len(sale.kept), a.Open, a.Broken())
 	}
-	t.Logf("%d units sold, %d cancelled", len(sale.kept), sale.cancelled)
+	t.Logf("%s: %d units sold, %d cancelled", strategy, len(sale.kept), sale.cancelled)
 	if sale.cancelled == 0 {
 		t.Error("nobody cancelled")
 	}
@@ -125,28 +195,31 @@ func signalTo(t *testing.T, s *spawned, sig syscall.Signal) {
 	}
 }
 
-// fenceNow returns the fence of whoever has the lease of the SKU a.
-func fenceNow(t *testing.T, locks *redislock.Locker) dlock.Fence {
+// soldUnder returns the latest fence under which units of the SKU a were sold.
+func soldUnder(t *testing.T, db *sql.DB) (fence int64) {
 	t.Helper()
-	return inspect(t, locks, stock.LockKey("a")).Fence
+	surely(t, func() error {
+		return db.QueryRowContext(t.Context(), "SELECT fence FROM skus WHERE sku = 'a'").Scan(&fence)
+	})
+	return fence
 }
 
-// stopHolder stops an instance while it has the lease of the SKU a, and returns its fence. That it
-// has the lease shows in that nobody gets another one for long.
-func stopHolder(t *testing.T, locks *redislock.Locker, s *spawned) (held dlock.Fence) {
+// stopHolder stops an instance while it has the lease of the SKU a, and returns the latest fence. That it
+// has the lease shows in that nobody sells under another one for long.
+func stopHolder(t *testing.T, db *sql.DB, s *spawned) (fence int64) {
 	t.Helper()
 	becomes(t, "a leader that is stopped", func() bool {
 		signalTo(t, s, syscall.SIGSTOP)
-		held = fenceNow(t, locks)
-		for end := time.Now().Add(leaseTTL / 4); time.Now().Before(end); {
-			if f := fenceNow(t, locks); f != held || f.Token == 0 {
+		fence = soldUnder(t, db)
+		for end := time.Now().Add(leaseTTL / 4); time.Now().Before(end); <-time.After(time.Millisecond) {
+			if soldUnder(t, db) != fence {
 				signalTo(t, s, syscall.SIGCONT)
 				return false
 			}
 		}
 		return true
 	})
-	return held
+	return fence
 }
 
 // faultySale is what customers were told who ask until they get an answer.
