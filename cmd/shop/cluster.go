@@ -137,7 +137,12 @@ func (n *node) define(c serveConfig) (err error) {
 	}
 	n.logLevel, err = cluster.Define(n.settings, cluster.Key[slog.Level]{
 		Name: "log-level", Default: c.logLevel,
-		Parse: func(text string) (l slog.Level, err error) { return l, l.UnmarshalText([]byte(text)) },
+		Parse: func(text string) (l slog.Level, err error) {
+			if l.UnmarshalText([]byte(text)) != nil {
+				return l, fmt.Errorf("log-level %q: want debug, info, warn or error", text)
+			}
+			return l, nil
+		},
 	})
 	return err
 }

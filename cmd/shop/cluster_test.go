@@ -116,6 +116,9 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 				t.Errorf("permits %s: exit code %d: %s", bad, code, stderr)
 			}
 		}
+		if code, _, stderr := call(t, noEnv, "config", "set", "--url", fleet["shop-3"].url, "log-level", "loud"); code != 1 || !strings.Contains(stderr, "want debug, info, warn or error") {
+			t.Errorf("log-level loud: exit code %d: %s", code, stderr)
+		}
 		if code, _, stderr := call(t, noEnv, "config", "set", "permits", "9", "--version", "0", "--url", fleet["shop-3"].url); code != 1 || !strings.Contains(stderr, "version") {
 			t.Errorf("a write for an old version: exit code %d: %s", code, stderr)
 		}

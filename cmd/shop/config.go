@@ -142,6 +142,7 @@ func parseServe(p process, args []string) (serveConfig, error) {
 	f.DurationVar(&c.orderTTL, "order-ttl", 15*time.Minute, "how long an order waits for payment")
 	f.IntVar(&c.permits, "permits", 64, "how many orders may be placed at the same time by all instances together, which agree on it through --redis, without which it is the number of each; 0: any number")
 	f.IntVar(&c.rate, "customer-rate", -1, "how many orders a customer may place per second, and twice that at once; 0: any number (default 50 with --auth keys; else 0, for then anybody can claim to be anybody)")
+	f.Lookup("customer-rate").DefValue = "0" // the text says what the default is
 	f.Int64Var(&c.maxOpen, "max-open-orders", 0, "how many unpaid orders a customer may have; 0: any number")
 	f.StringVar(&c.auth, "auth", "", "keys: every request needs an API key, see shop keys; none: nobody is asked (default none if --listen is a loopback address, otherwise keys)")
 	f.BoolVar(&c.canary, "canary", false, "schedule the expiry of orders and leave it to other instances, so that a version on trial expires nothing")
