@@ -43,7 +43,7 @@ func (c *commands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 func TestCommandsPerOperation(t *testing.T) {
 	t.Parallel()
 	const goroutines = 16
-	m := join(t, testbedtest.Redis(t), rand.Text(), 64)
+	m := joinSteady(t, testbedtest.Redis(t), rand.Text(), 64)
 	var c commands
 	m.rdb.AddHook(&c)
 	want := int64(testbedtest.Size(20_000, 1_000_000)) / goroutines
@@ -72,7 +72,7 @@ func TestCommandsPerOperation(t *testing.T) {
 func TestCommandsPerRefusal(t *testing.T) {
 	t.Parallel()
 	url, key := testbedtest.Redis(t), rand.Text()
-	first, m := join(t, url, key, 8), join(t, url, key, 8)
+	first, m := joinSteady(t, url, key, 8), joinSteady(t, url, key, 8)
 	together(t, first, m)
 	for had := 0; had < 8; {
 		for _, who := range []*member{first, m} {

@@ -148,10 +148,10 @@ func TestBoundHoldsOverKills(t *testing.T) {
 	t.Parallel()
 	const bound, goroutines = 24, 20
 	var (
-		u       usage
+		u       = newUsage(t)
 		url     = testbedtest.Redis(t)
 		key     = rand.Text()
-		c       = count(t, &u)
+		c       = count(t, u)
 		victims []*exec.Cmd
 		ends    []func()
 	)
@@ -160,11 +160,11 @@ func TestBoundHoldsOverKills(t *testing.T) {
 	}
 	var done []*atomic.Int64
 	for range 2 {
-		n, end := join(t, url, key, bound).load(t, &u, goroutines, 2*time.Millisecond)
+		n, end := join(t, url, key, bound).load(t, u, goroutines, 2*time.Millisecond)
 		done, ends = append(done, n), append(ends, end)
 	}
 	dead := join(t, url, key, bound)
-	_, endDead := dead.load(t, &u, goroutines, 2*time.Millisecond)
+	_, endDead := dead.load(t, u, goroutines, 2*time.Millisecond)
 	waitFor(t, "all have a part", func() bool { return dead.Stats().Leased > 0 && done[0].Load() > 0 && done[1].Load() > 0 })
 	for _, victim := range victims {
 		kill(t, victim)
@@ -191,11 +191,11 @@ func TestBoundHoldsOverKills(t *testing.T) {
 func TestPermitsOfKilledAreBack(t *testing.T) {
 	t.Parallel()
 	const bound = 16
-	var u usage
+	u := newUsage(t)
 	url, key := testbedtest.Redis(t), rand.Text()
-	c := count(t, &u)
+	c := count(t, u)
 	victim := startChild(t, c, url, key, bound, 4*bound)
-	waitFor(t, "the child has all", func() bool { return u.now.Load() == bound })
+	waitFor(t, "the child has all", func() bool { return u.most.Load() >= bound })
 	m := join(t, url, key, bound)
 	kill(t, victim)
 	start := time.Now()
@@ -206,7 +206,7 @@ func TestPermitsOfKilledAreBack(t *testing.T) {
 		}
 		return had == bound
 	})
-	if d := time.Since(start); d > 5*ttl {
+	if d := time.Since(start); d > 10*ttl {
 		t.Errorf("all permits are back after %v, the TTL is %v", d, ttl)
 	} else {
 		t.Logf("all permits are back after %v", d)

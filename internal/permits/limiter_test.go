@@ -25,10 +25,25 @@ const ttl = 3 * time.Second
 // calm is a Timeout that a busy machine keeps.
 const calm = ttl / 4
 
+// steady is a TTL, for tests in which nobody loses anything, that outlasts a machine that stands
+// still for seconds; so does the Timeout that goes with it.
+const steady = 24 * time.Second
+
+// unhurried ends the address of a server that may take its time.
+const unhurried = "?read_timeout=2m"
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // usage counts the operations of all limiters of a test: the bound is about it.
-type usage struct{ now, most, total atomic.Int64 }
+type usage struct {
+	now, most, total atomic.Int64
+	still            *testbedtest.Stillness
+}
+
+func newUsage(t *testing.T) *usage {
+	t.Helper()
+	return &usage{still: testbedtest.WatchStillness(t)}
+}
 
 func (u *usage) begin() {
 	now := u.now.Add(1)
@@ -45,8 +60,22 @@ func (u *usage) check(t *testing.T, bound int) {
 	t.Helper()
 	t.Logf("%d operations, at most %d at once, of %d", u.total.Load(), u.most.Load(), bound)
 	if most := u.most.Load(); most > int64(bound) {
+		if paused(t, u.still) {
+			return
+		}
 		t.Errorf("%d operations at once, the bound is %d", most, bound)
 	}
+}
+
+// paused reports whether this process stood still for so long that leases ended while their
+// operations went on: no limiter can help that, and what was seen says nothing.
+func paused(t *testing.T, s *testbedtest.Stillness) bool {
+	t.Helper()
+	if d := s.Longest(); d > ttl/2 {
+		t.Logf("not judged: the process stood still for %v, and leases last %v", d, ttl)
+		return true
+	}
+	return false
 }
 
 // member is a limiter with a client of its own, as an instance of the service.
@@ -62,15 +91,26 @@ type member struct {
 // join starts a member of key, which ends with the test unless it is stopped before.
 func join(t *testing.T, url, key string, n int) *member {
 	t.Helper()
+	return joinWith(t, url, permits.Config{Key: key, Permits: n, TTL: ttl, Timeout: calm, Drain: time.Second})
+}
+
+// joinSteady is join with leases that nobody loses.
+func joinSteady(t *testing.T, url, key string, n int) *member {
+	t.Helper()
+	return joinWith(t, url+unhurried, permits.Config{Key: key, Permits: n, TTL: steady, Timeout: steady, Drain: time.Second})
+}
+
+func joinWith(t *testing.T, url string, cfg permits.Config) *member {
+	t.Helper()
 	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sem, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: n, TTL: ttl})
+	sem, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: cfg.Permits, TTL: cfg.TTL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := permits.New(sem, permits.Config{Key: key, Permits: n, TTL: ttl, Timeout: calm, Drain: time.Second})
+	l, err := permits.New(sem, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +125,7 @@ func join(t *testing.T, url, key string, n int) *member {
 	t.Cleanup(func() {
 		cancel()
 		<-m.done
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 4*ttl)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
 		if err := sem.Close(ctx); err != nil {
 			t.Error(err)
@@ -171,7 +211,7 @@ func together(t *testing.T, members ...*member) {
 
 func TestTakeAndRelease(t *testing.T) {
 	t.Parallel()
-	m := join(t, testbedtest.Redis(t), rand.Text(), 3)
+	m := joinSteady(t, testbedtest.Redis(t), rand.Text(), 3)
 	var releases []func()
 	for range 3 {
 		releases = append(releases, m.take(t))

@@ -45,14 +45,14 @@ func allow(t *testing.T, r *permits.Rates, key string) permits.Verdict {
 func TestRateIsShared(t *testing.T) {
 	t.Parallel()
 	const burst, instances = 20, 3
-	url, key := testbedtest.Redis(t), rand.Text()
+	url, key := testbedtest.Redis(t)+unhurried, rand.Text()
 	var (
 		wg      sync.WaitGroup
 		allowed atomic.Int64
 		all     []*permits.Rates
 	)
 	for range instances {
-		all = append(all, rates(t, url, permits.RatesConfig{Rate: 1, Period: time.Hour, Burst: burst, Timeout: ttl}))
+		all = append(all, rates(t, url, permits.RatesConfig{Rate: 1, Period: time.Hour, Burst: burst, Timeout: patience}))
 	}
 	for _, r := range all {
 		for range 2 * burst {
@@ -81,10 +81,10 @@ func TestRateIsShared(t *testing.T) {
 // A key may go on after what it was told.
 func TestRateComesBack(t *testing.T) {
 	t.Parallel()
-	r, key := rates(t, testbedtest.Redis(t), permits.RatesConfig{Rate: 5, Burst: 1, Timeout: ttl}), rand.Text()
+	r, key := rates(t, testbedtest.Redis(t)+unhurried, permits.RatesConfig{Rate: 5, Burst: 1, Timeout: patience}), rand.Text()
 	allow(t, r, key)
 	v := allow(t, r, key)
-	for end := time.Now().Add(10 * ttl); !v.Allowed; v = allow(t, r, key) {
+	for end := time.Now().Add(patience); !v.Allowed; v = allow(t, r, key) {
 		if time.Now().After(end) {
 			t.Fatal("never allowed again")
 		}
@@ -95,10 +95,10 @@ func TestRateComesBack(t *testing.T) {
 // While Redis is away each instance decides alone, at once, and within a bounded memory.
 func TestRateWithoutRedis(t *testing.T) {
 	t.Parallel()
-	const burst, instances, keys = 8, 2, 50
+	const burst, instances, keys, limit = 8, 2, 50, 500 * time.Millisecond
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	r := rates(t, server.URL(), permits.RatesConfig{
-		Rate: 1, Period: time.Hour, Burst: burst, Timeout: 500 * time.Millisecond, Cooldown: ttl, MaxKeys: keys,
+		Rate: 1, Period: time.Hour, Burst: burst, Timeout: limit, Cooldown: ttl, MaxKeys: keys,
 		Instances: func() int { return instances },
 	})
 	key := rand.Text()
@@ -106,9 +106,13 @@ func TestRateWithoutRedis(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	start, allowed := time.Now(), 0
+	waited, allowed := 0, 0
 	for range burst {
+		start := time.Now()
 		v := allow(t, r, key)
+		if time.Since(start) >= limit {
+			waited++
+		}
 		if !v.Local {
 			t.Errorf("%+v from a server that is stopped", v)
 		}
@@ -121,8 +125,8 @@ func TestRateWithoutRedis(t *testing.T) {
 	if allowed != burst/instances {
 		t.Errorf("%d were allowed, want the part of one instance, %d", allowed, burst/instances)
 	}
-	if d := time.Since(start); d > ttl {
-		t.Errorf("%d verdicts without Redis took %v: more than one has waited for it", burst, d)
+	if waited > burst/2 { // one waits, and after a cooldown another; a machine that stands still makes one as slow
+		t.Errorf("%d of %d verdicts without Redis have waited for it", waited, burst)
 	}
 	for i := range 10 * keys {
 		allow(t, r, key+strconv.Itoa(i))

@@ -20,18 +20,18 @@ func TestNewcomerGetsItsShare(t *testing.T) {
 		t.Run(fmt.Sprint(bound), func(t *testing.T) {
 			t.Parallel()
 			var (
-				u   usage
+				u   = newUsage(t)
 				url = testbedtest.Redis(t)
 				key = rand.Text()
 			)
 			first := join(t, url, key, bound)
-			first.load(t, &u, bound+16, 20*time.Millisecond)
+			first.load(t, u, bound+16, 20*time.Millisecond)
 			waitFor(t, "the first has all", func() bool { return first.Stats().InUse == bound })
 			members := []*member{first}
 			start := time.Now()
 			for range 2 {
 				m := join(t, url, key, bound)
-				m.load(t, &u, bound*2/3, 20*time.Millisecond)
+				m.load(t, u, bound*2/3, 20*time.Millisecond)
 				members = append(members, m)
 			}
 			share := bound / len(members)
@@ -58,6 +58,7 @@ func TestNewcomerGetsItsShare(t *testing.T) {
 func TestSurplusComesBack(t *testing.T) {
 	t.Parallel()
 	const bound = 64
+	still := testbedtest.WatchStillness(t)
 	url, key := testbedtest.Redis(t), rand.Text()
 	busy, idle := join(t, url, key, bound), join(t, url, key, bound)
 	together(t, busy, idle)
@@ -90,7 +91,7 @@ func TestSurplusComesBack(t *testing.T) {
 	for range bound {
 		take(idle)
 	}
-	if had > bound {
+	if had > bound && !paused(t, still) {
 		t.Errorf("%d operations at once, of %d: what was given back is used twice", had, bound)
 	}
 }
@@ -103,7 +104,7 @@ func TestBurstOverAll(t *testing.T) {
 	url, key := testbedtest.Redis(t), rand.Text()
 	var all []*member
 	for range members {
-		all = append(all, join(t, url, key, bound))
+		all = append(all, joinSteady(t, url, key, bound))
 	}
 	together(t, all...)
 	var wg sync.WaitGroup
@@ -133,7 +134,7 @@ func TestSmallLimits(t *testing.T) {
 		t.Run(fmt.Sprint(bound), func(t *testing.T) {
 			t.Parallel()
 			var (
-				u    usage
+				u    = newUsage(t)
 				url  = testbedtest.Redis(t)
 				key  = rand.Text()
 				all  []*member
@@ -145,7 +146,7 @@ func TestSmallLimits(t *testing.T) {
 			}
 			together(t, all...)
 			for _, m := range all {
-				n, end := m.load(t, &u, 8, 2*time.Millisecond)
+				n, end := m.load(t, u, 8, 2*time.Millisecond)
 				done, ends = append(done, n), append(ends, end)
 			}
 			waitFor(t, "everybody gets on", func() bool {
@@ -179,7 +180,9 @@ func TestEndOfRun(t *testing.T) {
 	t.Parallel()
 	const bound = 8
 	url, key := testbedtest.Redis(t), rand.Text()
-	m, next := join(t, url, key, bound), join(t, url, key, bound)
+	still := testbedtest.WatchStillness(t)
+	m := joinWith(t, url, permits.Config{Key: key, Permits: bound, TTL: ttl, Timeout: calm, Drain: patience})
+	next := join(t, url, key, bound)
 	together(t, m, next)
 	release, last := m.take(t), m.take(t)
 	waitFor(t, "the reserve of the other", func() bool { return next.Stats().Leased == 1 })
@@ -202,7 +205,7 @@ func TestEndOfRun(t *testing.T) {
 		_, held, _, err = next.sem.Usage(t.Context(), key)
 		return err == nil
 	})
-	if held != 1 {
+	if held != 1 && !paused(t, still) {
 		t.Errorf("%d permits are held at the end of one of two instances", held)
 	}
 	for range bound {
@@ -217,15 +220,18 @@ func TestEndOfRun(t *testing.T) {
 func TestResize(t *testing.T) {
 	t.Parallel()
 	url, key := testbedtest.Redis(t), rand.Text()
+	still := testbedtest.WatchStillness(t)
 	m := join(t, url, key, 4)
-	releases := []func(){m.take(t), m.take(t), m.take(t), m.take(t)}
-	if err := m.Resize(t.Context(), 2); err != nil {
-		t.Fatal(err)
+	resize := func(n int) {
+		t.Helper()
+		waitFor(t, "an answer of the store", func() bool { return m.Resize(t.Context(), n) == nil })
 	}
+	releases := []func(){m.take(t), m.take(t), m.take(t), m.take(t)}
+	resize(2)
 	waitFor(t, "the new number", func() bool { s := m.Stats(); return s.Permits == 2 && s.Capacity <= 2 })
 	for i, release := range releases[:2] {
 		release()
-		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) && !paused(t, still) {
 			t.Errorf("Take = %v beside %d of two", err, 3-i)
 		}
 	}
@@ -234,12 +240,10 @@ func TestResize(t *testing.T) {
 		_, err := m.Take(t.Context())
 		return err == nil
 	})
-	if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+	if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) && !paused(t, still) {
 		t.Errorf("the third of two: %v", err)
 	}
-	if err := m.Resize(t.Context(), 5); err != nil {
-		t.Fatal(err)
-	}
+	resize(5)
 	waitFor(t, "more", func() bool {
 		m.Take(t.Context())
 		return m.Stats().InUse == 5
