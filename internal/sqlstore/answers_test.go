@@ -61,7 +61,7 @@ func equal(t *testing.T, times int, do func(n int) (result any, err error)) idem
 	for n := range times {
 		group.Go(func() {
 			<-start
-			answers[n], replays[n] = answered(do(n))
+			answers[n], replays[n] = answered(insist(t.Context(), func() (any, error) { return do(n) }))
 		})
 	}
 	close(start)

@@ -79,9 +79,8 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 					items = append(items, order.Item{SKU: skus[i], Quantity: 1 + rand.N(int64(3))})
 				}
 				slices.SortFunc(items, func(a, b order.Item) int { return strings.Compare(a.SKU, b.SKU) * (1 - 2*(side%2)) })
-				o, err := svc.Place(t.Context(), order.Purchase{
-					Customer: fmt.Sprint("c", rand.N(16)), Items: items, Once: keyed("POST /orders", fmt.Sprint(side, "-", n), ""),
-				})
+				purchase := order.Purchase{Customer: fmt.Sprint("c", rand.N(16)), Items: items, Once: keyed("POST /orders", fmt.Sprint(side, "-", n), "")}
+				o, err := insist(t.Context(), func() (order.Order, error) { return svc.Place(t.Context(), purchase) })
 				_, isShort := errors.AsType[*stock.ShortageError](err)
 				_, over := errors.AsType[*order.LimitError](err)
 				switch {
@@ -95,9 +94,9 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 				accepted.Add(1)
 				switch target := (order.Target{ID: o.ID}); n % 4 {
 				case 0:
-					_, err = svc.Pay(t.Context(), target, "p1")
+					_, err = insist(t.Context(), func() (order.Order, error) { return svc.Pay(t.Context(), target, "p1") })
 				case 1:
-					_, err = svc.Cancel(t.Context(), target)
+					_, err = insist(t.Context(), func() (order.Order, error) { return svc.Cancel(t.Context(), target) })
 				}
 				if err != nil {
 					t.Error(err)
@@ -135,8 +134,8 @@ func TestPaymentsBesideLimitedOrders(t *testing.T) {
 		group.Go(func() {
 			for range rounds {
 				o := place(t, s, time.Hour, sku)
-				if _, changed, err := s.Settle(t.Context(), order.Target{ID: o.ID}, order.Confirmed, "p1"); err != nil || !changed {
-					t.Error(changed, err)
+				if err := settle(t.Context(), s, o.ID, order.Confirmed, "p1"); err != nil {
+					t.Error(err)
 				}
 			}
 		})

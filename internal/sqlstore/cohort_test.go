@@ -67,7 +67,7 @@ func sharing(t *testing.T, f func(t *testing.T, strategy string)) {
 // batch, and returns what became of them.
 func atOnce(t *testing.T, store order.Store, keys ...string) []error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	lock, units := memlock.New(memlock.Config{}), barred{counter(t), make(chan struct{})}
 	b, ok := store.(*batches)
@@ -80,14 +80,19 @@ func atOnce(t *testing.T, store order.Store, keys ...string) []error {
 		t.Fatal(err)
 	}
 	errs := make([]error, len(keys))
-	var callers sync.WaitGroup
+	var callers, begun sync.WaitGroup
+	begun.Add(len(keys))
 	for i, key := range keys {
 		p := order.Purchase{Customer: fmt.Sprint("c", i), Items: []order.Item{{SKU: "a", Quantity: 1}}}
 		if key != "" {
 			p.Once = keyed("POST /orders", key, "one unit")
 		}
-		callers.Go(func() { _, errs[i] = svc.Place(ctx, p) })
+		callers.Go(func() {
+			begun.Done()
+			_, errs[i] = svc.Place(ctx, p)
+		})
 	}
+	begun.Wait()
 	time.AfterFunc(100*time.Millisecond, func() { // they need not all be there, but most
 		if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
 			t.Error(err)

@@ -22,7 +22,8 @@ func place(t testing.TB, s *sqlstore.Store, ttl time.Duration, skus ...string) o
 	for _, sku := range skus {
 		claims = append(claims, claim(sku, writeOf(t, s, sku), dlock.Fence{})...)
 	}
-	if err := s.Commit(t.Context(), claims, []*order.Request{r}); err != nil || r.Err != nil {
+	_, err := insist(t.Context(), func() (any, error) { return nil, s.Commit(t.Context(), claims, []*order.Request{r}) })
+	if err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
 	return r.Order
@@ -40,7 +41,7 @@ func balanced(t *testing.T, s *sqlstore.Store, sku string, open, sold int64) {
 // expire expires one batch and returns the states that were found.
 func expire(t testing.TB, s *sqlstore.Store, ids ...string) []order.Expiry {
 	t.Helper()
-	found, err := s.Expire(t.Context(), ids)
+	found, err := insist(t.Context(), func() ([]order.Expiry, error) { return s.Expire(t.Context(), ids) })
 	if err != nil || len(found) != len(ids) {
 		t.Fatalf("%d answers for %d orders, %v", len(found), len(ids), err)
 	}

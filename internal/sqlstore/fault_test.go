@@ -24,15 +24,7 @@ import (
 func proxied(t *testing.T) (*sqlstore.Store, *testbed.Proxy) {
 	t.Helper()
 	db, p := behindProxy(t, testbedtest.Database(t))
-	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: db, Instance: "one", Connections: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	if err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return s, p
+	return opened(t, sqlstore.Config{URL: db, Instance: "one", Connections: 4}), p
 }
 
 // behindProxy returns the URL of a database as it is behind a proxy.
@@ -116,27 +108,45 @@ func TestDeadlineDuringCommit(t *testing.T) {
 	create(t, direct, "a", "conditional", 10)
 	g := newGate(gate{after: "ledger"})
 	s := open(t, behind, "gated", g)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
+	ctx := passing{context.WithoutCancel(t.Context()), make(chan struct{})}
 	r := request(1, "a")
 	result := make(chan error, 1)
 	go func() { result <- s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r}) }()
 	wait(t, "the order to be complete but for its COMMIT", g.reached)
 	p.BlackHole()
 	close(g.opened)
+	time.AfterFunc(2*time.Second, func() { close(ctx.over) }) // the COMMIT has long been sent
 	if err := <-result; !errors.Is(err, order.ErrOutcomeUnknown) {
 		t.Errorf("%v, want ErrOutcomeUnknown", err)
 	}
 	if err := p.Pass(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		if _, err := direct.Order(t.Context(), r.Order.ID, ""); err == nil {
 			return
 		}
 		if time.Now().After(end) {
 			t.Fatal("the COMMIT never arrived, so nothing was shown")
 		}
+	}
+}
+
+// passing is a context whose deadline comes when over is closed.
+type passing struct {
+	context.Context //nolint:containedctx // It is a context.
+
+	over chan struct{}
+}
+
+func (p passing) Done() <-chan struct{} { return p.over }
+
+func (p passing) Err() error {
+	select {
+	case <-p.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
 }
 
@@ -260,25 +270,31 @@ func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	s, proxy := proxied(t)
 	create(t, s, "a", "conditional", 10)
-	place := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	place := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
 		return s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{request(1, "a")})
 	}
 	proxy.Refuse()
-	if err := place(); !errors.Is(err, stock.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+	if err := place(2 * time.Second); !errors.Is(err, stock.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("refused: %v", err)
 	}
 	if err := proxy.Pass(); err != nil {
 		t.Fatal(err)
 	}
 	proxy.BlackHole()
-	start := time.Now()
-	if err := place(); !errors.Is(err, stock.ErrBusy) {
-		t.Errorf("silent: %v", err)
-	}
-	if d := time.Since(start); d > 8*time.Second {
-		t.Errorf("a deadline of 2 s took %v", d)
+	for tries := 5; tries > 0; tries-- { // a machine that stood still says nothing
+		start := time.Now()
+		if err := place(2 * time.Second); !errors.Is(err, stock.ErrBusy) {
+			t.Errorf("silent: %v", err)
+		}
+		d := time.Since(start)
+		if d < 8*time.Second {
+			break
+		}
+		if tries == 1 {
+			t.Errorf("a deadline of 2 s took %v, time after time", d)
+		}
 	}
 	if err := proxy.Pass(); err != nil {
 		t.Fatal(err)
@@ -286,7 +302,7 @@ func TestDatabaseAway(t *testing.T) {
 	if a := auditOf(t, s, "a"); !a.OK() || a.Open != 0 {
 		t.Errorf("%+v %q", a, a.Broken())
 	}
-	if err := place(); err != nil {
+	if err := place(time.Minute); err != nil {
 		t.Errorf("after the fault: %v", err)
 	}
 }

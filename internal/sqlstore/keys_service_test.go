@@ -27,6 +27,9 @@ func TestServiceOnARealStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		caller, err := keys.Authenticate(ctx, text)
+		for end := time.Now().Add(time.Minute); errors.Is(err, identity.ErrUnavailable) && time.Now().Before(end); { // it has two seconds
+			caller, err = keys.Authenticate(ctx, text)
+		}
 		if want := (identity.Caller{Customer: "c1", KeyPrefix: k.Prefix}); err != nil || caller != want {
 			t.Errorf("%+v, %v, want %+v", caller, err, want)
 		}
@@ -36,7 +39,7 @@ func TestServiceOnARealStore(t *testing.T) {
 		if file, ok := strings.CutPrefix(url, "sqlite:"); ok {
 			secretIsNotIn(t, text, k.Prefix, file, file+"-wal")
 		}
-		for end := time.Now().Add(30 * time.Second); !errors.Is(err, identity.ErrUnauthenticated); _, err = keys.Authenticate(ctx, text) {
+		for end := time.Now().Add(time.Minute); !errors.Is(err, identity.ErrUnauthenticated); _, err = keys.Authenticate(ctx, text) {
 			if time.Now().After(end) {
 				t.Fatalf("the revoked key works: %v", err)
 			}

@@ -74,7 +74,7 @@ func TestKeys(t *testing.T) {
 // expiredKey waits until the database's clock has passed the expiry of a key.
 func expiredKey(t *testing.T, s *sqlstore.Store, prefix string) identity.Record {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		r, err := s.Key(t.Context(), prefix)
 		if err != nil {
 			t.Fatal(err)

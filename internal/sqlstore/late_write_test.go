@@ -54,6 +54,14 @@ func (g *gate) Initialize(db *gorm.DB) error {
 	if err != nil {
 		return err
 	}
+	err = db.Callback().Create().After("gorm:create").Register("gate:after", func(tx *gorm.DB) {
+		if g.after != "" && tx.Statement.Table == g.after {
+			g.stop()
+		}
+	})
+	if err != nil {
+		return err
+	}
 	return db.Callback().Raw().After("gorm:raw").Register("gate:after", func(tx *gorm.DB) {
 		if g.after != "" && strings.Contains(tx.Statement.SQL.String(), "INSERT INTO "+g.after+" ") {
 			g.stop()
@@ -74,8 +82,8 @@ func wait(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(30 * time.Second):
-		t.Fatalf("waited 30 s for %s", what)
+	case <-time.After(time.Minute):
+		t.Fatalf("waited a minute for %s", what)
 	}
 }
 

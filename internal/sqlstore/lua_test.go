@@ -23,7 +23,7 @@ import (
 // ownRedis returns a client of a Redis of this test's own.
 func ownRedis(t testing.TB) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisclient.New(testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
+	rdb, err := redisclient.New(testbedtest.StartRedis(t, testbed.RedisConfig{}).URL() + "?read_timeout=1m")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func ownRedis(t testing.TB) redis.UniversalClient {
 // counterOn returns a counter of units in rdb.
 func counterOn(t testing.TB, rdb redis.UniversalClient) stock.Counter {
 	t.Helper()
-	c, err := redisstock.New(rdb, redisstock.Config{})
+	c, err := redisstock.New(rdb, redisstock.Config{Timeout: time.Minute}) // a machine may stand still for seconds
 	if err != nil {
 		t.Fatal(err)
 	}

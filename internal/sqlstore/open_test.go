@@ -20,7 +20,7 @@ func TestOpenNamesTheAddressAndNoPassword(t *testing.T) {
 		"sqlite:",
 		"postgres://127.0.0.1/shop",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		s, err := sqlstore.Open(ctx, sqlstore.Config{URL: url})
 		cancel()
 		if err == nil {

@@ -31,7 +31,8 @@ func enqueue(t testing.TB, s *sqlstore.Store, sku string, life time.Duration) or
 func dequeue(t testing.TB, s *sqlstore.Store, o order.Order) (order.Order, error) {
 	t.Helper()
 	r := &order.Request{Order: o, TTL: time.Hour, Queued: true}
-	if err := s.Commit(t.Context(), claim(o.Items[0].SKU, writeOf(t, s, o.Items[0].SKU), dlock.Fence{}), []*order.Request{r}); err != nil {
+	claims := claim(o.Items[0].SKU, writeOf(t, s, o.Items[0].SKU), dlock.Fence{})
+	if _, err := insist(t.Context(), func() (any, error) { return nil, s.Commit(t.Context(), claims, []*order.Request{r}) }); err != nil {
 		t.Fatal(err)
 	}
 	return r.Order, r.Err
@@ -156,12 +157,18 @@ func TestQueuedOrderIsDecidedOnce(t *testing.T) {
 					})
 				}
 				group.Go(func() {
-					if o, changed, err := stores[n%2].Settle(t.Context(), order.Target{ID: o.ID}, order.Cancelled, ""); err != nil || o.Status == order.Pending {
-						t.Errorf("%s after it was cancelled: changed %v, %v", o.Status, changed, err)
+					o, err := insist(t.Context(), func() (order.Order, error) {
+						o, _, err := stores[n%2].Settle(t.Context(), order.Target{ID: o.ID}, order.Cancelled, "")
+						return o, err
+					})
+					if err != nil || o.Status == order.Pending {
+						t.Errorf("%s after it was cancelled: %v", o.Status, err)
 					}
 				})
 				group.Go(func() {
-					if err := stores[(n+1)%2].Reject(t.Context(), o.ID, order.OutOfStock); err != nil {
+					if _, err := insist(t.Context(), func() (any, error) {
+						return nil, stores[(n+1)%2].Reject(t.Context(), o.ID, order.OutOfStock)
+					}); err != nil {
 						t.Error(err)
 					}
 				})

@@ -25,12 +25,13 @@ func TestRebase(t *testing.T) {
 		service.token.Store(1000)
 		strategies := stock.NewStrategies(stock.Lockers{Etcd: service})
 		shop := order.NewService(s, strategies, order.Config{})
-		buy := func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		buyWithin := func(d time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
 			_, err := shop.Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: "a", Quantity: 1}}})
 			return err
 		}
+		buy := func() error { return buyWithin(time.Minute) }
 		level := func() stock.Level {
 			l, err := s.Level(t.Context(), "a")
 			if err != nil {
@@ -44,7 +45,7 @@ func TestRebase(t *testing.T) {
 
 		service.token.Store(0)
 		before := level()
-		if err := buy(); !errors.Is(err, stock.ErrBusy) {
+		if err := buyWithin(2 * time.Second); !errors.Is(err, stock.ErrBusy) {
 			t.Errorf("with low fences: %v", err)
 		}
 		if after := level(); after != before {
@@ -121,7 +122,7 @@ func TestRebaseRefusals(t *testing.T) {
 func TestRebaseBesideOrders(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 		defer cancel()
 		service := &alwaysGrants{}
 		strategies := stock.NewStrategies(stock.Lockers{Etcd: service})
@@ -139,7 +140,9 @@ func TestRebaseBesideOrders(t *testing.T) {
 				group.Go(func() {
 					for last := false; !last; accepted.Add(1) {
 						last = over.Load() // one more, after all of them
-						if _, err := shop.Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: "a", Quantity: 1}}}); err != nil {
+						if _, err := insist(ctx, func() (order.Order, error) {
+							return shop.Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: "a", Quantity: 1}}})
+						}); err != nil {
 							t.Error(err)
 							return
 						}

@@ -48,6 +48,18 @@ type sale struct {
 	plugin     gorm.Plugin
 }
 
+// insist asks again until ctx ends as long as the database is busy or out of reach, and nothing has
+// happened: on a slow machine others may have it for longer than one request tries.
+func insist[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	for {
+		result, err := ask()
+		busy := errors.Is(err, stock.ErrBusy) || errors.Is(err, stock.ErrUnavailable)
+		if !busy || errors.Is(err, order.ErrOutcomeUnknown) || ctx.Err() != nil {
+			return result, err
+		}
+	}
+}
+
 // units is how many are on sale.
 const units = 40
 
@@ -55,7 +67,7 @@ const units = 40
 // were accepted and not cancelled.
 func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	var (
 		store    *sqlstore.Store
@@ -84,7 +96,9 @@ func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 			<-start
 			for n := range s.attempts {
 				svc := services[(b+n)%len(services)]
-				o, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: s.strategy, Quantity: 1}}})
+				o, err := insist(ctx, func() (order.Order, error) {
+					return svc.Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: s.strategy, Quantity: 1}}})
+				})
 				if _, refused := errors.AsType[*stock.ShortageError](err); refused {
 					continue
 				}
@@ -94,7 +108,7 @@ func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 				}
 				accepted.Add(1)
 				if s.cancel && rand.N(3) == 0 {
-					if _, err := svc.Cancel(ctx, order.Target{ID: o.ID}); err != nil {
+					if _, err := insist(ctx, func() (order.Order, error) { return svc.Cancel(ctx, order.Target{ID: o.ID}) }); err != nil {
 						t.Error(err)
 					}
 					accepted.Add(-1)
@@ -105,7 +119,9 @@ func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 	close(start)
 	group.Wait()
 	for s.cancel { // what was given back when the others had made all their attempts
-		_, err := services[0].Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: s.strategy, Quantity: 1}}})
+		_, err := insist(ctx, func() (order.Order, error) {
+			return services[0].Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: s.strategy, Quantity: 1}}})
+		})
 		if _, refused := errors.AsType[*stock.ShortageError](err); refused {
 			break
 		}

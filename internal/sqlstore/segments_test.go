@@ -310,7 +310,7 @@ func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
 					if n%4 == 3 {
 						r.TTL = 0
 					}
-					if err := s.Commit(t.Context(), claims, []*order.Request{r}); err != nil {
+					if _, err := insist(t.Context(), func() (any, error) { return nil, s.Commit(t.Context(), claims, []*order.Request{r}) }); err != nil {
 						t.Error(err)
 						return
 					}
@@ -320,14 +320,16 @@ func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
 					var err error
 					switch n % 4 {
 					case 0:
-						_, _, err = s.Settle(t.Context(), order.Target{ID: r.Order.ID}, order.Confirmed, "p1")
+						err = settle(t.Context(), s, r.Order.ID, order.Confirmed, "p1")
 					case 1, 2:
-						_, _, err = s.Settle(t.Context(), order.Target{ID: r.Order.ID}, order.Cancelled, "")
+						err = settle(t.Context(), s, r.Order.ID, order.Cancelled, "")
 					case 3:
-						_, err = s.Expire(t.Context(), []string{r.Order.ID})
+						_, err = insist(t.Context(), func() ([]order.Expiry, error) { return s.Expire(t.Context(), []string{r.Order.ID}) })
 					}
 					if err == nil && n%10 == 0 {
-						_, err = s.Restock(t.Context(), skus[side%3], 1+rand.N(int64(20)), nil)
+						_, err = insist(t.Context(), func() (stock.Level, error) {
+							return s.Restock(t.Context(), skus[side%3], 1+rand.N(int64(20)), nil)
+						})
 					}
 					if err != nil {
 						t.Error(err)

@@ -11,6 +11,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlerr"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -43,18 +44,33 @@ func variants(t *testing.T, f func(t *testing.T, url string)) {
 // open returns a store of one instance, migrated.
 func open(t testing.TB, url, instance string, plugins ...gorm.Plugin) *sqlstore.Store {
 	t.Helper()
-	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url, Instance: instance, Plugins: plugins})
-	if err != nil {
-		t.Fatal(err)
+	return opened(t, sqlstore.Config{URL: url, Instance: instance, Plugins: plugins})
+}
+
+// opened is open with a configuration. A database that seems out of reach, because the machine stood
+// still for longer than a connection may take, is tried again.
+func opened(t testing.TB, c sqlstore.Config) (s *sqlstore.Store) {
+	t.Helper()
+	reach := func(f func() error) {
+		t.Helper()
+		err := f()
+		for end := time.Now().Add(time.Minute); sqlerr.Broken(err) && time.Now().Before(end); {
+			err = f()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
+	reach(func() (err error) {
+		s, err = sqlstore.Open(t.Context(), c)
+		return err
+	})
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	reach(func() error { return s.Migrate(t.Context()) })
 	return s
 }
 
@@ -69,7 +85,7 @@ func create(t testing.TB, s *sqlstore.Store, sku, strategy string, units int64) 
 // auditOf returns the audit of one SKU.
 func auditOf(t *testing.T, s *sqlstore.Store, sku string) stock.Audit {
 	t.Helper()
-	audits, err := s.Audit(t.Context(), sku)
+	audits, err := insist(t.Context(), func() ([]stock.Audit, error) { return s.Audit(t.Context(), sku) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +118,7 @@ func soldBy(w stock.Write) string {
 // writeOf returns how sku is written without a guard.
 func writeOf(t testing.TB, s *sqlstore.Store, sku string) stock.Write {
 	t.Helper()
-	if l, err := s.Level(t.Context(), sku); err != nil {
+	if l, err := insist(t.Context(), func() (stock.Level, error) { return s.Level(t.Context(), sku) }); err != nil {
 		t.Fatal(err)
 	} else if l.Strategy == stock.SegmentedName {
 		return stock.Segmented
