@@ -17,7 +17,7 @@ func ExampleQueue() {
 		fmt.Println(err)
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	expire := func(_ context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 		out := make([]timeout.Outcome, len(batch))

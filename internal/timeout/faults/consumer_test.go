@@ -50,7 +50,7 @@ func TestConsumerStopsBeyondItsLease(t *testing.T) {
 	teller, _ := w.start(nodeConfig{Name: "teller", Canary: true})
 	const lease = time.Second
 	options := timeout.Options{Lease: lease}
-	stalls := w.fork(nodeConfig{Name: "stalls", Hold: 4 * time.Second, Options: options})
+	stalls := w.fork(nodeConfig{Name: "stalls", Hold: 8 * time.Second, Options: options})
 	const placed = 40
 	if err := teller.place(t.Context(), 0, time.Now().Add(least), names("held", placed)...); err != nil {
 		t.Fatal(err)
@@ -88,11 +88,11 @@ func TestAllProcessesDownAcrossTheDueTime(t *testing.T) {
 	teller, stop := w.start(nodeConfig{Name: "teller", Canary: true})
 	consumers := []*process{w.fork(nodeConfig{Name: "one"}), w.fork(nodeConfig{Name: "two"})}
 	placed := w.load(teller, testbedtest.Size(300, 10_000)) + 10
-	if err := teller.place(t.Context(), 0, time.Now().Add(2*time.Second), names("last", 10)...); err != nil {
-		t.Fatal(err)
-	}
 	for _, p := range consumers {
 		p.end()
+	}
+	if err := teller.place(t.Context(), 0, time.Now().Add(time.Second), names("last", 10)...); err != nil { // it expires nothing itself
+		t.Fatal(err)
 	}
 	stop()
 	down := w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'")

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -42,6 +43,9 @@ type node struct {
 	holding func() // the handler has begun to wait
 }
 
+// endless is a lease that is longer than a test lasts.
+const endless = 10 * time.Minute
+
 const dbTime = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 
 // newNode connects an instance to everything. The caller closes it.
@@ -71,7 +75,7 @@ func newNode(cfg nodeConfig) (*node, error) {
 		x = cfg.index(x)
 	}
 	n.Queue, err = timeout.New(store, x, timeout.Config{
-		Instance: cfg.Name, Canary: cfg.Canary, Leader: locker, Observer: n.seen, Drain: 5 * time.Second,
+		Instance: cfg.Name, Canary: cfg.Canary, Leader: locker, Observer: n.seen, Drain: patience,
 	})
 	if err != nil {
 		return nil, err
@@ -80,6 +84,7 @@ func newNode(cfg nodeConfig) (*node, error) {
 	if cfg.handler != nil {
 		h = cfg.handler(n)
 	}
+	cfg.Options.Lease = cmp.Or(cfg.Options.Lease, endless)
 	return n, n.Handle(kind, h, cfg.Options)
 }
 

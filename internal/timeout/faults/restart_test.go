@@ -26,6 +26,17 @@ func oneByOne(n *node) timeout.Handler {
 // sweep brings back within the time of the test what one of them forgets when it ends.
 func TestInstancesReplaced(t *testing.T) {
 	t.Parallel()
+	for tries := 1; !instancesReplaced(t); tries++ {
+		if tries == 10 {
+			t.Fatal("Redis takes no timers back in time, again and again")
+		}
+	}
+}
+
+// instancesReplaced judges nothing if Redis was too slow for an instance that gave back what it had in hand,
+// as an observer hears: then only the lease brings that back.
+func instancesReplaced(t *testing.T) (judged bool) {
+	t.Helper()
 	w := newWorld(t)
 	teller, _ := w.start(nodeConfig{Name: "teller", Canary: true})
 	type instance struct {
@@ -42,12 +53,13 @@ func TestInstancesReplaced(t *testing.T) {
 		return i
 	}
 	instances := []instance{next(), next(), next()}
-	returned := 0
+	returned, refused := 0, 0
 	replace := func() {
 		old := instances[0]
 		before := old.seen.get("returned")
 		old.stop()
 		returned += old.seen.get("returned") - before
+		refused += old.seen.get("failed: return") + old.seen.get("failed: claim") + old.seen.get("failed: ack")
 		instances = append(instances[1:], next())
 	}
 	placed, replaced := w.during(teller, testbedtest.Size(400, 5_000), 200*time.Millisecond, replace)
@@ -55,9 +67,17 @@ func TestInstancesReplaced(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		replace()
 	}
+	within(t.Context(), promised(0), func() bool { return w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'") == 0 })
+	for _, i := range instances {
+		refused += i.seen.get("failed: return") + i.seen.get("failed: claim") + i.seen.get("failed: ack")
+	}
+	t.Logf("%d instances replaced, which gave back %d timers; %d calls of Redis failed", replaced, returned, refused)
+	if refused > 0 {
+		return false
+	}
 	w.settled(placed, 0)
-	t.Logf("%d instances replaced, which gave back %d timers", replaced, returned)
 	if returned == 0 {
 		t.Error("nothing was given back: no instance had anything in hand when it ended")
 	}
+	return true
 }

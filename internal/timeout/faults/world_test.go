@@ -126,11 +126,12 @@ func within(ctx context.Context, d time.Duration, ok func() bool) bool {
 	return true
 }
 
-// promised is how long something may take that costs d by design, on a machine that is
-// busy with other tests. At the usual size that is less than the 30 s of a lease: a repair
-// that does not come is not covered up by what comes later.
+// promised is how long something may take that costs d by design, on a machine that is busy
+// with other tests and stands still for seconds. That is less than a lease, and at the usual
+// size than the time between two looks for what has drifted apart: a repair that does not come
+// is not covered up by what comes later.
 func promised(d time.Duration) time.Duration {
-	return d + time.Duration(testbedtest.Size(20, 60))*time.Second
+	return d + time.Duration(testbedtest.Size(45, 60))*time.Second
 }
 
 // settled waits until nothing is left to do, for as long as it may take after harm that costs

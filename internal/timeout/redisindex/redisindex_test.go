@@ -1,6 +1,7 @@
 package redisindex_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,6 +29,7 @@ func client(tb testing.TB, url string) *redis.Client {
 		tb.Fatal(err)
 	}
 	opts.MaxRetries, opts.ContextTimeoutEnabled, opts.DialerRetries = -1, true, 1
+	opts.ReadTimeout, opts.WriteTimeout = time.Minute, time.Minute
 	rdb := redis.NewClient(opts)
 	tb.Cleanup(func() { rdb.Close() })
 	return rdb
@@ -35,6 +37,7 @@ func client(tb testing.TB, url string) *redis.Client {
 
 func index(tb testing.TB, rdb redis.UniversalClient, cfg redisindex.Config) *redisindex.Index {
 	tb.Helper()
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute) // a machine may stand still for seconds
 	x, err := redisindex.New(rdb, cfg)
 	if err != nil {
 		tb.Fatal(err)

@@ -146,7 +146,7 @@ func TestScriptsAreSentAgain(t *testing.T) {
 // scheduled schedules one id that is due until that succeeds.
 func scheduled(t *testing.T, x *redisindex.Index, kind, id string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		_, err := x.Schedule(t.Context(), kind, lane, false, []timeout.Hint{{ID: id, At: time.UnixMilli(1)}})
 		if err == nil {
 			return
@@ -170,7 +170,7 @@ func TestSilentNetworkEndsSharedScripts(t *testing.T) {
 	kind := rand.Text()
 	scheduled(t, x, kind, "first")
 	proxy.BlackHole()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var wg sync.WaitGroup
 	for range 10 {

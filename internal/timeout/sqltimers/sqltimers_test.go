@@ -66,7 +66,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-const pragmas = "_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
+const pragmas = "_pragma=busy_timeout(60000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 
 // openSQLite opens a new file.
 func openSQLite(tb testing.TB, query string) *sql.DB {

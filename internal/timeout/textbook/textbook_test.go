@@ -21,6 +21,7 @@ func client(t *testing.T) redis.UniversalClient {
 		t.Fatal(err)
 	}
 	opts.MaxRetries, opts.ContextTimeoutEnabled = -1, true
+	opts.ReadTimeout, opts.WriteTimeout = time.Minute, time.Minute // a machine may stand still for seconds
 	rdb := redis.NewClient(opts)
 	t.Cleanup(func() { rdb.Close() })
 	return rdb
@@ -50,7 +51,7 @@ func TestCrashLosesTheTimer(t *testing.T) {
 // The same crash with a lease: the timer comes back, and says that it was lent before.
 func TestCrashWithALeaseKeepsTheTimer(t *testing.T) {
 	t.Parallel()
-	x, err := redisindex.New(client(t), redisindex.Config{Shards: 1})
+	x, err := redisindex.New(client(t), redisindex.Config{Shards: 1, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestCrashWithALeaseKeepsTheTimer(t *testing.T) {
 	}
 	s := x.Shards(kind, "base")[0]
 	// One consumer crashes with the timer, another one gets it.
-	for attempt, end := 1, time.Now().Add(30*time.Second); attempt <= 2; {
+	for attempt, end := 1, time.Now().Add(time.Minute); attempt <= 2; {
 		c, err := x.Claim(t.Context(), s, 10, lease)
 		if err != nil || time.Now().After(end) {
 			t.Fatalf("the timer has not come back (%v)", err)

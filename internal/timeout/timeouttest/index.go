@@ -88,7 +88,7 @@ const (
 	lane    = "base"
 	long    = time.Hour              // a lease that does not end during a case
 	short   = 200 * time.Millisecond // a lease whose end a case awaits
-	patient = 30 * time.Second       // what a case waits for comes by then
+	patient = time.Minute            // what a case waits for comes by then
 	pause   = 5 * time.Millisecond   // between two looks
 )
 
