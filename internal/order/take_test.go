@@ -157,6 +157,9 @@ func TestACounterIsToldTheLevel(t *testing.T) {
 		fmt.Sprint("a", 3, "v", v), fmt.Sprint("b", 7, "v", v-1),
 		fmt.Sprint("a", 3, "v", v), // which refused the last one
 	}
+	if o.takes == 7 { // on a slow machine the last one is refused by a look at the level, before it takes anything
+		want = want[:len(want)-1]
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
