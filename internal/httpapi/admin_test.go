@@ -77,12 +77,12 @@ func schedule(tb testing.TB, q *timeout.Queue, due time.Time, ids ...string) {
 	}
 }
 
-// until waits for done, and fails the test after 30 seconds.
+// until waits for done, and fails the test after a minute.
 func until(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(30 * time.Second); !done(); {
+	for end := time.Now().Add(time.Minute); !done(); {
 		if time.Now().After(end) {
-			tb.Fatalf("not within 30 s: %s", what)
+			tb.Fatalf("not within a minute: %s", what)
 		}
 		<-time.After(5 * time.Millisecond)
 	}

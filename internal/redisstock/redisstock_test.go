@@ -36,7 +36,7 @@ func servers(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
 
 func client(t *testing.T, url string) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisclient.New(url)
+	rdb, err := redisclient.New(url + "?read_timeout=1m") // what bounds a call is Config.Timeout
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,15 @@ func client(t *testing.T, url string) redis.UniversalClient {
 	return rdb
 }
 
+// counter returns a counter that a machine which stands still for seconds does not hurry, unless cfg does.
 func counter(t *testing.T, rdb redis.UniversalClient, cfg redisstock.Config) *redisstock.Counter {
 	t.Helper()
+	if cfg.Life == 0 {
+		cfg.Life = time.Hour
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = time.Minute
+	}
 	c, err := redisstock.New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +130,7 @@ func TestTheDeadGiveBack(t *testing.T) {
 	taken := time.Now()
 	take(t, dead, []int64{6}, true)
 	stays := take(t, alive, []int64{3}, true)
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		asked := time.Now()
 		got, err := alive.Take(t.Context(), "a", []int64{2, 6})
 		alive.Settle(got, nil)
@@ -198,7 +205,7 @@ func TestALostReplyTakesNothing(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	proxy := testbedtest.StartProxy(t, server.Addr())
-	c := counter(t, client(t, "redis://"+proxy.Addr()), redisstock.Config{Life: time.Hour, Timeout: 10 * time.Second})
+	c := counter(t, client(t, "redis://"+proxy.Addr()), redisstock.Config{Life: time.Hour})
 	learn(t, c, level(1, 10))
 	proxy.DropReply("EVALSHA")
 	if taking, err := c.Take(t.Context(), "a", []int64{10}); err == nil {

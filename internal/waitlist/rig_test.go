@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	lineTTL = 2 * time.Second  // how long a dead waiter is first in line where one dies
-	calm    = 30 * time.Second // the same where nobody may be taken for dead on a busy machine
-	patient = 60 * time.Second // longer than any test here waits for anything
+	calm    = 3 * time.Minute  // the same where nobody may be taken for dead on a busy machine, which may stand still
+	patient = 90 * time.Second // longer than any test here waits for anything
 	never   = 10 * patient     // a re-check that no test lives to see
 )
 
@@ -36,25 +36,31 @@ type services struct {
 }
 
 // connect returns the clients of a process of its own. The TTL is that of the line; that
-// of the lock is as long as it is by default.
+// of the lock is as long as it is by default. Where nobody may be taken for dead, Redis may also
+// take its time: a signal that fails is one that no re-check makes up for.
 func connect(t *testing.T, url string, ttl time.Duration) services {
 	t.Helper()
+	cfg := redislock.Config{}
+	if ttl == calm {
+		url, cfg = url+"?read_timeout=1m", redislock.Config{TTL: calm, Timeout: 6 * time.Second}
+	}
 	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := services{rdb: rdb}
-	if s.lock, err = redislock.New(rdb, redislock.Config{}); err != nil {
+	if s.lock, err = redislock.New(rdb, cfg); err != nil {
 		t.Fatal(err)
 	}
 	if s.cond, err = redislock.NewCond(s.lock, "units"); err != nil {
 		t.Fatal(err)
 	}
-	if s.line, err = redislock.New(rdb, redislock.Config{TTL: ttl}); err != nil {
+	cfg.TTL = ttl
+	if s.line, err = redislock.New(rdb, cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patient)
 		defer cancel()
 		for _, end := range []func(context.Context) error{s.cond.Close, s.lock.Close, s.line.Close} {
 			_ = end(ctx) // a server that a test has stopped lets nothing be given back
