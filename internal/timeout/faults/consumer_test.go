@@ -75,8 +75,8 @@ func TestConsumerStopsBeyondItsLease(t *testing.T) {
 	}
 	counted := stalls.stop()
 	w.settled(placed, 0)
-	t.Logf("it had claimed %d, and %d of its acks were stale; the other one %v", counted["claimed"], counted["stale"], other.seen.all())
-	if counted["stale"] == 0 {
+	t.Logf("what it did %v; the other one %v", counted, other.seen.all())
+	if counted["stale"] == 0 && counted["failed: ack"] == 0 { // of a call that fails nobody hears how it ended
 		t.Error("no ack was stale: it did not stop with timers in hand")
 	}
 }
