@@ -88,13 +88,14 @@ func (c *Cluster) join(ctx context.Context) error {
 				}
 			}
 			// Nodes that all begin at the same epoch would first have to settle who is right.
-			if err := r.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil || i == 0 {
-				return err
-			}
-			host, port, _ := strings.Cut(c.nodes[0].addr, ":")
-			return r.Do(ctx, "CLUSTER", "MEET", host, port, c.buses[0]).Err()
+			return r.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err()
 		})
 		if err != nil {
+			return err
+		}
+	}
+	for _, node := range c.nodes[1:] {
+		if err := until(ctx, func(ctx context.Context) error { return node.ask(ctx, c.meetFirst(ids[0])) }); err != nil {
 			return err
 		}
 	}
@@ -109,6 +110,22 @@ func (c *Cluster) join(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// meetFirst has a node meet the first one, of which the id is given, and says so as long as they have not. One forgets whom it
+// has not heard of for the node timeout, as on a machine that stalls, and then has to be told again.
+func (c *Cluster) meetFirst(id string) func(ctx context.Context, r *redis.Client) error {
+	return func(ctx context.Context, r *redis.Client) error {
+		known, err := r.ClusterNodes(ctx).Result()
+		if err != nil || strings.Contains(known, id) {
+			return err
+		}
+		host, port, _ := strings.Cut(c.nodes[0].addr, ":")
+		if err := r.Do(ctx, "CLUSTER", "MEET", host, port, c.buses[0]).Err(); err != nil {
+			return err
+		}
+		return errors.New("two nodes have not met")
+	}
 }
 
 // Addrs are the addresses of the six nodes, as HOST:PORT.
