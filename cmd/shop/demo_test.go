@@ -242,10 +242,12 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // it is the disk that takes long
 	defer cancel()
 	parent := exec.CommandContext(ctx, executable, "demo", "--keep", "--strategies", "naive", "--stock", "5")
 	parent.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // a demo that is killed cannot clean up
+	var problems lockedBuffer
+	parent.Stderr = &problems
 	out, err := parent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -254,14 +256,15 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	var urls []string
-	lines := bufio.NewScanner(out)
+	var heard strings.Builder
+	lines := bufio.NewScanner(io.TeeReader(out, &heard))
 	for len(urls) < 3 && lines.Scan() {
 		if u := strings.TrimSpace(lines.Text()); strings.HasPrefix(u, "http://") {
 			urls = append(urls, u)
 		}
 	}
 	if len(urls) != 3 {
-		t.Fatalf("the demo printed %d URLs", len(urls))
+		t.Fatalf("the demo printed %d URLs: %s%s", len(urls), &heard, &problems)
 	}
 	alive := func(u string) bool {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u+"/livez", http.NoBody)
