@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -141,20 +142,21 @@ func TestRenewerIsBatched(t *testing.T) {
 			}
 		}})
 		l := locker(t, rdb)
-		var leases []*dlock.Lease
-		for range 250 {
-			lease, err := l.TryAcquire(t.Context(), rand.Text())
-			if err != nil {
-				t.Fatal(err)
-			}
-			leases = append(leases, lease)
+		var holders sync.WaitGroup
+		for range 250 { // at once, so that they are due at once on a slow machine too
+			holders.Go(func() {
+				lease, err := l.TryAcquire(t.Context(), rand.Text())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				<-time.After(3 * ttl / 2)
+				if err := lease.Release(t.Context()); err != nil {
+					t.Errorf("Release = %v", err)
+				}
+			})
 		}
-		<-time.After(3 * ttl / 2)
-		for _, lease := range leases {
-			if err := lease.Release(t.Context()); err != nil {
-				t.Errorf("Release = %v", err)
-			}
-		}
+		holders.Wait()
 		if n := renewals.Load(); n < 12 || n > 36 {
 			t.Errorf("%d requests to renew 250 leases four times, want 3 each time and a few more", n)
 		}

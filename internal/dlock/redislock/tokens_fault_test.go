@@ -117,10 +117,10 @@ func TestLostReplyOfABlockedTake(t *testing.T) {
 func TestTokenThatComesLate(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		const short = 300 * time.Millisecond
+		const short = ttl / 4
 		key := rand.Text()
 		rdb := client(t, testbedtest.Redis(t))
-		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
 		defer cancel()
 		s := tokens(t, rdb, redislock.TokensConfig{Permits: 3, TTL: short})
 		late := func() {
@@ -138,7 +138,12 @@ func TestTokenThatComesLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		late()
-		waitFor(t, "the token of a living client", func() bool { return free(t, rdb, key) == 2 })
+		waitFor(t, "the token of a living client", func() bool {
+			if err := lease.Err(); err != nil {
+				t.Fatalf("the client is taken for dead: %v", err)
+			}
+			return free(t, rdb, key) == 2
+		})
 		if err := lease.Release(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 
 const (
 	// trials is how often a test is given the chance to meet a machine that runs.
-	trials = 5
+	trials = 8
 
 	// standstill is how long nothing may have run at once, or, as a share of the whole
 	// time, in many small pieces, in a run that proves something.
@@ -20,7 +20,7 @@ const (
 )
 
 // Steady runs f. If it fails, and if this machine, or this process, stood still meanwhile,
-// f runs again, with what it had registered for its end done, four times at most. The limits
+// f runs again, with what it had registered for its end done, seven times at most. The limits
 // in time that a test sets, and the leases that it expects to be kept, hold on a machine that
 // runs: a failure in a run during which nothing could run says nothing about the product.
 //
