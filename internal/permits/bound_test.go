@@ -31,7 +31,7 @@ type counter struct {
 	began    atomic.Int64
 }
 
-func count(t *testing.T, u *usage) *counter {
+func count(t testing.TB, u *usage) *counter {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -121,7 +121,7 @@ func childLoad(m *member, conn net.Conn) {
 }
 
 // startChild starts a process under load, and returns when it is at work.
-func startChild(t *testing.T, c *counter, url, key string, permits, goroutines int) *exec.Cmd {
+func startChild(t testing.TB, c *counter, url, key string, permits, goroutines int) *exec.Cmd {
 	t.Helper()
 	began := c.began.Load()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$")
@@ -134,7 +134,7 @@ func startChild(t *testing.T, c *counter, url, key string, permits, goroutines i
 	return cmd
 }
 
-func kill(t *testing.T, cmd *exec.Cmd) {
+func kill(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -146,69 +146,73 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 // with everything they have, and all of them want more than there is.
 func TestBoundHoldsOverKills(t *testing.T) {
 	t.Parallel()
-	const bound, goroutines = 24, 20
-	var (
-		u       = newUsage(t)
-		url     = testbedtest.Redis(t)
-		key     = rand.Text()
-		c       = count(t, u)
-		victims []*exec.Cmd
-		ends    []func()
-	)
-	for range 2 {
-		victims = append(victims, startChild(t, c, url, key, bound, goroutines))
-	}
-	var done []*atomic.Int64
-	for range 2 {
-		n, end := join(t, url, key, bound).load(t, u, goroutines, 2*time.Millisecond)
-		done, ends = append(done, n), append(ends, end)
-	}
-	dead := join(t, url, key, bound)
-	_, endDead := dead.load(t, u, goroutines, 2*time.Millisecond)
-	waitFor(t, "all have a part", func() bool { return dead.Stats().Leased > 0 && done[0].Load() > 0 && done[1].Load() > 0 })
-	for _, victim := range victims {
-		kill(t, victim)
+	testbedtest.Steady(t, func(t testing.TB) {
+		const bound, goroutines = 24, 20
+		var (
+			u       = new(usage)
+			url     = testbedtest.Redis(t)
+			key     = rand.Text()
+			c       = count(t, u)
+			victims []*exec.Cmd
+			ends    []func()
+		)
+		for range 2 {
+			victims = append(victims, startChild(t, c, url, key, bound, goroutines))
+		}
+		var done []*atomic.Int64
+		for range 2 {
+			n, end := join(t, url, key, bound).load(t, u, goroutines, 2*time.Millisecond)
+			done, ends = append(done, n), append(ends, end)
+		}
+		dead := join(t, url, key, bound)
+		_, endDead := dead.load(t, u, goroutines, 2*time.Millisecond)
+		waitFor(t, "all have a part", func() bool { return dead.Stats().Leased > 0 && done[0].Load() > 0 && done[1].Load() > 0 })
+		for _, victim := range victims {
+			kill(t, victim)
+			before := u.total.Load()
+			waitFor(t, "it goes on", func() bool { return u.total.Load() > before+500 })
+		}
+		endDead()
+		dead.rdb.Close() // nothing is given back
+		again := startChild(t, c, url, key, bound, goroutines)
+		want := int64(testbedtest.Size(4_000, 100_000))
 		before := u.total.Load()
-		waitFor(t, "it goes on", func() bool { return u.total.Load() > before+500 })
-	}
-	endDead()
-	dead.rdb.Close() // nothing is given back
-	again := startChild(t, c, url, key, bound, goroutines)
-	want := int64(testbedtest.Size(4_000, 100_000))
-	before := u.total.Load()
-	waitFor(t, "enough operations", func() bool { return u.total.Load() > max(want, before+1000) })
-	kill(t, again)
-	for _, end := range ends {
-		end()
-	}
-	u.check(t, bound)
-	if most := u.most.Load(); most < bound/2 {
-		t.Errorf("at most %d operations at once: the load does not try the bound", most)
-	}
+		waitFor(t, "enough operations", func() bool { return u.total.Load() > max(want, before+1000) })
+		kill(t, again)
+		for _, end := range ends {
+			end()
+		}
+		u.check(t, bound)
+		if most := u.most.Load(); most < bound/2 {
+			t.Errorf("at most %d operations at once: the load does not try the bound", most)
+		}
+	})
 }
 
 // What a killed instance had is used by others within a TTL and a look.
 func TestPermitsOfKilledAreBack(t *testing.T) {
 	t.Parallel()
-	const bound = 16
-	u := newUsage(t)
-	url, key := testbedtest.Redis(t), rand.Text()
-	c := count(t, u)
-	victim := startChild(t, c, url, key, bound, 4*bound)
-	waitFor(t, "the child has all", func() bool { return u.most.Load() >= bound })
-	m := join(t, url, key, bound)
-	kill(t, victim)
-	start := time.Now()
-	var had int
-	waitFor(t, "all permits", func() bool {
-		if _, err := m.Take(t.Context()); err == nil {
-			had++
+	testbedtest.Steady(t, func(t testing.TB) {
+		const bound = 16
+		u := new(usage)
+		url, key := testbedtest.Redis(t), rand.Text()
+		c := count(t, u)
+		victim := startChild(t, c, url, key, bound, 4*bound)
+		waitFor(t, "the child has all", func() bool { return u.most.Load() >= bound })
+		m := join(t, url, key, bound)
+		kill(t, victim)
+		start := time.Now()
+		var had int
+		waitFor(t, "all permits", func() bool {
+			if _, err := m.Take(t.Context()); err == nil {
+				had++
+			}
+			return had == bound
+		})
+		if d := time.Since(start); d > 10*ttl {
+			t.Errorf("all permits are back after %v, the TTL is %v", d, ttl)
+		} else {
+			t.Logf("all permits are back after %v", d)
 		}
-		return had == bound
 	})
-	if d := time.Since(start); d > 10*ttl {
-		t.Errorf("all permits are back after %v, the TTL is %v", d, ttl)
-	} else {
-		t.Logf("all permits are back after %v", d)
-	}
 }

@@ -35,15 +35,7 @@ const unhurried = "?read_timeout=2m"
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // usage counts the operations of all limiters of a test: the bound is about it.
-type usage struct {
-	now, most, total atomic.Int64
-	still            *testbedtest.Stillness
-}
-
-func newUsage(t *testing.T) *usage {
-	t.Helper()
-	return &usage{still: testbedtest.WatchStillness(t)}
-}
+type usage struct{ now, most, total atomic.Int64 }
 
 func (u *usage) begin() {
 	now := u.now.Add(1)
@@ -56,26 +48,12 @@ func (u *usage) begin() {
 func (u *usage) end() { u.now.Add(-1) }
 
 // check fails when more than bound were in use at once.
-func (u *usage) check(t *testing.T, bound int) {
+func (u *usage) check(t testing.TB, bound int) {
 	t.Helper()
 	t.Logf("%d operations, at most %d at once, of %d", u.total.Load(), u.most.Load(), bound)
 	if most := u.most.Load(); most > int64(bound) {
-		if paused(t, u.still) {
-			return
-		}
 		t.Errorf("%d operations at once, the bound is %d", most, bound)
 	}
-}
-
-// paused reports whether this process stood still for so long that leases ended while their
-// operations went on: no limiter can help that, and what was seen says nothing.
-func paused(t *testing.T, s *testbedtest.Stillness) bool {
-	t.Helper()
-	if d := s.Longest(); d > ttl/2 {
-		t.Logf("not judged: the process stood still for %v, and leases last %v", d, ttl)
-		return true
-	}
-	return false
 }
 
 // member is a limiter with a client of its own, as an instance of the service.
@@ -89,18 +67,18 @@ type member struct {
 }
 
 // join starts a member of key, which ends with the test unless it is stopped before.
-func join(t *testing.T, url, key string, n int) *member {
+func join(t testing.TB, url, key string, n int) *member {
 	t.Helper()
 	return joinWith(t, url, permits.Config{Key: key, Permits: n, TTL: ttl, Timeout: calm, Drain: time.Second})
 }
 
 // joinSteady is join with leases that nobody loses.
-func joinSteady(t *testing.T, url, key string, n int) *member {
+func joinSteady(t testing.TB, url, key string, n int) *member {
 	t.Helper()
 	return joinWith(t, url+unhurried, permits.Config{Key: key, Permits: n, TTL: steady, Timeout: steady, Drain: time.Second})
 }
 
-func joinWith(t *testing.T, url string, cfg permits.Config) *member {
+func joinWith(t testing.TB, url string, cfg permits.Config) *member {
 	t.Helper()
 	rdb, err := redisclient.New(url)
 	if err != nil {
@@ -136,7 +114,7 @@ func joinWith(t *testing.T, url string, cfg permits.Config) *member {
 }
 
 // take takes a permit that is free. A store that is slow to lease it is asked again.
-func (m *member) take(t *testing.T) (release func()) {
+func (m *member) take(t testing.TB) (release func()) {
 	t.Helper()
 	waitFor(t, "a permit", func() (ok bool) {
 		var err error
@@ -148,7 +126,7 @@ func (m *member) take(t *testing.T) (release func()) {
 
 // load runs operations of length d in so many goroutines until the function is
 // called, or the test ends. The counter is of operations done.
-func (m *member) load(t *testing.T, u *usage, goroutines int, d time.Duration) (done *atomic.Int64, end func()) {
+func (m *member) load(t testing.TB, u *usage, goroutines int, d time.Duration) (done *atomic.Int64, end func()) {
 	t.Helper()
 	done = new(atomic.Int64)
 	var wg sync.WaitGroup
@@ -186,7 +164,7 @@ func (m *member) load(t *testing.T, u *usage, goroutines int, d time.Duration) (
 const patience = 2 * time.Minute
 
 // waitFor looks for a condition every few milliseconds, for a generous time at most.
-func waitFor(t *testing.T, what string, ok func() bool) {
+func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); {
 		if time.Now().After(end) {
@@ -197,7 +175,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 }
 
 // together waits until each member has counted all.
-func together(t *testing.T, members ...*member) {
+func together(t testing.TB, members ...*member) {
 	t.Helper()
 	waitFor(t, "the members see each other", func() bool {
 		for _, m := range members {

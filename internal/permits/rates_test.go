@@ -18,7 +18,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func rates(t *testing.T, url string, cfg permits.RatesConfig) *permits.Rates {
+func rates(t testing.TB, url string, cfg permits.RatesConfig) *permits.Rates {
 	t.Helper()
 	rdb, err := redisclient.New(url)
 	if err != nil {
@@ -32,7 +32,7 @@ func rates(t *testing.T, url string, cfg permits.RatesConfig) *permits.Rates {
 	return r
 }
 
-func allow(t *testing.T, r *permits.Rates, key string) permits.Verdict {
+func allow(t testing.TB, r *permits.Rates, key string) permits.Verdict {
 	t.Helper()
 	v, err := r.Allow(t.Context(), key)
 	if err != nil {

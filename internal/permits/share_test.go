@@ -19,37 +19,39 @@ func TestNewcomerGetsItsShare(t *testing.T) {
 	for _, bound := range []int{64, 200} {
 		t.Run(fmt.Sprint(bound), func(t *testing.T) {
 			t.Parallel()
-			var (
-				u   = newUsage(t)
-				url = testbedtest.Redis(t)
-				key = rand.Text()
-			)
-			first := join(t, url, key, bound)
-			first.load(t, u, bound+16, 20*time.Millisecond)
-			waitFor(t, "the first has all", func() bool { return first.Stats().InUse == bound })
-			members := []*member{first}
-			start := time.Now()
-			for range 2 {
-				m := join(t, url, key, bound)
-				m.load(t, u, bound*2/3, 20*time.Millisecond)
-				members = append(members, m)
-			}
-			share := bound / len(members)
-			t.Cleanup(func() {
-				for i, m := range members {
-					t.Logf("%d: %+v", i, m.Stats())
+			testbedtest.Steady(t, func(t testing.TB) {
+				var (
+					u   = new(usage)
+					url = testbedtest.Redis(t)
+					key = rand.Text()
+				)
+				first := join(t, url, key, bound)
+				first.load(t, u, bound+16, 20*time.Millisecond)
+				waitFor(t, "the first has all", func() bool { return first.Stats().InUse == bound })
+				members := []*member{first}
+				start := time.Now()
+				for range 2 {
+					m := join(t, url, key, bound)
+					m.load(t, u, bound*2/3, 20*time.Millisecond)
+					members = append(members, m)
 				}
-			})
-			waitFor(t, "everybody has a share", func() bool {
-				for _, m := range members {
-					if m.Stats().Capacity < share {
-						return false
+				share := bound / len(members)
+				t.Cleanup(func() {
+					for i, m := range members {
+						t.Logf("%d: %+v", i, m.Stats())
 					}
-				}
-				return true
+				})
+				waitFor(t, "everybody has a share", func() bool {
+					for _, m := range members {
+						if m.Stats().Capacity < share {
+							return false
+						}
+					}
+					return true
+				})
+				t.Logf("shares after %v", time.Since(start))
+				u.check(t, bound)
 			})
-			t.Logf("shares after %v", time.Since(start))
-			u.check(t, bound)
 		})
 	}
 }
@@ -57,43 +59,44 @@ func TestNewcomerGetsItsShare(t *testing.T) {
 // What an instance no longer needs is back while it lives, and is not used by both.
 func TestSurplusComesBack(t *testing.T) {
 	t.Parallel()
-	const bound = 64
-	still := testbedtest.WatchStillness(t)
-	url, key := testbedtest.Redis(t), rand.Text()
-	busy, idle := join(t, url, key, bound), join(t, url, key, bound)
-	together(t, busy, idle)
-	var releases []func()
-	waitFor(t, "most permits", func() bool {
-		if release, err := busy.Take(t.Context()); err == nil {
-			releases = append(releases, release)
+	testbedtest.Steady(t, func(t testing.TB) {
+		const bound = 64
+		url, key := testbedtest.Redis(t), rand.Text()
+		busy, idle := join(t, url, key, bound), join(t, url, key, bound)
+		together(t, busy, idle)
+		var releases []func()
+		waitFor(t, "most permits", func() bool {
+			if release, err := busy.Take(t.Context()); err == nil {
+				releases = append(releases, release)
+			}
+			return len(releases) == bound-4
+		})
+		for _, release := range releases {
+			release()
 		}
-		return len(releases) == bound-4
-	})
-	for _, release := range releases {
-		release()
-	}
-	waitFor(t, "the surplus is back", func() bool { return busy.Stats().Leased <= bound/8 })
-	var had int
-	take := func(m *member) {
-		if _, err := m.Take(t.Context()); err == nil {
-			had++
+		waitFor(t, "the surplus is back", func() bool { return busy.Stats().Leased <= bound/8 })
+		var had int
+		take := func(m *member) {
+			if _, err := m.Take(t.Context()); err == nil {
+				had++
+			}
 		}
-	}
-	for range bound / 2 { // at the moment of the return
-		take(busy)
-	}
-	waitFor(t, "what was given back", func() bool {
-		if take(idle); busy.Stats().InUse < busy.Stats().Leased { // it has taken slowly, and keeps a quarter more to grow
+		for range bound / 2 { // at the moment of the return
 			take(busy)
 		}
-		return had >= bound
+		waitFor(t, "what was given back", func() bool {
+			if take(idle); busy.Stats().InUse < busy.Stats().Leased { // it has taken slowly, and keeps a quarter more to grow
+				take(busy)
+			}
+			return had >= bound
+		})
+		for range bound {
+			take(idle)
+		}
+		if had > bound {
+			t.Errorf("%d operations at once, of %d: what was given back is used twice", had, bound)
+		}
 	})
-	for range bound {
-		take(idle)
-	}
-	if had > bound && !paused(t, still) {
-		t.Errorf("%d operations at once, of %d: what was given back is used twice", had, bound)
-	}
 }
 
 // A burst from nothing may be as large as the number of permits: no instance
@@ -133,43 +136,45 @@ func TestSmallLimits(t *testing.T) {
 	for _, bound := range []int{2, 5} {
 		t.Run(fmt.Sprint(bound), func(t *testing.T) {
 			t.Parallel()
-			var (
-				u    = newUsage(t)
-				url  = testbedtest.Redis(t)
-				key  = rand.Text()
-				all  []*member
-				done []*atomic.Int64
-				ends []func()
-			)
-			for range 3 {
-				all = append(all, join(t, url, key, bound))
-			}
-			together(t, all...)
-			for _, m := range all {
-				n, end := m.load(t, u, 8, 2*time.Millisecond)
-				done, ends = append(done, n), append(ends, end)
-			}
-			waitFor(t, "everybody gets on", func() bool {
-				for _, n := range done {
-					if n.Load() < 100 {
-						return false
-					}
+			testbedtest.Steady(t, func(t testing.TB) {
+				var (
+					u    = new(usage)
+					url  = testbedtest.Redis(t)
+					key  = rand.Text()
+					all  []*member
+					done []*atomic.Int64
+					ends []func()
+				)
+				for range 3 {
+					all = append(all, join(t, url, key, bound))
 				}
-				return true
-			})
-			for _, end := range ends {
-				end()
-			}
-			u.check(t, bound)
-			for _, n := range done {
-				t.Logf("%d operations", n.Load())
-			}
-			waitFor(t, "no permit is kept", func() bool {
-				leased := 0
+				together(t, all...)
 				for _, m := range all {
-					leased += m.Stats().Leased
+					n, end := m.load(t, u, 8, 2*time.Millisecond)
+					done, ends = append(done, n), append(ends, end)
 				}
-				return leased == 0 || bound >= 3 && leased <= 3
+				waitFor(t, "everybody gets on", func() bool {
+					for _, n := range done {
+						if n.Load() < 100 {
+							return false
+						}
+					}
+					return true
+				})
+				for _, end := range ends {
+					end()
+				}
+				u.check(t, bound)
+				for _, n := range done {
+					t.Logf("%d operations", n.Load())
+				}
+				waitFor(t, "no permit is kept", func() bool {
+					leased := 0
+					for _, m := range all {
+						leased += m.Stats().Leased
+					}
+					return leased == 0 || bound >= 3 && leased <= 3
+				})
 			})
 		})
 	}
@@ -178,74 +183,76 @@ func TestSmallLimits(t *testing.T) {
 // The end of Run gives everything back at once, and operations in flight are waited for.
 func TestEndOfRun(t *testing.T) {
 	t.Parallel()
-	const bound = 8
-	url, key := testbedtest.Redis(t), rand.Text()
-	still := testbedtest.WatchStillness(t)
-	m := joinWith(t, url, permits.Config{Key: key, Permits: bound, TTL: ttl, Timeout: calm, Drain: patience})
-	next := join(t, url, key, bound)
-	together(t, m, next)
-	release, last := m.take(t), m.take(t)
-	waitFor(t, "the reserve of the other", func() bool { return next.Stats().Leased == 1 })
-	m.stop()
-	waitFor(t, "the end has begun", func() bool {
-		_, err := m.Take(t.Context())
-		return errors.Is(err, permits.ErrClosed)
+	testbedtest.Steady(t, func(t testing.TB) {
+		const bound = 8
+		url, key := testbedtest.Redis(t), rand.Text()
+		m := joinWith(t, url, permits.Config{Key: key, Permits: bound, TTL: ttl, Timeout: calm, Drain: patience})
+		next := join(t, url, key, bound)
+		together(t, m, next)
+		release, last := m.take(t), m.take(t)
+		waitFor(t, "the reserve of the other", func() bool { return next.Stats().Leased == 1 })
+		m.stop()
+		waitFor(t, "the end has begun", func() bool {
+			_, err := m.Take(t.Context())
+			return errors.Is(err, permits.ErrClosed)
+		})
+		release()
+		select {
+		case <-m.done:
+			t.Error("Run has not waited for an operation")
+		default:
+		}
+		last()
+		<-m.done
+		var held int
+		waitFor(t, "an answer of the store", func() bool {
+			var err error
+			_, held, _, err = next.sem.Usage(t.Context(), key)
+			return err == nil
+		})
+		if held != 1 {
+			t.Errorf("%d permits are held at the end of one of two instances", held)
+		}
+		for range bound {
+			next.take(t)
+		}
+		if s := m.Stats(); s.Leased != 0 || s.InUse != 0 {
+			t.Errorf("%+v after the end", s)
+		}
 	})
-	release()
-	select {
-	case <-m.done:
-		t.Error("Run has not waited for an operation")
-	default:
-	}
-	last()
-	<-m.done
-	var held int
-	waitFor(t, "an answer of the store", func() bool {
-		var err error
-		_, held, _, err = next.sem.Usage(t.Context(), key)
-		return err == nil
-	})
-	if held != 1 && !paused(t, still) {
-		t.Errorf("%d permits are held at the end of one of two instances", held)
-	}
-	for range bound {
-		next.take(t)
-	}
-	if s := m.Stats(); s.Leased != 0 || s.InUse != 0 {
-		t.Errorf("%+v after the end", s)
-	}
 }
 
 // A number that is changed counts for those who run, with what they have.
 func TestResize(t *testing.T) {
 	t.Parallel()
-	url, key := testbedtest.Redis(t), rand.Text()
-	still := testbedtest.WatchStillness(t)
-	m := join(t, url, key, 4)
-	resize := func(n int) {
-		t.Helper()
-		waitFor(t, "an answer of the store", func() bool { return m.Resize(t.Context(), n) == nil })
-	}
-	releases := []func(){m.take(t), m.take(t), m.take(t), m.take(t)}
-	resize(2)
-	waitFor(t, "the new number", func() bool { s := m.Stats(); return s.Permits == 2 && s.Capacity <= 2 })
-	for i, release := range releases[:2] {
-		release()
-		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) && !paused(t, still) {
-			t.Errorf("Take = %v beside %d of two", err, 3-i)
+	testbedtest.Steady(t, func(t testing.TB) {
+		url, key := testbedtest.Redis(t), rand.Text()
+		m := join(t, url, key, 4)
+		resize := func(n int) {
+			t.Helper()
+			waitFor(t, "an answer of the store", func() bool { return m.Resize(t.Context(), n) == nil })
 		}
-	}
-	releases[2]()
-	waitFor(t, "a permit of two", func() bool {
-		_, err := m.Take(t.Context())
-		return err == nil
-	})
-	if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) && !paused(t, still) {
-		t.Errorf("the third of two: %v", err)
-	}
-	resize(5)
-	waitFor(t, "more", func() bool {
-		m.Take(t.Context())
-		return m.Stats().InUse == 5
+		releases := []func(){m.take(t), m.take(t), m.take(t), m.take(t)}
+		resize(2)
+		waitFor(t, "the new number", func() bool { s := m.Stats(); return s.Permits == 2 && s.Capacity <= 2 })
+		for i, release := range releases[:2] {
+			release()
+			if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+				t.Errorf("Take = %v beside %d of two", err, 3-i)
+			}
+		}
+		releases[2]()
+		waitFor(t, "a permit of two", func() bool {
+			_, err := m.Take(t.Context())
+			return err == nil
+		})
+		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+			t.Errorf("the third of two: %v", err)
+		}
+		resize(5)
+		waitFor(t, "more", func() bool {
+			m.Take(t.Context())
+			return m.Stats().InUse == 5
+		})
 	})
 }
