@@ -349,6 +349,29 @@ func TestTheImpatientHearWhatBecameOfThem(t *testing.T) {
 	})
 }
 
+// It is the same when the time in the line ends after such an attempt.
+func TestTheImpatientWaitInTheLine(t *testing.T) {
+	unknown := errors.New("unknown")
+	is := func(err error) bool { return errors.Is(err, unknown) }
+	bubble(t, cohort.Config[int]{Retry: is, Unknown: is}, func(r *rig) {
+		waiting, over := context.WithCancelCause(r.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.group.Do(r.Context(), waiting, "a", 1) }()
+		c := r.commit(1)
+		var release func()
+		held := make(chan struct{})
+		go func() { release = r.hold(); close(held) }()
+		synctest.Wait()
+		c.answer <- unknown
+		<-held
+		over(errBad)
+		r.waits(done)
+		release()
+		r.commit(1).answer <- nil
+		r.ended(done, nil)
+	})
+}
+
 // The loss of the lease ends the work, which is done again under another one.
 func TestALostLeaseIsReplaced(t *testing.T) {
 	bubble(t, cohort.Config[int]{}, func(r *rig) {

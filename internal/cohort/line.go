@@ -68,10 +68,14 @@ func (g *Group[T]) join(key string, t *ticket[T]) (*line[T], error) {
 func (l *line[T]) len() int { return len(l.waiting) - l.left }
 
 // leave takes t out of its line, and returns what to tell its caller; nil if t is out of it
-// already: then its answer is on the way.
+// already, or was only impatient and is to find out what became of an attempt: then its answer is
+// on the way.
 func (g *Group[T]) leave(l *line[T], t *ticket[T], why error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if !t.out && t.ctx.Err() == nil && t.last != nil && g.cfg.Unknown(t.last) {
+		return nil // as putBack has it: the answer is to be what became of that attempt
+	}
 	t.over = cmp.Or(t.over, why)
 	if t.out {
 		if !t.gone && t.ctx.Err() != nil {
