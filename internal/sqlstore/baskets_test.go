@@ -137,6 +137,10 @@ func TestPaymentsBesideLimitedOrders(t *testing.T) {
 				if err := settle(t.Context(), s, o.ID, order.Confirmed, "p1"); err != nil {
 					t.Error(err)
 				}
+				paid, err := insist(t.Context(), func() (order.Order, error) { return s.Order(t.Context(), o.ID, "") })
+				if err != nil || paid.Status != order.Confirmed {
+					t.Error(paid.Status, err)
+				}
 			}
 		})
 	}

@@ -119,8 +119,8 @@ func (b *batch) unstored(ctx context.Context, lost bool) (rest []*order.Request,
 			rest = append(rest, r)
 			continue
 		case !lost:
-			if o, err = b.Order(ctx, r.Order.ID, ""); err != nil {
-				return nil, err
+			if o, err = b.Order(ctx, r.Order.ID, ""); err != nil { // it is there, whatever there is to say of it
+				return nil, fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 			}
 		}
 		r.Order, r.Err, r.Answered = o, nil, true
