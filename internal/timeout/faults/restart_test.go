@@ -73,6 +73,11 @@ func instancesReplaced(t *testing.T) (judged bool) {
 	}
 	t.Logf("%d instances replaced, which gave back %d timers; %d calls of Redis failed", replaced, returned, refused)
 	if refused > 0 {
+		early := w.number("SELECT COUNT(*) FROM effects e JOIN orders o ON o.id = e.id WHERE e.at < o.due")
+		double := w.number("SELECT COUNT(*) FROM (SELECT id FROM effects GROUP BY id HAVING COUNT(*) > 1) twice")
+		if early > 0 || double > 0 {
+			t.Errorf("early %d, double %d", early, double)
+		}
 		return false
 	}
 	w.settled(placed, 0)
