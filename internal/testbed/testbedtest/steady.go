@@ -50,7 +50,7 @@ func steady(t host, watch func() judge, f func(t testing.TB)) {
 		r.run(f)
 		stood, still := w.end()
 		switch end, ok := t.Deadline(); {
-		case r.Skipped():
+		case r.Skipped() && !r.Failed():
 			t.SkipNow()
 		case !r.Failed():
 			return

@@ -83,6 +83,14 @@ func TestSteady(t *testing.T) {
 		"has no time left":       {true, func(t testing.TB, _ int) { t.Error("x") }, 1, true, false, time.Now()},
 		"is skipped":             {false, func(t testing.TB, _ int) { t.Skip("x") }, 1, false, true, soon},
 		"is skipped when it can": {true, func(t testing.TB, n int) { failOrSkip(t, n) }, 2, false, true, soon},
+		"fails before its skip": {false, func(t testing.TB, _ int) {
+			t.Error("x")
+			t.Skip("x")
+		}, 1, true, false, soon},
+		"fails, and then skips, for good": {true, func(t testing.TB, _ int) {
+			Final(t, "x")
+			t.Skip("x")
+		}, 1, true, false, soon},
 	} {
 		o := &outer{TB: t, deadline: c.deadline}
 		if n := runs(o, c.still, c.f); n != c.runs || o.failed != c.failed || o.skipped != c.skipped {
