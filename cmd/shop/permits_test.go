@@ -109,7 +109,6 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 	dies := spawn(t, append(s.flags, "--instance", "dies", "--permits", "2")...)
 	dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":9,"strategy":"redis"}`)
 	dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":9,"strategy":"conditional"}`)
-	lives := start(t, append(s.flags, "--instance", "lives", "--permits", "2")...)
 	// Two orders that wait for a guard, for longer than the rest takes, have all permits.
 	guard := hold(t, locks, stock.LockKey("a"))
 	defer guard.Release(t.Context())
@@ -120,6 +119,8 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 		}()
 		queued(t, locks, guard.Key(), n+1)
 	}
+	// Only now, as all that live have a share.
+	lives := start(t, append(s.flags, "--instance", "lives", "--permits", "2")...)
 	becomes(t, "all permits are in use", func() bool { // one that stood still takes its permits again, if nobody was faster
 		a := purchase(t.Context(), client, lives.url, "b")
 		if a.status != http.StatusCreated {
