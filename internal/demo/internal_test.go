@@ -79,6 +79,43 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// A sale is held again only where the strategy promises nothing else, and the report says that it was.
+func TestAgain(t *testing.T) {
+	for _, c := range []struct {
+		strategy, verdict string
+		instances         int
+		want              bool
+	}{
+		{"naive", Oversold, 3, false},
+		{"naive", Exact, 3, true},
+		{"naive", Broken, 3, true},
+		{"local", Exact, 3, true},
+		{"local", Exact, 1, false},
+		{unfenced, Exact, 3, false},
+		{unfenced, Oversold, 3, true},
+		{unfenced, Undersold, 3, false},
+		{unfenced, Broken, 3, false},
+		{"redis", Oversold, 3, false},
+		{"conditional", Broken, 3, false},
+	} {
+		if got := again(Arm{Strategy: c.strategy, Expected: expected(c.strategy, c.instances), Verdict: c.verdict}); got != c.want {
+			t.Errorf("%s, %s on %d: %t, want %t", c.strategy, c.verdict, c.instances, got, c.want)
+		}
+	}
+	for strategy, want := range map[string]string{unfenced: "sale 3 of at most 3: each one before it oversold", "naive": "each one before it did not oversell"} {
+		var out strings.Builder
+		p := &printer{Config{Out: &out}}
+		p.arm(Arm{Strategy: strategy, Repeated: 2})
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q says not %q", out.String(), want)
+		}
+		out.Reset()
+		if p.arm(Arm{Strategy: strategy}); strings.Contains(out.String(), "sale") {
+			t.Errorf("%q, though it was not repeated", out.String())
+		}
+	}
+}
+
 func TestPercentile(t *testing.T) {
 	s := sale{}
 	if got := s.percentile(99); got != 0 {

@@ -66,6 +66,13 @@ func (p *printer) arm(a Arm) {
 	if why := explain(a); why != "" {
 		p.printf("  `- %s\n", why)
 	}
+	if a.Repeated > 0 {
+		how := "did not oversell"
+		if a.Strategy == unfenced {
+			how = "oversold, as it may if a holder outlives its lease"
+		}
+		p.printf("  `- sale %d of at most %d: each one before it %s\n", a.Repeated+1, tries, how)
+	}
 	if a.Errors == 0 && a.firstError != "" {
 		p.printf("  `- %s\n", a.firstError)
 	}

@@ -37,6 +37,7 @@ type Arm struct {
 	InstancesSeen   int     `json:"instances_seen"`
 	AuditOK         bool    `json:"audit_ok"`
 	Verdict         string  `json:"verdict"`
+	Repeated        int     `json:"repeated,omitempty"` // sales before this one that were not as expected, and showed nothing
 
 	broken     []string // invariants, as the audit names them
 	firstError string
