@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/broadcast"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // History is what buses were told to publish and what subscriptions delivered, in the
@@ -148,7 +149,7 @@ func (h *History) Check(t testing.TB) {
 	t.Helper()
 	h.settle(t)
 	for _, v := range h.violations() {
-		t.Error(v)
+		testbedtest.Final(t, "%s", v)
 	}
 	t.Log(h.summary())
 }

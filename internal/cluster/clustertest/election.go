@@ -10,6 +10,7 @@ import (
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 func electionCases() []testCase {
@@ -101,7 +102,8 @@ func resignHandsOn(t testing.TB, h Harness, group string) {
 	term := Campaign(t, a)
 	for k := range 6 {
 		if f := term.Fence(); f.Token <= last.Token || f.Owner == last.Owner {
-			t.Fatalf("term %+v follows %+v", f, last)
+			testbedtest.Final(t, "term %+v follows %+v", f, last)
+			t.FailNow()
 		}
 		last = term.Fence()
 		var campaigning sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 type seqOfLeaders = iter.Seq2[cluster.Leader, error]
@@ -171,11 +172,11 @@ func (r *Record) Check(t testing.TB, least int) {
 	runs := slices.Compact(slices.Clone(r.accepted))
 	for k := 1; k < len(runs); k++ {
 		if runs[k].Token <= runs[k-1].Token {
-			t.Errorf("work of term %d after that of term %d", runs[k].Token, runs[k-1].Token)
+			testbedtest.Final(t, "work of term %d after that of term %d", runs[k].Token, runs[k-1].Token)
 		}
 	}
 	if r.twisted > 0 {
-		t.Errorf("%d writes by two leaders of one term", r.twisted)
+		testbedtest.Final(t, "%d writes by two leaders of one term", r.twisted)
 	}
 	refused := 0
 	for k, one := range r.terms {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 func tryAcquireHeld(ctx context.Context, t testing.TB, h Harness, key string) {
@@ -47,8 +48,10 @@ func releaseTwice(ctx context.Context, t testing.TB, h Harness, key string) {
 		wg.Go(func() { errs[i] = lease.Release(ctx) })
 	}
 	wg.Wait()
-	if n := len(errs) - len(slices.DeleteFunc(errs, func(err error) bool { return err == nil })); n != 1 {
-		t.Fatalf("%d of 4 concurrent releases succeeded", n)
+	if n := len(errs) - len(slices.DeleteFunc(errs, func(err error) bool { return err == nil })); n > 1 {
+		testbedtest.Final(t, "%d of 4 concurrent releases succeeded", n)
+	} else if n == 0 {
+		t.Error("none of 4 concurrent releases succeeded")
 	}
 }
 

@@ -127,9 +127,9 @@ func historyOf(ctx context.Context, t testing.TB, admin *clientv3.Client) usage 
 			case event.Type == mvccpb.DELETE:
 				delete(live, lease[key])
 			case live[event.Kv.Lease] != "":
-				t.Errorf("lease %x has %s and %s", event.Kv.Lease, live[event.Kv.Lease], key)
+				testbedtest.Final(t, "lease %x has %s and %s", event.Kv.Lease, live[event.Kv.Lease], key)
 			case lease[key] != 0:
-				t.Errorf("%s was written twice", key)
+				testbedtest.Final(t, "%s was written twice", key)
 			default:
 				live[event.Kv.Lease], lease[key] = key, event.Kv.Lease
 				count[leaseOf(owner)]++

@@ -52,11 +52,13 @@ func TestServerThatLosesItsData(t *testing.T) {
 			return err == nil
 		})
 		defer next.Release(ctx)
-		if next.Fence().Token >= before.Fence().Token || next.Fence().Passes(before.Fence()) {
-			t.Errorf("fence %+v follows %+v and passes", next.Fence(), before.Fence())
+		if next.Fence().Token >= before.Fence().Token { // many attempts use up many revisions
+			t.Errorf("fence %+v follows %+v", next.Fence(), before.Fence())
+		} else if next.Fence().Passes(before.Fence()) {
+			testbedtest.Final(t, "fence %+v follows %+v and passes", next.Fence(), before.Fence())
 		}
 		if same := (dlock.Fence{Token: before.Fence().Token, Owner: next.Fence().Owner}); same.Passes(before.Fence()) {
-			t.Errorf("a token that was issued twice passes: %+v after %+v", same, before.Fence())
+			testbedtest.Final(t, "a token that was issued twice passes: %+v after %+v", same, before.Fence())
 		}
 	})
 }

@@ -238,7 +238,7 @@ func TestRWOnAServerThatForgets(t *testing.T) {
 		}
 		next := mustTake(t, l.Acquire, key)
 		if next.Fence().Token <= writer.Fence().Token {
-			t.Errorf("fence %+v follows %+v", next.Fence(), writer.Fence())
+			testbedtest.Final(t, "fence %+v follows %+v", next.Fence(), writer.Fence())
 		}
 		select {
 		case <-writer.Done():

@@ -43,7 +43,7 @@ func TestServerThatLosesItsData(t *testing.T) {
 		}
 		defer next.Release(t.Context())
 		if next.Fence().Token <= lease.Fence().Token {
-			t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
+			testbedtest.Final(t, "fence %+v follows %+v", next.Fence(), lease.Fence())
 		}
 	})
 }

@@ -190,10 +190,10 @@ func TestFailoverToALaggingReplica(t *testing.T) {
 			t.Errorf("a bare counter gave %d and then %d: it does not repeat itself, so the trap is gone", wrong, again)
 		}
 		if second.Token <= first.Token || first.Passes(second) {
-			t.Errorf("fence %+v follows %+v", second, first)
+			testbedtest.Final(t, "fence %+v follows %+v", second, first)
 		}
 		if same := (dlock.Fence{Token: first.Token, Owner: second.Owner}); same.Passes(first) {
-			t.Errorf("a token that was issued twice passes: %+v after %+v", same, first)
+			testbedtest.Final(t, "a token that was issued twice passes: %+v after %+v", same, first)
 		}
 	})
 }

@@ -170,7 +170,7 @@ func TestServerThatLosesItsDataHasNoVote(t *testing.T) {
 				t.Fatal("a second holder while the first believes")
 			}
 			if next.Fence().Token <= lease.Fence().Token {
-				t.Errorf("fence %+v follows %+v", next.Fence(), lease.Fence())
+				testbedtest.Final(t, "fence %+v follows %+v", next.Fence(), lease.Fence())
 			}
 			return true
 		})

@@ -186,7 +186,7 @@ func TestHandOffWithinAProcess(t *testing.T) {
 			t.Errorf("the hand-off took %v", d)
 		}
 		if !second.Fence().Passes(first.Fence()) {
-			t.Errorf("fence %v follows %v", second.Fence(), first.Fence())
+			testbedtest.Final(t, "fence %v follows %v", second.Fence(), first.Fence())
 		}
 		if _, err := near.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrHeld) {
 			t.Errorf("TryAcquire of another process = %v", err)

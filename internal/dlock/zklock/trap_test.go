@@ -224,8 +224,10 @@ func TestEmptyServerStartsLowFences(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := acquire(t, locker(t, session(t, server.Addr()), zklock.Config{}), key)
-		if after.Fence().Token >= before.Fence().Token || after.Fence().Passes(before.Fence()) {
-			t.Errorf("fence %v follows %v: it passes a resource", after.Fence(), before.Fence())
+		if after.Fence().Token >= before.Fence().Token { // many attempts use up many transactions
+			t.Errorf("fence %v follows %v", after.Fence(), before.Fence())
+		} else if after.Fence().Passes(before.Fence()) {
+			testbedtest.Final(t, "fence %v follows %v: it passes a resource", after.Fence(), before.Fence())
 		}
 		select {
 		case <-before.Done():
