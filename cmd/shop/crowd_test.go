@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +19,7 @@ type crowd struct {
 	answers  map[int]int // by status; 0: not heard
 	accepted []time.Duration
 	refused  []time.Duration
+	unknown  int    // answers that say that, and none: there may be an order
 	odd      string // an answer that none should get
 }
 
@@ -28,6 +31,9 @@ func (c *crowd) order(ctx context.Context) {
 		a.status = 0
 	}
 	c.answers[a.status]++
+	if a.status == 0 || a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "/outcome-unknown") {
+		c.unknown++
+	}
 	switch a.status {
 	case http.StatusCreated:
 		c.accepted = append(c.accepted, a.took)
@@ -38,13 +44,27 @@ func (c *crowd) order(ctx context.Context) {
 	}
 }
 
-// reset forgets everything, and returns how many orders were placed.
+// reset forgets everything but what is unknown, and returns how many orders were placed.
 func (c *crowd) reset() (placed int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	placed = c.answers[http.StatusCreated]
 	c.answers, c.accepted, c.refused, c.odd = make(map[int]int), nil, nil, ""
 	return placed
+}
+
+// strange counts the answers that none should get, by status. A 503 is none of them if the machine has stood still: an order that
+// had a permit then may have run out of time.
+func (c *crowd) strange(still *stillness) map[int]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	odd := maps.Clone(c.answers)
+	delete(odd, http.StatusCreated)
+	delete(odd, http.StatusTooManyRequests)
+	if still.stood() > 0 {
+		delete(odd, http.StatusServiceUnavailable)
+	}
+	return odd
 }
 
 // steadily orders by so many hands, each one thing after the other, and returns how many orders
