@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,6 +68,58 @@ func ask(ctx context.Context, client *http.Client, method, url, body string, hea
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(text), err: err}
 }
 
+// patient is a transport that knows whether its client was told to come again.
+type patient struct {
+	http.RoundTripper
+
+	permits bool // that all are in use does not count
+
+	mu   sync.Mutex
+	told int
+	last string // what it was told
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := p.RoundTripper.RoundTrip(r)
+	if err != nil || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable && resp.StatusCode != http.StatusConflict {
+		return resp, err
+	}
+	text, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	if p.permits && inUse(resp.StatusCode, string(text)) {
+		return resp, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told++
+	p.last = fmt.Sprintf("%s %s: %s: %s", r.Method, r.URL, resp.Status, text)
+	return resp, nil
+}
+
+// judge fails the test if the client was told to come again, though the machine did not stand still.
+func (p *patient) judge(t *testing.T, still *stillness) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told > 0 && still.stood() == 0 {
+		t.Errorf("%d requests were refused for now, though the machine did not stand still, such as %s", p.told, p.last)
+	}
+}
+
+// noticing returns customers of whom is known whether they had to come again.
+func noticing(t *testing.T) (*http.Client, *patient) {
+	t.Helper()
+	client := customers(t)
+	p := &patient{RoundTripper: client.Transport}
+	client.Transport = p
+	return client, p
+}
+
 // purchase asks the instance at url for one unit of a SKU.
 func purchase(ctx context.Context, client *http.Client, url, sku string, header ...string) answer {
 	return ask(ctx, client, http.MethodPost, url+"/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1), header...)
@@ -128,10 +181,13 @@ func certain(ctx context.Context, client *http.Client, url, sku string, header .
 			return a
 		}
 		path := "/api/v1/orders/" + unknown.Order
-		if there := insist(func() answer { return ask(ctx, client, http.MethodGet, url+path, "") }); there.status == http.StatusOK {
+		switch there := insist(func() answer { return ask(ctx, client, http.MethodGet, url+path, "") }); {
+		case there.err == nil && there.status == http.StatusOK:
 			there.status = http.StatusCreated
 			there.header.Set("Location", path)
 			return there
+		case there.err != nil || there.status != http.StatusNotFound: // only one that is not there may be placed again
+			return a
 		}
 	}
 }

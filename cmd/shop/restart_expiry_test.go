@@ -37,15 +37,32 @@ func (b *balancer) set(urls ...string) {
 const forgotten = 28 * time.Second
 
 // Three instances are replaced one after the other while orders come in and expire. Customers
-// and orders notice nothing.
+// and orders notice nothing, on a machine that runs: where it stands still customers may be asked to come again, and
+// what an order that is late says of those who stopped is looked at once more.
 func TestRollingRestartUnderLoad(t *testing.T) {
 	t.Parallel()
+	for try := 1; ; try++ {
+		var latest, stood time.Duration
+		ok := t.Run(fmt.Sprint("try-", try), func(t *testing.T) { latest, stood = rollingRestart(t) })
+		switch {
+		case !ok || latest <= forgotten:
+			return
+		case stood == 0 || try == 3:
+			t.Fatalf("an order expired %v late, as if an instance that stopped had kept it; the machine stood still for %v", latest, stood)
+		}
+	}
+}
+
+// rollingRestart returns how late the latest order was, and for how long the machine stood still.
+func rollingRestart(t *testing.T) (latest, stood time.Duration) {
+	t.Helper()
 	database := testbedtest.Database(t)
 	store := books(t, database)
 	if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: "a", Strategy: "conditional", OnHand: 1_000_000}); err != nil {
 		t.Fatal(err)
 	}
 	redis, still := ownRedis(t), watchStillness(t)
+	client, noticed := noticing(t)
 	started := 0
 	next := func() *running {
 		started++
@@ -62,7 +79,7 @@ func TestRollingRestartUnderLoad(t *testing.T) {
 	for range 2 {
 		group.Go(func() {
 			for rolling.Load() {
-				a := insist(func() answer { return certain(t.Context(), http.DefaultClient, b.url(), "a") })
+				a := insist(func() answer { return certain(t.Context(), client, b.url(), "a") })
 				if a.err != nil || a.status != http.StatusCreated {
 					t.Error(a)
 					return
@@ -83,10 +100,9 @@ func TestRollingRestartUnderLoad(t *testing.T) {
 	}
 	rolling.Store(false)
 	group.Wait()
-	latest := expired(t, store, "a", int(orders.Load()))
-	if latest > forgotten+still.stood() {
-		t.Errorf("an order expired %v late, as if an instance that stopped had kept it", latest)
-	}
+	noticed.judge(t, still)
+	latest = expired(t, store, "a", int(orders.Load()))
 	balanced(t, store, "a")
 	t.Logf("%d instances were replaced; the latest order was %v late", started-3, latest)
+	return latest, still.stood()
 }

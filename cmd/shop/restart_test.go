@@ -100,10 +100,11 @@ func (s *shoppers) stop(t *testing.T, again *running) {
 }
 
 // Instances stop and start all the time. Customers, whose requests go to those that say that
-// they are ready, notice nothing: none is refused, none is left without an answer.
+// they are ready, notice nothing: none is refused, unless the machine stood still or permits are in use, and none is left
+// without an answer.
 func TestRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s, still := newStage(t), watchStillness(t)
 	b := new(balancer)
 	fleet := make([]*spawned, 3)
 	next := func(i int) {
@@ -123,7 +124,9 @@ func TestRestartsUnderLoad(t *testing.T) {
 		b.set(urls...)
 	}
 	ready()
-	load := &shoppers{client: customers(t), url: b.url}
+	client, noticed := noticing(t)
+	noticed.permits = true // one that has just begun may have none yet
+	load := &shoppers{client: client, url: b.url}
 	load.shop(t.Context(), testbedtest.Size(4, 8))
 	restarts := testbedtest.Size(3, 100)
 	for i := range restarts {
@@ -141,6 +144,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 		ready()
 	}
 	load.stop(t, &fleet[0].running)
+	noticed.judge(t, still)
 	t.Logf("%d restarts", restarts)
 	audits, err := books(t, s.database).Audit(t.Context(), "a")
 	if err != nil {
