@@ -17,34 +17,53 @@ import (
 // TestHistoryOfBrokenLocks records locks that are broken in one way each. The
 // check of each must fail.
 func TestHistoryOfBrokenLocks(t *testing.T) {
-	for name, breakIt := range map[string]func(*memlock.Locker) dlock.Locker{
-		"always grants":           func(l *memlock.Locker) dlock.Locker { return &broken{Locker: l, steals: 1} },
-		"sometimes grants to two": func(l *memlock.Locker) dlock.Locker { return &broken{Locker: l, steals: 9} },
-		"repeats its tokens":      func(l *memlock.Locker) dlock.Locker { return &broken{Locker: l, stutters: true} },
-		"refuses when it is free": func(l *memlock.Locker) dlock.Locker { return &broken{Locker: l, refuses: 9} },
-		"says it was lost":        func(l *memlock.Locker) dlock.Locker { return &broken{Locker: l, invents: 9} },
+	for name, c := range map[string]struct {
+		wrong  *broken
+		fences bool // the order of the fences alone shows it
+	}{
+		"always grants":           {&broken{steals: 1}, false},
+		"sometimes grants to two": {&broken{steals: 9}, false},
+		"repeats its tokens":      {&broken{stutters: 1}, true},
+		"has low tokens at times": {&broken{stutters: 9}, true},
+		"refuses when it is free": {&broken{refuses: 9}, false},
+		"says it was lost":        {&broken{invents: 9}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := dlocktest.NewHistory()
 			synctest.Test(t, func(t *testing.T) {
-				l := breakIt(memlock.New(memlock.Config{TTL: time.Minute}))
+				l := c.wrong
+				l.Locker = memlock.New(memlock.Config{TTL: time.Minute})
 				load := dlocktest.Load{Keys: []string{"k", "l"}, Rounds: 100, Patience: time.Hour, Seed: dlocktest.Seed(t)}
 				load.Run(t.Context(), clients(3, func() *dlocktest.HistoryClient { return h.Locker(l) })...)
 			})
 			if got := porcupine.CheckOperationsTimeout(dlocktest.LockModel(), h.Operations(), time.Minute); got != porcupine.Illegal {
 				t.Errorf("the check says %v", got)
 			}
+			told := &complaints{TB: t}
+			if h.CheckFences(told); (told.n > 0) != c.fences {
+				t.Errorf("the check of the fences has %d complaints", told.n)
+			}
 		})
 	}
 }
+
+// complaints is a test that counts its failures.
+type complaints struct {
+	testing.TB
+
+	n int
+}
+
+// Errorf implements [testing.TB].
+func (c *complaints) Errorf(string, ...any) { c.n++ }
 
 // broken is a lock with mistakes. A number says that every so many calls are wrong.
 type broken struct {
 	*memlock.Locker
 
-	steals, refuses, invents int64
-	stutters                 bool
-	calls                    atomic.Int64
+	steals, refuses, invents, stutters int64
+
+	calls atomic.Int64
 }
 
 // Acquire implements [dlock.Locker].
@@ -74,7 +93,7 @@ func (l *broken) spoil(lease *dlock.Lease, err error) (*dlock.Lease, error) {
 		return nil, err
 	}
 	fence := lease.Fence()
-	if l.stutters {
+	if l.now(l.stutters) {
 		fence.Token = 1
 	}
 	return dlock.NewLease(context.Background(), dlock.Grant{

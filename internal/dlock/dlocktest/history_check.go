@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // checkTimeout bounds the search for an order that explains a history. A search that
@@ -25,7 +27,8 @@ const checkTimeout = 2 * time.Minute
 func (h *History) Check(t testing.TB, model porcupine.Model) {
 	t.Helper()
 	if err := h.wellFormed(); err != nil {
-		t.Fatal(err)
+		testbedtest.Final(t, "%v", err)
+		t.FailNow()
 	}
 	ops := h.Operations()
 	start := time.Now()

@@ -148,6 +148,7 @@ func TestMemlockRWHistory(t *testing.T) {
 		load.Run(t.Context(), clients(8, func() *dlocktest.HistoryClient { return h.RW(l) })...)
 	})
 	h.Check(t, dlocktest.RWModel(true))
+	h.CheckFences(t)
 	if h.Doubts() != 0 {
 		t.Errorf("%d doubts without a fault", h.Doubts())
 	}
@@ -164,6 +165,7 @@ func TestMemlockCondHistory(t *testing.T) {
 		load.Run(ctx, clients(8, func() *dlocktest.HistoryClient { return h.Cond(l, c) })...)
 	})
 	h.Check(t, dlocktest.CondModel(false))
+	h.CheckFences(t)
 	if h.Doubts() != 0 || h.Grants() < 100 {
 		t.Errorf("%d doubts without a fault, %d grants", h.Doubts(), h.Grants())
 	}

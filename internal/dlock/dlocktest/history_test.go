@@ -208,6 +208,7 @@ func TestMemlockHistory(t *testing.T) {
 	})
 	h.Check(t, dlocktest.LockModel())
 	h.CheckBeliefs(t)
+	h.CheckFences(t)
 	if h.Doubts() != 0 {
 		t.Errorf("%d doubts without a fault", h.Doubts())
 	}

@@ -51,6 +51,7 @@ func RunTrial(t testing.TB, cfg TrialConfig, f func(t testing.TB, tr *Trial)) {
 		}
 		t.Logf("%d losses and unknown outcomes", tr.Doubts())
 	}
+	tr.CheckFences(t)
 	if n := tr.Doubts(); n > 0 && !cfg.Faulty || n == 0 && cfg.Faulty && !cfg.Unnoticed {
 		t.Errorf("%d losses and unknown outcomes", n)
 	}
