@@ -46,7 +46,7 @@ func measure(ctx context.Context, args []string) error {
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
 	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
-	crowd := f.Int("crowd", 384, "connections of a second run of all arms; 0: none")
+	crowd := f.Int("crowd", 384, "connections of a second run of the service's own arms; 0: none")
 	f.IntVar(&c.Rounds, "rounds", 3, "turns of each arm")
 	f.IntVar(&c.Rate, "rate", 0, "orders per second that arrive by the clock (default: a closed loop)")
 	f.DurationVar(&c.Duration, "duration", 5*time.Second, "of a turn")
@@ -102,13 +102,13 @@ func measure(ctx context.Context, args []string) error {
 	return nil
 }
 
-// runs measures all arms, and again with a crowd unless that is 0. The second report goes to a
-// folder of its own.
+// runs measures all arms, and those of the service again with a crowd unless that is 0: with
+// so many buyers a lock of the libraries is hardly ever had. The second report goes to a folder of its own.
 func runs(ctx context.Context, c lab.Config, crowd int, out string) (reports []lab.Report, err error) {
 	folders := []string{out}
 	configs := []lab.Config{c}
 	if crowd > 0 {
-		c.Connections = crowd
+		c.Connections, c.Peers = crowd, nil
 		folders, configs = append(folders, filepath.Join(out, "crowd")), append(configs, c)
 	}
 	for i, c := range configs {

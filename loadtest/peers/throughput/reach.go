@@ -91,6 +91,9 @@ func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, err
 		{"redsync", "one redsync lock per order", 60},
 	} {
 		for _, r := range reports {
+			if armOf(r, to.name).Rounds == nil {
+				continue
+			}
 			goals = append(goals, goal{
 				fmt.Sprintf("orders/s, %s / %s, %d buyers", hot, to.what, r.Load.Connections),
 				to.target, false, rounds(armOf(r, hot), armOf(r, to.name), rate),
