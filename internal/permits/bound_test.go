@@ -89,12 +89,12 @@ func TestChild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wg.Go(func() { childLoad(m, conn) })
+		wg.Go(func() { childLoad(t.Context(), m, conn) })
 	}
 	wg.Wait()
 }
 
-func childLoad(m *member, conn net.Conn) {
+func childLoad(ctx context.Context, m *member, conn net.Conn) {
 	say := func(b string) error {
 		answer := make([]byte, 1)
 		if _, err := io.WriteString(conn, b); err != nil {
@@ -104,7 +104,7 @@ func childLoad(m *member, conn net.Conn) {
 		return err
 	}
 	for {
-		release, err := m.Take(context.TODO())
+		release, err := m.Take(ctx)
 		if err != nil {
 			<-time.After(5 * time.Millisecond)
 			continue

@@ -144,7 +144,7 @@ func (m *member) load(t testing.TB, u *usage, goroutines int, d time.Duration) (
 					return
 				default:
 				}
-				release, err := m.Take(context.TODO())
+				release, err := m.Take(t.Context())
 				if err != nil {
 					<-time.After(10 * time.Millisecond)
 					continue
