@@ -11,8 +11,8 @@
 // and StartProxy serve
 // tests that break things: each call starts its own, whatever the environment says.
 //
-// Steady runs a test whose limits in time hold on a machine that runs, and runs it once
-// more when it failed while nothing could run.
+// Steady runs a test whose limits in time hold on a machine that runs, and runs it again, seven
+// times at most, when it failed while nothing could run.
 //
 // A server that is not installed skips the test with the reason. With
 // SHOP_TEST_REQUIRE=1 it fails the test: where every server is promised, a
