@@ -76,14 +76,24 @@ func client(tb testing.TB, url string) redis.UniversalClient {
 	return rdb
 }
 
+func clients(tb testing.TB, urls []string) []redis.UniversalClient {
+	tb.Helper()
+	all := make([]redis.UniversalClient, len(urls))
+	for i, url := range urls {
+		all[i] = client(tb, url)
+	}
+	return all
+}
+
 // locker returns a Locker with clients of its own.
 func locker(tb testing.TB, urls []string, cfg redlock.Config) *redlock.Locker {
 	tb.Helper()
-	var all []redis.UniversalClient
-	for _, url := range urls {
-		all = append(all, client(tb, url))
-	}
-	l, err := redlock.New(all, cfg)
+	return lockerOn(tb, clients(tb, urls), cfg)
+}
+
+func lockerOn(tb testing.TB, servers []redis.UniversalClient, cfg redlock.Config) *redlock.Locker {
+	tb.Helper()
+	l, err := redlock.New(servers, cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -81,7 +82,8 @@ func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 5)
 		l := locker(t, s.urls(), redlock.Config{TTL: ttl})
-		patient := locker(t, s.urls(), redlock.Config{TTL: 10 * ttl}) // it waits for that long without a majority
+		all := clients(t, s.urls())
+		patient := lockerOn(t, all, redlock.Config{TTL: 10 * ttl}) // it waits for that long without a majority
 		held, kept := take(t, l, "held"), take(t, l, "kept")
 		waiter := make(chan error, 1)
 		go func() {
@@ -91,6 +93,12 @@ func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 			}
 			waiter <- err
 		}()
+		waitFor(t, "the second attempt of the waiter", func() bool { // no majority for the first one is an error
+			return slices.ContainsFunc(all, func(rdb redis.UniversalClient) bool {
+				stats := rdb.PoolStats()
+				return stats.Hits+stats.Misses > 2 // a first attempt whose script has to be loaded makes two calls
+			})
+		})
 		s.freeze(t, 3)
 		inTime := func(what string, want error, f func() error) {
 			start := time.Now()
@@ -183,10 +191,7 @@ func TestSilentServerCostsOneCallAtATime(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 3)
-		all := make([]redis.UniversalClient, len(s))
-		for i, server := range s {
-			all[i] = client(t, server.URL())
-		}
+		all := clients(t, s.urls())
 		l, err := redlock.New(all, redlock.Config{TTL: ttl})
 		if err != nil {
 			t.Fatal(err)
@@ -219,10 +224,7 @@ func TestStoppedServerGetsFewCalls(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		const callers, most = 200, 8
 		s := ready(t, 3)
-		all := make([]redis.UniversalClient, len(s))
-		for i, server := range s {
-			all[i] = client(t, server.URL())
-		}
+		all := clients(t, s.urls())
 		l, err := redlock.New(all, redlock.Config{TTL: 10 * ttl})
 		if err != nil {
 			t.Fatal(err)
