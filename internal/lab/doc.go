@@ -16,7 +16,7 @@
 // not, and the latency counts from the time at which an order was due, so that a
 // service which stalls is not spared the orders that it kept waiting.
 //
-// In a last turn every arm sells out a SKU of few units to many buyers. What it oversells,
+// In a last turn every arm sells out a SKU of few units to 96 buyers at most. What it oversells,
 // undersells, or loses of updates, there and before, comes from the books in the database.
 //
 // # What it is compared with

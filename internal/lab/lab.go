@@ -26,6 +26,7 @@ const (
 	plenty       = 1_000_000_000 // units that no turn can sell
 	few          = 200           // units of the turn that sells out
 	demand       = 4             // attempts for each of them
+	most         = 96            // buyers of that turn: more only keep a lock that is polled from being had
 	orderTTL     = "24h"         // so that nothing expires meanwhile
 	offering     = 8             // SKUs that are made at the same time
 )
@@ -357,7 +358,7 @@ func (l *lab) books(ctx context.Context, a *arm) (err error) {
 	if b.skus, err = l.offer(ctx, a, 1, few); err != nil {
 		return err
 	}
-	b.rate, b.limit = 0, few*demand
+	b.rate, b.limit, b.n = 0, few*demand, min(b.n, most)
 	t := b.run(ctx, time.Now())
 	if err := ctx.Err(); err != nil {
 		return err

@@ -5,7 +5,7 @@
 //
 // It builds the service first, and needs the servers that the tests need. The lock guards the
 // same transaction that naive commits, so that what differs is the lock. A second report, in the
-// folder crowd, has the arms of the service alone with four times as many buyers.
+// folder crowd, has the same arms with four times as many buyers.
 package main
 
 import (
@@ -47,7 +47,7 @@ func measure(ctx context.Context, args []string) error {
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
 	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
-	crowd := f.Int("crowd", 384, "connections of a second run of the service's own arms; 0: none")
+	crowd := f.Int("crowd", 384, "connections of a second run; 0: none")
 	f.IntVar(&c.Rounds, "rounds", 3, "turns of each arm")
 	f.IntVar(&c.Rate, "rate", 0, "orders per second that arrive by the clock (default: a closed loop)")
 	f.DurationVar(&c.Duration, "duration", 5*time.Second, "of a turn")
@@ -103,13 +103,13 @@ func measure(ctx context.Context, args []string) error {
 	return nil
 }
 
-// runs measures all arms, and those of the service again with a crowd unless that is 0: with
-// so many buyers a lock of the libraries is hardly ever had. The second report goes to a folder of its own.
+// runs measures all arms, and all of them again with a crowd unless that is 0. The second report
+// goes to a folder of its own.
 func runs(ctx context.Context, c lab.Config, crowd int, out string) (reports []lab.Report, err error) {
 	folders := []string{out}
 	configs := []lab.Config{c}
 	if crowd > 0 {
-		c.Connections, c.Peers = crowd, nil
+		c.Connections = crowd
 		folders, configs = append(folders, filepath.Join(out, "crowd")), append(configs, c)
 	}
 	for i, c := range configs {
