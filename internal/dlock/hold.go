@@ -77,9 +77,6 @@ func (h *hold) watch() {
 		}
 		h.mu.Lock()
 		leases = slices.Clone(h.leases)
-		if len(leases) > 0 && leases[0].ctx.Err() != nil {
-			leases = leases[1:] // its Release is on its way to take it out
-		}
 		h.mu.Unlock()
 	}
 }
@@ -146,11 +143,14 @@ func (h *hold) lose(err error) bool {
 		return false
 	}
 	leases := h.leases
+	for _, l := range leases {
+		l.cancel(lost)
+	}
 	h.end(lost)
 	h.mu.Unlock()
 	h.forget()
 	for _, l := range leases {
-		l.lose(lost)
+		l.finish(lost)
 	}
 	if h.g.Abandon != nil {
 		h.g.Abandon()
@@ -158,7 +158,7 @@ func (h *hold) lose(err error) bool {
 	return true
 }
 
-// end is called under mu.
+// end is called under mu, when all leases have ended.
 func (h *hold) end(why error) {
 	h.over, h.leases = why, nil
 	if h.expiry != nil {
@@ -166,14 +166,16 @@ func (h *hold) end(why error) {
 	}
 }
 
-// leave takes l out, and reports whether it was the last one. It returns the
-// loss if that came first.
+// leave takes l out, and reports whether it was the last one. It returns the loss if that
+// came first: of a release and a loss at the same time one is what has happened, so that
+// a release that is told of a loss later was told so by the store.
 func (h *hold) leave(l *Lease) (last bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if errors.Is(h.over, ErrLost) {
-		return false, h.over
+	if err := l.Err(); err != nil {
+		return false, err
 	}
+	l.release()
 	h.leases = slices.DeleteFunc(h.leases, func(other *Lease) bool { return other == l })
 	if len(h.leases) > 0 {
 		return false, nil
@@ -197,6 +199,7 @@ func (h *hold) leaveAlone(l *Lease) error {
 	if h.over != nil {
 		return h.over
 	}
+	l.release()
 	h.end(ErrReleased)
 	return nil
 }

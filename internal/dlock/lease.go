@@ -113,12 +113,10 @@ func (l *Lease) Release(ctx context.Context) error {
 	if !l.asked.CompareAndSwap(false, true) {
 		return cmp.Or(l.Err(), ErrReleased)
 	}
-	l.when = time.Now()
-	l.cancel(ErrReleased)
-	if err := l.Err(); errors.Is(err, ErrLost) {
+	last, err := l.hold.leave(l)
+	if err != nil {
 		return err
 	}
-	last, err := l.hold.leave(l)
 	if last {
 		err = l.hold.release(ctx, l.hold.g.Release)
 	}
@@ -135,19 +133,15 @@ func (l *Lease) Yield(ctx context.Context, give func(ctx context.Context) error)
 	if err := l.hold.leaveAlone(l); err != nil {
 		return err
 	}
-	l.when = time.Now()
-	l.cancel(ErrReleased)
 	err := l.hold.release(ctx, give)
 	l.finish(cmp.Or(err, ErrReleased))
 	return err
 }
 
-// lose ends the lease, unless a release came first, which then reports the loss.
-func (l *Lease) lose(lost *LostError) {
-	l.cancel(lost)
-	if errors.Is(l.Err(), lost) {
-		l.finish(lost)
-	}
+// release ends l for its Release or Yield. It is called under the mutex of the hold.
+func (l *Lease) release() {
+	l.when = time.Now()
+	l.cancel(ErrReleased)
 }
 
 func (l *Lease) finish(outcome error) {

@@ -141,3 +141,40 @@ func TestOnEnd(t *testing.T) {
 		wantReason(t, got[0], dlock.Taken)
 	})
 }
+
+// Of a release and a loss at the same time one is what happens: a Release that reports a loss
+// has asked the store, or the lease was lost, and whoever looks at Err is told the same.
+func TestReleaseAndLossAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	const races = 20_000
+	r := dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
+		return make([]error, len(held))
+	}})
+	released, lost := 0, 0
+	for range races {
+		g := grant(nil)
+		g.Renewer = r
+		asked := false
+		g.Release = func(context.Context) error {
+			asked = true
+			return nil
+		}
+		lease := dlock.NewLease(t.Context(), g)
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			r.Lose(fence.Owner, dlock.ErrLost)
+		}()
+		err := lease.Release(t.Context())
+		<-told
+		switch {
+		case err == nil && asked && errors.Is(lease.Err(), dlock.ErrReleased):
+			released++
+		case errors.Is(err, dlock.ErrLost) && !asked && errors.Is(lease.Err(), dlock.ErrLost):
+			lost++
+		default:
+			t.Fatalf("Release = %v, the store was asked: %v, Err = %v", err, asked, lease.Err())
+		}
+	}
+	t.Logf("%d released, %d lost", released, lost)
+}
