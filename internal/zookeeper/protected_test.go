@@ -73,7 +73,7 @@ func TestLostReplyLeavesNoOrphan(t *testing.T) {
 			lose()
 			_, err := s.CreateProtected(t.Context(), zookeeper.Protected{Dir: dir, Label: "x-", ParentVersion: -1})
 			wantErr(t, err, zookeeper.ErrUncertain)
-			check(t, s.Sync(t.Context())) // connected again
+			waitFor(t, "connection", func() bool { return s.Sync(t.Context()) == nil })
 			return err
 		}, 0},
 		{"plain", func(t testing.TB, addr, dir string, lose func()) error {
@@ -82,8 +82,7 @@ func TestLostReplyLeavesNoOrphan(t *testing.T) {
 			lose()
 			_, err := c.Create("/shop"+dir+"/x-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
 			wantErr(t, err, zk.ErrConnectionClosed)
-			_, _, err = c.Exists("/")
-			check(t, err)
+			waitFor(t, "connection", func() bool { _, _, err := c.Exists("/"); return err == nil })
 			return err
 		}, 1},
 	} {
@@ -140,9 +139,10 @@ func TestLateCreationIsUndone(t *testing.T) {
 		_, before, err := near.Children(t.Context(), p.Dir)
 		check(t, err)
 		proxy.BlackHole()
-		short, cancel := context.WithTimeout(t.Context(), timeout/20)
-		defer cancel()
-		_, err = s.CreateProtected(short, p)
+		err = cutShort(t, func(short context.Context) error {
+			_, err := s.CreateProtected(short, p)
+			return err
+		})
 		wantErr(t, err, zookeeper.ErrUncertain, context.DeadlineExceeded)
 		check(t, proxy.Pass())
 		waitFor(t, "late creation", func() bool {
@@ -169,6 +169,7 @@ func TestDeleteLater(t *testing.T) {
 		for _, path := range append(paths, p.Dir+"/missing") {
 			s.DeleteLater(path)
 		}
+		waitFor(t, "disconnection", func() bool { return s.State() == zookeeper.Disconnected })
 		wantErr(t, s.Sync(t.Context()), zookeeper.ErrUnavailable) // as long as the first attempts take
 		check(t, server.Restart(t.Context()))
 		near := connect(t, server.Addr())

@@ -81,7 +81,7 @@ func TestWatchesOutliveConnections(t *testing.T) {
 			proxy.Refuse()
 			waitFor(t, "disconnection", func() bool { return s.State() == zookeeper.Disconnected })
 			check(t, proxy.Pass())
-			check(t, s.Sync(t.Context()))
+			waitFor(t, "connection", func() bool { return s.Sync(t.Context()) == nil })
 		}
 		check(t, other.Delete(t.Context(), n.Path, -1))
 		if e := next(t, events); e != zookeeper.Deleted {
