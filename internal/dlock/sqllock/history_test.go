@@ -89,18 +89,22 @@ func TestHistoryOfLostReplies(t *testing.T) {
 		s.create(t)
 		dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
 			clients, proxies := s.proxied(t, tr, 5)
+			lost := func() (n int) {
+				for _, p := range proxies {
+					n += p.Dropped()
+				}
+				return n
+			}
+			const least = 10
 			tr.During(t, clients, func() {
-				for range testbedtest.Size(60, 600) {
+				end := time.Now().Add(30 * time.Second) // a busy machine sends few requests
+				for n := 0; n < testbedtest.Size(60, 600) || lost() < least && time.Now().Before(end); n++ {
 					proxies[tr.Random.IntN(len(proxies))].DropReply("leases")
 					dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
 				}
 			})
-			lost := 0
-			for _, p := range proxies {
-				lost += p.Dropped()
-			}
-			if lost < 10 {
-				t.Errorf("only %d replies were lost: that proves nothing", lost)
+			if n := lost(); n < least {
+				t.Errorf("only %d replies were lost: that proves nothing", n)
 			}
 		})
 	})

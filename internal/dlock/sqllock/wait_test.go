@@ -79,8 +79,8 @@ func TestWaitersLookOneByOne(t *testing.T) {
 			})
 		}
 		waitFor(t, "the first to wait", func() bool { return len(s.sent()) > 3 })
-		s.play(nil, nil)
 		start := time.Now()
+		s.play(nil, nil)
 		<-time.After(10 * step)
 		if looks, most := len(s.sent()), 2+int(time.Since(start)/step); looks > most {
 			t.Errorf("%d waiters looked %d times, want %d at most", waiters, looks, most)

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -54,9 +55,14 @@ func (s *script) run(statement string, f func() error) error {
 	return nil
 }
 
-// scripted returns a Locker on MariaDB whose statements fail as the script says, one
-// whose do not, and a pool.
 func scripted(t testing.TB) (*sqllock.Locker, *script, *sqllock.Locker, *sql.DB) {
+	t.Helper()
+	return scriptedFor(t, ttl)
+}
+
+// scriptedFor returns a Locker on MariaDB whose statements fail as the script says, one
+// whose do not, and a pool.
+func scriptedFor(t testing.TB, ttl time.Duration) (*sqllock.Locker, *script, *sqllock.Locker, *sql.DB) {
 	t.Helper()
 	st := mariaDB(testbedtest.Database(t))
 	pool := st.create(t)
