@@ -79,7 +79,7 @@ func TestLostRaceLeavesNoLease(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		ctx := bounded(t)
 		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
-		key, faster := rand.Text(), locker(t, client(t, server.Addr()))
+		key, faster := rand.Text(), configured(t, client(t, server.Addr()), etcdlock.Config{TTL: far})
 		var lease *dlock.Lease
 		overtaken := func(ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 			if changes(q) && lease == nil {

@@ -49,7 +49,13 @@ func TestLeaseServesOneAtATime(t *testing.T) {
 		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
 		var load, faults sync.WaitGroup
 		var mu sync.Mutex
-		doubtful := map[string]bool{}
+		doubtful, used := map[string]bool{}, map[string]bool{}
+		again := false // whether a lease was seen twice
+		proven := func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(doubtful) > 0 && again
+		}
 		keys := []string{rand.Text(), rand.Text(), rand.Text()}
 		over := make(chan struct{})
 		for range 3 {
@@ -66,18 +72,22 @@ func TestLeaseServesOneAtATime(t *testing.T) {
 			})
 			for range 5 {
 				load.Go(func() {
-					for range testbedtest.Size(40, 400) {
+					for n := 0; n < testbedtest.Size(40, 400) || !proven() && ctx.Err() == nil; n++ { // a busy machine grants little
 						short, cancel := context.WithTimeout(ctx, mathrand.N(ttl/10))
 						lease, err := l.Acquire(short, keys[mathrand.N(len(keys))])
 						cancel()
 						if err != nil {
 							continue
 						}
-						if err := lease.Release(ctx); err != nil && !errors.Is(err, dlock.ErrLost) {
-							mu.Lock()
-							doubtful[lease.Fence().Owner] = true
-							mu.Unlock()
+						err = lease.Release(ctx)
+						owner := lease.Fence().Owner
+						mu.Lock()
+						again = again || used[leaseOf(owner)]
+						used[leaseOf(owner)] = true
+						if err != nil && !errors.Is(err, dlock.ErrLost) {
+							doubtful[owner] = true
 						}
+						mu.Unlock()
 					}
 				})
 			}
@@ -86,15 +96,15 @@ func TestLeaseServesOneAtATime(t *testing.T) {
 		close(over)
 		faults.Wait()
 		h := historyOf(ctx, t, client(t, server.Addr()))
-		again := 0
+		most := 0
 		for owner, uses := range h.uses {
-			again = max(again, uses)
+			most = max(most, uses)
 			if doubtful[owner] && h.last[leaseOf(owner)] != owner {
 				t.Errorf("the lease of %s has served %s, although it was not known whether that was released", owner, h.last[leaseOf(owner)])
 			}
 		}
-		if len(doubtful) == 0 || again < 2 {
-			t.Errorf("%d releases of unknown outcome, %d uses of one lease at most: that proves nothing", len(doubtful), again)
+		if len(doubtful) == 0 || most < 2 {
+			t.Errorf("%d releases of unknown outcome, %d uses of one lease at most: that proves nothing", len(doubtful), most)
 		}
 	})
 }
@@ -181,8 +191,10 @@ func TestOldLeaseIsNotUsedAgain(t *testing.T) {
 			release(ctx, t, lease)
 			return leaseOf(lease.Fence().Owner)
 		}
-		first, start := use(0), time.Now()
-		if second := use(0); second != first && time.Since(start) < ttl/6 {
+		connected(t, admin)
+		start := time.Now()
+		first := use(0)
+		if second := use(0); second != first && time.Since(start) < ttl/3 {
 			t.Error("a young lease does not serve the next one")
 		}
 		<-time.After(ttl / 3)

@@ -89,7 +89,8 @@ func TestTrustInAUsedLease(t *testing.T) {
 			return stream, err
 		}
 		const long = 2 * ttl
-		l, key := configured(t, client(t, addr, grpc.WithChainStreamInterceptor(mute)), etcdlock.Config{TTL: long}), rand.Text()
+		cli := connected(t, client(t, addr, grpc.WithChainStreamInterceptor(mute)))
+		l, key := configured(t, cli, etcdlock.Config{TTL: long}), rand.Text()
 		for ctx.Err() == nil {
 			start := time.Now()
 			first := take(ctx, t, l, key)
@@ -99,8 +100,9 @@ func TestTrustInAUsedLease(t *testing.T) {
 			if leaseOf(first.Fence().Owner) != leaseOf(second.Fence().Owner) { // the machine is busy, and it was too old
 				continue
 			}
-			<-second.Done()
-			if d := time.Since(start); d > long {
+			ended := make(chan time.Time, 1)
+			second.OnEnd(func(error) { ended <- time.Now() })
+			if d := (<-ended).Sub(start); d > long {
 				t.Errorf("the holder was told after %v, and etcd keeps its lease for %v", d, long)
 			}
 			waitFor(t, "the lease to be given back", func() bool { return len(keysOf(t, client(t, addr), lockQueue(key))) == 0 })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,22 @@ func lateWatch(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn
 	return open(ctx, desc, conn, method, options...)
 }
 
+// begun counts the watches that have begun on a stream.
+type begun struct {
+	grpc.ClientStream
+
+	n *atomic.Int32
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s begun) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if answer, ok := m.(*pb.WatchResponse); ok && err == nil && answer.Created {
+		s.n.Add(1)
+	}
+	return err
+}
+
 // A waiter whose lease ends while its messages are cut off must not take what it hears
 // later for all that happened.
 func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
@@ -40,15 +57,19 @@ func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
 		ctx, addr := bounded(t), testbedtest.Etcd(t)
 		admin, proxy, key := client(t, addr), testbedtest.StartProxy(t, addr), rand.Text()
 		first := take(ctx, t, locker(t, admin), key)
-		l := configured(t, client(t, proxy.Addr()), etcdlock.Config{TTL: far})
+		var watches atomic.Int32
+		counting := func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+			stream, err := open(ctx, desc, conn, method, options...)
+			return begun{stream, &watches}, err
+		}
+		l := configured(t, client(t, proxy.Addr(), grpc.WithChainStreamInterceptor(counting)), etcdlock.Config{TTL: far})
 		returned := make(chan error, 1)
 		go func() { _, err := l.Acquire(ctx, key); returned <- err }()
-		waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 2 })
-		<-time.After(time.Second / 5) // it watches
+		waitFor(t, "the waiter to watch", func() bool { return watches.Load() == 2 }) // its own key, and the one ahead
 		proxy.Refuse()
 		harms(admin)["lease revoked"](t, lockQueue(key))
 		harm(t, proxy.Pass)
-		<-time.After(time.Second / 3) // it watches again
+		waitFor(t, "the waiter to watch again", func() bool { return watches.Load() >= 4 || len(returned) > 0 })
 		release(ctx, t, first)
 		if err := <-returned; !errors.Is(err, dlock.ErrLost) {
 			t.Errorf("Acquire = %v, want ErrLost", err)
