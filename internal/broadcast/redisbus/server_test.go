@@ -198,6 +198,7 @@ func TestRefusedSubscription(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- b.Run(ctx) }()
 		awaitMessage(t, s, b)
+		eventually(t, "the refusal is told", func() bool { return told.len() > 0 })
 		time.Sleep(500 * time.Millisecond) // a few attempts
 		if text := told.text(); strings.Count(text, "\n") != 0 || !strings.Contains(text, "NOPERM") {
 			t.Errorf("OnError is told %q", text)
