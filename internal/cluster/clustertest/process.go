@@ -120,7 +120,7 @@ func (p *Process) read(in *json.Decoder, record *Record) {
 		case e.Joined:
 			close(p.joined)
 		case e.Elected:
-			record.Begin(e.Leader)
+			record.Begin(e.Leader, nil)
 		case e.Wrote:
 			record.Write(e.Leader, func() bool { return true })
 		case e.Over:

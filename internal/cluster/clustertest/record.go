@@ -32,16 +32,26 @@ type recorded struct {
 	writes, refusals int
 	believed         int  // refusals while the leader believed in its term
 	stopped          bool // its process was stopped, or killed: it could not see the end
+
+	leads func() bool // whether the leader believes in its term; nil if only it knows
 }
 
 // NewRecord returns an empty record.
 func NewRecord() *Record { return &Record{writer: map[dlock.Fence]string{}} }
 
-// Begin notes that a term has begun.
-func (r *Record) Begin(l cluster.Leader) {
+// Begin notes that a term has begun. leads says whether its leader believes in it; nil if
+// that is known by [Record.End] alone. A leader that does not, when the next term begins, may
+// come to say so only afterwards: it has known in time.
+func (r *Record) Begin(l cluster.Leader, leads func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.terms = append(r.terms, &recorded{leader: l, began: time.Now()})
+	now := time.Now()
+	for _, one := range r.terms {
+		if one.ended.IsZero() && one.leads != nil && !one.leads() {
+			one.ended = now
+		}
+	}
+	r.terms = append(r.terms, &recorded{leader: l, began: now, leads: leads})
 }
 
 // End notes that the leader knows of the end of its term.
@@ -90,12 +100,13 @@ func (r *Record) Write(l cluster.Leader, believed func() bool) {
 // Lead leads whenever it can, and writes, until ctx ends.
 func (r *Record) Lead(ctx context.Context, t testing.TB, e *cluster.Election, name string) {
 	err := e.Lead(ctx, func(work context.Context, term *cluster.Term) error {
-		r.Begin(term.Leader())
+		leads := func() bool { return term.Err() == nil }
+		r.Begin(term.Leader(), leads)
 		defer r.End(term.Leader())
 		pace := time.NewTicker(2 * time.Millisecond)
 		defer pace.Stop()
 		for {
-			r.Write(term.Leader(), func() bool { return term.Err() == nil })
+			r.Write(term.Leader(), leads)
 			select {
 			case <-work.Done():
 				return nil
