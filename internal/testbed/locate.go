@@ -8,6 +8,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"sync"
 )
 
 // locate finds a server program in PATH or in the folders where systems put
@@ -28,15 +29,22 @@ func locate(name string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, ErrNotInstalled)
 }
 
+// given are the ports that this process has given out.
+var given sync.Map
+
 // freePort returns a loopback port that nobody listens on. It is taken from below
 // the ranges that systems use for outgoing connections, or else a client's
-// connection could occupy it while its server is being restarted.
+// connection could occupy it while its server is being restarted; and it is returned
+// once, or else another server could.
 func freePort(ctx context.Context) (int, error) {
 	const lowest, ports, attempts = 20000, 12000, 100
-	var err error
+	err := errors.New("all have been given out")
 	for range attempts {
 		var ln net.Listener
 		port := lowest + rand.N(ports)
+		if _, taken := given.LoadOrStore(port, nil); taken {
+			continue
+		}
 		ln, err = new(net.ListenConfig).Listen(ctx, "tcp", loopback(port))
 		if err == nil {
 			return port, ln.Close()
