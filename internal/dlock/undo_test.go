@@ -62,12 +62,15 @@ func TestUndoLooksAgain(t *testing.T) {
 			t.Errorf("Wait = %v with nothing to wait for", err)
 		}
 		l.taken["now"] = time.Now()
-		l.taken["soon"] = time.Now().Add(time.Second / 2) // it is on its way when the store is first asked
+		l.taken["soon"] = time.Now().Add(3 * time.Second / 2) // it is on its way when the store is first asked
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
+		l.set(true)
 		for _, owner := range []string{"now", "soon", "never"} {
 			u.Add(ended, doubtful(owner))
 		}
+		synctest.Wait()
+		l.set(false) // the store is asked for all of them together, a second from now
 		if err := u.Wait(t.Context()); err != nil {
 			t.Errorf("Wait = %v", err)
 		}

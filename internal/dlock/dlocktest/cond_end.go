@@ -12,10 +12,10 @@ import (
 
 func waitTimesOut(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
-	short, cancel := context.WithTimeout(ctx, h.TTL/2)
-	defer cancel()
 	lease := h.lock(ctx, t, c, key)
 	start := time.Now()
+	short, cancel := context.WithTimeout(ctx, h.TTL/2)
+	defer cancel()
 	_, err := c.A.Wait(short, lease)
 	wantErr(t, err, context.DeadlineExceeded)
 	if d := time.Since(start); d < h.TTL/4 || d > 3*h.TTL {

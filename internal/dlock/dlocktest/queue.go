@@ -27,6 +27,20 @@ func wantWaiters(ctx context.Context, t testing.TB, h Harness, in dlock.Inspecto
 	t.Fatalf("%d wait for the key, want %d", state.Waiters, n)
 }
 
+// queued returns once n wait for key, or may do so, if the store does not tell.
+func (h Harness) queued(ctx context.Context, t testing.TB, key string, n int) {
+	t.Helper()
+	l := h.New(t)
+	if own, ok := l.(tracked); ok {
+		l = own.Locker
+	}
+	if in, ok := l.(dlock.Inspector); ok {
+		wantWaiters(ctx, t, h, in, key, n)
+		return
+	}
+	pause(ctx, h.TTL/10)
+}
+
 // fifoByLog has every waiter write its number down, under the lock.
 func fifoByLog(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.FIFO {
@@ -123,11 +137,12 @@ func deadWaiterIsPassedOver(ctx context.Context, t testing.TB, h Harness, key st
 	first := acquire(ctx, t, h, h.New(t), key)
 	dying, link := h.Behind(t)
 	gone, end := context.WithCancel(ctx)
-	var wg sync.WaitGroup
+	var wg, dead sync.WaitGroup
 	defer wg.Wait()
 	defer link.Heal()
+	defer dead.Wait() // before its last request gets through: the key is free then
 	defer end()
-	wg.Go(func() {
+	dead.Go(func() {
 		if lease, err := dying.Acquire(gone, key); err == nil {
 			t.Error("a client without a network has the key")
 			lease.Release(ctx)

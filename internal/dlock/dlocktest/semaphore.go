@@ -168,9 +168,25 @@ func (h SemaphoreHarness) take(ctx context.Context, t testing.TB, s dlock.Semaph
 	return lease
 }
 
-// waiting has another goroutine Acquire n permits of key, and returns once it has had
-// the time to queue. The result comes within ten TTLs.
-func (h SemaphoreHarness) waiting(ctx context.Context, s dlock.Semaphore, key string, n int) <-chan result {
+// queued returns once so many wait for key, or may do so, if the store does not tell.
+func (h SemaphoreHarness) queued(ctx context.Context, t testing.TB, key string, waiters int) {
+	t.Helper()
+	if h.Waiters == nil {
+		pause(ctx, h.TTL/10)
+		return
+	}
+	for h.Waiters(t, key) != waiters {
+		if ctx.Err() != nil {
+			t.Fatalf("%d wait for the key, want %d", h.Waiters(t, key), waiters)
+		}
+		pause(ctx, h.TTL/1000)
+	}
+}
+
+// waiting has another goroutine Acquire n permits of key, and returns once so many wait
+// with it. The result comes within ten TTLs.
+func (h SemaphoreHarness) waiting(ctx context.Context, t testing.TB, s dlock.Semaphore, key string, n, waiters int) <-chan result {
+	t.Helper()
 	got := make(chan result, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, 10*h.TTL)
@@ -178,7 +194,7 @@ func (h SemaphoreHarness) waiting(ctx context.Context, s dlock.Semaphore, key st
 		lease, err := s.Acquire(ctx, key, n)
 		got <- result{lease, err}
 	}()
-	pause(ctx, h.TTL/10)
+	h.queued(ctx, t, key, waiters)
 	return got
 }
 

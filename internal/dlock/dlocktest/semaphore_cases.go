@@ -124,7 +124,7 @@ func semInOrder(ctx context.Context, t testing.TB, h SemaphoreHarness, key strin
 				t.Error(err)
 			}
 		})
-		pause(ctx, h.TTL/10) // until it has queued
+		h.queued(ctx, t, key, i+1)
 	}
 	release(ctx, t, first)
 	wg.Wait()

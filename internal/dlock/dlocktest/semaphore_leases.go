@@ -67,7 +67,7 @@ func semLossIsReported(ctx context.Context, t testing.TB, h SemaphoreHarness, ke
 	defer cancel()
 	h.Expire(t, key)
 	for _, lease := range leases {
-		waitDone(t, lease, 2*h.TTL/3) // by the next renewal, not only by the end of the trust window
+		waitDone(t, lease, 5*h.TTL/6) // by a renewal, not only by the end of the trust window
 		wantErr(t, lease.Err(), dlock.ErrLost)
 		wantErr(t, lease.Release(ctx), dlock.ErrLost)
 	}
@@ -86,7 +86,7 @@ func semDeadHolder(ctx context.Context, t testing.TB, h SemaphoreHarness, key st
 	h.take(ctx, t, h.New(t, 2), key, 1)
 	h.take(ctx, t, h.New(t, 2), key, 1)
 	next := h.New(t, 2)
-	got := h.waiting(ctx, next, key, 2)
+	got := h.waiting(ctx, t, next, key, 2, 1)
 	wantWaiting(t, got)
 	h.Expire(t, key)
 	start := time.Now()
@@ -117,7 +117,7 @@ func semFenceIncreases(ctx context.Context, t testing.TB, h SemaphoreHarness, ke
 		check(one)
 		two := h.take(ctx, t, b, key, 1) // beside the other
 		check(two)
-		got := h.waiting(ctx, a, key, 2) // handed over
+		got := h.waiting(ctx, t, a, key, 2, 1) // handed over
 		release(ctx, t, two)
 		release(ctx, t, one)
 		r := <-got

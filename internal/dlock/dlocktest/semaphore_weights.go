@@ -85,8 +85,8 @@ func semHeadNotPassed(ctx context.Context, t testing.TB, h SemaphoreHarness, key
 	}
 	s := h.New(t, 2)
 	first := h.take(ctx, t, s, key, 1)
-	heavy := h.waiting(ctx, h.New(t, 2), key, 2)
-	light := h.waiting(ctx, h.New(t, 2), key, 1)
+	heavy := h.waiting(ctx, t, h.New(t, 2), key, 2, 1)
+	light := h.waiting(ctx, t, h.New(t, 2), key, 1, 2)
 	_, err := s.TryAcquire(ctx, key, 1)
 	wantErr(t, err, dlock.ErrHeld)
 	wantWaiting(t, heavy)
