@@ -4,10 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -17,15 +21,14 @@ import (
 func TestCallThatWasNotSent(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		l, link := behind(t, testbedtest.Redis(t), redislock.Config{TTL: ttl})
-		load(t, l)
+		l, link, sent := observed(t)
 		link.Cut()
 		under := make(chan error, 1)
 		go func() {
 			_, err := l.TryAcquire(t.Context(), rand.Text())
 			under <- err
 		}()
-		<-time.After(ttl / 20)
+		<-sent
 		short, cancel := context.WithTimeout(t.Context(), ttl/20)
 		defer cancel()
 		if _, err := l.TryAcquire(short, rand.Text()); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, dlock.ErrUncertain) {
@@ -42,18 +45,34 @@ func TestCallThatWasNotSent(t *testing.T) {
 func TestCancelledCallReturnsAtOnce(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		l, link := behind(t, testbedtest.Redis(t), redislock.Config{TTL: ttl})
-		load(t, l)
+		l, link, sent := observed(t)
 		link.Cut()
 		defer link.Heal()
 		ctx, cancel := context.WithCancel(t.Context())
-		start := time.Now()
-		time.AfterFunc(ttl/20, cancel)
+		defer cancel()
+		cancelled := make(chan time.Time, 1)
+		go func() {
+			<-sent
+			cancelled <- time.Now()
+			cancel()
+		}()
 		if _, err := l.TryAcquire(ctx, rand.Text()); !errors.Is(err, context.Canceled) || !errors.Is(err, dlock.ErrUncertain) {
 			t.Errorf("TryAcquire = %v, want the end of the context, and uncertainty", err)
 		}
-		if d := time.Since(start); d > ttl/5 {
-			t.Errorf("TryAcquire returned after %v", d)
+		if d := time.Since(<-cancelled); d > ttl/5 {
+			t.Errorf("TryAcquire returned %v after its end", d)
 		}
 	})
+}
+
+// observed returns a Locker behind a proxy, and a channel that is closed when its next
+// call is sent.
+func observed(t testing.TB) (*redislock.Locker, dlocktest.Link, <-chan struct{}) {
+	t.Helper()
+	rdb, link := proxied(t, testbedtest.Redis(t))
+	l, sent := locker(t, rdb), make(chan struct{})
+	load(t, l)
+	tell := sync.OnceFunc(func() { close(sent) })
+	rdb.AddHook(spy{seen: func(redis.Cmder) { tell() }})
+	return l, link, sent
 }

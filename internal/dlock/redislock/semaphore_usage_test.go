@@ -39,6 +39,10 @@ func TestSemaphoreUsage(t *testing.T) {
 		})
 		cancel()
 		<-ended
+		waitFor(t, "the waiter to leave", func() bool { // in the background, if the server is slow
+			_, _, waiters, err := s.Usage(t.Context(), key)
+			return err == nil && waiters == 0
+		})
 		if err := s.Resize(t.Context(), key, 7); err != nil {
 			t.Fatal(err)
 		}

