@@ -20,11 +20,12 @@ type hold struct {
 	values  context.Context //nolint:containedctx // Never done: the values that renewals run with.
 	renewer *Renewer        // nil if a session keeps the grant
 	state   renewal         // guarded by renewer.mu
+	parts   []*Lease        // of several that were joined; the loss of one is that of all
 
 	mu      sync.Mutex
-	leases  []*Lease // those that have not ended
-	over    error    // why there will be no more of them
-	trusted time.Time
+	leases  []*Lease    // those that have not ended
+	over    error       // why there will be no more of them
+	trusted time.Time   // until when; zero without a TTL
 	expiry  *time.Timer // ends the hold at trusted, no matter what any call to the store is doing
 }
 
@@ -121,9 +122,12 @@ func (h *hold) limit() time.Time {
 // expire ends the hold if the trust window is over: a renewal may have moved its
 // end just when the timer fired.
 func (h *hold) expire() {
+	for _, l := range h.parts {
+		_ = l.Err()
+	}
 	h.mu.Lock()
 	now := time.Now()
-	over, limit := !now.Before(h.trusted), h.limit()
+	over, limit := h.over == nil && !h.trusted.IsZero() && !now.Before(h.trusted), h.limit()
 	h.mu.Unlock()
 	switch {
 	case !over:
@@ -172,7 +176,7 @@ func (h *hold) end(why error) {
 func (h *hold) leave(l *Lease) (last bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := l.Err(); err != nil {
+	if err := context.Cause(l.ctx); err != nil {
 		return false, err
 	}
 	l.release()
@@ -194,7 +198,7 @@ func (h *hold) leaveAlone(l *Lease) error {
 		return ErrReentry
 	}
 	if !l.asked.CompareAndSwap(false, true) {
-		return cmp.Or(l.Err(), ErrReleased)
+		return cmp.Or(context.Cause(l.ctx), ErrReleased)
 	}
 	if h.over != nil {
 		return h.over
