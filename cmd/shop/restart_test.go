@@ -115,13 +115,19 @@ func TestRestartsUnderLoad(t *testing.T) {
 	}
 	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10000000,"strategy":"conditional"}`)
 	ready := func() { // as a balancer finds out
-		var urls []string
-		for _, f := range fleet {
-			if a := ask(t.Context(), http.DefaultClient, http.MethodGet, f.url+"/readyz", ""); a.status == http.StatusOK {
-				urls = append(urls, f.url)
+		t.Helper()
+		becomes(t, "somebody is ready", func() bool { // whom the database answers in a second
+			var urls []string
+			for _, f := range fleet {
+				if a := ask(t.Context(), http.DefaultClient, http.MethodGet, f.url+"/readyz", ""); a.status == http.StatusOK {
+					urls = append(urls, f.url)
+				}
 			}
-		}
-		b.set(urls...)
+			if len(urls) > 0 {
+				b.set(urls...)
+			}
+			return len(urls) > 0
+		})
 	}
 	ready()
 	client, noticed := noticing(t)
