@@ -126,10 +126,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 
 	dead := first.Leader.Name
 	alive := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == dead })
-	a := ask(t.Context(), client, http.MethodPut, fleet[alive[0]].url+"/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
-	if a.status != http.StatusCreated {
-		t.Fatal(a)
-	}
+	fleet[alive[0]].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
 	if shared {
 		takesEffect(t, client, fleet)
 	}

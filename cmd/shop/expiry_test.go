@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -173,11 +172,7 @@ func expiredBy(t *testing.T, r *running, database, instance string) {
 	for range 2 * orders {
 		r.eventually(t)
 	}
-	db, err := sql.Open("sqlite", strings.TrimPrefix(database, "sqlite:"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openRaw(t, database)
 	var all, by int
 	query := "SELECT COUNT(*), SUM(instance = ?) FROM ledger WHERE movement = 'RELEASE'"
 	if err := db.QueryRowContext(t.Context(), query, instance).Scan(&all, &by); err != nil || all < orders || by != all {

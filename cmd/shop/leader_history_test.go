@@ -172,6 +172,7 @@ func TestHistoryOfLeadersThatAreCutOff(t *testing.T) {
 	// The last one is deposed by a term of nobody.
 	cancel()
 	candidates.Wait()
+	becomes(t, "a leader works late", func() bool { return r.late.Load() > 0 }) // the last one does, until then
 	if _, err := r.store.TakeOffice(t.Context(), answersDuty, endless{}); err != nil {
 		t.Fatal(err)
 	}
@@ -179,8 +180,8 @@ func TestHistoryOfLeadersThatAreCutOff(t *testing.T) {
 	becomes(t, "all leaders are refused", func() bool { return r.refused.Load() == int64(taken) })
 	terms, works := recordedTerms(t, db)
 	t.Logf("%d terms, %d times at work, %d of them after a term was over and before the next; %d leaders were refused", terms, works, r.late.Load(), r.refused.Load())
-	if terms < cuts+1 || r.late.Load() == 0 {
-		t.Errorf("want %d terms, and leaders that worked late", cuts+1)
+	if terms < cuts+1 {
+		t.Errorf("want %d terms", cuts+1)
 	}
 }
 

@@ -66,10 +66,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	first, _ := knows(t, client, fleet["shop-1"].url, "three members and a leader", func(s httpapi.ClusterState) bool {
 		return slices.Equal(names(s), all) && s.Leader != nil
 	})
-	a := ask(t.Context(), client, http.MethodPut, fleet["shop-1"].url+"/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
-	if a.status != http.StatusCreated {
-		t.Fatal(a)
-	}
+	fleet["shop-1"].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
 	const each = 10
 	buyTen := func(in *spawned) (ids []string) {
 		for range each {
