@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -52,8 +53,14 @@ LEFT JOIN (
 {of s}
 ORDER BY s.sku`
 
-// Audit implements [stock.Store].
-func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
+// Audit implements [stock.Store]. It takes as long as the books are large, and ctx allows.
+func (s *Store) Audit(ctx context.Context, sku string) (audits []stock.Audit, err error) {
+	db := s.db.WithContext(ctx)
+	if s.dialect.unhurried != nil {
+		pool := s.dialect.unhurried()
+		defer func() { err = errors.Join(err, pool.Close()) }()
+		db.Statement.ConnPool = pool
+	}
 	var args []any
 	if sku != "" {
 		args = append(args, sql.Named("sku", sku))
@@ -62,9 +69,9 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 		stock.Audit
 		Strays int64
 	}
-	err := s.retrying(ctx, func() error {
+	err = s.retrying(ctx, func() error {
 		rows = nil
-		return s.db.WithContext(ctx).Raw(narrowed(sku != ""), args...).Scan(&rows).Error
+		return db.Raw(narrowed(sku != ""), args...).Scan(&rows).Error
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +79,7 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 	if sku != "" && len(rows) == 0 {
 		return nil, fmt.Errorf("%w %q", stock.ErrNotFound, sku)
 	}
-	audits := make([]stock.Audit, len(rows))
+	audits = make([]stock.Audit, len(rows))
 	for i, r := range rows {
 		if r.Strays > 0 { // a newer version has stored them, and no figure says whether they hold units
 			return nil, fmt.Errorf("sqlstore: %d orders of %q are in a state that the audit does not know", r.Strays, r.SKU)
