@@ -89,7 +89,7 @@ func NewRates(rdb redis.UniversalClient, cfg RatesConfig) (*Rates, error) {
 	if c, ok := rdb.(*redis.Client); ok && (c.Options().MaxRetries > 0 || !c.Options().ContextTimeoutEnabled) {
 		return nil, errors.New("permits: the client needs MaxRetries -1 and ContextTimeoutEnabled")
 	}
-	r.limiter = redis_rate.NewLimiter(rdb)
+	r.limiter = redis_rate.NewLimiter(&gatherer{UniversalClient: rdb, timeout: cfg.Timeout})
 	return r, nil
 }
 

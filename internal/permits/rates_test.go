@@ -175,3 +175,64 @@ func TestRatesRefuseClients(t *testing.T) {
 		t.Error("a rate of nothing is accepted")
 	}
 }
+
+// slowFirst is a hook that counts pipelines, and keeps the first one until it may go.
+type slowFirst struct {
+	sent    atomic.Int64
+	begun   chan struct{} // closed when the first one comes
+	release chan struct{}
+}
+
+// DialHook implements redis.Hook.
+func (*slowFirst) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (*slowFirst) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (h *slowFirst) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if h.sent.Add(1) == 1 {
+			close(h.begun)
+			<-h.release
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// Those who ask while a round trip is under way share the next one; each gets its own verdict.
+func TestRatesShareRoundTrips(t *testing.T) {
+	t.Parallel()
+	const callers = 200
+	rdb, err := redisclient.New(testbedtest.Redis(t) + unhurried)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	h := &slowFirst{begun: make(chan struct{}), release: make(chan struct{})}
+	r, err := permits.NewRates(rdb, permits.RatesConfig{Rate: 1, Period: time.Hour, Burst: 2, Timeout: patience, Prefix: rand.Text()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow(t, r, "of before") // Redis knows the script
+	rdb.AddHook(h)
+	var begun atomic.Int64
+	var all sync.WaitGroup
+	ask := func(key string) {
+		begun.Add(1)
+		if v := allow(t, r, key); !v.Allowed || v.Remaining != 1 || v.Local {
+			t.Errorf("%s: %+v", key, v)
+		}
+	}
+	all.Go(func() { ask("first") })
+	<-h.begun
+	for i := range callers {
+		all.Go(func() { ask(strconv.Itoa(i)) })
+	}
+	waitFor(t, "all to ask", func() bool { return begun.Load() == 1+callers })
+	close(h.release)
+	all.Wait()
+	if n := h.sent.Load(); n > callers/4 { // a few may not have got further than to begin
+		t.Errorf("%d pipelines for %d callers", n, callers)
+	}
+}
