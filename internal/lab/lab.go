@@ -165,6 +165,7 @@ func (l *lab) add(name, strategy string, urls []string) error {
 	if l.Keys {
 		b.keys = l.run
 	}
+	b.own = l.Own
 	l.arms = append(l.arms, &arm{Arm: Arm{Strategy: name}, strategy: strategy, urls: urls, buyers: b})
 	return err
 }

@@ -25,6 +25,7 @@ type buyers struct {
 	limit   int64         // of attempts; 0: none
 	timeout time.Duration // of a request
 	keys    string        // begins the Idempotency-Key of each order; empty: there is none
+	own     bool          // each buyer buys one SKU, at one instance, and not all of them in turn
 }
 
 // newBuyers makes n buyers of the instances at urls.
@@ -107,7 +108,12 @@ func (b *buyers) run(ctx context.Context, from time.Time) *tally {
 				if err != nil {
 					break
 				}
-				b.order(ctx, host, req, resp, at, from, t)
+				n := b.attempt.Add(1)
+				sku := b.skus[n%int64(len(b.skus))]
+				if b.own {
+					sku = b.skus[i%len(b.skus)]
+				}
+				b.order(ctx, host, req, resp, n, sku, at, from, t)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -148,15 +154,14 @@ func (b *buyers) clock() func(context.Context) (time.Time, error) {
 // pause is how long a buyer who was told that the service is busy waits.
 const pause = 5 * time.Millisecond
 
-// order asks for one unit, again while the service says that it is too busy: an order that
+// order is attempt n: it asks for one unit of sku, again while the service says that it is too busy: an order that
 // was due has to be placed.
-func (b *buyers) order(ctx context.Context, host *fasthttp.HostClient, req *fasthttp.Request, resp *fasthttp.Response, due, from time.Time, t *tally) {
-	n := b.attempt.Add(1)
+func (b *buyers) order(ctx context.Context, host *fasthttp.HostClient, req *fasthttp.Request, resp *fasthttp.Response, n int64, sku string, due, from time.Time, t *tally) {
 	body := make([]byte, 0, 128)
 	body = append(body, `{"customer_id":"buyer-`...)
 	body = strconv.AppendInt(body, n, 10)
 	body = append(body, `","items":[{"sku":"`...)
-	body = append(body, b.skus[n%int64(len(b.skus))]...)
+	body = append(body, sku...)
 	body = append(body, `","quantity":1}]}`...)
 	for {
 		req.Reset()

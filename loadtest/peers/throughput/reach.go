@@ -135,16 +135,21 @@ func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, err
 		traced     bool // of is
 	}{
 		{
-			"orders/s with a key per order, the usual permits, a limit per customer and traces of 1% / without them", 0.8, false, c.Rounds,
-			func(c *lab.Config) {
-				c.Keys, c.Args = true, []string{"--permits", "64", "--customer-rate", "1000"}
-			},
+			"orders/s with a key per order, permits for all, a limit per customer and traces of 1% / without them", 0.8, false, c.Rounds,
+			func(c *lab.Config) { c.Keys, c.Args = true, []string{"--customer-rate", "1000"} },
 			func(c *lab.Config) { c.Args = []string{"--permits", "0"} },
 			func(of, to lab.Arm) float64 { return of.OrdersPerSecond / to.OrdersPerSecond },
 			true,
 		},
 		{
-			"orders/s, three instances / one, 96 SKUs", 1, false, c.Rounds,
+			"orders/s, three instances / one, 96 SKUs, each sold by one instance", 1, false, c.Rounds,
+			func(c *lab.Config) { c.Instances, c.SKUs, c.Own = 3, 96, true },
+			func(c *lab.Config) { c.Instances, c.SKUs, c.Own = 1, 96, true },
+			func(of, to lab.Arm) float64 { return of.OrdersPerSecond / to.OrdersPerSecond },
+			false,
+		},
+		{
+			"orders/s, three instances / one, 96 SKUs, each sold by all", 1, false, c.Rounds,
 			func(c *lab.Config) { c.Instances, c.SKUs = 3, 96 },
 			func(c *lab.Config) { c.Instances, c.SKUs = 1, 96 },
 			func(of, to lab.Arm) float64 { return of.OrdersPerSecond / to.OrdersPerSecond },
