@@ -20,12 +20,11 @@ type hold struct {
 	values  context.Context //nolint:containedctx // Never done: the values that renewals run with.
 	renewer *Renewer        // nil if a session keeps the grant
 	state   renewal         // guarded by renewer.mu
-	parts   []*Lease        // of several that were joined; the loss of one is that of all
 
 	mu      sync.Mutex
-	leases  []*Lease    // those that have not ended
-	over    error       // why there will be no more of them
-	trusted time.Time   // until when; zero without a TTL
+	leases  []*Lease // those that have not ended
+	over    error    // why there will be no more of them
+	trusted time.Time
 	expiry  *time.Timer // ends the hold at trusted, no matter what any call to the store is doing
 }
 
@@ -122,12 +121,9 @@ func (h *hold) limit() time.Time {
 // expire ends the hold if the trust window is over: a renewal may have moved its
 // end just when the timer fired.
 func (h *hold) expire() {
-	for _, l := range h.parts {
-		_ = l.Err()
-	}
 	h.mu.Lock()
 	now := time.Now()
-	over, limit := h.over == nil && !h.trusted.IsZero() && !now.Before(h.trusted), h.limit()
+	over, limit := !now.Before(h.trusted), h.limit()
 	h.mu.Unlock()
 	switch {
 	case !over:
@@ -176,7 +172,7 @@ func (h *hold) end(why error) {
 func (h *hold) leave(l *Lease) (last bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := context.Cause(l.ctx); err != nil {
+	if err := l.Err(); err != nil {
 		return false, err
 	}
 	l.release()
@@ -198,7 +194,7 @@ func (h *hold) leaveAlone(l *Lease) error {
 		return ErrReentry
 	}
 	if !l.asked.CompareAndSwap(false, true) {
-		return cmp.Or(context.Cause(l.ctx), ErrReleased)
+		return cmp.Or(l.Err(), ErrReleased)
 	}
 	if h.over != nil {
 		return h.over

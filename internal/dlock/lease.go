@@ -62,16 +62,8 @@ func (l *Lease) FenceOf(key string) Fence {
 // Done is closed when the lease ends: when it is lost, or when Release is called.
 func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 
-// Err returns nil while the lease is held, then a [*LostError] or [ErrReleased]. It looks
-// at the clock: a process that has stood still is told of its loss by Err even before the
-// timer that closes Done has fired.
-func (l *Lease) Err() error {
-	if err := context.Cause(l.ctx); err != nil {
-		return err
-	}
-	l.hold.expire()
-	return context.Cause(l.ctx)
-}
+// Err returns nil while the lease is held, then a [*LostError] or [ErrReleased].
+func (l *Lease) Err() error { return context.Cause(l.ctx) }
 
 // Released returns when Release was called, and whether it was, and was not too
 // late: a lease that is lost first is not released any more.
@@ -87,8 +79,8 @@ func (l *Lease) Released() (time.Time, bool) {
 // its user the holder: to acquire the key again with it does not wait; see [Reenter].
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(l.hold.carry(parent))
-	if err := l.Err(); err != nil {
-		cancel(err) // AfterFunc alone would cancel a moment too late to stop the first step
+	if l.ctx.Err() != nil {
+		cancel(l.Err()) // AfterFunc alone would cancel a moment too late to stop the first step
 	}
 	stop := context.AfterFunc(l.ctx, func() { cancel(l.Err()) })
 	return ctx, func() { stop(); cancel(nil) }

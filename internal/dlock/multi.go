@@ -51,7 +51,7 @@ func join(ctx context.Context, leases []*Lease) *Lease {
 	for _, l := range leases[1:] {
 		all.Rest = append(all.Rest, l.held...)
 	}
-	h := &hold{g: all, values: context.WithoutCancel(ctx), parts: leases}
+	h := &hold{g: all, values: context.WithoutCancel(ctx)}
 	joined := h.open(h.values, all.held())
 	for _, l := range leases {
 		l.OnEnd(func(outcome error) {

@@ -2,7 +2,6 @@ package dlock_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -92,35 +91,6 @@ func TestWindowThatClosesAtOnceIsNotRenewed(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("a lease that is over is still renewed")
-		}
-	}
-}
-
-// Who asks after the window has closed is told, however late the timer is that tells others;
-// of several keys, too.
-func TestErrLooksAtTheClock(t *testing.T) {
-	t.Parallel()
-	const ttl, tries = 10 * time.Millisecond, 100
-	take := func(ctx context.Context, key string) (*dlock.Lease, error) {
-		g := grant(func(context.Context) error { return errStore })
-		g.Key, g.TTL = key, ttl
-		return dlock.NewLease(ctx, g), nil
-	}
-	for _, keys := range [][]string{{"a"}, {"a", "b"}} {
-		for range tries {
-			lease, err := dlock.InOrder(t.Context(), keys, take)
-			if err != nil {
-				t.Fatal(err)
-			}
-			end := time.Now().Add(ttl - ttl/10)
-			for time.Now().Before(end) { //nolint:revive // A timer would come as late as that of the lease.
-			}
-			if err := lease.Err(); !errors.Is(err, dlock.ErrLost) {
-				t.Fatalf("%v: Err = %v after the end of the window", keys, err)
-			}
-			if err := lease.Release(t.Context()); !errors.Is(err, dlock.ErrLost) {
-				t.Errorf("%v: Release = %v of a lease that was lost", keys, err)
-			}
 		}
 	}
 }
