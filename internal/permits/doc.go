@@ -142,9 +142,9 @@
 //
 // # Rates
 //
-// [Rates] is the generic cell rate algorithm, by the library redis_rate: one script and
-// one round trip for each operation, since a customer's few operations are not worth
-// leasing. It fails open: when Redis fails or takes longer than RatesConfig.Timeout,
+// [Rates] is the generic cell rate algorithm, by the library redis_rate: one script
+// for each operation, since a customer's few operations are not worth leasing. Those who
+// ask while a round trip is under way share the next one (RatesShareRoundTrips). It fails open: when Redis fails or takes longer than RatesConfig.Timeout,
 // each instance decides by a token bucket per key for RatesConfig.Cooldown, so that
 // one operation per cooldown waits, not each. The bucket has the part of one instance
 // of the rate. Then a key can begin up to its burst again. The buckets are bounded in

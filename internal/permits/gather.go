@@ -47,7 +47,7 @@ func (g *gatherer) EvalSha(ctx context.Context, sha string, keys []string, args 
 	g.sending = true
 	g.mu.Unlock()
 	if idle {
-		go g.send(context.WithoutCancel(ctx))
+		go g.send() // ends with the calls, each of which the timeout bounds
 	}
 	select {
 	case <-c.done:
@@ -60,7 +60,7 @@ func (g *gatherer) EvalSha(ctx context.Context, sha string, keys []string, args 
 }
 
 // send sends pipelines until there are no more calls.
-func (g *gatherer) send(ctx context.Context) {
+func (g *gatherer) send() {
 	for {
 		g.mu.Lock()
 		n := min(len(g.next), maxGathered)
@@ -74,13 +74,13 @@ func (g *gatherer) send(ctx context.Context) {
 		if n == 0 {
 			return
 		}
-		g.pipeline(ctx, calls)
+		g.pipeline(calls)
 	}
 }
 
-// pipeline sends those of calls that somebody waits for.
-func (g *gatherer) pipeline(ctx context.Context, calls []*gathered) {
-	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+// pipeline sends those of calls that somebody waits for. It belongs to the trace of the first.
+func (g *gatherer) pipeline(calls []*gathered) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(calls[0].ctx), g.timeout)
 	defer cancel()
 	p := g.Pipeline()
 	for _, c := range calls {

@@ -200,10 +200,12 @@ func (h *slowFirst) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	}
 }
 
+var errGone = errors.New("gone")
+
 // Those who ask while a round trip is under way share the next one; each gets its own verdict.
 func TestRatesShareRoundTrips(t *testing.T) {
 	t.Parallel()
-	const callers = 200
+	const callers = 600 // more than a pipeline takes
 	rdb, err := redisclient.New(testbedtest.Redis(t) + unhurried)
 	if err != nil {
 		t.Fatal(err)
@@ -214,22 +216,29 @@ func TestRatesShareRoundTrips(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allow(t, r, "of before") // Redis knows the script
+	for i := 0; i < callers; i += 2 { // every other one has used up half of what it has
+		allow(t, r, strconv.Itoa(i))
+	}
 	rdb.AddHook(h)
 	var begun atomic.Int64
 	var all sync.WaitGroup
-	ask := func(key string) {
+	ask := func(key string, left int) {
 		begun.Add(1)
-		if v := allow(t, r, key); !v.Allowed || v.Remaining != 1 || v.Local {
-			t.Errorf("%s: %+v", key, v)
+		if v, err := r.Allow(t.Context(), key); err != nil || !v.Allowed || v.Remaining != left || v.Local {
+			t.Errorf("%s: %+v, %v; want %d left", key, v, err, left)
 		}
 	}
-	all.Go(func() { ask("first") })
+	all.Go(func() { ask("first", 1) })
 	<-h.begun
 	for i := range callers {
-		all.Go(func() { ask(strconv.Itoa(i)) })
+		all.Go(func() { ask(strconv.Itoa(i), i%2) })
 	}
 	waitFor(t, "all to ask", func() bool { return begun.Load() == 1+callers })
+	gone, leave := context.WithCancelCause(t.Context())
+	leave(errGone)
+	if _, err := r.Allow(gone, "gone"); !errors.Is(err, errGone) {
+		t.Errorf("who has gone is told %v", err)
+	}
 	close(h.release)
 	all.Wait()
 	if n := h.sent.Load(); n > callers/4 { // a few may not have got further than to begin
