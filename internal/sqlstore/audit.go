@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -54,12 +53,10 @@ LEFT JOIN (
 ORDER BY s.sku`
 
 // Audit implements [stock.Store]. It takes as long as the books are large, and ctx allows.
-func (s *Store) Audit(ctx context.Context, sku string) (audits []stock.Audit, err error) {
+func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 	db := s.db.WithContext(ctx)
-	if s.dialect.unhurried != nil {
-		pool := s.dialect.unhurried()
-		defer func() { err = errors.Join(err, pool.Close()) }()
-		db.Statement.ConnPool = pool
+	if s.auditors != nil {
+		db.Statement.ConnPool = s.auditors
 	}
 	var args []any
 	if sku != "" {
@@ -69,7 +66,7 @@ func (s *Store) Audit(ctx context.Context, sku string) (audits []stock.Audit, er
 		stock.Audit
 		Strays int64
 	}
-	err = s.retrying(ctx, func() error {
+	err := s.retrying(ctx, func() error {
 		rows = nil
 		return db.Raw(narrowed(sku != ""), args...).Scan(&rows).Error
 	})
@@ -79,7 +76,7 @@ func (s *Store) Audit(ctx context.Context, sku string) (audits []stock.Audit, er
 	if sku != "" && len(rows) == 0 {
 		return nil, fmt.Errorf("%w %q", stock.ErrNotFound, sku)
 	}
-	audits = make([]stock.Audit, len(rows))
+	audits := make([]stock.Audit, len(rows))
 	for i, r := range rows {
 		if r.Strays > 0 { // a newer version has stored them, and no figure says whether they hold units
 			return nil, fmt.Errorf("sqlstore: %d orders of %q are in a state that the audit does not know", r.Strays, r.SKU)

@@ -83,7 +83,7 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
 	}
 	slow := c.Clone()
-	slow.ReadTimeout = 0 // a change of the schema takes as long as the tables are large
+	slow.ReadTimeout = 0 // a change of the schema, or an audit, takes as long as the tables are large
 	unhurried, err := driver.NewConnector(slow)
 	if err != nil {
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)

@@ -55,6 +55,7 @@ type Config struct {
 type Store struct {
 	db       *gorm.DB
 	pool     *sql.DB
+	auditors *sql.DB // connections of audits; nil: the usual ones
 	dialect  dialect
 	instance string
 	address  string
@@ -87,6 +88,9 @@ type dialect struct {
 	scripts   bool                    // several statements may be sent at once
 }
 
+// maxAudits is how many audits read at the same time; others wait for them.
+const maxAudits = 2
+
 // Open connects to the database that c.URL names. It fails, naming the address,
 // when the database does not answer before ctx ends. Close the Store.
 func Open(ctx context.Context, c Config) (*Store, error) {
@@ -115,6 +119,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	pool.SetMaxIdleConns(n)
 	pool.SetConnMaxIdleTime(time.Minute)
 	s := &Store{db: db, pool: pool, dialect: d, instance: c.Instance, address: address, timers: noTimers{}, kinds: new(sync.Map), turn: new(atomic.Uint64)}
+	if d.unhurried != nil {
+		s.auditors = d.unhurried()
+		s.auditors.SetMaxOpenConns(maxAudits)
+		s.auditors.SetConnMaxIdleTime(time.Minute)
+	}
 	s.turn.Store(rand.Uint64())
 	s.lookUps = newLookUps(db)
 	if d.writers > 0 {
@@ -194,7 +203,13 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // Close closes all connections.
-func (s *Store) Close() error { return s.pool.Close() }
+func (s *Store) Close() error {
+	err := s.pool.Close()
+	if s.auditors != nil {
+		err = errors.Join(err, s.auditors.Close())
+	}
+	return err
+}
 
 // now returns the time by the database's clock.
 func (s *Store) now(ctx context.Context) (int64, error) { return s.clock(s.db.WithContext(ctx)) }
