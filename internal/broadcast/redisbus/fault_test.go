@@ -163,19 +163,20 @@ func TestPublishNeverBlocks(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- b.Run(ctx) }()
-		full, slow := 0, 0
+		full, slow, slowest := 0, 0, time.Duration(0)
 		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
 			begin := time.Now()
 			if errors.Is(b.Publish("t", "x"), broadcast.ErrFull) {
 				full++
 			}
-			if time.Since(begin) > 250*time.Millisecond {
+			d := time.Since(begin)
+			if slowest = max(slowest, d); d > 250*time.Millisecond {
 				slow++
 			}
 		}
 		// Who waits for attempts to send does so again and again; now and then it is the machine.
-		if slow > 2 || full == 0 {
-			t.Errorf("Publish was slow %d times, and failed with ErrFull %d times", slow, full)
+		if slow > 2 || slowest > late || full == 0 {
+			t.Errorf("Publish was slow %d times, for up to %v, and failed with ErrFull %d times", slow, slowest, full)
 		}
 		cancel()
 		begin := time.Now()

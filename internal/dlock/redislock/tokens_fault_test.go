@@ -256,7 +256,7 @@ func TestWaitingStarvesNobody(t *testing.T) {
 			took = append(took, time.Since(start))
 		}
 		slices.Sort(took)
-		if d := took[len(took)/2]; d > ttl/30 { // who waits has the connection for ttl/4 each time
+		if most, usual := took[len(took)*9/10], took[len(took)/2]; usual > ttl/30 || most > ttl/8 { // who waits has the connection for ttl/4 each time
 			t.Errorf("commands beside those that wait took %v", took)
 		}
 		blocked, err := rdb.InfoMap(ctx, "clients").Result()
