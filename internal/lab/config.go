@@ -22,7 +22,7 @@ type Config struct {
 	Instances   int    // default 3
 	Connections int    // of buyers, over all instances; default 96
 	SKUs        int    // that are sold at the same time; default 1
-	Own         bool   // buyer n buys SKU n alone, at its instance; otherwise all buy all in turn
+	Own         bool   // each buyer buys one SKU only, the n-th buyer the n-th; otherwise all buy all in turn
 	Catalog     int    // SKUs that are on sale beside those, and that nobody wants
 	Open        int    // orders that are open before the first turn
 	Keys        bool   // each order has an Idempotency-Key

@@ -71,7 +71,7 @@ func Throughput(ctx context.Context, c Config) (r Report, err error) {
 		return r, err
 	}
 	r.Load = Load{
-		Stores: l.Stores, Instances: l.Instances, Connections: l.Connections, SKUs: l.SKUs, Catalog: l.Catalog, Open: l.Open, Keys: l.Keys,
+		Stores: l.Stores, Instances: l.Instances, Connections: l.Connections, SKUs: l.SKUs, Catalog: l.Catalog, Open: l.Open, Keys: l.Keys, Own: l.Own,
 		Rounds: l.Rounds, Seconds: l.Duration.Seconds(), Rate: l.Rate,
 	}
 	return r, nil

@@ -73,6 +73,7 @@ type Load struct {
 	Catalog     int      `json:"other_skus"`
 	Open        int      `json:"open_orders"` // before the first turn
 	Keys        bool     `json:"idempotency_keys"`
+	Own         bool     `json:"own_skus,omitempty"` // each buyer buys one
 	Rounds      int      `json:"rounds"`
 	Seconds     float64  `json:"seconds"`
 	Rate        int      `json:"rate,omitempty"`
