@@ -1,11 +1,14 @@
 package lab
 
 import (
+	"context"
+	"encoding/json"
 	"encoding/xml"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +49,65 @@ func TestOpenLoopCountsFromWhenOrdersWereDue(t *testing.T) {
 	closed := p50(0)
 	if open := p50(400); open < stall/3 || closed > open/2 {
 		t.Errorf("half of the orders took less than %v, and %v in a closed loop; the service stood still for %v", open, closed, stall)
+	}
+}
+
+// Buyers buy all SKUs in turn, or one each, at their instance.
+func TestBuyersOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, own := range []bool{false, true} {
+		var mu sync.Mutex
+		sold := map[string]map[string]bool{} // instances by SKU
+		var urls []string
+		for _, name := range []string{"one", "two"} {
+			service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var body struct{ Items []struct{ SKU string } }
+				err := json.NewDecoder(r.Body).Decode(&body)
+				if err != nil || len(body.Items) != 1 {
+					t.Errorf("%+v, %v", body, err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				sku := body.Items[0].SKU
+				if sold[sku] == nil {
+					sold[sku] = map[string]bool{}
+				}
+				sold[sku][name] = true
+				w.WriteHeader(http.StatusCreated)
+			}))
+			defer service.Close()
+			urls = append(urls, service.URL)
+		}
+		b, err := newBuyers(urls, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.skus, b.own = []string{"a", "b", "c", "d"}, own
+		enough, stop := context.WithTimeout(t.Context(), time.Minute)
+		shared := func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			n := 0
+			for _, at := range sold {
+				n += len(at)
+			}
+			return len(sold) == 4 && (own || n > 4)
+		}
+		for enough.Err() == nil && !shared() {
+			b.limit = 100
+			b.run(enough, time.Now())
+		}
+		stop()
+		b.Close()
+		if !shared() {
+			t.Errorf("own %v: %v", own, sold)
+		}
+		for sku, at := range sold {
+			if own && len(at) != 1 {
+				t.Errorf("%s was sold by %v", sku, at)
+			}
+		}
 	}
 }
 

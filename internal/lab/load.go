@@ -154,8 +154,8 @@ func (b *buyers) clock() func(context.Context) (time.Time, error) {
 // pause is how long a buyer who was told that the service is busy waits.
 const pause = 5 * time.Millisecond
 
-// order is attempt n: it asks for one unit of sku, again while the service says that it is too busy: an order that
-// was due has to be placed.
+// order is attempt n: it asks for one unit of sku, again while the service says that it is
+// too busy: an order that was due has to be placed.
 func (b *buyers) order(ctx context.Context, host *fasthttp.HostClient, req *fasthttp.Request, resp *fasthttp.Response, n int64, sku string, due, from time.Time, t *tally) {
 	body := make([]byte, 0, 128)
 	body = append(body, `{"customer_id":"buyer-`...)

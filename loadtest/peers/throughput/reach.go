@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,8 +229,8 @@ func traced(ctx context.Context, c lab.Config) (r lab.Report, err error) {
 // table writes the goals into a folder as a page.
 func table(goals []goal, where lab.Machine, folder string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Ratios\n\n%d CPUs, %s/%s, %s, %s, load generator included; each is the median of the pairs in brackets.\n\n",
-		where.CPUs, where.OS, where.Arch, where.Go, where.Time)
+	fmt.Fprintf(&b, "# Ratios\n\n%d CPUs, %s/%s, %s, commit %s, %s, load generator included; each is the median of the pairs in brackets.\n\n",
+		where.CPUs, where.OS, where.Arch, where.Go, cmp.Or(where.Commit, "unknown"), where.Time)
 	fmt.Fprintln(&b, "| ratio | wanted | measured | reached |\n|---|---|---|---|")
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, g := range goals {
