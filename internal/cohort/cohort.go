@@ -23,7 +23,8 @@ type Config[T any] struct {
 
 	// Commit carries out items in one step, all of them or none, and passes f on to what
 	// decides whether it is still valid. What becomes of a single item is for the item to
-	// say. Nil ends the wait of all. It is never called twice at once for one key by one Group.
+	// say. Nil ends the wait of all. It is never called twice at once for one key by one Group. It
+	// may call HandOver.
 	Commit func(ctx context.Context, key string, f dlock.Fence, items []T) error
 
 	// Retry reports whether there is to be another attempt under another lease after an error

@@ -507,7 +507,8 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 			Commit: func(ctx context.Context, _ string, f dlock.Fence, items []int) error {
 				mu.Lock()
 				defer mu.Unlock()
-				switch n := rand.N(20); {
+				n := rand.N(20)
+				switch {
 				case f.Token < latest, n == 0:
 					return dlock.ErrFenced
 				case n == 1:
@@ -518,6 +519,12 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 				latest = f.Token
 				for _, i := range items {
 					committed[i]++
+				}
+				if n%2 == 0 {
+					cohort.HandOver(ctx)
+				}
+				if n%4 == 0 {
+					time.Sleep(100 * time.Microsecond) // with what keeps others out
 				}
 				return nil
 			},

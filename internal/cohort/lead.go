@@ -1,6 +1,7 @@
 package cohort
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -26,13 +27,18 @@ func (g *Group[T]) lead(l *line[T]) {
 		}
 		g.refuse(ctx, l)
 		held, err := false, error(nil)
+		var rest <-chan error
 		if g.waits(l) {
-			err = g.cfg.Hold(ctx, l.key, func(ctx context.Context, f dlock.Fence) error {
+			err = g.cfg.Hold(ctx, l.key, func(ctx context.Context, f dlock.Fence) (err error) {
 				held = true
-				return g.serve(ctx, l, f)
+				rest, err = g.serve(ctx, l, f)
+				return err
 			})
 		}
 		cancel(nil)
+		if rest != nil {
+			err = cmp.Or(<-rest, err)
+		}
 		switch {
 		case err == nil:
 			pause = retryPause
@@ -46,29 +52,44 @@ func (g *Group[T]) lead(l *line[T]) {
 }
 
 // serve commits what waits in the line, batch by batch, for as long as one lease may be kept.
-// An error says that the lease is of no more use.
-func (g *Group[T]) serve(ctx context.Context, l *line[T], f dlock.Fence) error {
+// An error says that the lease is of no more use. If the last batch has been handed over, rest is
+// where its end will be told.
+func (g *Group[T]) serve(ctx context.Context, l *line[T], f dlock.Fence) (rest <-chan error, err error) {
 	g.close(l)
 	end := time.Now().Add(g.cfg.MaxHold)
 	for n := range g.cfg.MaxBatches {
 		if n > 0 {
 			if time.Now().After(end) {
-				return nil
+				return nil, nil
 			}
 			g.refuse(ctx, l)
 		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		tickets := g.take(l)
 		if len(tickets) == 0 {
-			return nil
+			return nil, nil
 		}
-		if err := g.try(ctx, l, f, tickets); err != nil {
-			return err
+		last := func() bool { return n == g.cfg.MaxBatches-1 || !g.waits(l) || time.Now().After(end) }
+		work, cancel, h := g.handing(ctx, tickets, last)
+		done := make(chan error, 1)
+		go func() {
+			defer cancel(nil)
+			err := g.try(work, l, f, tickets)
+			h.stop()
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err != nil {
+				return nil, err
+			}
+		case <-h.closed:
+			return done, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // try commits tickets, in halves if that fails for the sake of one of them, and answers them.
@@ -89,6 +110,7 @@ func (g *Group[T]) try(ctx context.Context, l *line[T], f dlock.Fence, tickets [
 		g.finish(b.tickets, err)
 		return nil
 	}
+	ctx = context.WithValue(ctx, handingKey{}, nil)
 	if err := g.try(ctx, l, f, b.tickets[:n/2]); err != nil {
 		g.putBack(l, b.tickets[n/2:], nil)
 		return err

@@ -2,9 +2,11 @@ package sqlstore
 
 import (
 	"context"
+	"slices"
 
 	"gorm.io/gorm"
 
+	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
@@ -113,7 +115,13 @@ func (b *batch) store(tx *gorm.DB) (err error) {
 	if err := b.end.answers(b.Store, answers); err != nil {
 		return err
 	}
-	return b.run(tx, &b.end)
+	if err := b.run(tx, &b.end); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(b.claims, func(c stock.Claim) bool { return c.Write != stock.Fenced }) {
+		cohort.HandOver(tx.Statement.Context) // whoever claims one of the rows waits for the COMMIT
+	}
+	return nil
 }
 
 // time gives the orders that are accepted their timers, and deletes those of the queue.
