@@ -42,8 +42,10 @@ func Throughput(ctx context.Context, c Config) (r Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	if r.Limits, err = l.limits(ctx); err != nil {
-		return r, err
+	if !c.NoLimits {
+		if r.Limits, err = l.limits(ctx); err != nil {
+			return r, err
+		}
 	}
 	if err := l.fill(ctx); err != nil {
 		return r, err
