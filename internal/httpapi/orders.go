@@ -48,7 +48,7 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	if err != nil {
 		return nil, err
 	}
-	return placed(o), nil
+	return in.placed(o), nil
 }
 
 // placed, paid, cancelled and extended are the answers to operations that succeeded.
