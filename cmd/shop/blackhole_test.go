@@ -34,7 +34,7 @@ func TestNoOrderWaitsForAnEvent(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	told, err := openNews(serveConfig{instance: "test", redis: "redis://" + proxy.Addr() + "/0"}, store.Level, &closers, slog.New(slog.DiscardHandler))
+	told, err := openNews(serveConfig{instance: "test", redis: "redis://" + proxy.Addr() + "/0"}, store.LevelsOf, &closers, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ type news struct {
 
 var _ order.Publisher = (*news)(nil)
 
-func openNews(c serveConfig, level func(context.Context, string) (stock.Level, error), closers *closers, log *slog.Logger) (*news, error) {
+func openNews(c serveConfig, levels func(context.Context, []string) ([]stock.Level, error), closers *closers, log *slog.Logger) (*news, error) {
 	warn := func(err error) { log.Warn("events", slog.String("error", err.Error())) }
 	bus, err := openBus(c, closers, warn)
 	if err != nil {
@@ -48,11 +48,15 @@ func openNews(c serveConfig, level func(context.Context, string) (stock.Level, e
 	}
 	return &news{bus: bus, feed: feed, Publisher: events.NewPublisher(bus, events.PublisherConfig{
 		Instance: c.instance, OnError: warn,
-		Level: func(ctx context.Context, sku string) (events.Stock, error) {
-			l, err := level(ctx, sku)
-			return events.Stock{
-				SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Reserved: l.Reserved, Available: l.Available(), Version: l.Version,
-			}, err
+		Levels: func(ctx context.Context, skus []string) ([]events.Stock, error) {
+			all, err := levels(ctx, skus)
+			told := make([]events.Stock, len(all))
+			for i, l := range all {
+				told[i] = events.Stock{
+					SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Reserved: l.Reserved, Available: l.Available(), Version: l.Version,
+				}
+			}
+			return told, err
 		},
 	})}, nil
 }

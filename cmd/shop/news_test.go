@@ -35,9 +35,13 @@ func TestStopTellsTheRest(t *testing.T) {
 		idle := func(ctx context.Context) error { <-ctx.Done(); return nil }
 		stays, stops := open("stays", events.PublisherConfig{}), open("stops", events.PublisherConfig{
 			Instance: "stops",
-			Level: func(ctx context.Context, sku string) (events.Stock, error) {
-				time.Sleep(time.Millisecond)
-				return events.Stock{SKU: sku}, ctx.Err()
+			Levels: func(ctx context.Context, skus []string) ([]events.Stock, error) {
+				levels := make([]events.Stock, len(skus))
+				for i, sku := range skus {
+					time.Sleep(time.Millisecond)
+					levels[i].SKU = sku
+				}
+				return levels, ctx.Err()
 			},
 		})
 		end := make(chan error, 2)

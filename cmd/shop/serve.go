@@ -113,7 +113,7 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	}
 	watched, services := watched(lockers, c, log)
 	services.look(ctx)
-	told, err := openNews(c, store.Level, &closers, log)
+	told, err := openNews(c, store.LevelsOf, &closers, log)
 	if err != nil {
 		return err
 	}

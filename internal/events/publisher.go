@@ -30,9 +30,9 @@ type PublisherConfig struct {
 	// Instance is the name of the process.
 	Instance string
 
-	// Level reads the level of a SKU. It is asked for those that have changed, behind the
-	// change, by one goroutine. Nil means that levels are not told.
-	Level func(ctx context.Context, sku string) (Stock, error)
+	// Levels reads the levels of those SKUs that there are, in any order. It is asked for those that have
+	// changed, behind the change, by one goroutine. Nil means that levels are not told.
+	Levels func(ctx context.Context, skus []string) ([]Stock, error)
 
 	// OnError hears when it begins to fail that levels are read, and of events that cannot be
 	// told; not when too much was to be told: that all hear. It must not block. Nil means that
@@ -80,7 +80,7 @@ func (p *Publisher) Order(o Order) {
 
 // Stock tells that the levels of SKUs have changed.
 func (p *Publisher) Stock(skus ...string) {
-	if p.cfg.Level == nil {
+	if p.cfg.Levels == nil {
 		return
 	}
 	p.collect(func() {
@@ -185,17 +185,17 @@ func (p *Publisher) flushStock(ctx context.Context) (more bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	for i, sku := range skus {
-		level, err := p.cfg.Level(ctx, sku)
-		if err != nil {
-			if !p.failing && !errors.Is(ctx.Err(), context.Canceled) {
-				p.failing = true
-				p.cfg.OnError(fmt.Errorf("events: the level of %q: %w", sku, err))
-			}
-			p.Stock(skus[i:]...)
-			return false
+	levels, err := p.cfg.Levels(ctx, skus)
+	if err != nil {
+		if !p.failing && !errors.Is(ctx.Err(), context.Canceled) {
+			p.failing = true
+			p.cfg.OnError(fmt.Errorf("events: the levels of %d SKUs, %q among them: %w", len(skus), skus[0], err))
 		}
-		p.failing = false
+		p.Stock(skus...)
+		return false
+	}
+	p.failing = false
+	for _, level := range levels {
 		p.publish(Event{Type: TypeStock, Stock: &level})
 	}
 	return len(skus) == reads

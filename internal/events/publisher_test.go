@@ -30,9 +30,9 @@ func alone(t *testing.T, p events.PublisherConfig) *instance {
 func TestCollected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads, level atomic.Int64
-		i := alone(t, events.PublisherConfig{Level: func(_ context.Context, sku string) (events.Stock, error) {
+		i := alone(t, events.PublisherConfig{Levels: func(_ context.Context, skus []string) ([]events.Stock, error) {
 			reads.Add(1)
-			return events.Stock{SKU: sku, Available: level.Load()}, nil
+			return []events.Stock{{SKU: skus[0], Available: level.Load()}}, nil
 		}})
 		l := i.listen(t, events.Filter{}, "")
 		const each = 1000
@@ -73,16 +73,21 @@ func TestCollected(t *testing.T) {
 func TestPublishingNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
-		var complaints atomic.Int64
+		var complaints, reads atomic.Int64
 		away.Store(true)
 		i := alone(t, events.PublisherConfig{
 			OnError: func(error) { complaints.Add(1) },
-			Level: func(ctx context.Context, sku string) (events.Stock, error) {
+			Levels: func(ctx context.Context, skus []string) ([]events.Stock, error) {
 				if away.Load() {
 					<-ctx.Done()
-					return events.Stock{}, ctx.Err()
+					return nil, ctx.Err()
 				}
-				return events.Stock{SKU: sku}, nil
+				reads.Add(1)
+				levels := make([]events.Stock, len(skus))
+				for i, sku := range skus {
+					levels[i].SKU = sku
+				}
+				return levels, nil
 			},
 		})
 		l := i.listen(t, events.Filter{Types: []events.Type{events.TypeStock}}, "")
@@ -108,6 +113,9 @@ func TestPublishingNeverWaits(t *testing.T) {
 		}
 		if complaints.Load() != 1 {
 			t.Errorf("%d complaints of one outage", complaints.Load())
+		}
+		if reads.Load() > 2 {
+			t.Errorf("%d reads of 100 levels, want as few as they fit into", reads.Load())
 		}
 
 		for _, full := range []error{broadcast.ErrFull, broadcast.ErrClosed, broadcast.ErrInvalid} {

@@ -76,8 +76,18 @@ func (s *Store) levelAt(ctx context.Context, sku string) (l stock.Level, now int
 
 // Levels implements [stock.Store].
 func (s *Store) Levels(ctx context.Context, after string, limit int) ([]stock.Level, error) {
+	return s.levels(ctx, "sku > ? ORDER BY sku LIMIT ?", after, limit)
+}
+
+// LevelsOf returns the levels of those of skus that there are, in any order. It blocks for one statement,
+// and one more if some of them are segmented, or until ctx ends. Errors are those of Level.
+func (s *Store) LevelsOf(ctx context.Context, skus []string) ([]stock.Level, error) {
+	return s.levels(ctx, "sku IN ?", skus)
+}
+
+func (s *Store) levels(ctx context.Context, which string, args ...any) ([]stock.Level, error) {
 	var rows []skuRow
-	err := s.db.WithContext(ctx).Raw("SELECT * FROM skus WHERE sku > ? ORDER BY sku LIMIT ?", after, limit).Scan(&rows).Error
+	err := s.db.WithContext(ctx).Raw("SELECT * FROM skus WHERE "+which, args...).Scan(&rows).Error
 	if err != nil {
 		return nil, schema(s.translate(ctx, err))
 	}
