@@ -130,8 +130,10 @@ func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, err
 	return goals, nil
 }
 
-// times is how many pairs of runs there are of each thing: the machine is not the same for long.
-const times = 5
+const (
+	times   = 5   // pairs of runs of each thing: the machine is not the same for long
+	crowded = 384 // buyers who have soon placed many orders
+)
 
 // atThePeakOfNaive has orders arrive by the clock, as many as naive sold a moment before to buyers who
 // come back at once.
@@ -201,8 +203,8 @@ var comparisons = []comparison{
 	},
 	{
 		name: "processor time of an order, beside 1,000,000 open orders / beside one", target: 1.2, most: true, figure: processorTime,
-		of:   func(c *lab.Config) { c.Open, c.Rounds = 1_000_000, times },
-		to:   func(c *lab.Config) { c.Open, c.Rounds = 1, times },
+		of:   func(c *lab.Config) { c.Open, c.Rounds, c.Connections = 1_000_000, times, crowded },
+		to:   func(c *lab.Config) { c.Open, c.Rounds, c.Connections = 1, times, crowded },
 		once: true,
 	},
 }
