@@ -292,7 +292,7 @@ func seen(t *testing.T, db *sql.DB, id string) (written, locked, committed bool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // it has changed nothing
+	defer tx.Rollback() // it has changed nothing
 	if err := tx.QueryRowContext(ctx, find, id).Scan(&written); err != nil {
 		t.Fatal(err)
 	}
