@@ -11,6 +11,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -87,10 +88,7 @@ func measure(ctx context.Context, args []string) error {
 	}
 	if *all {
 		goals, err := reach(ctx, c, reports)
-		if err != nil {
-			return err
-		}
-		if err := table(goals, reports[0].Machine, *out); err != nil {
+		if err := errors.Join(err, table(goals, reports[0].Machine, *out)); err != nil {
 			return err
 		}
 	}

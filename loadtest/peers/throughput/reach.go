@@ -87,7 +87,8 @@ func rounds(of, to lab.Arm, figure func(lab.Round) float64) (ratios []float64) {
 func rate(r lab.Round) float64 { return r.OrdersPerSecond }
 
 // reach measures all goals. The first come from the runs of all arms; the others from
-// pairs of runs that differ in one thing, one after the other.
+// pairs of runs that differ in one thing, one after the other. With an error it returns those that
+// were measured.
 func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, error) {
 	var goals []goal
 	for _, to := range []struct {
@@ -117,13 +118,13 @@ func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, err
 	c.Peers, c.NoLimits = nil, true
 	g, err := atThePeakOfNaive(ctx, c)
 	if err != nil {
-		return nil, err
+		return goals, err
 	}
 	goals = append(goals, g)
 	for _, comparison := range comparisons {
 		g, err := comparison.measure(ctx, c)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", comparison.name, err)
+			return goals, fmt.Errorf("%s: %w", comparison.name, err)
 		}
 		goals = append(goals, g)
 	}
