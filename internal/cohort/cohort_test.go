@@ -507,24 +507,30 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 			Commit: func(ctx context.Context, _ string, f dlock.Fence, items []int) error {
 				mu.Lock()
 				defer mu.Unlock()
-				n := rand.N(20)
+				before, n := latest, rand.N(20)
 				switch {
-				case f.Token < latest, n == 0:
+				case f.Token < latest:
 					return dlock.ErrFenced
-				case n == 1:
-					return errBad
 				case ctx.Err() != nil:
 					return context.Cause(ctx)
 				}
 				latest = f.Token
-				for _, i := range items {
-					committed[i]++
-				}
 				if n%2 == 0 {
 					cohort.HandOver(ctx)
 				}
 				if n%4 == 0 {
 					time.Sleep(100 * time.Microsecond) // with what keeps others out
+				}
+				switch n {
+				case 0, 1:
+					latest = before
+					return dlock.ErrFenced
+				case 2, 3:
+					latest = before
+					return errBad
+				}
+				for _, i := range items {
+					committed[i]++
 				}
 				return nil
 			},

@@ -30,7 +30,8 @@
 //     committed again under another lease (TestALostLeaseIsReplaced), as it is after an error
 //     that Config.Retry names, a refused fence above all (TestAFencedBatchIsRetried). The lease is
 //     kept until Commit returns, or calls HandOver in the first attempt of the last batch under it
-//     (TestHandOver, TestHandOverIsOfTheLastBatch, TestABatchIsHandedOverOnce).
+//     (TestHandOver, TestHandOverIsOfTheLastBatch, TestABatchIsHandedOverOnce). If such a batch is
+//     split, its parts are committed with that fence and no lease (TestABatchThatWasHandedOverIsSplit).
 //  3. A batch that fails for another reason is split until the one who is to blame is alone
 //     (TestABatchIsSplitForTheSakeOfOneItem), unless Config.Common says that the fault is
 //     nobody's in particular (TestACommonErrorIsNotSplit). A panic of Commit counts as an error.

@@ -20,8 +20,9 @@ type handingKey struct{}
 // whatever else wants to change what the batch changes is kept waiting by other means until the
 // commit is over, such as the lock of a row. If no other batch is to follow under the lease it is
 // given back at once, while Commit goes on, and the next holder loses no time; from then on the context
-// of Commit does not end with the lease. Otherwise HandOver does nothing, and so it does after the first
-// attempt of a batch. It does not block.
+// of Commit does not end with the lease. Should the batch have to be split then, Commit is called for its
+// parts with the same fence, which nobody may have passed meanwhile. Otherwise HandOver does nothing, as when
+// one of the batch is put back into the line after an error. It does not block.
 func HandOver(ctx context.Context) {
 	h, _ := ctx.Value(handingKey{}).(*handing)
 	if h == nil || !h.open.Load() || !h.last() || !h.open.CompareAndSwap(true, false) || !h.stop() {

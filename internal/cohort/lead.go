@@ -3,6 +3,7 @@ package cohort
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
@@ -15,6 +16,9 @@ const (
 	retryPause = time.Millisecond // longest first pause before another lease is asked for; doubles
 	maxPause   = 32 * retryPause
 )
+
+// errExited says that Commit ended its goroutine, as a test does that has failed.
+var errExited = errors.New("cohort: Commit did not return")
 
 // lead serves a line, lease after lease, until nobody waits in it. Between two leases others
 // have their turn.
@@ -75,10 +79,13 @@ func (g *Group[T]) serve(ctx context.Context, l *line[T], f dlock.Fence) (rest <
 		work, cancel, h := g.handing(ctx, tickets, last)
 		done := make(chan error, 1)
 		go func() {
-			defer cancel(nil)
-			err := g.try(work, l, f, tickets)
-			h.stop()
-			done <- err
+			err := errExited
+			defer func() {
+				h.stop()
+				cancel(nil)
+				done <- err
+			}()
+			err = g.try(work, l, f, tickets)
 		}()
 		select {
 		case err := <-done:

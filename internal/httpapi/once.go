@@ -45,7 +45,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 			Hash:  sha256.Sum256(payload),
 			Render: func(result any, err error) (idempotency.Answer, bool) {
 				answer, final := render(operation, result, err)
-				if o, ok := result.(order.Order); ok && err == nil {
+				if o, ok := result.(order.Order); ok && final && o.Status == order.Pending { // of a queued one more is to be said
 					in.kept.Store(&rendered{o, answer})
 				}
 				return answer, final

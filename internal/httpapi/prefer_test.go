@@ -103,6 +103,21 @@ func TestQueuedOrders(t *testing.T) {
 	}
 }
 
+// TestQueuedOrdersWithKeys say the same.
+func TestQueuedOrdersWithKeys(t *testing.T) {
+	t.Parallel()
+	m := newMemory(func(context.Context) (order.Order, error) {
+		o := someOrderOf("c1")
+		o.Status = order.Queued
+		return o, nil
+	})
+	s := newHandler(t, httpapi.Config{Orders: m, Stock: m})
+	status, header, _ := s.send(t, post(basket, "Prefer", "respond-async", "Idempotency-Key", "k1"))
+	if got := header.Get("Preference-Applied"); status != http.StatusAccepted || got != "respond-async" {
+		t.Errorf("%d, applied %q", status, got)
+	}
+}
+
 // TestRejectedOrders say why.
 func TestRejectedOrders(t *testing.T) {
 	t.Parallel()

@@ -217,12 +217,12 @@ func TestWhatIsHandedOverIsWrittenAndLocked(t *testing.T) {
 		r := request(1, "a")
 		given, ended := handingOver(t, open(t, behind, "two", g), token, r)
 		wait(t, "a batch that is written", g.reached)
+		from := time.Now()
 		select {
 		case <-given:
 			t.Error("the lease was given back before all was written")
 		case <-time.After(100 * time.Millisecond):
 		}
-		from := time.Now()
 		proxy.BlackHole() // it takes the COMMIT
 		close(g.opened)
 		wait(t, "the lease", given)

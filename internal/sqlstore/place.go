@@ -118,7 +118,7 @@ func (b *batch) store(tx *gorm.DB) (err error) {
 	if err := b.run(tx, &b.end); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(b.claims, func(c stock.Claim) bool { return c.Write != stock.Fenced }) {
+	if b.dialect.forUpdate != "" && !slices.ContainsFunc(b.claims, func(c stock.Claim) bool { return c.Write != stock.Fenced }) {
 		cohort.HandOver(tx.Statement.Context) // whoever claims one of the rows waits for the COMMIT
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -134,8 +135,9 @@ func TestRebaseBesideOrders(t *testing.T) {
 			accepted atomic.Int64
 			over     atomic.Bool
 		)
-		for range 2 {
-			shop := order.NewService(open(t, url, "one"), strategies, order.Config{})
+		// Both are there before the first one writes.
+		for _, store := range []*sqlstore.Store{open(t, url, "one"), open(t, url, "one")} {
+			shop := order.NewService(store, strategies, order.Config{})
 			for range 4 {
 				group.Go(func() {
 					for last := false; !last; accepted.Add(1) {

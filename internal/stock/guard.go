@@ -19,8 +19,8 @@ func unguarded(ctx context.Context, _ string, fn func(context.Context, dlock.Fen
 	return fn(ctx, dlock.Fence{})
 }
 
-// leased holds a lease of l on the SKU, and releases it after fn: after the
-// commit, never before.
+// leased holds a lease of l on the SKU, and releases it after fn: after the commit, or, by a cohort, once
+// nothing but the COMMIT is left (cohort.HandOver).
 func leased(l dlock.Locker) Guard {
 	if l == nil {
 		return nil

@@ -88,7 +88,7 @@ func measure(ctx context.Context, args []string) error {
 	}
 	if *all {
 		goals, err := reach(ctx, c, reports)
-		if err := errors.Join(err, table(goals, reports[0].Machine, *out)); err != nil {
+		if err := errors.Join(err, table(goals, err, reports[0].Machine, *out)); err != nil {
 			return err
 		}
 	}

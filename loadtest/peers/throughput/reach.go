@@ -30,6 +30,9 @@ type goal struct {
 
 // got is the median.
 func (g goal) got() float64 {
+	if len(g.pairs) == 0 {
+		return 0
+	}
 	sorted := slices.Sorted(slices.Values(g.pairs))
 	return sorted[len(sorted)/2]
 }
@@ -118,7 +121,7 @@ func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, err
 	c.Peers, c.NoLimits = nil, true
 	g, err := atThePeakOfNaive(ctx, c)
 	if err != nil {
-		return goals, err
+		return goals, fmt.Errorf("p99 at the peak of naive: %w", err)
 	}
 	goals = append(goals, g)
 	for _, comparison := range comparisons {
@@ -150,7 +153,7 @@ func atThePeakOfNaive(ctx context.Context, c lab.Config) (goal, error) {
 			return goal{}, err
 		}
 		open := c
-		open.Strategies, open.Rate = []string{"naive", hot}, int(r.Arms[0].OrdersPerSecond)
+		open.Strategies, open.Rate = []string{"naive", hot}, max(1, int(r.Arms[0].OrdersPerSecond))
 		if r, err = lab.Throughput(ctx, open); err != nil {
 			return goal{}, err
 		}
@@ -287,8 +290,9 @@ func telling(ctx context.Context, c lab.Config, variable string) (r lab.Report, 
 	return r, err
 }
 
-// table writes the goals into a folder as a page.
-func table(goals []goal, where lab.Machine, folder string) error {
+// table writes the goals into a folder as a page, which says so if something kept the others from being
+// measured.
+func table(goals []goal, incomplete error, where lab.Machine, folder string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Ratios\n\n%d CPUs, %s/%s, %s, commit %s, %s, load generator included; each is the median of the pairs in brackets.\n\n",
 		where.CPUs, where.OS, where.Arch, where.Go, cmp.Or(where.Commit, "unknown"), where.Time)
@@ -301,6 +305,9 @@ func table(goals []goal, where lab.Machine, folder string) error {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %.2f (%s) | %s |\n", g.name, g.wanted(), g.got(), strings.Join(pairs, ", "), g.reached())
 		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\n", g.name, g.wanted(), g.got(), g.reached())
+	}
+	if incomplete != nil {
+		fmt.Fprintf(&b, "\nThe others were not measured: %v.\n", incomplete)
 	}
 	if err := w.Flush(); err != nil || folder == "" {
 		return err
