@@ -30,7 +30,7 @@ type Config struct {
 	WarmUp      time.Duration
 	Duration    time.Duration // of a turn, beside its warm-up; default 5 s
 	Rate        int           // orders per second that arrive by the clock; 0: a closed loop
-	NoLimits    bool          // the parts are not measured alone
+	NoLimits    bool          // the parts are not measured alone, and the report has no rows of them
 
 	Args []string  // for the instances, beside those of the stores
 	Log  io.Writer // is told how it goes

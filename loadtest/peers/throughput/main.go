@@ -42,7 +42,7 @@ func main() {
 func measure(ctx context.Context, args []string) error {
 	c := lab.Config{Log: os.Stderr}
 	f := flag.NewFlagSet("throughput", flag.ExitOnError)
-	all := f.Bool("reach", false, "measure the other ratios as well: by the clock, with keys, by instances, by open orders, by SKUs")
+	all := f.Bool("reach", false, "measure the other ratios as well: by the clock, with keys, by instances, by open orders, by SKUs; takes half an hour more")
 	strategies := f.String("strategies", "naive,conditional,for-update,redis,redis-cohort,lua", "of the service, comma-separated")
 	out := f.String("out", "", "folder for throughput.md, .json and .svg")
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
