@@ -105,11 +105,14 @@ func (r *reconciler) tail(ctx context.Context) error {
 	if from.Before(r.tailed) {
 		from = r.tailed
 	}
+	n := Newcomers{
+		Kind: r.w.kind, Lane: r.w.q.cfg.Lane, Limit: pageMax,
+		From: from, To: to, Later: now, Before: now.Add(2 * horizonEvery),
+	}
 	err = r.pages(ctx, RepairTail, func(after Row) ([]Row, error) {
-		return r.w.q.store.Tail(ctx, from, to, after, pageMax)
-	}, func(row Row) bool {
-		return row.Next.After(now) && row.Next.Before(now.Add(2*horizonEvery))
-	})
+		n.After = after
+		return r.w.q.store.Tail(ctx, n)
+	}, func(Row) bool { return true })
 	if err == nil {
 		r.tailed = to.Add(-tailOverlap)
 	}

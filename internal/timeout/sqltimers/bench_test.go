@@ -134,9 +134,13 @@ func BenchmarkMillion(b *testing.B) {
 		perRow(b, n)
 	})
 	b.Run("tail", func(b *testing.B) {
+		fresh := timeout.Newcomers{
+			Kind: kind, Lane: timeout.Base, From: time.UnixMilli(0), To: time.Now(),
+			Later: time.UnixMilli(0), Before: time.Now().Add(1000 * time.Hour), Limit: 5000,
+		}
 		for b.Loop() {
-			if _, err := c.Tail(b.Context(), time.UnixMilli(0), time.Now(), timeout.Row{}, 5000); err != nil {
-				b.Fatal(err)
+			if rows, err := c.Tail(b.Context(), fresh); err != nil || len(rows) != fresh.Limit {
+				b.Fatal(len(rows), err)
 			}
 		}
 	})

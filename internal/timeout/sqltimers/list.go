@@ -87,12 +87,9 @@ func (s *Store) list(f timeout.Filter) *query {
 	return q
 }
 
-// Tail implements [timeout.Store]: created at from or later and before to, in the order of
-// CreatedAt, Kind and ID.
-func (s *Store) Tail(
-	ctx context.Context, from, to time.Time, after timeout.Row, limit int,
-) (found []timeout.Row, err error) {
-	q := s.tail(from, to, after, limit)
+// Tail implements [timeout.Store].
+func (s *Store) Tail(ctx context.Context, n timeout.Newcomers) (found []timeout.Row, err error) {
+	q := s.tail(n)
 	err = s.read(ctx, "list new timers", func() (err error) {
 		found, err = q.rows(ctx, s.db)
 		return err
@@ -100,13 +97,14 @@ func (s *Store) Tail(
 	return found, err
 }
 
-func (s *Store) tail(from, to time.Time, after timeout.Row, limit int) *query {
-	q := s.selectFrom("timeouts_created", columns).add(" WHERE created_at >= ? AND created_at < ? AND state = ?",
-		millis(from), millis(to), timeout.Open)
-	if after.ID != "" {
-		s.dialect.after(q, "created_at", millis(after.CreatedAt), after.Kind, after.ID)
+func (s *Store) tail(n timeout.Newcomers) *query {
+	q := s.selectFrom("timeouts_created", columns).add(` WHERE created_at >= ? AND created_at < ? AND kind = ?
+		AND state = ? AND lane = ? AND next_at > ? AND next_at < ?`,
+		millis(n.From), millis(n.To), n.Kind, timeout.Open, n.Lane, millis(n.Later), millis(n.Before))
+	if n.After.ID != "" {
+		s.dialect.after(q, "created_at", millis(n.After.CreatedAt), n.Kind, n.After.ID)
 	}
-	return q.add(" ORDER BY created_at, kind, id LIMIT ?", page(limit))
+	return q.add(" ORDER BY created_at, kind, id LIMIT ?", page(n.Limit))
 }
 
 // Count implements [timeout.Store]. It reads the whole of an index.

@@ -88,7 +88,10 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			return len(rows), err
 		}},
 		{"tail", 2 * limit, func() (int, error) {
-			rows, err := c.Tail(ctx, now, now.Add(time.Hour), middle, limit)
+			rows, err := c.Tail(ctx, timeout.Newcomers{
+				Kind: kind, Lane: timeout.Base, From: now, To: now.Add(time.Hour),
+				Later: now.Add(-2 * time.Hour), Before: now.Add(2 * time.Hour), After: middle, Limit: limit,
+			})
 			return len(rows), err
 		}},
 		{"sweep", 6 * limit, func() (int, error) { // the update reads them again

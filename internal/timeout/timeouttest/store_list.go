@@ -134,19 +134,27 @@ func tailOfNew(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	c.insert(ctx, t, now.Add(-time.Minute), "old")
 	from := c.past(ctx, t, c.one(ctx, t, "old").CreatedAt)
-	c.insert(ctx, t, now.Add(-time.Minute), "in", "dead")
-	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: "other", ID: "also", Due: now.Add(time.Hour)})
+	due := now.Add(-time.Minute)
+	c.insert(ctx, t, due, "in", "dead")
+	c.insert(ctx, t, due.Add(-time.Second), "early")
+	c.insert(ctx, t, due.Add(-time.Second+time.Millisecond), "first")
+	c.insert(ctx, t, due.Add(time.Second-time.Millisecond), "last")
+	c.insert(ctx, t, due.Add(time.Second), "late")
+	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: kind, ID: "aside", Due: due})
+	c.insertIn(ctx, t, timeout.Base, timeout.Timer{Kind: "other", ID: "other", Due: due})
 	c.bury(ctx, t, "dead")
 	to := c.past(ctx, t, c.now(ctx, t))
 	to = c.past(ctx, t, to)
-	c.insert(ctx, t, now, "new")
-	rows, err := c.Tail(ctx, from, to, timeout.Row{}, 100)
+	c.insert(ctx, t, due, "new")
+	rows, err := c.Tail(ctx, timeout.Newcomers{
+		Kind: kind, Lane: timeout.Base, From: from, To: to, Later: due.Add(-time.Second), Before: due.Add(time.Second), Limit: 100,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := idsOf(rows)
 	slices.Sort(got)
-	same(t, "tail", got, []string{"also", "in"})
+	same(t, "tail", got, []string{"first", "in", "last"})
 }
 
 func tailEachOnce(ctx context.Context, t *testing.T, c StoreClient) {
@@ -155,21 +163,21 @@ func tailEachOnce(ctx context.Context, t *testing.T, c StoreClient) {
 	for chunk := range slices.Chunk(ids, 150) {
 		c.insert(ctx, t, from, chunk...)
 	}
-	to := c.past(ctx, t, c.now(ctx, t))
+	n := timeout.Newcomers{
+		Kind: kind, Lane: timeout.Base, From: from, To: c.past(ctx, t, c.now(ctx, t)),
+		Later: from.Add(-time.Hour), Before: from.Add(time.Hour), Limit: 99,
+	}
 	var all []timeout.Row
 	for {
-		var after timeout.Row
-		if len(all) > 0 {
-			after = all[len(all)-1]
-		}
-		rows, err := c.Tail(ctx, from, to, after, 99)
+		rows, err := c.Tail(ctx, n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, rows...)
-		if len(rows) < 99 {
+		if len(rows) < n.Limit {
 			break
 		}
+		n.After = rows[len(rows)-1]
 	}
 	got := idsOf(all)
 	slices.Sort(got)
