@@ -219,7 +219,7 @@ func TestTransientFailuresAreRepeated(t *testing.T) {
 		one := open(t, database, "one")
 		create(t, one, "a", "conditional", 10)
 		create(t, one, "b", "conditional", 10)
-		g := newGate(gate{second: "UPDATE skus SET fence"})
+		g := newGate(gate{second: locksSKU})
 		s := open(t, database, "gated", g)
 		tx, err := db.BeginTx(t.Context(), nil)
 		if err != nil {

@@ -21,14 +21,17 @@ import (
 // gate is a gorm plugin that stops a store once: it closes reached and goes on
 // when opened is closed. Exactly one of the other fields says where.
 type gate struct {
-	before string // the first statement that begins with this
-	second string // the second statement that begins with this
+	before string // the first statement that contains this
+	second string // the second statement that contains this
 	after  string // the first insert into this table, when it is done
 
 	reached, opened chan struct{}
 	done            bool
-	passed          int // statements that began with second
+	passed          int // statements that contained second
 }
+
+// locksSKU is in the statement that locks the row of a SKU, on MariaDB.
+const locksSKU = "FROM skus WHERE sku = ? FOR UPDATE"
 
 func newGate(g gate) *gate {
 	g.reached, g.opened = make(chan struct{}), make(chan struct{})
@@ -40,12 +43,12 @@ func (g *gate) Name() string { return "gate" }
 func (g *gate) Initialize(db *gorm.DB) error {
 	look := func(tx *gorm.DB) {
 		statement := tx.Statement.SQL.String()
-		if g.second != "" && strings.HasPrefix(statement, g.second) {
+		if g.second != "" && strings.Contains(statement, g.second) {
 			if g.passed++; g.passed == 2 {
 				g.stop()
 			}
 		}
-		if g.before != "" && strings.HasPrefix(statement, g.before) {
+		if g.before != "" && strings.Contains(statement, g.before) {
 			g.stop()
 		}
 	}
@@ -118,7 +121,7 @@ func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
 	engines(t, func(t *testing.T, database string) {
 		ctx, s := t.Context(), open(t, database, "one")
 		create(t, s, "a", "redis", 10)
-		g, old := newGate(gate{before: "UPDATE skus SET reserved"}), newGate(gate{before: "UPDATE skus SET fence"})
+		g, old := newGate(gate{before: "UPDATE skus SET reserved"}), newGate(gate{before: locksSKU})
 		close(old.opened)
 		newer, older := open(t, database, "new", g), open(t, database, "old", old)
 		results := make(chan error, 2)
@@ -131,7 +134,7 @@ func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
 			late <- older.Commit(ctx, claim("a", stock.Fenced, fence(1)), []*order.Request{request(1, "a")})
 		}()
 		if !strings.HasPrefix(database, "sqlite:") { // there it cannot even begin
-			wait(t, "the old holder to claim", old.reached)
+			wait(t, "the old holder to ask for the row", old.reached)
 		}
 		close(g.opened)
 		if err := <-results; err != nil {

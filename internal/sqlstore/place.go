@@ -119,7 +119,7 @@ func (b *batch) store(tx *gorm.DB) (err error) {
 		return err
 	}
 	if b.dialect.forUpdate != "" && !slices.ContainsFunc(b.claims, func(c stock.Claim) bool { return c.Write != stock.Fenced }) {
-		cohort.HandOver(tx.Statement.Context) // whoever claims one of the rows waits for the COMMIT
+		cohort.HandOver(tx.Statement.Context) // whoever is next at one of the rows waits for the COMMIT
 	}
 	return nil
 }

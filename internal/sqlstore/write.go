@@ -44,6 +44,11 @@ func (b *batch) reserve(tx *gorm.DB, c stock.Claim) error {
 	case c.Write == stock.WriteBack && len(b.claims) > 1: // rows are locked in the order of their SKUs
 		return tx.Exec(writeBack, level.Reserved, level.Version+1, level.SKU).Error
 	}
+	if c.Write == stock.Fenced {
+		b.end.add("UPDATE skus SET reserved = ?, version = ?, fence = ?, fence_owner = ? WHERE sku = ?",
+			level.Reserved, level.Version+1, int64(c.Fence.Token), c.Fence.Owner, level.SKU)
+		return nil
+	}
 	b.end.add(writeBack, level.Reserved, level.Version+1, level.SKU)
 	return nil
 }
@@ -76,43 +81,34 @@ func (b *batch) level(tx *gorm.DB, c stock.Claim) (stock.Level, error) {
 	case stock.WriteBack, stock.Version:
 		return b.seen[c.SKU], nil
 	case stock.RowLock:
-		return b.lockedLevel(tx, c.SKU, b.dialect.forUpdate)
+		return b.lockedLevel(tx, c.SKU)
 	case stock.Fenced:
-		if err := claim(tx, c); err != nil {
-			return stock.Level{}, err
+		level, err := b.lockedLevel(tx, c.SKU)
+		if err == nil {
+			err = admit(c, level)
 		}
-		return b.lockedLevel(tx, c.SKU, "")
+		return level, err
 	default:
 		return stock.Level{}, fmt.Errorf("sqlstore: no write %d", c.Write)
 	}
 }
 
-// claim takes the row for the holder of the fence of c. From here to the end of the
-// transaction nobody else can change it. A row that a newer fence has claimed,
-// or the same number with another owner, refuses that with [*stock.FencedError], and so does one
-// that counts from another base than c: that fence was counted by a service that has lost its data,
-// and says nothing about those of now.
-func claim(tx *gorm.DB, c stock.Claim) error {
-	token, owner := int64(c.Fence.Token), c.Fence.Owner
-	r := tx.Exec(`UPDATE skus SET fence = ?, fence_owner = ?
-		WHERE sku = ? AND fence_base = ? AND (fence < ? OR (fence = ? AND fence_owner = ?))`,
-		token, owner, c.SKU, int64(c.Base), token, token, owner)
-	if r.Error != nil {
-		return r.Error
-	}
-	if r.RowsAffected > 0 {
+// admit reports whether the holder of the fence of c may write to the row, which is locked and says
+// level. A row that a newer fence has written to, or the same number with another owner, refuses that
+// with [*stock.FencedError], and so does one that counts from another base than c: that fence was counted
+// by a service that has lost its data, and says nothing about those of now.
+func admit(c stock.Claim, level stock.Level) error {
+	newer := c.Fence.Token > level.Fence.Token || c.Fence == level.Fence
+	if newer && c.Base == level.Base {
 		return nil
 	}
-	l, err := readLevel(tx, c.SKU)
-	if err != nil {
-		return err
-	}
-	return &stock.FencedError{Refused: c, Accepted: l.Fence, Base: l.Base}
+	return &stock.FencedError{Refused: c, Accepted: level.Fence, Base: level.Base}
 }
 
-// lockedLevel reads the row of sku in tx, and the time if it is not known yet.
-func (b *batch) lockedLevel(tx *gorm.DB, sku, suffix string) (stock.Level, error) {
-	row, err := readSKU(tx, "*, "+b.dialect.now+" AS now", sku, suffix)
+// lockedLevel locks the row of sku and reads it, and the time if it is not known yet. From here to the end
+// of the transaction nobody else can change it.
+func (b *batch) lockedLevel(tx *gorm.DB, sku string) (stock.Level, error) {
+	row, err := readSKU(tx, "*, "+b.dialect.now+" AS now", sku, b.dialect.forUpdate)
 	if b.now == 0 {
 		b.now = row.Now
 	}

@@ -74,12 +74,13 @@
 //
 // A lease can end while its holder is paused, so holding it proves nothing at
 // the moment of the write. The fenced write therefore starts its transaction
-// by claiming the row with the fence of its lease, and only then reads the
-// level. The claim fails with [dlock.ErrFenced] when a newer lease has claimed
-// the row, and from the claim to the commit the database keeps everybody else
-// off the row. Comparing the fence only when the level is written back would
-// not do: an older holder could write between the newer one's read and its
-// write, and both comparisons would pass.
+// by locking the row, reads its level and its fence under that lock, and
+// fails with [dlock.ErrFenced] when a newer lease has written to the row. From
+// there to the commit the database keeps everybody else off it, and with the
+// level the fence of this lease is written. Comparing fences without the row's
+// lock, or only when the level is written back, would not do: an older holder
+// could write between the newer one's read and its write, and both comparisons
+// would pass.
 //
 // A fence is as good as the counter behind it. Redis, Redlock and SQL begin theirs at the clock, and a
 // row that has accepted more raises them ([dlock.Reseeder]). ZooKeeper and etcd count

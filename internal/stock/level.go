@@ -64,7 +64,7 @@ type Level struct {
 	Reserved int64
 	Version  int64
 	Limit    int64       // units that one customer may buy in all; 0: any number
-	Fence    dlock.Fence // the newest fence that claimed the row; zero if none did
+	Fence    dlock.Fence // the newest fence that the row has accepted; zero if none
 
 	// Base is added to the token of every lease before the row sees it. It is zero until
 	// [Service.Rebase].

@@ -31,9 +31,9 @@ const (
 	// RowLock reads the level with SELECT ... FOR UPDATE and writes it back.
 	RowLock
 
-	// Fenced claims the row with the fence of a lease, then reads the level
-	// and writes it back. It fails with [dlock.ErrFenced] when the row has been
-	// claimed with a newer fence, or counts its fences from another base.
+	// Fenced is RowLock with the fence of a lease, which is written with the level.
+	// It fails with [dlock.ErrFenced] when the row has accepted a newer fence,
+	// or counts its fences from another base.
 	Fenced
 
 	// Segmented takes units from one of the rows over which the SKU is spread, where one has enough,
