@@ -75,6 +75,9 @@
 // (LostMessagesCostNothing). An index whose clock is ahead lends too early, once per timer;
 // one that is behind makes timers late by as much, and at most as late as the sweep.
 //
+// The hint of a timer that is due within 10 s is pushed at once. Others are collected for 100 ms, as a
+// call costs the index more than a hint (HintsThatHaveTimeAreCollected).
+//
 // # Failures and what they cost
 //
 //	a scheduler dies before its push     nothing, if due in more than about 2 s; else the sweep

@@ -2,6 +2,7 @@ package timeout_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/shop/internal/timeout"
@@ -71,6 +72,51 @@ func TestHintsThatNobodyHearsAreNotPushed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Hints that are not due soon share calls of the index, and are there a moment later. One that is due
+// soon waits for nobody, and takes the others with it; so does a chunk that is full, and the end of the queue.
+func TestHintsThatHaveTimeAreCollected(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		q, stop := r.start(timeout.Config{}, newBook().handle, timeout.Options{})
+		look := func(when string, pending, puts int) {
+			t.Helper()
+			synctest.Wait()
+			s, err := r.mem.Stats(t.Context(), kind, timeout.Base)
+			calls := 0
+			r.link.set(func(l *link) { calls = l.puts })
+			if err != nil || s.Pending != pending || calls != puts {
+				t.Errorf("%s: %d hints after %d calls, %v; want %d after %d", when, s.Pending, calls, err, pending, puts)
+			}
+		}
+		time.Sleep(time.Second) // the index has been told that it is complete
+		all := ids(2000)
+		later := time.Now().Add(time.Hour)
+		for _, id := range all[:50] {
+			r.schedule(q, later, id)
+			time.Sleep(time.Millisecond)
+		}
+		look("at first", 0, 0)
+		time.Sleep(200 * time.Millisecond)
+		look("a moment later", 50, 1)
+
+		r.schedule(q, later, all[50])
+		r.schedule(q, time.Now().Add(5*time.Second), all[51])
+		look("with one that is due soon", 52, 2)
+
+		r.schedule(q, later, all[52:1500]...)
+		look("a full chunk", 1500, 4)
+
+		r.schedule(q, later, all[1500])
+		asked := time.Now()
+		stop()
+		look("at the end", 1501, 5)
+		if d := time.Since(asked); d > 0 {
+			t.Errorf("the end took %v", d)
+		}
+	})
 }
 
 // The index may have any idea of the time: the database's clock decides.

@@ -9,6 +9,10 @@ import (
 const (
 	flushChunk = 1000            // hints in one call of the index
 	flushLimit = 2 * time.Second // of one call
+
+	// Hints of timers that have soonest to go wait for others, for at most flushPause.
+	soonest    = 10 * time.Second
+	flushPause = 100 * time.Millisecond
 )
 
 // shardKey names all shards of a kind and lane.
@@ -22,11 +26,13 @@ type hint struct {
 
 // flusher carries hints to the index behind the back of whoever scheduled. It never
 // makes a caller wait: what does not fit is dropped, and the reconciler puts it later.
+// What is not due soon is collected for a moment, since a call costs the index more than a hint.
 type flusher struct {
 	index    Index
 	observer Observer
 	limit    int
-	wake     chan struct{}                       // buffered: somebody has pushed
+	wake     chan struct{}                       // buffered: somebody has pushed what is due soon, or a chunk is full
+	later    chan struct{}                       // buffered: somebody has pushed
 	heard    func(key shardKey) bool             // somebody may claim the hints of key; asked while the queue runs
 	pushed   func(key shardKey, first time.Time) // the index has hints of key, the earliest at first
 
@@ -35,7 +41,8 @@ type flusher struct {
 }
 
 func newFlusher(index Index, o Observer, limit int, heard func(shardKey) bool, pushed func(shardKey, time.Time)) *flusher {
-	return &flusher{index: index, observer: o, limit: limit, heard: heard, pushed: pushed, wake: make(chan struct{}, 1)}
+	return &flusher{index: index, observer: o, limit: limit, heard: heard, pushed: pushed,
+		wake: make(chan struct{}, 1), later: make(chan struct{}, 1)}
 }
 
 // push never blocks.
@@ -46,12 +53,21 @@ func (f *flusher) push(hints []hint) {
 	f.mu.Lock()
 	fits := min(len(hints), f.limit-len(f.waiting))
 	f.waiting = append(f.waiting, hints[:fits]...)
+	now := len(f.waiting) >= min(flushChunk, f.limit)
 	f.mu.Unlock()
 	for _, h := range hints[fits:] {
 		f.observer.HintsDropped(h.kind, 1)
 	}
+	soon := time.Now().Add(soonest)
+	for _, h := range hints {
+		now = now || !h.At.IsZero() && h.At.Before(soon)
+	}
+	to := f.later
+	if now {
+		to = f.wake
+	}
 	select {
-	case f.wake <- struct{}{}:
+	case to <- struct{}{}:
 	default:
 	}
 }
@@ -61,11 +77,24 @@ func (f *flusher) run(ctx context.Context) {
 	for {
 		select {
 		case <-f.wake:
-			f.flush(ctx)
+		case <-f.later:
+			f.collect(ctx)
 		case <-ctx.Done():
 			f.flush(ctx)
 			return
 		}
+		f.flush(ctx)
+	}
+}
+
+// collect waits for more hints.
+func (f *flusher) collect(ctx context.Context) {
+	pause := time.NewTimer(flushPause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-f.wake:
+	case <-ctx.Done():
 	}
 }
 

@@ -28,6 +28,7 @@ type link struct {
 	frail map[int]bool // instances that stall: they cannot claim, and not extend what they have
 	mute  bool         // it sends no messages
 	log   []string     // instances that were lent something
+	puts  int          // calls of Schedule with new hints
 }
 
 var errCut = errors.New("the test has cut the index off")
@@ -69,6 +70,9 @@ func (c client) Schedule(ctx context.Context, kind, lane string, missing bool, h
 	}
 	c.mu.Lock()
 	loses := c.loses
+	if !missing {
+		c.puts++
+	}
 	c.mu.Unlock()
 	if loses && !missing {
 		return len(hints), nil
