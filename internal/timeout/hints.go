@@ -41,8 +41,10 @@ type flusher struct {
 }
 
 func newFlusher(index Index, o Observer, limit int, heard func(shardKey) bool, pushed func(shardKey, time.Time)) *flusher {
-	return &flusher{index: index, observer: o, limit: limit, heard: heard, pushed: pushed,
-		wake: make(chan struct{}, 1), later: make(chan struct{}, 1)}
+	return &flusher{
+		index: index, observer: o, limit: limit, heard: heard, pushed: pushed,
+		wake: make(chan struct{}, 1), later: make(chan struct{}, 1),
+	}
 }
 
 // push never blocks.
