@@ -55,8 +55,10 @@
 //	UPDATE skus SET fence = ?, fence_owner = ?
 //	WHERE sku = ? AND (fence < ? OR (fence = ? AND fence_owner = ?))
 //
-// No row means [ErrFenced]: roll back, and try again under a new lease. Without
-// that check the lock makes conflicts rare, and nothing more.
+// No row means [ErrFenced]: roll back, and try again under a new lease. Or lock the
+// row with SELECT ... FOR UPDATE, compare what it says, and write the fence with the
+// rest, which is a statement less. Without that check the lock makes conflicts rare,
+// and nothing more.
 //
 // # Who the holder is
 //

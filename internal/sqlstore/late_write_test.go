@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -149,6 +150,54 @@ func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
 	})
 }
 
+// An order that has waited for its row is as old as its lock of the row, whatever it waited: the time that its
+// customer has to pay is not shorter for that.
+func TestWaitingForTheRowTakesNoTimeFromTheOrder(t *testing.T) {
+	t.Parallel()
+	database := testbedtest.Database(t)
+	ctx, s, db := t.Context(), open(t, database, "one"), rawDB(t, database)
+	for _, w := range []stock.Write{stock.Fenced, stock.RowLock} {
+		sku := fmt.Sprintf("held-for-write-%d", w)
+		create(t, s, sku, "redis", 10)
+		if err := s.Commit(ctx, claim(sku, w, fence(1)), []*order.Request{request(1, sku)}); err != nil {
+			t.Fatal(err)
+		}
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, "UPDATE skus SET version = version + 1 WHERE sku = ?", sku); err != nil {
+			t.Fatal(err)
+		}
+		r, done := request(1, sku), make(chan error, 1)
+		go func() { done <- s.Commit(ctx, claim(sku, w, fence(1)), []*order.Request{r}) }()
+		const waits = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE ?"
+		end := time.Now().Add(time.Minute)
+		for n := 0; n == 0; time.Sleep(200 * time.Millisecond) { // the table is as of 100 ms after it was last read
+			if err := db.QueryRowContext(ctx, waits, "%"+sku+"%").Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(end) {
+				t.Fatal("waited a minute for the order to wait for the row")
+			}
+		}
+		var free int64
+		if err := db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)").Scan(&free); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil || r.Err != nil {
+			t.Fatal(err, r.Err)
+		}
+		if late := r.Order.CreatedAt.UnixMicro() - free; late < 0 {
+			t.Errorf("write %d: the order is %d us older than the row was free", w, -late)
+		}
+	}
+}
+
 // The same number from another owner is refused: a Redis that failed over to a
 // lagging replica can issue a token twice.
 func TestEqualTokenOfAnotherOwnerIsRefused(t *testing.T) {
@@ -214,7 +263,7 @@ func ignoreDone(err error) error {
 }
 
 // A fence that is compared only at the write lets both holders pass in this
-// order, and a unit is lost: the mutant that the claim is there to kill, and
+// order, and a unit is lost: the mutant that the lock of the row is there to kill, and
 // the audit that notices.
 func TestFenceCheckedOnlyAtTheWriteLosesAnUpdate(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,11 @@ import (
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
-const mysqlNow = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)"
+// mysqlNow is when a statement began, mysqlPresent when it reads a row, which may have been locked.
+const (
+	mysqlNow     = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)"
+	mysqlPresent = "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
+)
 
 // parseMySQL returns how to connect to the server that rawURL names, and its
 // address without secrets.
@@ -97,6 +101,7 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 		connections: 32,
 		scripts:     true,
 		now:         mysqlNow,
+		present:     mysqlPresent,
 		forUpdate:   " FOR UPDATE",
 		forShare:    " LOCK IN SHARE MODE",
 		firstJoin:   "STRAIGHT_JOIN",

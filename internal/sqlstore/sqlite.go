@@ -36,6 +36,7 @@ func sqliteDialect(file string) (d dialect, dsn, address string, err error) {
 		locks:       sqllock.SQLite,
 		pool:        func() (*sql.DB, error) { return sql.Open(sqlite.DriverName, dsn) },
 		now:         sqliteNow,
+		present:     sqliteNow, // a transaction begins when no other one writes
 		firstJoin:   "CROSS JOIN",
 		insertNew:   "INSERT OR IGNORE",
 		index:       func(name string) string { return " INDEXED BY " + name },

@@ -73,6 +73,7 @@ type dialect struct {
 	connections int    // default size of the pool
 	writers     int    // transactions at once per process; 0: no limit
 	now         string // expression: microseconds since 1970 by the database's clock
+	present     string // the same, in a statement that locks a row: when it has the lock
 	forUpdate   string // suffix of a SELECT that locks its rows
 	forShare    string // suffix of a SELECT that keeps others from changing its rows
 	firstJoin   string // joins the table on the left, which is read first

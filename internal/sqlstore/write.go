@@ -98,17 +98,16 @@ func (b *batch) level(tx *gorm.DB, c stock.Claim) (stock.Level, error) {
 // with [*stock.FencedError], and so does one that counts from another base than c: that fence was counted
 // by a service that has lost its data, and says nothing about those of now.
 func admit(c stock.Claim, level stock.Level) error {
-	newer := c.Fence.Token > level.Fence.Token || c.Fence == level.Fence
-	if newer && c.Base == level.Base {
+	if c.Fence.Passes(level.Fence) && c.Base == level.Base {
 		return nil
 	}
 	return &stock.FencedError{Refused: c, Accepted: level.Fence, Base: level.Base}
 }
 
-// lockedLevel locks the row of sku and reads it, and the time if it is not known yet. From here to the end
-// of the transaction nobody else can change it.
+// lockedLevel locks the row of sku and reads it, and the time when it was locked if none is known yet. From
+// here to the end of the transaction nobody else can change it.
 func (b *batch) lockedLevel(tx *gorm.DB, sku string) (stock.Level, error) {
-	row, err := readSKU(tx, "*, "+b.dialect.now+" AS now", sku, b.dialect.forUpdate)
+	row, err := readSKU(tx, "*, "+b.dialect.present+" AS now", sku, b.dialect.forUpdate)
 	if b.now == 0 {
 		b.now = row.Now
 	}

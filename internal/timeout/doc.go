@@ -76,7 +76,10 @@
 // one that is behind makes timers late by as much, and at most as late as the sweep.
 //
 // The hint of a timer that is due within 10 s is pushed at once. Others are collected for 100 ms, as a
-// call costs the index more than a hint (HintsThatHaveTimeAreCollected).
+// call costs the index more than a hint (HintsThatHaveTimeAreCollected), and removals are kept back for 200 ms,
+// so that the hint that another instance has still to send is there before (RemovalComesAfterTheHintOfAnother).
+// Between instances the index has no other order: if one moves a timer to a later moment and another one, within
+// that time, to an earlier one, the hint can be the later one, and the timer waits for the sweep.
 //
 // # Failures and what they cost
 //

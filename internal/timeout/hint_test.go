@@ -110,11 +110,69 @@ func TestHintsThatHaveTimeAreCollected(t *testing.T) {
 		look("a full chunk", 1500, 4)
 
 		r.schedule(q, later, all[1500])
+		push, err := q.Cancel(t.Context(), nil, kind, all[0], all[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		push()
 		asked := time.Now()
 		stop()
-		look("at the end", 1501, 5)
+		look("at the end", 1499, 5)
 		if d := time.Since(asked); d > 0 {
 			t.Errorf("the end took %v", d)
+		}
+	})
+}
+
+// They go on sharing calls when more come while a call is under way.
+func TestHintsAreCollectedUnderLoad(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		q, _ := r.start(timeout.Config{}, newBook().handle, timeout.Options{})
+		time.Sleep(time.Second)
+		r.link.set(func(l *link) { l.lag = time.Millisecond })
+		later := time.Now().Add(time.Hour)
+		for _, id := range ids(4000) {
+			r.schedule(q, later, id)
+			time.Sleep(time.Millisecond / 2)
+		}
+		time.Sleep(time.Second)
+		s, err := r.mem.Stats(t.Context(), kind, timeout.Base)
+		calls := 0
+		r.link.set(func(l *link) { calls = l.puts })
+		if err != nil || s.Pending != 4000 || calls > 40 {
+			t.Errorf("%d hints after %d calls, %v", s.Pending, calls, err)
+		}
+	})
+}
+
+// A timer that one instance has scheduled, and another one cancels before the hint is sent, leaves none.
+// One that is scheduled anew after it was cancelled has one.
+func TestRemovalComesAfterTheHintOfAnother(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		one, _ := r.start(timeout.Config{}, newBook().handle, timeout.Options{})
+		two, _ := r.start(timeout.Config{}, newBook().handle, timeout.Options{})
+		time.Sleep(time.Second)
+		later := time.Now().Add(time.Hour)
+		cancel := func(ids ...string) {
+			push, err := two.Cancel(t.Context(), nil, kind, ids...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			push()
+		}
+		all := ids(100)
+		r.schedule(two, later, all...)
+		time.Sleep(90 * time.Millisecond)
+		r.schedule(one, later, "gone")
+		cancel(append(all, "gone")...)
+		r.schedule(two, later, all[0])
+		time.Sleep(time.Second)
+		if s, err := r.mem.Stats(t.Context(), kind, timeout.Base); err != nil || s.Pending != 1 || r.store.open() != 1 {
+			t.Errorf("%d hints of %d timers, %v; want 1 of 1", s.Pending, r.store.open(), err)
 		}
 	})
 }

@@ -13,16 +13,29 @@ const (
 	// Hints of timers that have soonest to go wait for others, for at most flushPause.
 	soonest    = 10 * time.Second
 	flushPause = 100 * time.Millisecond
+
+	// removePause is how long a removal is kept back. Who has scheduled the timer may be another
+	// instance, whose hint is to be there first: what comes after its removal stays for nothing.
+	removePause = 2 * flushPause
 )
 
 // shardKey names all shards of a kind and lane.
 type shardKey struct{ kind, lane string }
+
+// timerName names a timer in the index.
+type timerName struct {
+	shardKey
+
+	id string
+}
 
 // hint is one change of the index: At zero removes.
 type hint struct {
 	shardKey
 	Hint
 }
+
+func (h hint) name() timerName { return timerName{h.shardKey, h.ID} }
 
 // flusher carries hints to the index behind the back of whoever scheduled. It never
 // makes a caller wait: what does not fit is dropped, and the reconciler puts it later.
@@ -37,13 +50,14 @@ type flusher struct {
 	pushed   func(key shardKey, first time.Time) // the index has hints of key, the earliest at first
 
 	mu      sync.Mutex
-	waiting []hint
+	waiting []hint                  // to be put
+	parting map[timerName]time.Time // to be removed, and since when
 }
 
 func newFlusher(index Index, o Observer, limit int, heard func(shardKey) bool, pushed func(shardKey, time.Time)) *flusher {
 	return &flusher{
 		index: index, observer: o, limit: limit, heard: heard, pushed: pushed,
-		wake: make(chan struct{}, 1), later: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), later: make(chan struct{}, 1), parting: make(map[timerName]time.Time),
 	}
 }
 
@@ -52,24 +66,35 @@ func (f *flusher) push(hints []hint) {
 	if len(hints) == 0 {
 		return
 	}
+	now := time.Now()
 	f.mu.Lock()
-	fits := min(len(hints), f.limit-len(f.waiting))
-	f.waiting = append(f.waiting, hints[:fits]...)
-	now := len(f.waiting) >= min(flushChunk, f.limit)
+	fits := min(len(hints), f.limit-len(f.waiting)-len(f.parting))
+	for _, h := range hints[:fits] {
+		if h.At.IsZero() {
+			f.parting[h.name()] = now
+			continue
+		}
+		delete(f.parting, h.name())
+		f.waiting = append(f.waiting, h)
+	}
+	urgent := len(f.waiting) >= min(flushChunk, f.limit)
 	f.mu.Unlock()
 	for _, h := range hints[fits:] {
 		f.observer.HintsDropped(h.kind, 1)
 	}
-	soon := time.Now().Add(soonest)
 	for _, h := range hints {
-		now = now || !h.At.IsZero() && h.At.Before(soon)
+		urgent = urgent || !h.At.IsZero() && h.At.Before(now.Add(soonest))
 	}
-	to := f.later
-	if now {
-		to = f.wake
+	if urgent {
+		signal(f.wake)
+	} else {
+		signal(f.later)
 	}
+}
+
+func signal(c chan<- struct{}) {
 	select {
-	case to <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -100,53 +125,82 @@ func (f *flusher) collect(ctx context.Context) {
 	}
 }
 
-// flush sends all that waits. While one call is under way the next one's hints
+// flush sends what waits now. While one call is under way the next one's hints
 // collect. The end of ctx cuts no call short, but an index that does not answer
-// then is not asked again.
+// then is not asked again; and nothing is kept back any more.
 func (f *flusher) flush(ctx context.Context) {
+	all := ctx.Err() != nil
+	f.mu.Lock()
+	left := len(f.waiting)
+	f.mu.Unlock()
 	for {
-		f.mu.Lock()
-		n := min(len(f.waiting), flushChunk)
-		chunk := f.waiting[:n:n]
-		if f.waiting = f.waiting[n:]; len(f.waiting) == 0 {
-			f.waiting = nil
+		chunk, puts := f.take(left, all)
+		if len(chunk) == 0 {
+			break
 		}
-		f.mu.Unlock()
-		if n == 0 {
-			return
-		}
+		left -= puts
 		if !f.send(context.WithoutCancel(ctx), chunk) && ctx.Err() != nil {
 			f.dropAll()
 			return
 		}
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.parting) > 0 {
+		signal(f.later)
+	}
+}
+
+// take returns the next chunk: at most left of those that are to be put, and behind them the removals
+// whose time has come; or whatever there is. It says how many are to be put.
+func (f *flusher) take(left int, all bool) (chunk []hint, puts int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if all {
+		left = len(f.waiting)
+	}
+	puts = min(left, flushChunk)
+	chunk = f.waiting[:puts:puts]
+	if f.waiting = f.waiting[puts:]; len(f.waiting) == 0 {
+		f.waiting = nil
+	}
+	until := time.Now().Add(-removePause)
+	for name, since := range f.parting {
+		if len(chunk) == flushChunk {
+			break
+		}
+		if all || !since.After(until) {
+			chunk = append(chunk, hint{shardKey: name.shardKey, Hint: Hint{ID: name.id}})
+			delete(f.parting, name)
+		}
+	}
+	return chunk, puts
 }
 
 func (f *flusher) dropAll() {
 	f.mu.Lock()
-	dropped := f.waiting
-	f.waiting = nil
+	waiting, parting := f.waiting, f.parting
+	f.waiting, f.parting = nil, make(map[timerName]time.Time)
 	f.mu.Unlock()
-	for _, h := range dropped {
+	for _, h := range waiting {
 		f.observer.HintsDropped(h.kind, 1)
+	}
+	for name := range parting {
+		f.observer.HintsDropped(name.kind, 1)
 	}
 }
 
 // send keeps the order of changes of one timer by sending only the last one. It says
 // whether the index took everything.
 func (f *flusher) send(ctx context.Context, chunk []hint) bool {
-	type named struct {
-		shardKey
-		id string
-	}
-	last := make(map[named]int, len(chunk))
+	last := make(map[timerName]int, len(chunk))
 	for i, h := range chunk {
-		last[named{h.shardKey, h.ID}] = i
+		last[h.name()] = i
 	}
 	put, remove := map[shardKey][]Hint{}, map[shardKey][]string{}
 	for i, h := range chunk {
 		switch {
-		case last[named{h.shardKey, h.ID}] != i:
+		case last[h.name()] != i:
 		case h.At.IsZero():
 			remove[h.shardKey] = append(remove[h.shardKey], h.ID)
 		default:

@@ -24,11 +24,12 @@ type link struct {
 
 	mu    sync.Mutex
 	down  bool
-	loses bool         // hints, while it says that it took them
-	frail map[int]bool // instances that stall: they cannot claim, and not extend what they have
-	mute  bool         // it sends no messages
-	log   []string     // instances that were lent something
-	puts  int          // calls of Schedule with new hints
+	loses bool          // hints, while it says that it took them
+	frail map[int]bool  // instances that stall: they cannot claim, and not extend what they have
+	mute  bool          // it sends no messages
+	log   []string      // instances that were lent something
+	puts  int           // calls of Schedule with new hints
+	lag   time.Duration // of Schedule
 }
 
 var errCut = errors.New("the test has cut the index off")
@@ -69,11 +70,12 @@ func (c client) Schedule(ctx context.Context, kind, lane string, missing bool, h
 		return 0, err
 	}
 	c.mu.Lock()
-	loses := c.loses
+	loses, lag := c.loses, c.lag
 	if !missing {
 		c.puts++
 	}
 	c.mu.Unlock()
+	time.Sleep(lag)
 	if loses && !missing {
 		return len(hints), nil
 	}

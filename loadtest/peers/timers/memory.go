@@ -92,16 +92,18 @@ func (m *memory) Sweep(
 }
 
 // Tail implements [timeout.Store].
-func (m *memory) Tail(_ context.Context, from, to time.Time, after timeout.Row, limit int) ([]timeout.Row, error) {
+func (m *memory) Tail(_ context.Context, n timeout.Newcomers) ([]timeout.Row, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if after.CreatedAt.After(from) {
-		from = after.CreatedAt.Add(1)
+	from := n.From
+	if n.After.CreatedAt.After(from) {
+		from = n.After.CreatedAt.Add(1) // no two have one moment
 	}
 	var rows []timeout.Row
 	at, _ := slices.BinarySearchFunc(m.news, from, func(r timeout.Row, t time.Time) int { return r.CreatedAt.Compare(t) })
-	for ; at < len(m.news) && m.news[at].CreatedAt.Before(to) && len(rows) < limit; at++ {
-		if row, open := m.rows[m.news[at].ID]; open {
+	for ; at < len(m.news) && m.news[at].CreatedAt.Before(n.To) && len(rows) < n.Limit; at++ {
+		row, open := m.rows[m.news[at].ID]
+		if open && row.Kind == n.Kind && row.Lane == n.Lane && row.Next.After(n.Later) && row.Next.Before(n.Before) {
 			rows = append(rows, row)
 		}
 	}
