@@ -159,9 +159,7 @@ func TestWaitingForTheRowTakesNoTimeFromTheOrder(t *testing.T) {
 	for _, w := range []stock.Write{stock.Fenced, stock.RowLock} {
 		sku := fmt.Sprintf("held-for-write-%d", w)
 		create(t, s, sku, "redis", 10)
-		if err := s.Commit(ctx, claim(sku, w, fence(1)), []*order.Request{request(1, sku)}); err != nil {
-			t.Fatal(err)
-		}
+		s := open(t, database, "two") // reads the row before, to see whether it has a limit
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			t.Fatal(err)

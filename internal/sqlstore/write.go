@@ -104,13 +104,11 @@ func admit(c stock.Claim, level stock.Level) error {
 	return &stock.FencedError{Refused: c, Accepted: level.Fence, Base: level.Base}
 }
 
-// lockedLevel locks the row of sku and reads it, and the time when it was locked if none is known yet. From
-// here to the end of the transaction nobody else can change it.
+// lockedLevel locks the row of sku and reads it, and the time when it was locked: whatever was known of the time
+// is older. From here to the end of the transaction nobody else can change the row.
 func (b *batch) lockedLevel(tx *gorm.DB, sku string) (stock.Level, error) {
 	row, err := readSKU(tx, "*, "+b.dialect.present+" AS now", sku, b.dialect.forUpdate)
-	if b.now == 0 {
-		b.now = row.Now
-	}
+	b.now = max(b.now, row.Now)
 	return row.level(), err
 }
 

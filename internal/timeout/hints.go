@@ -10,7 +10,7 @@ const (
 	flushChunk = 1000            // hints in one call of the index
 	flushLimit = 2 * time.Second // of one call
 
-	// Hints of timers that have soonest to go wait for others, for at most flushPause.
+	// A hint that is due within soonest is sent at once. Others are collected, for at most flushPause.
 	soonest    = 10 * time.Second
 	flushPause = 100 * time.Millisecond
 
@@ -39,13 +39,14 @@ func (h hint) name() timerName { return timerName{h.shardKey, h.ID} }
 
 // flusher carries hints to the index behind the back of whoever scheduled. It never
 // makes a caller wait: what does not fit is dropped, and the reconciler puts it later.
-// What is not due soon is collected for a moment, since a call costs the index more than a hint.
+// What is not due soon is collected for a moment, since a call costs the index more than a hint,
+// and removals are kept back for longer than that.
 type flusher struct {
 	index    Index
 	observer Observer
 	limit    int
 	wake     chan struct{}                       // buffered: somebody has pushed what is due soon, or a chunk is full
-	later    chan struct{}                       // buffered: somebody has pushed
+	later    chan struct{}                       // buffered: somebody has pushed what has time, or removals are kept back
 	heard    func(key shardKey) bool             // somebody may claim the hints of key; asked while the queue runs
 	pushed   func(key shardKey, first time.Time) // the index has hints of key, the earliest at first
 
