@@ -5,7 +5,11 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 LINT    := go tool -modfile=tools/go.mod golangci-lint
-COMPOSE := docker compose -f deployments/docker-compose.yml
+# Without formats that gin knows and nobody here speaks, and without the pages on which gRPC shows requests.
+# deployments/Dockerfile has the same tags.
+TAGS    := nomsgpack,grpcnotrace
+VERSION := $(or $(shell git describe --tags --always --dirty 2>/dev/null),unknown)
+COMPOSE := SHOP_VERSION=$(VERSION) docker compose -f deployments/docker-compose.yml
 
 .PHONY: help
 help: ## Show this list.
@@ -13,36 +17,44 @@ help: ## Show this list.
 
 .PHONY: build
 build: ## Build the service into .bin/shop.
-	go build -trimpath -o .bin/shop ./cmd/shop
+	CGO_ENABLED=0 go build -trimpath -tags $(TAGS) -ldflags '-w -X main.release=$(VERSION)' -o .bin/shop ./cmd/shop
 
 .PHONY: servers
 servers: ## Install the servers that tests need, if they are missing (Debian, Ubuntu).
 	@tools/servers.sh
 
-# One package at a time: leases that are renewed on time and load tests that take every
-# core are not to be judged beside each other. Within a package most tests wait, those of
-# redislock nearly all of the time; others start whole services, or servers in Java.
 # SQLite here is C that was translated to Go, and Lua an interpreter: looking for races inside
 # of them takes more time than all that the tests do themselves. The client of ZooKeeper has a
 # race of its own: while it sets its watches again it reads what answers write (lastZxid).
 UNRACED := modernc.org github.com/yuin/gopher-lua github.com/go-zookeeper/zk
-GOTEST  := go test -race $(UNRACED:%=-gcflags=%/...=-race=false) -p 1
+RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
+# -count=1, as a result that the go command remembers says nothing about a server that was upgraded since.
+# make lint vets. go build goes first, as go test -p 1 compiles one package at a time, too.
+GOTEST  := go test $(RACE) -vet=off -count=1 -timeout 40m
+
+# The packages of ALONE renew leases on time, or take every core: they are not to be judged beside another one.
+# The others neither load the machine nor mind that two of them share it. Tests of redislock wait nearly all
+# of the time; those of ALONE also start whole services, or servers in Java.
+ALONE := /cmd/shop$$|/internal/sqlstore$$|/internal/dlock/(redlock|zklock|etcdlock|sqllock)$$
 
 .PHONY: test
 test: servers ## Run every test against real servers, with the race detector.
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 16 -timeout 40m ./internal/dlock/redislock
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 6 -timeout 40m $$(go list ./... | grep -v /redislock$$)
+	go build $(RACE) ./...
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redislock$$|$(ALONE)')
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 $$(go list ./... | grep -E '$(ALONE)')
+	cd loadtest/peers && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
 
 .PHONY: soak
 soak: servers ## Run the same tests at full size; takes up to an hour.
-	SHOP_TEST_REQUIRE=1 SHOP_TEST_SOAK=1 $(GOTEST) -parallel 6 -count=1 -timeout 60m ./...
+	SHOP_TEST_REQUIRE=1 SHOP_TEST_SOAK=1 $(GOTEST) -p 1 -parallel 6 -timeout 60m ./...
 
 .PHONY: lint
 lint: ## Check style, import direction and module files.
 	$(LINT) run ./...
-	go vet ./...
-	cd loadtest/peers && go vet ./...
-	for dir in . tools loadtest; do (cd $$dir && go mod tidy -diff) || exit 1; done
+	cd loadtest/peers && go tool -modfile=../../tools/go.mod golangci-lint run ./...
+	for dir in . loadtest/peers; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
+	for dir in . tools loadtest loadtest/peers; do (cd $$dir && go mod tidy -diff) || exit 1; done
 
 .PHONY: fmt
 fmt: ## Format the code.
@@ -76,6 +88,10 @@ bench-timers: ## Measure the timers beside asynq; takes less than four minutes.
 bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes six minutes.
 	cd loadtest/peers && go run ./throughput -out ../../docs/results $(ARGS)
 
+.PHONY: bench-quick
+bench-quick: ## Run bench-orders at the smallest size, to see that it runs; the tests run the other two so.
+	cd loadtest/peers && go run ./throughput -strategies conditional,redis-cohort -instances 2 -connections 8 -crowd 0 -rounds 1 -duration 1s -warmup 200ms
+
 # k6 takes a minute to build; it is built again only when its version changes.
 .bin/k6: loadtest/go.mod loadtest/go.sum
 	cd loadtest && go build -o ../.bin/k6 go.k6.io/k6/v2
@@ -90,5 +106,5 @@ down: ## Stop the stack and delete its data.
 	$(COMPOSE) down --volumes
 
 .PHONY: ci
-ci: lint gen-check test demo ## Run everything that has to pass before a merge.
+ci: lint gen-check test build demo bench-quick ## Run everything that has to pass before a merge.
 	$(MAKE) loadtest

@@ -10,7 +10,7 @@ import exec from 'k6/execution';
 import { sleep } from 'k6';
 import { Trend } from 'k6/metrics';
 import * as env from './lib/env.js';
-import { ask, audits, createSKUs, level, newRun, once, order, pay, placeOrder, placeOrders, unit } from './lib/api.js';
+import { ask, audits, createSKUs, gone, level, newRun, once, order, pay, placeOrder, placeOrders, unit } from './lib/api.js';
 import { conclude, figures, newCounters } from './lib/outcome.js';
 
 // Looking is load, too. There are a few looks in the second before an order expires, one when
@@ -21,7 +21,7 @@ const shortest = 0.02; // seconds, afterwards
 const patience = 120; // seconds after which an order counts as lost: one that a dead instance had in hand is its for 30
 const longest = 60; // seconds that an order may be given
 
-const counters = newCounters('expiry', ['expired', 'early', 'lost', 'paid_late', 'resold', 'balanced', 'unbalanced']);
+const counters = newCounters('expiry', ['expired', 'early', 'lost', 'paid_late', 'resold', 'balanced', 'unbalanced', 'killed']);
 const lateness = new Trend('expiry_lateness', true);
 
 export const options = {
@@ -39,6 +39,7 @@ export const options = {
     expiry_lost: ['count==0'],
     expiry_paid_late: ['count==0'],
     expiry_unbalanced: ['count==0'],
+    expiry_killed: [`count==${env.dying.length}`],
   },
   summaryTrendStats: ['min', 'med', 'p(99)', 'max'],
 };
@@ -97,6 +98,7 @@ export function wait({ run, orders, placed }) {
 }
 
 export function teardown({ orders }) {
+  counters.killed.add(env.dying.filter(gone).length); // nobody else says whether it was
   for (const books of audits(env.survivors, orders.map((o) => o.sku))) {
     if (books.ok && books.stocked === 1 && books.accepted <= 1) counters.balanced.add(1);
     else counters.unbalanced.add(1);
@@ -105,7 +107,7 @@ export function teardown({ orders }) {
 
 export function handleSummary(data) {
   const { count, value } = figures(data, 'expiry');
-  const killed = env.urls.length - env.survivors.length;
+  const killed = count('killed');
   const though = killed > 0 ? `, though ${killed} of the instances was killed -9` : '';
   return conclude(data, env, {
     name: 'expiry',

@@ -15,7 +15,7 @@ import http from 'k6/http';
 import { sleep } from 'k6';
 import { Counter } from 'k6/metrics';
 import * as env from './lib/env.js';
-import { audits, busy, createSKUs, newRun, once, params, unit } from './lib/api.js';
+import { audits, busy, createSKUs, gone, newRun, once, params, unit } from './lib/api.js';
 import { conclude, figures, newCounters } from './lib/outcome.js';
 
 const clients = 12;
@@ -25,7 +25,7 @@ const extension = 60; // seconds
 const killAt = Math.floor(env.keys / 4); // keys that were begun when run.sh kills an instance
 
 const counters = newCounters('retries', [
-  'sent', 'cut_off', 'done', 'refused', 'replayed', 'different', 'unmarked', 'reused', 'not_refused', 'failed', 'unanswered', 'balanced', 'unbalanced',
+  'sent', 'cut_off', 'done', 'refused', 'replayed', 'different', 'unmarked', 'reused', 'not_refused', 'failed', 'unanswered', 'balanced', 'unbalanced', 'killed',
 ]);
 const unmatched = new Counter('retries_unmatched'); // effects by answers - effects in the books
 
@@ -48,6 +48,7 @@ export const options = {
     retries_unanswered: ['count==0'],
     retries_balanced: [`count==${env.exact.length + 1}`],
     retries_unbalanced: ['count==0'],
+    retries_killed: [`count==${env.dying.length}`],
     'retries_unmatched{what:orders}': ['count==0'],
     'retries_unmatched{what:deliveries}': ['count==0'],
   },
@@ -199,6 +200,7 @@ export async function repeat({ run, skus, delivered }) {
 }
 
 export function teardown({ skus, delivered }) {
+  counters.killed.add(env.dying.filter(gone).length); // nobody else says whether it was
   for (const books of audits(env.survivors, [...skus, delivered])) {
     counters[books.ok ? 'balanced' : 'unbalanced'].add(1);
     if (books.sku === delivered) unmatched.add(1 - books.stocked, { what: 'deliveries' });
@@ -208,7 +210,7 @@ export function teardown({ skus, delivered }) {
 
 export function handleSummary(data) {
   const { count } = figures(data, 'retries');
-  const killed = env.urls.length - env.survivors.length;
+  const killed = count('killed');
   const though = killed > 0 ? `, though ${killed} of the instances was killed -9` : '';
   return conclude(data, env, {
     name: 'retries',

@@ -28,13 +28,18 @@ dir=$(mktemp -d)
 
 say() { printf 'loadtest: %s\n' "$*" >&2; }
 
+# signal NAME PID: send it, if the process is a child of this one: the number of one that has gone may be somebody else's.
+signal() {
+  [[ $(ps -o ppid= -p "$2" 2>/dev/null) -eq $$ ]] && kill "-$1" "$2" 2>/dev/null
+}
+
 # stop PID...: ask all of them to end, and end those that have not within 10 seconds.
 stop() {
   local pid until=$((SECONDS + 10))
-  kill "$@" 2>/dev/null || true
+  for pid; do signal TERM "$pid" || true; done
   for pid; do
-    while kill -0 "$pid" 2>/dev/null && ((SECONDS < until)); do sleep 0.1; done
-    kill -9 "$pid" 2>/dev/null || true
+    while signal 0 "$pid" && ((SECONDS < until)); do sleep 0.1; done
+    signal KILL "$pid" || true
     wait "$pid" 2>/dev/null || true
   done
 }
@@ -104,7 +109,7 @@ done
 
 mkdir -p .bin out
 say "building shop and k6"
-CGO_ENABLED=0 go build -o .bin/shop ./cmd/shop
+make --no-print-directory build >&2
 [[ -x .bin/k6 && .bin/k6 -nt loadtest/go.sum ]] || (cd loadtest && go build -o ../.bin/k6 go.k6.io/k6/v2)
 
 if [[ -z ${SHOP_REDIS:-} ]]; then
@@ -170,12 +175,13 @@ run() {
   ((worst == 99 || code == 0)) || worst=$code
 }
 
-# killing: pass on what k6 says, and kill an instance when it says that it is time.
+# killing: pass on what k6 says, and kill an instance when it says for the first time that it is time.
 killing() {
-  local line
+  local line victim=${shops[0]}
   while IFS= read -r line; do
-    if [[ $line =~ [0-9]+' '(orders placed|keys used) ]]; then
-      kill -9 "${shops[0]}"
+    if [[ -n $victim && $line =~ [0-9]+' '(orders placed|keys used) ]]; then
+      signal KILL "$victim"
+      victim=
       say "${BASH_REMATCH[0]}; kill -9 of the first instance"
     else
       printf '%s\n' "$line" >&2
@@ -183,14 +189,15 @@ killing() {
   done
 }
 
-# run_killing SCRIPT K6 ARGUMENTS...: the same, and kill an instance meanwhile.
+# run_killing SCRIPT K6 ARGUMENTS...: the same, and kill an instance meanwhile, which is the first.
 run_killing() {
   wanted "$1" || return 0
   disown "${shops[0]}" # whose death is no news
-  SURVIVORS=$(comma "${urls[@]:1}") run "$@" 2> >(killing)
+  # Whatever the environment says of logs: killing waits for one. The script finds out whether the instance is dead.
+  SURVIVORS=$(comma "${urls[@]:1}") K6_LOG_OUTPUT=stderr K6_LOG_FORMAT= run "$@" 2> >(killing)
 }
 
-.bin/shop migrate >"$dir/migrate.log" 2>&1
+.bin/shop migrate --create >"$dir/migrate.log" 2>&1
 rm -f out/k6-*.json out/loadtest.html
 
 if wanted oversell baskets waiting retries; then

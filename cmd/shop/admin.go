@@ -44,9 +44,9 @@ func openAdmin(ctx context.Context, c serveConfig, api httpapi.Config, closers *
 	if err != nil {
 		return nil, err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.adminListen)
+	listener, err := listenOn(ctx, "admin-listen", c.adminListen)
 	if err != nil {
-		return nil, fmt.Errorf("--admin-listen: %w; port 0 takes a free one", err)
+		return nil, err
 	}
 	closers.push(func(context.Context) error { _ = listener.Close(); return nil }) // run has closed it, if it came to that
 	return &admin{server: httpapi.NewAdminServer(handler, log), listener: listener}, nil

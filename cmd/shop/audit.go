@@ -7,13 +7,19 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 )
 
-// audit compares columns, ledger and orders of every SKU, and fails when an
-// invariant does not hold.
+// audit compares columns, ledger and orders of every SKU. It fails if an invariant does not hold or an order is overdue.
 func audit(ctx context.Context, p process, args []string) (err error) {
-	store, err := openDatabase(ctx, p, "audit", "compare columns, ledger and orders of every SKU; exit 1 if they disagree", args)
+	f := newFlags(p, "audit", "compare columns, ledger and orders of every SKU; exit 1 if they disagree, or orders are open long after their expiry")
+	var database string
+	databaseFlag(f, &database)
+	if err := f.parse(args); err != nil {
+		return err
+	}
+	store, err := openBooks(ctx, "audit", database, sqlstore.AccessRead)
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,18 @@ import (
 	"example.com/shop/internal/identity"
 )
 
+// migrated prepares a database.
+func migrated(t *testing.T, database string) {
+	t.Helper()
+	if code, out, stderr := call(t, noEnv, "migrate", "--create", "--database", database); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, stderr)
+	}
+}
+
 // newKey makes a key from the command line.
 func newKey(t *testing.T, database string, args ...string) (header []string, text string) {
 	t.Helper()
+	migrated(t, database)
 	code, out, stderr := call(t, noEnv, append([]string{"keys", "create", "--database", database}, args...)...)
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
@@ -110,10 +119,28 @@ func TestKeysAreTheDefaultUnlessTheListenerIsLoopback(t *testing.T) {
 			t.Errorf("%s: warned %v: %s", listen, warned, r.stderr)
 		}
 	}
+	local := start(t, "--database", sqliteURL(t))
 	none := start(t, "--database", sqliteURL(t), "--listen", "0.0.0.0:0", "--auth", "none")
 	none.url = strings.Replace(strings.Replace(none.url, "[::]", "127.0.0.1", 1), "0.0.0.0", "127.0.0.1", 1)
 	none.want(t, http.StatusOK, "GET", "/api/v1/orders", "")
 	if !strings.Contains(none.stderr.String(), "nobody is asked for a key") {
 		t.Errorf("no warning: %s", none.stderr)
+	}
+	// Then it serves this machine alone, whatever name a browser or a proxy has for it. Who opens it to a network does so.
+	keys := start(t, "--database", sqliteURL(t), "--auth", "keys")
+	for r, want := range map[*running]int{local: http.StatusForbidden, none: http.StatusOK, keys: http.StatusUnauthorized} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/api/v1/orders", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "rebound.example"
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s asked as rebound.example: %s, want %d", r.url, resp.Status, want)
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -108,7 +107,7 @@ func openNode(ctx context.Context, c serveConfig, session *zookeeper.Session, l 
 // define names the settings that can be changed while instances run. Their defaults are the flags.
 func (n *node) define(c serveConfig) (err error) {
 	n.permits, err = cluster.Define(n.settings, cluster.Key[int]{
-		Name: "permits", Default: c.permits, Parse: strconv.Atoi, Validate: func(p int) error {
+		Name: "permits", Default: c.permits, Parse: parsed("permits", "a whole number", strconv.Atoi), Validate: func(p int) error {
 			if c.permits == 0 && p != 0 {
 				return errors.New("the instances were started with --permits 0, which has no bound")
 			}
@@ -119,13 +118,13 @@ func (n *node) define(c serveConfig) (err error) {
 		return err
 	}
 	n.orderTTL, err = cluster.Define(n.settings, cluster.Key[time.Duration]{
-		Name: "order-ttl", Default: c.orderTTL, Parse: time.ParseDuration, Validate: validOrderTTL,
+		Name: "order-ttl", Default: c.orderTTL, Parse: parsed("order-ttl", aDuration, time.ParseDuration), Validate: validOrderTTL,
 	})
 	if err != nil {
 		return err
 	}
 	n.pace, err = cluster.Define(n.settings, cluster.Key[time.Duration]{
-		Name: "reconciler-pace", Default: time.Second, Parse: time.ParseDuration, Validate: func(d time.Duration) error {
+		Name: "reconciler-pace", Default: time.Second, Parse: parsed("reconciler-pace", aDuration, time.ParseDuration), Validate: func(d time.Duration) error {
 			if d < 100*time.Millisecond || d > time.Minute {
 				return fmt.Errorf("reconciler-pace %s: want 100ms to 1m", d)
 			}
@@ -147,6 +146,17 @@ func (n *node) define(c serveConfig) (err error) {
 	return err
 }
 
+// parsed returns parse with an error that names the setting, the text and the form that it wants.
+func parsed[T any](name, form string, parse func(string) (T, error)) func(string) (T, error) {
+	return func(text string) (T, error) {
+		v, err := parse(text)
+		if err != nil {
+			err = fmt.Errorf("%s %q: want %s", name, text, form)
+		}
+		return v, err
+	}
+}
+
 // role says in a word what an instance does.
 func role(c serveConfig) string {
 	switch {
@@ -164,13 +174,6 @@ func electionOf(lane string) string {
 		return "leader"
 	}
 	return "leader." + lane
-}
-
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
 }
 
 // within returns an error unless low <= n <= high.

@@ -40,7 +40,7 @@ func (c *clusterCall) parse(args, what string, line []string, least, most int) (
 		return nil, err
 	}
 	c.given = given(f)["version"]
-	c.url, err = validBase(c.command, "url", c.url)
+	c.url, err = validBase(c.command, c.url)
 	return rest, err
 }
 
@@ -187,7 +187,11 @@ func getConfig(ctx context.Context, c *clusterCall, args []string) error {
 		_, err := fmt.Fprintln(c.p.stdout, each.Value)
 		return err
 	}
-	return fmt.Errorf("config get: no setting %q", rest[0])
+	var names []string
+	for _, each := range s.Config {
+		names = append(names, each.Name)
+	}
+	return fmt.Errorf("config get: no setting %q; there are %s", rest[0], strings.Join(names, ", "))
 }
 
 func (c *clusterCall) settings(all []httpapi.Setting) error {

@@ -158,13 +158,14 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 	sells("a leader was killed")
 
 	// The lock service forgets who has the lease, or is away.
-	for range 5 {
+	times := testbedtest.Size(2, 5)
+	for range times {
 		surely(t, func() error { return harm(ctx) })
 		sells("harm to the lock service")
 	}
 
 	// MariaDB has committed, and the instance does not hear it.
-	for n := range 5 {
+	for n := range times {
 		proxy.DropReply("\x03COMMIT")
 		becomes(t, "a lost reply", func() bool { return proxy.Dropped() > n })
 		sells("a lost reply")

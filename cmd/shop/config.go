@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,7 +74,7 @@ func (f *flags) parseWith(args []string, least, most int) (rest []string, err er
 			f.help()
 			return nil, errHelp
 		} else if err != nil {
-			return nil, usageError{fmt.Errorf("%s: %w", f.Name(), err)}
+			return nil, usageError{fmt.Errorf("%s: %s", f.Name(), f.explain(err))}
 		}
 		if f.NArg() == 0 {
 			break
@@ -89,13 +90,52 @@ func (f *flags) parseWith(args []string, least, most int) (rest []string, err er
 	return rest, nil
 }
 
+// aDuration is the form of a duration, in words.
+const aDuration = "a duration such as 90s, 15m or 1h30m"
+
+// invalid matches what the package flag says of a value that it cannot read.
+var invalid = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^:]+): `)
+
+// explain says what is wrong with a command line, and what is wanted instead.
+func (f *flags) explain(err error) string {
+	text := err.Error()
+	command, _, _ := strings.Cut(f.Name(), " [")
+	if m := invalid.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("--%s %s: want %s", m[2], m[1], form(f.Lookup(m[2]), err))
+	}
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		return fmt.Sprintf("there is no flag --%s: shop %s --help lists those that there are", name, command)
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		return fmt.Sprintf("--%s: want a value", name)
+	}
+	return text
+}
+
+// form says what a flag takes whose value was refused with err.
+func form(fl *flag.Flag, err error) string {
+	if g, ok := fl.Value.(flag.Getter); ok {
+		switch g.Get().(type) {
+		case time.Duration:
+			return aDuration
+		case int, int64:
+			return "a whole number"
+		case bool:
+			return "true or false"
+		case *slog.Level:
+			return "debug, info, warn or error"
+		}
+	}
+	return err.Error()
+}
+
 // environment reads the variables.
 func (f *flags) environment() error {
 	var bad []error
 	f.VisitAll(func(fl *flag.Flag) {
 		if v := f.p.getenv(variable(fl.Name)); v != "" {
 			if err := f.Set(fl.Name, v); err != nil {
-				bad = append(bad, fmt.Errorf("%s=%q: %w", variable(fl.Name), v, err))
+				bad = append(bad, fmt.Errorf("%s=%q: want %s", variable(fl.Name), v, form(fl, err)))
 			}
 		}
 	})
@@ -107,24 +147,25 @@ func (f *flags) environment() error {
 
 // serveConfig is what one instance is told.
 type serveConfig struct {
-	listen      string
-	adminListen string
-	instance    string
-	advertise   string
-	database    string
-	redis       string
-	redlock     string
-	zookeeper   string
-	etcd        string
-	orderTTL    time.Duration
-	permits     int
-	rate        int
-	maxOpen     int64
-	auth        string
-	canary      bool
-	lane        string
-	exitOnStdin bool
-	logLevel    slog.Level
+	listen        string
+	adminListen   string
+	instance      string
+	advertise     string
+	database      string
+	redis         string
+	redlock       string
+	zookeeper     string
+	zookeeperAuth string
+	etcd          string
+	orderTTL      time.Duration
+	permits       int
+	rate          int
+	maxOpen       int64
+	auth          string
+	canary        bool
+	lane          string
+	exitOnStdin   bool
+	logLevel      slog.Level
 }
 
 func parseServe(p process, args []string) (serveConfig, error) {
@@ -138,6 +179,7 @@ func parseServe(p process, args []string) (serveConfig, error) {
 	f.StringVar(&c.redis, "redis", "", "redis://HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,... for the strategies redis and redis-unfenced; without it they are refused")
 	f.StringVar(&c.redlock, "redlock", "", "redis://HOST:6379/0,... of three or more servers that know nothing of one another, best five, for the strategy redlock")
 	f.StringVar(&c.zookeeper, "zookeeper", "", "HOST:2181,... of all servers of an ensemble, for the strategy zookeeper")
+	f.StringVar(&c.zookeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD` for --zookeeper: what the instances have there is then of this user alone; best SHOP_ZOOKEEPER_AUTH in the environment (default none: whoever reaches the servers can change it)")
 	f.StringVar(&c.etcd, "etcd", "", "HOST:2379,... of all members of a cluster, for the strategy etcd")
 	f.DurationVar(&c.orderTTL, "order-ttl", 15*time.Minute, "how long an order waits for payment")
 	f.IntVar(&c.permits, "permits", 64, "how many orders may be placed at the same time by all instances together, which agree on it through --redis, without which it is the number of each; 0: any number")

@@ -16,7 +16,14 @@ import (
 func demonstrate(ctx context.Context, p process, args []string) error {
 	c := demo.Config{Out: p.stdout, Terminal: isTerminal(p.stdout)}
 	var strategies string
-	f := newFlags(p, "demo", "watch a flash sale oversell, and then not; exit 1 if a lock failed, 3 if nothing was proved")
+	with := p
+	with.getenv = func(name string) string {
+		if name == variable("url") {
+			return "" // where other commands ask, nobody has been told to sell
+		}
+		return p.getenv(name)
+	}
+	f := newFlags(with, "demo", "watch a flash sale oversell, and then not; exit 1 if a lock failed, 3 if nothing was proved")
 	f.StringVar(&strategies, "strategies", "", "comma-separated `NAMES` of the strategies to sell by (default all whose stores there are)")
 	f.IntVar(&c.Stock, "stock", 100, "units on sale in each arm")
 	f.IntVar(&c.Attempts, "attempts", 0, "attempts to buy in each arm, at least twice the stock (default 8 times the stock)")
@@ -27,7 +34,7 @@ func demonstrate(ctx context.Context, p process, args []string) error {
 	f.StringVar(&c.ZooKeeper, "zookeeper", "", "HOST:2181,... (default none)")
 	f.StringVar(&c.Etcd, "etcd", "", "HOST:2379,... (default none)")
 	f.BoolVar(&c.All, "all", false, "start a real server of each kind that is installed and not named: MariaDB, Redis, five more for redlock, ZooKeeper, etcd")
-	f.StringVar(&c.Target, "target", "", "base `URL` of a service to sell at that runs already on --database")
+	f.StringVar(&c.URL, "url", "", "base `URL` of a service to sell at that runs already on --database")
 	f.BoolVar(&c.Keep, "keep", false, "leave the instances up until Ctrl-C")
 	f.BoolVar(&c.JSON, "json", false, "print nothing but the result as JSON")
 	if err := f.parse(args); err != nil {
@@ -39,6 +46,13 @@ func demonstrate(ctx context.Context, p process, args []string) error {
 	}
 	if strategies != "" {
 		c.Strategies = strings.Split(strategies, ",")
+	}
+	if c.URL != "" {
+		url, err := validBase("demo", c.URL)
+		if err != nil {
+			return err
+		}
+		c.URL = url
 	}
 	err := errors.Join(c.Validate(), validRedis(c.Redis), validRedlock(c.Redlock), validServers("zookeeper", c.ZooKeeper), validServers("etcd", c.Etcd))
 	if c.Database != "" {

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/events"
-	"example.com/shop/internal/httpapi"
 )
 
 const (
@@ -27,22 +26,23 @@ const (
 	streamPause = 5 * time.Second
 )
 
-// follower follows the events of all instances, from one to the next.
+// follower follows the events of all instances, at one of those that the user names.
 type follower struct {
 	instance
 
 	query  url.Values
 	json   bool
-	others []string // where else to go
+	others []string // where to go when this one stops, as the user names them: what members announce may be anybody's address
 	lastID string
 	retry  time.Duration
+	joined bool // an instance has let it listen
 	begun  bool // it has heard that it begins
 }
 
 // follow runs `shop events`.
 func follow(ctx context.Context, p process, args []string) error {
 	f := newFlags(p, "events", "show what happens in all instances, until Ctrl-C; what is missed is said")
-	base := f.String("url", "http://"+defaultListen, "`URL` of any instance; when it stops, another one is asked")
+	urls := f.String("url", "http://"+defaultListen, "`URL` of any instance, or of several, with commas between them: when one stops, the next one is asked")
 	types := f.String("types", "", "only events of these `TYPES`, with commas between them: order, stock, lock, timer, member, leader (default all)")
 	sku := f.String("sku", "", "only events about this `SKU`")
 	id := f.String("order", "", "only events about the order with this `ID`")
@@ -50,9 +50,13 @@ func follow(ctx context.Context, p process, args []string) error {
 	if err := f.parse(args); err != nil {
 		return err
 	}
-	at, err := validBase("events", "url", *base)
-	if err != nil {
-		return err
+	var bases []string
+	for text := range strings.SplitSeq(*urls, ",") {
+		base, err := validBase("events", text)
+		if err != nil {
+			return err
+		}
+		bases = append(bases, base)
 	}
 	if *types != "" {
 		for name := range strings.SplitSeq(*types, ",") {
@@ -67,14 +71,14 @@ func follow(ctx context.Context, p process, args []string) error {
 			query.Set(name, value)
 		}
 	}
-	w := &follower{instance: instance{p, "events", at, "listen"}, query: query, json: *asJSON}
+	w := &follower{instance: instance{p, "events", bases[0], "listen"}, others: bases[1:], query: query, json: *asJSON}
 	return w.run(ctx)
 }
 
 // run goes on until ctx ends, or an instance refuses for good.
 func (f *follower) run(ctx context.Context) error {
 	pause := time.Duration(0)
-	for first := true; ; first = false {
+	for untried := len(f.others); ; untried-- {
 		heard, err := f.connect(ctx)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // Ctrl-C is how it ends.
@@ -82,7 +86,7 @@ func (f *follower) run(ctx context.Context) error {
 		if final, ok := errors.AsType[finalError](err); ok {
 			return final.error
 		}
-		if first && !heard {
+		if untried == 0 && !f.joined {
 			return err
 		}
 		pause = min(max(2*pause, 100*time.Millisecond), streamPause)
@@ -99,13 +103,10 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// move chooses another instance, if one is known.
+// move chooses the next instance.
 func (f *follower) move() {
-	if len(f.others) > 0 {
-		next := f.others[0]
-		f.others = append(f.others[1:], f.base)
-		f.base = next
-	}
+	all := slices.Concat(f.others, []string{f.base})
+	f.base, f.others = all[0], all[1:]
 }
 
 // finalError is one after which another attempt is of no use.
@@ -139,7 +140,10 @@ func (f *follower) connect(ctx context.Context) (heard bool, err error) {
 		}
 		return false, err // also of somebody else, who listens where an instance did
 	}
-	f.meet(ctx)
+	if !f.joined {
+		fmt.Fprintf(f.p.stderr, "Following events at %s (instance %s). Ctrl-C ends.\n", f.base, resp.Header.Get("X-Instance-Id"))
+	}
+	f.joined = true
 	for m, err := range events.Messages(resp.Body) {
 		if err != nil {
 			return true, fmt.Errorf("events: the stream of %s has ended: %w", f.base, cmp.Or(context.Cause(ctx), err))
@@ -151,21 +155,6 @@ func (f *follower) connect(ctx context.Context) (heard bool, err error) {
 		}
 	}
 	return true, nil
-}
-
-// meet learns of the other instances. Who may not know of them stays where it is.
-func (f *follower) meet(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, streamPause)
-	defer cancel()
-	var s httpapi.ClusterState
-	if err := f.ask(ctx, http.MethodGet, "/api/v1/cluster", nil, &s); err != nil {
-		return
-	}
-	for _, m := range s.Members {
-		if base := "http://" + m.Address; base != f.base && !slices.Contains(f.others, base) {
-			f.others = append(f.others, base)
-		}
-	}
 }
 
 // show prints a message.

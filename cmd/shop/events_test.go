@@ -579,7 +579,7 @@ func TestEventsCommand(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, []string{"events", "--url", first.url, "--types", "order,stock", "--sku", "a"}, noEnv, strings.NewReader(""), out, problems)
+		done <- run(ctx, []string{"events", "--url", first.url + "," + second.url, "--types", "order,stock", "--sku", "a"}, noEnv, strings.NewReader(""), out, problems)
 	}()
 	first.listeners(t, 1) // what happens before that is not shown
 	first.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)

@@ -45,7 +45,7 @@ func fence(ctx context.Context, p process, args []string) error {
 	for _, c := range fenceCommands {
 		if c.name == args[0] {
 			f := &fenceCall{p: p, flags: newFlags(p, strings.TrimSpace("fence "+c.name+" "+c.args), c.what)}
-			f.flags.StringVar(&f.c.database, "database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
+			databaseFlag(f.flags, &f.c.database)
 			err := c.run(f, ctx, args[1:])
 			if errors.Is(err, sqlstore.ErrNoSchema) {
 				return fmt.Errorf("fence %s: the schema of %s is older than this program, and shop migrate brings it up to date", c.name, f.address)
@@ -84,7 +84,7 @@ func (f *fenceCall) rebase(ctx context.Context, args []string) (err error) {
 	case !stock.ValidSKU(rest[0]):
 		return usageError{fmt.Errorf("fence rebase: %q cannot be a SKU", rest[0])}
 	}
-	store, err := openBooks(ctx, operator(f.p), f.c.database)
+	store, err := openBooks(ctx, operator(f.p), f.c.database, sqlstore.AccessChange)
 	if err != nil {
 		return err
 	}
@@ -113,6 +113,7 @@ func operator(p process) string {
 // list shows what the rows have accepted beside what the services would give now.
 func (f *fenceCall) list(ctx context.Context, args []string) (err error) {
 	f.flags.StringVar(&f.c.zookeeper, "zookeeper", "", "HOST:2181,... of the strategy zookeeper, to ask for its fence")
+	f.flags.StringVar(&f.c.zookeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD` for --zookeeper, as the instances have it")
 	f.flags.StringVar(&f.c.etcd, "etcd", "", "HOST:2379,... of the strategy etcd, to ask for its fence")
 	if err := f.flags.parse(args); err != nil {
 		return err
@@ -120,7 +121,7 @@ func (f *fenceCall) list(ctx context.Context, args []string) (err error) {
 	if err := errors.Join(validServers("zookeeper", f.c.zookeeper), validServers("etcd", f.c.etcd)); err != nil {
 		return usageError{err}
 	}
-	store, err := openBooks(ctx, "fence", f.c.database)
+	store, err := openBooks(ctx, "fence", f.c.database, sqlstore.AccessRead)
 	if err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func (f *fenceCall) present(ctx context.Context) (tokens map[string]uint64, err 
 	log := slog.New(slog.DiscardHandler)
 	lockers := make(map[string]dlock.Locker)
 	if f.c.zookeeper != "" {
-		session, err := openZooKeeper(ctx, f.c, &closers, log)
+		session, err := openZooKeeper(ctx, f.c, leaseTTL, &closers, log)
 		if err != nil {
 			return nil, fmt.Errorf("fence list: %w", err)
 		}

@@ -23,11 +23,20 @@ import (
 // spawned is an instance in a process of its own.
 type spawned struct {
 	running
-	cmd *exec.Cmd
+	cmd    *exec.Cmd
+	stdout io.Reader
 }
 
-// spawn starts an instance that ends with the test at the latest, also when that is killed.
+// spawn starts an instance that ends with the test at the latest, also when that is killed, and returns when it listens.
 func spawn(t *testing.T, args ...string) *spawned {
+	t.Helper()
+	s := launch(t, args...)
+	s.listens(t)
+	return s
+}
+
+// launch is spawn, but does not wait.
+func launch(t *testing.T, args ...string) *spawned {
 	t.Helper()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--exit-on-stdin-eof"}, args...)
 	s := &spawned{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)}
@@ -38,7 +47,7 @@ func spawn(t *testing.T, args ...string) *spawned {
 		t.Fatal(err)
 	}
 	out, w := io.Pipe()
-	s.cmd.Stdout = w
+	s.stdout, s.cmd.Stdout = out, w
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +60,17 @@ func spawn(t *testing.T, args ...string) *spawned {
 		s.kill()
 		stdin.Close()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
+	return s
+}
+
+// listens waits until the instance does.
+func (s *spawned) listens(t *testing.T) {
+	t.Helper()
+	line, err := bufio.NewReader(s.stdout).ReadString('\n')
 	if err != nil {
 		t.Fatalf("serve: %v: %s", err, s.stderr)
 	}
 	_, s.url, _ = strings.Cut(strings.TrimSpace(line), fleet.Listening)
-	return s
 }
 
 // terminate asks the instance to stop.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -17,13 +18,27 @@ import (
 )
 
 const (
-	askTimeout = 70 * time.Second // more than an instance takes for the slowest answer
-	maxAnswer  = 16 << 20
+	askTimeout  = 70 * time.Second // more than an instance takes for the slowest answer
+	dialTimeout = 5 * time.Second
+	maxAnswer   = 16 << 20
 
 	// keyVariable has the key of an admin, for instances that ask for one. It is no
 	// flag: those of a process are for everybody to read.
 	keyVariable = "SHOP_KEY"
 )
+
+// client sends the requests of all commands. A request has the key of an admin, so it goes to the address that the
+// user names and nowhere else: a redirect is an answer like any other.
+var client = &http.Client{
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	Transport: &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		ForceAttemptHTTP2:   true,
+		DisableKeepAlives:   true, // most commands send one request
+	},
+}
 
 // instance is a running one that a command asks.
 type instance struct {
@@ -33,11 +48,11 @@ type instance struct {
 	listener string // the flag of the listener that is asked
 }
 
-// validBase returns the URL of a listener, as the flag of that name has it.
-func validBase(command, flag, base string) (string, error) {
+// validBase returns the URL of a listener, as --url has it.
+func validBase(command, base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return "", usageError{fmt.Errorf("%s: --%s %q: want http://HOST:PORT", command, flag, base)}
+		return "", usageError{fmt.Errorf("%s: --url %q: want http://HOST:PORT or https://HOST:PORT", command, base)}
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
@@ -83,6 +98,9 @@ func (i instance) request(ctx context.Context, method, path string, body any) (*
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if key := i.p.getenv(keyVariable); key != "" {
+		if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, fmt.Errorf("%s: %s is no API key: it has a space, a line break or the like", i.command, keyVariable)
+		}
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	return req, nil
@@ -90,9 +108,9 @@ func (i instance) request(ctx context.Context, method, path string, body any) (*
 
 // do sends a request.
 func (i instance) do(req *http.Request) (*http.Response, error) {
-	resp, err := http.DefaultClient.Do(req) //nolint:gosec // The user names the address.
+	resp, err := client.Do(req) //nolint:gosec // The user names the address.
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("%s: nothing listens at %s: start an instance with shop serve --%s %s, or name another one",
+		return nil, fmt.Errorf("%s: nothing listens at %s: start an instance with shop serve --%s %s, or name another one with --url",
 			i.command, i.base, i.listener, req.URL.Host)
 	}
 	if err != nil {
@@ -103,6 +121,9 @@ func (i instance) do(req *http.Request) (*http.Response, error) {
 
 // refused says why there is no answer. An address that has no such path is not that of the listener.
 func (i instance) refused(resp *http.Response, body []byte) error {
+	if to, err := resp.Location(); err == nil {
+		return fmt.Errorf("%s: %s redirects to %s: if that is an instance, name it with --url", i.command, i.base, to)
+	}
 	var p httpapi.Problem
 	err := json.Unmarshal(body, &p)
 	problem := err == nil && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json")
@@ -111,6 +132,9 @@ func (i instance) refused(resp *http.Response, body []byte) error {
 	}
 	if resp.StatusCode == http.StatusUnauthorized || p.Type == httpapi.TypeForbidden {
 		return fmt.Errorf("%s: %s Set %s to an admin's key; shop keys create --admin makes one", i.command, p.Detail, keyVariable)
+	}
+	for _, e := range p.Errors {
+		p.Detail += fmt.Sprintf(" %s: %s.", e.Pointer, strings.TrimSuffix(e.Detail, "."))
 	}
 	return fmt.Errorf("%s: %s", i.command, p.Detail)
 }

@@ -76,7 +76,7 @@ func (k *keysCall) parse(command, name, what string, args []string) error {
 	p := k.p
 	p.getenv = onlyStores(p.getenv)
 	f := newFlags(p, name, what)
-	f.StringVar(&k.database, "database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB; SHOP_DATABASE in the environment")
+	databaseFlag(f, &k.database)
 	f.BoolVar(&k.json, "json", false, "print JSON")
 	wanted := 0
 	switch command {
@@ -102,8 +102,8 @@ func (k *keysCall) parse(command, name, what string, args []string) error {
 	return k.validate(command, given(f)["expires"])
 }
 
-// onlyStores hides all variables but those of the database and of Redis: SHOP_ADMIN is an address to
-// shop timers, and what a key may do should stand where it is made.
+// onlyStores hides all variables but those of the database and of Redis: what a key may
+// do should stand where it is made.
 func onlyStores(getenv func(string) string) func(string) string {
 	return func(name string) string {
 		if name != variable("database") && name != variable("redis") {
@@ -142,24 +142,18 @@ func (k *keysCall) validate(command string, ends bool) error {
 	return nil
 }
 
-// on opens the database and runs a command on it. Only create makes the schema, as it may be
-// the first command of all; revoke should work whatever else is going on.
+// on opens the database and runs a command on it.
 func (k *keysCall) on(ctx context.Context, command string, run func(*keysCall, context.Context) error) (err error) {
-	open := openBooks
-	if command == "create" {
-		open = openStoreAt
+	access := sqlstore.AccessChange
+	if command == "list" {
+		access = sqlstore.AccessRead
 	}
-	if k.store, err = open(ctx, "keys", k.database); err != nil {
+	if k.store, err = openBooks(ctx, "keys", k.database, access); err != nil {
 		return err
 	}
 	defer closing(&err, k.store.Close)
 	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
 	defer cancel()
-	if command == "create" {
-		if err := k.store.Migrate(ctx); err != nil {
-			return err
-		}
-	}
 	if k.service, err = identity.New(k.store, identity.Config{}); err != nil {
 		return err
 	}

@@ -76,8 +76,9 @@ func TestLifeOfAKey(t *testing.T) {
 func testLifeOfAKey(t *testing.T, database string) {
 	t.Helper()
 	env := func(k string) string {
-		return map[string]string{"SHOP_DATABASE": database, "SHOP_ADMIN": "http://127.0.0.1:8081", "SHOP_EXPIRES": "1s"}[k]
+		return map[string]string{"SHOP_DATABASE": database, "SHOP_ADMIN": "true", "SHOP_EXPIRES": "1s"}[k]
 	}
+	migrated(t, database)
 	var texts []string
 	for _, args := range [][]string{
 		{"--admin", "--name", "first of all"},
@@ -183,7 +184,7 @@ func keysOf(t *testing.T, database string) *identity.Service {
 // What is not there is named, and not made by asking for it.
 func TestKeysOfNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, args := range [][]string{{"list"}, {"revoke", "aaaaaaaaaa"}} {
+	for _, args := range [][]string{{"create", "--admin"}, {"list"}, {"revoke", "aaaaaaaaaa"}} {
 		code, out, stderr := call(t, noEnv, append([]string{"keys"}, args...)...)
 		if code != 1 || out != "" || !strings.Contains(stderr, "shop.db") || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%q: exit code %d: %s%s", args, code, out, stderr)
@@ -212,6 +213,7 @@ func (closedPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 // A key that nobody could read is named, so that it can be revoked.
 func TestKeyThatCannotBeShown(t *testing.T) {
 	database := sqliteURL(t)
+	migrated(t, database)
 	for _, format := range []string{"--json", "--json=false"} {
 		var stderr bytes.Buffer
 		err := run(t.Context(), []string{"keys", "create", "--admin", format, "--database", database}, noEnv, strings.NewReader(""), closedPipe{}, &stderr)

@@ -57,6 +57,11 @@ func experiment(ctx context.Context, p process, args []string) error {
 		return usageError{errors.New("lab: " + strings.ReplaceAll(err.Error(), "\n", "; "))}
 	}
 	var err error
+	if out != "" {
+		if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // What is written there is for everybody to read.
+			return usageError{fmt.Errorf("lab: --out: %w", err)} // now, and not after minutes
+		}
+	}
 	if c.Executable, err = os.Executable(); err != nil {
 		return err
 	}

@@ -110,6 +110,7 @@ func (l *leadership) TryAcquire(ctx context.Context, key string) (*dlock.Lease, 
 		return nil, err
 	}
 	fence := dlock.Fence{Token: term.Fence().Token, Owner: term.Fence().Owner + "/" + key}
+	over, stop := term.Context(context.WithoutCancel(ctx))
 	lease := dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Fence: fence, Sent: time.Now(), TTL: sessionTimeout, Renewer: l.renewer,
 		Release: func(ctx context.Context) error {
@@ -118,15 +119,13 @@ func (l *leadership) TryAcquire(ctx context.Context, key string) (*dlock.Lease, 
 			}
 			return nil
 		},
+		Ended: func(error) { // without waiting for what the holder does with the news
+			l.free(term, key)
+			stop()
+		},
 	})
-	over, stop := term.Context(context.WithoutCancel(ctx))
-	lost := context.AfterFunc(over, func() {
+	context.AfterFunc(over, func() { // it does nothing to a grant that has ended
 		l.renewer.Lose(fence.Owner, &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Expired})
-	})
-	lease.OnEnd(func(error) {
-		lost()
-		stop()
-		l.free(term, key)
 	})
 	return lease, nil
 }

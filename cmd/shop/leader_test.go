@@ -105,7 +105,7 @@ func TestLostKeyOfALeader(t *testing.T) {
 	if err := first.Release(t.Context()); !errors.Is(err, dlock.ErrLost) {
 		t.Errorf("the release of a key that is lost: %v", err)
 	}
-	second, err := l.TryAcquire(t.Context(), "a")
+	second, err := l.Acquire(t.Context(), "a") // which waits until the loss has been noted
 	if err != nil {
 		t.Fatal(err)
 	}

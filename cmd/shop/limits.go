@@ -21,9 +21,9 @@ const (
 	// permitsTTL is how long the permits of an instance that died are missing.
 	permitsTTL = 3 * time.Second
 
-	// permitsTimeout is how long an order may wait for an answer about permits. A crowd that
-	// comes at once keeps every core busy for a while, and must not be turned away because of that.
-	permitsTimeout = permitsTTL / 4
+	// permitsTimeout is how long Redis may take to answer about permits, before an instance
+	// limits orders by itself.
+	permitsTimeout = 500 * time.Millisecond
 
 	permitsKey = "orders"
 )
@@ -38,7 +38,7 @@ type limits struct {
 func openLimits(ctx context.Context, c serveConfig, l locks, closers *closers, log *slog.Logger) (limits, error) {
 	var s limits
 	var err error
-	if s.permits, err = openPermits(ctx, c, l, closers, log); err != nil {
+	if s.permits, err = openPermits(ctx, c, l, log); err != nil {
 		return s, err
 	}
 	if c.rate > 0 {
@@ -118,32 +118,33 @@ func (l limits) run(ctx context.Context) error {
 
 // openPermits returns what bounds how many orders are placed at the same time, or nil.
 // Without Redis it is a bound for this instance alone.
-func openPermits(ctx context.Context, c serveConfig, l locks, closers *closers, log *slog.Logger) (*permits.Limiter, error) {
+func openPermits(ctx context.Context, c serveConfig, l locks, log *slog.Logger) (*permits.Limiter, error) {
 	if c.permits == 0 {
 		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
 	}
 	if l.rdb == nil {
 		return permits.New(nil, permits.Config{Permits: c.permits})
 	}
-	sem, err := redislock.NewSemaphore(l.rdb, redislock.SemaphoreConfig{Permits: c.permits, TTL: permitsTTL})
+	limiter, err := permits.New(l.rdb, permits.Config{
+		Key: permitsKey, Permits: c.permits, TTL: permitsTTL, Timeout: permitsTimeout,
+		OnAlone: func(ctx context.Context, alone bool) {
+			if alone {
+				log.WarnContext(ctx, "permits are limited by this instance alone, as redis does not answer")
+			} else {
+				log.InfoContext(ctx, "permits are shared again")
+			}
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
-	closers.push(func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		if err := sem.Close(ctx); err != nil {
-			log.WarnContext(ctx, "permits are left to their TTL", slog.String("error", err.Error()))
-		}
-		return nil
-	})
 	// The number of the instance that was started last counts for all.
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		err := sem.Resize(ctx, permitsKey, c.permits)
+		err := limiter.Resize(ctx, c.permits)
 		if err == nil {
-			break
+			return limiter, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -151,7 +152,6 @@ func openPermits(ctx context.Context, c serveConfig, l locks, closers *closers, 
 		case <-time.After(100 * time.Millisecond): // Redis has answered before, and is only slow
 		}
 	}
-	return permits.New(sem, permits.Config{Key: permitsKey, Permits: c.permits, TTL: permitsTTL, Timeout: permitsTimeout})
 }
 
 // openWaitlist returns where orders wait for units, or nil without Redis.

@@ -27,13 +27,13 @@ import (
 
 const (
 	// leaseTTL is how long a SKU is blocked by an instance that died while it
-	// held the lease: well within the time of a request that waits for it.
-	leaseTTL = 5 * time.Second
+	// held the lease. A lease is held for milliseconds, so it is seldom renewed; an instance
+	// that is paused for longer loses its leases, and repeats the attempts that had them.
+	leaseTTL = 2 * time.Second
 
-	// sessionTimeout is the same for ZooKeeper, of whose ticks it must be four: those of
-	// a server with its defaults last 2 s. A server ends sessions once per tick, so a SKU is blocked for
-	// 8 to 10 s, which is as long as a request waits: who asks first after such a death may be told to come
-	// again.
+	// sessionTimeout is how long ZooKeeper keeps an instance in the list of members, and as the leader, after it died.
+	// The locks of SKUs have a session of their own that lasts for leaseTTL: an instance that is slow for a
+	// moment loses leases that it repeats, and not its place in the cluster.
 	sessionTimeout = 8 * time.Second
 )
 
@@ -69,7 +69,7 @@ func openRedis(ctx context.Context, c serveConfig, tel *telemetry.Telemetry, clo
 	l := locks{rdb: rdb}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := l.ping(ctx); err != nil {
+	if err := await(ctx, log, func() error { return l.ping(ctx) }); err != nil {
 		return locks{}, fmt.Errorf("open redis %s: %w", redacted(c.redis), err)
 	}
 	if policy := rdb.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]; policy != "" && policy != "noeviction" {
@@ -92,7 +92,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 
 // openLockers prepares the other lock services that c names, and the one that the database
 // is. None of them is asked whether it is there.
-func openLockers(c serveConfig, store *sqlstore.Store, l locks, session *zookeeper.Session, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (all stock.Lockers, err error) {
+func openLockers(ctx context.Context, c serveConfig, store *sqlstore.Store, l locks, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (all stock.Lockers, err error) {
 	all.Redis = l.locker
 	if all.Units, err = openUnits(c, tel, closers); err != nil {
 		return all, err
@@ -113,6 +113,10 @@ func openLockers(c serveConfig, store *sqlstore.Store, l locks, session *zookeep
 		if all.Redlock, err = measured(locker, "redlock", tel); err != nil {
 			return all, err
 		}
+	}
+	session, err := openZooKeeper(ctx, c, leaseTTL, closers, log)
+	if err != nil {
+		return all, err
 	}
 	if session != nil {
 		locker, err := zklock.New(session, zklock.Config{})
@@ -172,12 +176,12 @@ func openRedlock(urls string, tel *telemetry.Telemetry, closers *closers, log *s
 	return locker, nil
 }
 
-// openZooKeeper begins the session of this instance, or returns nil without --zookeeper.
-func openZooKeeper(ctx context.Context, c serveConfig, closers *closers, log *slog.Logger) (*zookeeper.Session, error) {
+// openZooKeeper begins a session that lasts for timeout, or returns nil without --zookeeper.
+func openZooKeeper(ctx context.Context, c serveConfig, timeout time.Duration, closers *closers, log *slog.Logger) (*zookeeper.Session, error) {
 	if c.zookeeper == "" {
 		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
 	}
-	session, err := zookeeper.Open(ctx, zookeeper.Config{Servers: strings.Split(c.zookeeper, ","), Timeout: sessionTimeout})
+	session, err := zookeeper.Open(ctx, zookeeper.Config{Servers: strings.Split(c.zookeeper, ","), Timeout: timeout, Auth: c.zookeeperAuth})
 	if err != nil {
 		return nil, err
 	}

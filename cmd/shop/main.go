@@ -11,6 +11,7 @@
 //	shop fence        let a lock service that has lost its data sell again
 //	shop migrate      bring the schema up to date
 //	shop healthcheck  ask a running instance whether it is ready
+//	shop version      print the version of this program
 //
 // Every flag has an environment variable: SHOP_ and its name in capitals. The
 // exit code is 0 when all is well, 1 when something failed or the books are
@@ -59,6 +60,7 @@ var commands = []struct {
 	{"fence", "let a lock service that has lost its data sell again", fence},
 	{"migrate", "bring the schema up to date", migrate},
 	{"healthcheck", "ask a running instance whether it is ready", healthcheck},
+	{"version", "print the version of this program", printVersion},
 }
 
 // run executes the command that args name. It returns when the command is done

@@ -254,13 +254,13 @@ func TestBadCommandLines(t *testing.T) {
 		{"demo", "--instances", "0"},
 		{"demo", "--strategies", "naive,naive"},
 		{"demo", "--strategies", "naiv"},
-		{"demo", "--target", "http://127.0.0.1:1"},
-		{"demo", "--target", "::x", "--database", "sqlite:shop.db"},
+		{"demo", "--url", "http://127.0.0.1:1"},
+		{"demo", "--url", "::x", "--database", "sqlite:shop.db"},
 		{"demo", "--redis", "redis://["},
 		{"demo", "--json", "--keep"},
 		{"demo", "--zookeeper", "a"},
-		{"demo", "--all", "--target", "http://127.0.0.1:1", "--database", "sqlite:shop.db"},
-		{"demo", "--etcd", "a:1", "--target", "http://127.0.0.1:1", "--database", "sqlite:shop.db"},
+		{"demo", "--all", "--url", "http://127.0.0.1:1", "--database", "sqlite:shop.db"},
+		{"demo", "--etcd", "a:1", "--url", "http://127.0.0.1:1", "--database", "sqlite:shop.db"},
 		{"fence"},
 		{"fence", "rebase"},
 		{"fence", "rebase", "a", "b"},
@@ -273,7 +273,8 @@ func TestBadCommandLines(t *testing.T) {
 		{"fence", "rebase", "a", "--database", "shop.db"},
 		{"demo", "--database", "shop.db"},
 		{"audit", "--database", "shop.db"},
-		{"healthcheck", "--listen", "x"},
+		{"healthcheck", "--url", "x"},
+		{"lab", "throughput", "--out", "/dev/null/folder"},
 	} {
 		t.Chdir(t.TempDir())
 		code, out, stderr := call(t, noEnv, args...)
@@ -294,7 +295,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	database := sqliteURL(t)
 	env = func(k string) string { return map[string]string{"SHOP_DATABASE": database}[k] }
-	if code, _, stderr := call(t, env, "migrate"); code != 0 {
+	if code, _, stderr := call(t, env, "migrate", "--create"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	if _, err := os.Stat(strings.TrimPrefix(database, "sqlite:")); err != nil {
@@ -304,11 +305,9 @@ func TestEnvironment(t *testing.T) {
 
 func TestStoresThatAreAwayAreNamed(t *testing.T) {
 	for address, args := range map[string][]string{
-		"127.0.0.1:1":   {"serve", "--database", sqliteURL(t), "--redis", "redis://user:secret@127.0.0.1:1/0"},
-		"127.0.0.1:2":   {"serve", "--database", "mysql://user:secret@127.0.0.1:2/shop"},
 		"no/such/place": {"serve", "--database", "sqlite:no/such/place/shop.db"},
 		"nothing.db":    {"audit", "--database", "sqlite:nothing.db"},
-		"127.0.0.1:3":   {"healthcheck", "--listen", "127.0.0.1:3"},
+		"127.0.0.1:3":   {"healthcheck", "--url", "http://127.0.0.1:3"},
 		"none.db":       {"fence", "rebase", "a", "--database", "sqlite:none.db"},
 	} {
 		t.Chdir(t.TempDir())
@@ -326,7 +325,7 @@ func TestPortInUse(t *testing.T) {
 	if code != 1 || !strings.Contains(stderr, address) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if code, _, stderr := call(t, noEnv, "healthcheck", "--listen", address); code != 0 {
+	if code, _, stderr := call(t, noEnv, "healthcheck", "--url", r.url); code != 0 {
 		t.Errorf("healthcheck: exit code %d: %s", code, stderr)
 	}
 }

@@ -2,58 +2,72 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"strings"
+	"io/fs"
 
 	"example.com/shop/internal/sqlstore"
 )
 
-// openDatabase parses the --database flag of a command that has no other flags
-// and opens the store, with the time it may take.
-func openDatabase(ctx context.Context, p process, name, what string, args []string) (*sqlstore.Store, error) {
-	f := newFlags(p, name, what)
-	database := f.String("database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
-	if err := f.parse(args); err != nil {
+// databaseFlag defines --database, which is where the stock and the orders are.
+func databaseFlag(f *flags, database *string) {
+	f.StringVar(database, "database", defaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
+}
+
+// openBooks opens a database that shop migrate or an instance has prepared. Any other, such as one whose name is
+// mistyped, is refused and left as it is.
+func openBooks(ctx context.Context, instance, database string, access sqlstore.Access) (*sqlstore.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	store, err := openStoreAt(ctx, instance, database, access)
+	if err != nil {
 		return nil, err
 	}
-	if name != "migrate" {
-		return openBooks(ctx, name, *database)
-	}
-	return openStoreAt(ctx, name, *database)
-}
-
-// openBooks opens a database that must be there: a file that is not would be created.
-func openBooks(ctx context.Context, name, database string) (*sqlstore.Store, error) {
-	if file, ok := strings.CutPrefix(database, "sqlite:"); ok && file != "" {
-		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("%s: %w", database, err)
+	if err := store.RequireSchema(ctx); err != nil {
+		if errors.Is(err, sqlstore.ErrNoSchema) {
+			err = fmt.Errorf("%s has no schema of shop: check --database; shop migrate --create makes one", store.Address())
 		}
+		return nil, errors.Join(err, store.Close())
 	}
-	return openStoreAt(ctx, name, database)
+	return store, nil
 }
 
-func openStoreAt(ctx context.Context, name, database string) (*sqlstore.Store, error) {
+// openStoreAt opens a database.
+func openStoreAt(ctx context.Context, instance, database string, access sqlstore.Access) (*sqlstore.Store, error) {
 	if err := validDatabase(database); err != nil {
 		return nil, usageError{err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	return sqlstore.Open(ctx, sqlstore.Config{URL: database, Instance: name})
+	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: database, Instance: instance, Access: access})
+	if access != sqlstore.AccessCreate && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: check --database; shop migrate --create makes a new one", err)
+	}
+	return store, err
 }
 
 // migrate brings the schema up to date.
 func migrate(ctx context.Context, p process, args []string) (err error) {
-	store, err := openDatabase(ctx, p, "migrate", "bring the schema up to date; safe from several instances at once", args)
+	f := newFlags(p, "migrate", "bring the schema up to date; safe from several instances at once")
+	var database string
+	databaseFlag(f, &database)
+	create := f.Bool("create", false, "make the schema if there is none, and the SQLite file; otherwise a database without a schema is refused")
+	if err := f.parse(args); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	var store *sqlstore.Store
+	if *create {
+		store, err = openStoreAt(ctx, "migrate", database, sqlstore.AccessCreate)
+	} else {
+		store, err = openBooks(ctx, "migrate", database, sqlstore.AccessChange)
+	}
 	if err != nil {
 		return err
 	}
 	defer closing(&err, store.Close)
-	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
-	defer cancel()
 	if err := store.Migrate(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintln(p.stdout, "the schema is up to date")
-	return nil
+	_, err = fmt.Fprintf(p.stdout, "the schema of %s is up to date\n", store.Address())
+	return err
 }

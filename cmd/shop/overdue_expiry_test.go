@@ -21,7 +21,7 @@ func TestManyOverdueAtOnce(t *testing.T) {
 	t.Parallel()
 	database := testbedtest.Database(t)
 	store := books(t, database)
-	overdue := testbedtest.Size(5_000, 100_000)
+	overdue := testbedtest.Size(2_000, 100_000)
 	for _, sku := range []string{"old", "new"} {
 		if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: sku, Strategy: "conditional", OnHand: 1_000_000}); err != nil {
 			t.Fatal(err)

@@ -107,17 +107,17 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 	s := newStage(t)
 	locks, client := s.locks(t), customers(t)
 	dies := spawn(t, append(s.flags, "--instance", "dies", "--permits", "2")...)
-	dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":9,"strategy":"redis"}`)
 	dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":9,"strategy":"conditional"}`)
-	// Two orders that wait for a guard, for longer than the rest takes, have all permits.
-	guard := hold(t, locks, stock.LockKey("a"))
-	defer guard.Release(t.Context())
-	for n := range 2 {
+	// Two orders that wait for guards, for longer than the rest takes, have all permits; of one SKU they may have one.
+	for _, sku := range []string{"a", "c"} {
+		dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":9,"strategy":"redis"}`)
+		guard := hold(t, locks, stock.LockKey(sku))
+		defer guard.Release(t.Context())
 		go func() {
-			for purchase(t.Context(), client, dies.url, "a", "Prefer", "wait=30").status == http.StatusTooManyRequests {
+			for purchase(t.Context(), client, dies.url, sku, "Prefer", "wait=30").status == http.StatusTooManyRequests {
 			}
 		}()
-		queued(t, locks, guard.Key(), n+1)
+		queued(t, locks, guard.Key(), 1)
 	}
 	// Only now, as all that live have a share.
 	lives := start(t, append(s.flags, "--instance", "lives", "--permits", "2")...)

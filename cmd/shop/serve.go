@@ -69,6 +69,9 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := canListen(ctx, c); err != nil {
+		return err
+	}
 	if c.exitOnStdin {
 		ctx = untilEOF(ctx, p.stdin)
 	}
@@ -81,8 +84,12 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	// Telemetry.
 	level := new(slog.LevelVar)
 	level.Set(c.logLevel)
-	log := telemetry.NewLogger(p.stderr, level).With(slog.String("instance", c.instance))
-	tel, err := telemetry.Setup(ctx, telemetry.Config{Instance: c.instance, Logger: log})
+	newLogger := telemetry.NewLogger
+	if isTerminal(p.stderr) {
+		newLogger = telemetry.NewTextLogger
+	}
+	log := newLogger(p.stderr, level).With(slog.String("instance", c.instance))
+	tel, err := telemetry.Setup(ctx, telemetry.Config{Version: version(), Instance: c.instance, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -94,7 +101,7 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 
 	// Stores.
 	redis.SetLogger(silent{})
-	store, err := openStore(ctx, c, tel)
+	store, err := openStore(ctx, c, tel, log)
 	if err != nil {
 		return err
 	}
@@ -103,11 +110,11 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	session, err := openZooKeeper(ctx, c, &closers, log)
+	session, err := openZooKeeper(ctx, c, sessionTimeout, &closers, log)
 	if err != nil {
 		return err
 	}
-	lockers, err := openLockers(c, store, locks, session, tel, &closers, log)
+	lockers, err := openLockers(ctx, c, store, locks, tel, &closers, log)
 	if err != nil {
 		return err
 	}
@@ -148,8 +155,11 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		told.Stock(skus...)
 	})
 	audit := func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") }
-	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchEvents(tel.MeterProvider, told.bus.Stats, told.feed.Stats),
-		telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{})); err != nil {
+	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchEvents(tel.MeterProvider, told.bus.Stats, told.feed.Stats)); err != nil {
+		return err
+	}
+	audits, err := telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{})
+	if err != nil {
 		return err
 	}
 
@@ -159,6 +169,7 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		// Not the lock services: without one its strategies are refused, and an instance that
 		// called itself unready would take the others away as well.
 		Ready:          store.Ping,
+		LocalOnly:      c.auth == authNone && isLoopback(c.listen),
 		Metrics:        tel.Metrics,
 		TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider, Propagator: tel.Propagator,
 	}
@@ -173,7 +184,34 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		return err
 	}
 	follow := live{permits: limits.resize, permitted: limits.permitted, orderTTL: orders.SetTTL, pace: timers.SetPace, logLevel: level}
-	return runAll(ctx, front, told.live, timers.Run, services.run, limits.run, node.run(address, follow), forget(store, node.lead, c.lane, log), heedKeys, admin.run)
+	return runAll(ctx, front, told.live, timers.Run, services.run, limits.run, node.run(address, follow), forget(store, node.lead, c.lane, log), heedKeys, admin.run, audits)
+}
+
+// canListen listens on the addresses of c for a moment and closes them. A bad address so ends the start before a store is opened,
+// which may create a file. A listener that stayed open would keep clients waiting for the stores.
+func canListen(ctx context.Context, c serveConfig) error {
+	listener, err := listenOn(ctx, "listen", c.listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() // after the second one has been tried, which must not have the same address
+	if c.adminListen == "" {
+		return nil
+	}
+	second, err := listenOn(ctx, "admin-listen", c.adminListen)
+	if err != nil {
+		return err
+	}
+	return second.Close()
+}
+
+// listenOn listens on the address that a flag names.
+func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s: %w; port 0 takes a free one", flag, address, err)
+	}
+	return listener, nil
 }
 
 // listen opens the listeners, says where they are, and returns what serves on them, and where others reach the instance.
@@ -185,9 +223,9 @@ func listen(ctx context.Context, p process, c serveConfig, api httpapi.Config, e
 	if back, err = openAdmin(ctx, c, api, closers, api.Logger); err != nil {
 		return "", nil, nil, err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.listen)
+	listener, err := listenOn(ctx, "listen", c.listen)
 	if err != nil {
-		return "", nil, nil, fmt.Errorf("serve HTTP: %w", err)
+		return "", nil, nil, err
 	}
 	api.Logger.InfoContext(ctx, "serving", slog.String("address", listener.Addr().String()),
 		slog.Bool("canary", c.canary),

@@ -20,7 +20,7 @@ func TestSlowClientsAreCut(t *testing.T) {
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
 	const (
 		slow    = 200
-		headers = "POST /api/v1/orders HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\n"
+		headers = "POST /api/v1/orders HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 	)
 	var cut atomic.Int64
 	var group sync.WaitGroup

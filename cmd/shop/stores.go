@@ -20,8 +20,20 @@ import (
 // instance stops.
 const timersDrain = 5 * time.Second
 
-// openStore opens the database and brings its schema up to date.
-func openStore(ctx context.Context, c serveConfig, tel *telemetry.Telemetry) (*sqlstore.Store, error) {
+// openStore opens the database, once it can be reached, and brings its schema up to date.
+func openStore(ctx context.Context, c serveConfig, tel *telemetry.Telemetry, log *slog.Logger) (store *sqlstore.Store, err error) {
+	err = await(ctx, log, func() error {
+		store, err = openStoreNow(ctx, c, tel)
+		return err
+	})
+	if err == nil && store.Galera() {
+		log.WarnContext(ctx, "the database is a node of a Galera cluster; all instances must write to this node",
+			slog.String("database", store.Address()))
+	}
+	return store, err
+}
+
+func openStoreNow(ctx context.Context, c serveConfig, tel *telemetry.Telemetry) (*sqlstore.Store, error) {
 	opening, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	store, err := sqlstore.Open(opening, sqlstore.Config{

@@ -46,7 +46,7 @@ func timers(ctx context.Context, p process, args []string) error {
 		}
 		t := &timersCall{p: p}
 		f := newFlags(p, strings.TrimSpace("timers "+c.name+" "+c.args), c.what)
-		f.StringVar(&t.admin, "admin", "http://"+defaultAdmin, "`URL` of the --admin-listen of any instance")
+		f.StringVar(&t.url, "url", "http://"+defaultAdmin, "`URL` of the --admin-listen of any instance")
 		f.BoolVar(&t.json, "json", false, "print JSON")
 		if c.name == "list" {
 			f.StringVar(&t.kind, "kind", "", "only timers of this `KIND`")
@@ -79,7 +79,7 @@ func timersUsage(w io.Writer) {
 // timersCall is one command and what it was told.
 type timersCall struct {
 	p           process
-	admin       string
+	url         string
 	json        bool
 	kind, state string
 	limit       int
@@ -87,7 +87,7 @@ type timersCall struct {
 
 func (t *timersCall) validate(command string) error {
 	var err error
-	if t.admin, err = validBase("timers", "admin", t.admin); err != nil {
+	if t.url, err = validBase("timers", t.url); err != nil {
 		return err
 	}
 	t.state = strings.ToUpper(t.state)
@@ -102,7 +102,7 @@ func (t *timersCall) validate(command string) error {
 
 // ask asks the instance below the path of timers.
 func (t *timersCall) ask(ctx context.Context, method, path string, v any) error {
-	return instance{t.p, "timers", t.admin, "admin-listen"}.ask(ctx, method, "/api/v1/timers"+path, nil, v)
+	return instance{t.p, "timers", t.url, "admin-listen"}.ask(ctx, method, "/api/v1/timers"+path, nil, v)
 }
 
 func (t *timersCall) list(ctx context.Context, _ []string) error {

@@ -18,10 +18,10 @@ func TestTimersBadCommandLines(t *testing.T) {
 		{"list --limit many", "limit"},
 		{"list --limit 1000001", "--limit"},
 		{"list --state done", "--state"},
-		{"list --admin 127.0.0.1:8081", "--admin"},
-		{"list --admin http://", "--admin"},
-		{"list --admin http://127.0.0.1:1/api", "--admin"},
-		{"list --admin http://a:b@127.0.0.1:1", "--admin"},
+		{"list --url 127.0.0.1:8081", "--url"},
+		{"list --url http://", "--url"},
+		{"list --url http://127.0.0.1:1/api", "--url"},
+		{"list --url http://a:b@127.0.0.1:1", "--url"},
 		{"get order.expire", "want 2 arguments"},
 		{"get order.expire a b", "unexpected argument"},
 		{"get --state open order.expire a", "-state"},
@@ -50,7 +50,7 @@ func TestTimersOfNobody(t *testing.T) {
 	}
 	free := l.Addr().String()
 	l.Close()
-	env := func(k string) string { return map[string]string{"SHOP_ADMIN": "http://" + free}[k] }
+	env := func(k string) string { return map[string]string{"SHOP_URL": "http://" + free}[k] }
 	code, _, stderr := call(t, env, "timers", "list")
 	if code != 1 || !strings.Contains(stderr, "shop serve --admin-listen "+free) {
 		t.Errorf("exit code %d: %s", code, stderr)
@@ -58,7 +58,7 @@ func TestTimersOfNobody(t *testing.T) {
 	for _, answer := range []string{"{}", "<html>", `{"timers":[]}`} {
 		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
 		defer other.Close()
-		if code, out, stderr := call(t, noEnv, "timers", "list", "--admin", other.URL); code != 1 || out != "" || !strings.Contains(stderr, "is not the --admin-listen") {
+		if code, out, stderr := call(t, noEnv, "timers", "list", "--url", other.URL); code != 1 || out != "" || !strings.Contains(stderr, "is not the --admin-listen") {
 			t.Errorf("%s: exit code %d: %s%s", answer, code, out, stderr)
 		}
 	}
@@ -82,7 +82,7 @@ func TestAdminListen(t *testing.T) {
 	r.want(t, http.StatusNotFound, "GET", "/api/v1/timers", "")
 	r.stop()
 	r.stopped(t)
-	if code, _, stderr := call(t, noEnv, "timers", "list", "--admin", "http://"+taken); code != 1 || !strings.Contains(stderr, "nothing listens") {
+	if code, _, stderr := call(t, noEnv, "timers", "list", "--url", "http://"+taken); code != 1 || !strings.Contains(stderr, "nothing listens") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -13,7 +13,7 @@ func TestTimersWithAKey(t *testing.T) {
 	_, admin := newKey(t, database, "--admin")
 	_, customer := newKey(t, database, "--customer", "ann")
 	r := start(t, "--database", database, "--auth", "keys")
-	list := []string{"timers", "list", "--admin", r.admin(t)}
+	list := []string{"timers", "list", "--url", r.admin(t)}
 	for key, want := range map[string]int{"": 1, customer: 1, admin: 0} {
 		code, _, stderr := call(t, func(name string) string {
 			if name == keyVariable {

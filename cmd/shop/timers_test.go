@@ -84,14 +84,14 @@ func TestTimersByCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	shows(t, []string{"timers", "pause", "order.expire", "--admin", r.admin(t)}, "is paused")
+	shows(t, []string{"timers", "pause", "order.expire", "--url", r.admin(t)}, "is paused")
 	first, second := r.place(t), r.place(t)
 	bury := "UPDATE timeouts SET state = 'DEAD', attempt = 10, last_error = ? WHERE id IN (?, ?)"
 	if _, err := db.ExecContext(t.Context(), bury, "the stock\trow\n\x1b[31mis gone", first, second); err != nil {
 		t.Fatal(err)
 	}
 	command := func(args ...string) []string {
-		return append([]string{"timers", args[0], "--admin", asked}, args[1:]...)
+		return append([]string{"timers", args[0], "--url", asked}, args[1:]...)
 	}
 	list := shows(t, command("list", "--kind", "order.expire", "--state", "dead"),
 		"KIND", "LAST ERROR", "order.expire  "+first, second, "DEAD", "10", "base", "the stock row  [31mis gone\n")
@@ -131,7 +131,7 @@ func TestTimersByCommand(t *testing.T) {
 	refuses(t, "No timer has this kind", command("pause", "order.expir")...)
 	refuses(t, "malformed kind", command("pause", "a b")...)
 	refuses(t, "canary", command("rebuild", "order.expire")...)
-	shows(t, []string{"timers", "rebuild", "order.expire", "--admin", r.admin(t)}, "were not in the index")
+	shows(t, []string{"timers", "rebuild", "order.expire", "--url", r.admin(t)}, "were not in the index")
 }
 
 // metrics fails the test unless the instance shows lines that begin with all of want.
@@ -167,15 +167,15 @@ func TestTimersListIsLimited(t *testing.T) {
 	for range 3 {
 		r.place(t)
 	}
-	code, out, stderr := shopProcess(t, "timers", "list", "--limit", "2", "--admin", r.admin(t))
+	code, out, stderr := shopProcess(t, "timers", "list", "--limit", "2", "--url", r.admin(t))
 	if code != 0 || strings.Count(out, "order.expire") != 2 || !strings.Contains(stderr, "There are more than these 2") {
 		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
 	}
-	code, out, stderr = call(t, noEnv, "timers", "list", "--limit", "1001", "--admin", r.admin(t))
+	code, out, stderr = call(t, noEnv, "timers", "list", "--limit", "1001", "--url", r.admin(t))
 	if code != 0 || strings.Count(out, "order.expire") != 3 || stderr != "" {
 		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
 	}
-	refuses(t, "is not the --admin-listen of an instance", "timers", "list", "--admin", r.url)
+	refuses(t, "is not the --admin-listen of an instance", "timers", "list", "--url", r.url)
 }
 
 // More timers than a page has are all shown.
@@ -192,7 +192,7 @@ func TestTimersListReadsAllPages(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(page)
 	}))
 	defer server.Close()
-	out := shows(t, []string{"timers", "list", "--admin", server.URL}, "behind-  ", "behind-next-1", "behind-next-2")
+	out := shows(t, []string{"timers", "list", "--url", server.URL}, "behind-  ", "behind-next-1", "behind-next-2")
 	if strings.Count(out, "\n") != 4 {
 		t.Errorf("a heading and three timers, got\n%s", out)
 	}

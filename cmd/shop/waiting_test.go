@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // waiter sends an order of a in the background, again while all permits are in use, and returns
@@ -139,27 +138,6 @@ func TestWhoWaitsIsSentAwayAtTheEnd(t *testing.T) {
 	})
 }
 
-// Somebody waits longer than an answer may take to be written without it.
-func TestWaitBeyondTheWriteTimeout(t *testing.T) {
-	t.Parallel()
-	testbedtest.FullSize(t)
-	s := newStage(t)
-	fleet := s.three(t)
-	client := customers(t)
-	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
-	sold := fleet[0].place(t)
-	vain := waiter(t, client, fleet[0].url, "Prefer", "wait=18")
-	inLine(t, s, 0)
-	served := waiter(t, client, fleet[1].url, "Prefer", "wait=30")
-	if a := heard(t, vain); a.status != http.StatusConflict || a.took < 18*time.Second {
-		t.Errorf("in vain: %v", a)
-	}
-	fleet[2].want(t, http.StatusOK, "POST", "/api/v1/orders/"+sold+"/cancel", "")
-	if a := heard(t, served); a.status != http.StatusCreated {
-		t.Error(a)
-	}
-}
-
 // status returns how an order reads.
 func (r *running) status(t *testing.T, path string) (status, reason string) {
 	t.Helper()
@@ -239,7 +217,6 @@ func TestQueuedOrders(t *testing.T) {
 // An order that cannot be placed in its time is rejected, and its customer can read why.
 func TestQueuedOrderIsNotPlacedInTime(t *testing.T) {
 	t.Parallel()
-	testbedtest.FullSize(t)
 	s := newStage(t)
 	r := start(t, s.flags...)
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":2,"strategy":"redis"}`)

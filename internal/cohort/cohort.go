@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -12,6 +13,14 @@ import (
 
 // ErrFull says that as many wait for a key as may. The item had no effect.
 var ErrFull = errors.New("cohort: the queue is full")
+
+// ErrLeft says that the caller's time was over while its item was in a batch. The batch goes on, and only Commit will know
+// what becomes of the item.
+var ErrLeft = errors.New("cohort: the batch goes on without its caller")
+
+// grace is how long a caller whose time is over waits for its batch. That is enough for most of them to end, and for the
+// work to stop if nobody else wants it.
+const grace = 250 * time.Millisecond
 
 // Config configures a [Group]. Hold and Commit are required.
 type Config[T any] struct {
@@ -88,9 +97,9 @@ func New[T any](cfg Config[T]) *Group[T] {
 // then until the batch has its answer. waiting bounds the time in the line, until an attempt has
 // left open whether it took effect, and ctx the whole;
 // they may be the same. An item that is in a batch cannot be taken back: when ctx ends then, Do
-// still waits for the batch, whose context ends once the callers of all its items have gone.
+// waits 250 ms for the batch, whose context ends once the callers of all its items have gone.
 //
-// Errors: [ErrFull]; the cause of the end of waiting or ctx, joined with the latest error of
+// Errors: [ErrFull]; [ErrLeft] with the cause of the end of ctx, after which Commit may still use the item; the cause of the end of waiting or ctx, joined with the latest error of
 // Commit if the item was to be tried again; the answer of Refuse; an error of Hold; an error
 // of Commit, which then was about this item alone, or everybody's. Only after an error of Commit
 // can the item have had an effect, if that is what the error says.
@@ -122,7 +131,14 @@ func (g *Group[T]) Do(ctx, waiting context.Context, key string, item T) error {
 			return err
 		}
 	}
-	return <-t.answer
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case err := <-t.answer:
+		return err
+	case <-late.C:
+		return fmt.Errorf("%w: %w", ErrLeft, context.Cause(ctx))
+	}
 }
 
 // Wait waits until no leader is left, or ctx ends. None is some time after the last Do has

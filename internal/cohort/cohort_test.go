@@ -147,36 +147,83 @@ func TestTheLineDoesNotGrowByThoseWhoLeft(t *testing.T) {
 	})
 }
 
-// What is in a batch cannot be taken back: its caller waits, and the work is told to stop when
-// nobody wants it any longer.
+// A caller whose time is over leaves its batch, which is stopped when all callers have left.
 func TestABatchOutlivesThoseWhoGiveUp(t *testing.T) {
 	bubble(t, cohort.Config[int]{}, func(r *rig) {
 		release := r.hold()
 		ctx, giveUp := context.WithCancelCause(r.Context())
 		impatient, waiting := context.WithCancelCause(r.Context())
-		one, two, three := r.do(ctx, 1), r.do(ctx, 2), make(chan error, 1)
+		later, giveUpLater := context.WithCancelCause(r.Context())
+		one, two, three, four := r.do(ctx, 1), r.do(ctx, 2), make(chan error, 1), make(chan error, 1)
 		go func() { three <- r.group.Do(ctx, impatient, "a", 3) }()
 		synctest.Wait()
+		go func() { four <- r.group.Do(later, later, "a", 4) }()
+		synctest.Wait()
 		release()
-		c := r.commit(1, 2, 3)
+		c := r.commit(1, 2, 3, 4)
 		waiting(errBad) // which bounds the time in the line, and not that in a batch
+		time.Sleep(time.Minute)
 		r.waits(three)
+		gone := errors.New("gone")
+		giveUp(gone)
+		time.Sleep(time.Second)
+		for _, done := range []<-chan error{one, two, three} {
+			err := <-done
+			if !errors.Is(err, gone) || !errors.Is(err, cohort.ErrLeft) {
+				r.Errorf("the answer is %v, want that it is unknown", err)
+			}
+		}
 		if c.ctx.Err() != nil {
 			r.Error("the work is stopped though somebody wants it")
 		}
-		gone := errors.New("gone")
-		giveUp(gone)
-		for _, done := range []<-chan error{one, two, three} {
-			r.waits(done)
-		}
+		r.waits(four)
+		giveUpLater(gone)
+		time.Sleep(time.Second)
+		r.ended(four, cohort.ErrLeft)
 		if !errors.Is(context.Cause(c.ctx), gone) {
 			r.Errorf("the work goes on for nobody: %v", context.Cause(c.ctx))
 		}
-		failed := errors.New("stopped")
-		c.answer <- failed
-		r.ended(one, gone)
-		r.ended(two, failed)
-		r.ended(three, failed)
+		c.answer <- errors.New("stopped")
+	})
+}
+
+// A batch that ends with the time of its last caller still says what became of its items.
+func TestAStoppedBatchStillAnswers(t *testing.T) {
+	bubble(t, cohort.Config[int]{}, func(r *rig) {
+		ctx, giveUp := context.WithCancelCause(r.Context())
+		done := r.do(ctx, 1)
+		c := r.commit(1)
+		gone, stopped := errors.New("gone"), errors.New("stopped")
+		giveUp(gone)
+		<-c.ctx.Done()
+		c.answer <- stopped
+		err := <-done
+		if !errors.Is(err, gone) || !errors.Is(err, stopped) || errors.Is(err, cohort.ErrLeft) {
+			r.Errorf("the answer is %v", err)
+		}
+	})
+}
+
+// A caller whose time is over does not wait for the end of a long batch that others want. Its item stays in the batch.
+func TestALongBatchKeepsNoCaller(t *testing.T) {
+	bubble(t, cohort.Config[int]{}, func(r *rig) {
+		release := r.hold()
+		ctx, giveUp := context.WithCancelCause(r.Context())
+		one, two := r.do(ctx, 1), r.do(r.Context(), 2)
+		release()
+		c := r.commit(1, 2)
+		gone, began := errors.New("gone"), time.Now()
+		giveUp(gone)
+		err := <-one
+		if d := time.Since(began); !errors.Is(err, cohort.ErrLeft) || !errors.Is(err, gone) || d > time.Second {
+			r.Errorf("Do = %v after %v, want that the batch goes on", err, d)
+		}
+		r.waits(two)
+		if c.ctx.Err() != nil {
+			r.Error("the work is stopped though somebody wants it")
+		}
+		c.answer <- nil
+		r.ended(two, nil)
 	})
 }
 
@@ -538,7 +585,7 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 	}
 	groups := []*cohort.Group[int]{newGroup(), newGroup(), newGroup()}
 	var callers sync.WaitGroup
-	told := make([]bool, 3000)
+	told, unknown := make([]bool, 3000), make([]bool, 3000)
 	for i := range 60 {
 		callers.Go(func() {
 			for n := i; n < len(told); n += 60 {
@@ -548,27 +595,27 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 				}
 				err := groups[n%3].Do(ctx, ctx, "a", n)
 				cancel()
-				told[n] = err == nil
+				told[n], unknown[n] = err == nil, errors.Is(err, cohort.ErrLeft)
 			}
 		})
 	}
 	callers.Wait()
+	for _, g := range groups {
+		if err := g.Wait(t.Context()); err != nil { // the batches of those who left end later
+			t.Error(err)
+		}
+	}
 	done := 0
 	for i, ok := range told {
 		if ok {
 			done++
 		}
-		if want := map[bool]int{true: 1}[ok]; committed[i] != want {
+		if want := map[bool]int{true: 1}[ok]; committed[i] != want && (!unknown[i] || committed[i] > 1) {
 			t.Errorf("%d: told %v, committed %d times", i, ok, committed[i])
 		}
 	}
 	if done < len(told)/10 {
 		t.Errorf("only %d of %d were served", done, len(told))
-	}
-	for _, g := range groups {
-		if err := g.Wait(t.Context()); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

@@ -39,9 +39,9 @@
 //     one that is first come, first served, all that have enough to do get equally many leases
 //     (TestThreeInstancesHaveTheirTurns). With one that is not, whoever releases a lease may be the
 //     one who gets it next.
-//  5. Whoever gives up leaves the line at once (TestWhoGivesUpLeavesTheLine). Who is in a batch
-//     waits for it, and is told that it was done if it was; the work is told to stop when
-//     all who are in the batch have given up (TestABatchOutlivesThoseWhoGiveUp).
+//  5. Whoever gives up leaves the line at once (TestWhoGivesUpLeavesTheLine). A caller whose item is in
+//     a batch waits 250 ms for it (TestALongBatchKeepsNoCaller), and is told that it was done if it was; the work
+//     is told to stop when all who are in the batch have given up (TestABatchOutlivesThoseWhoGiveUp).
 //  6. An error of the lock service is the answer to those who waited for it, and to nobody
 //     else (TestALockServiceThatIsAway).
 //  7. A look by Config.Refuse answers only those who were in the line before it began, and

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/shop/internal/stock"
 )
@@ -39,10 +40,15 @@ type Config struct {
 	// All starts a server of each kind that is installed and not named above.
 	All bool
 
-	// Target is the base URL of a service that runs already, with Database
+	// URL is the base URL of a service that runs already, with Database
 	// behind it. Empty: instances are started from Executable.
-	Target     string
+	URL        string
 	Executable string
+
+	// Patience is how long after its time an order may take to expire before it
+	// counts as lost; default 2 min, several times what the repair of any single fault costs. The dearest is the kill of
+	// an instance that has claimed timers, for 30 s.
+	Patience time.Duration
 
 	Keep bool // leave the instances up until the context ends
 	JSON bool // print nothing but the report, as JSON
@@ -56,6 +62,7 @@ func (c Config) withDefaults() Config {
 	c.Stock = cmp.Or(c.Stock, 100)
 	c.Attempts = cmp.Or(c.Attempts, 8*c.Stock)
 	c.Instances = cmp.Or(c.Instances, 3)
+	c.Patience = cmp.Or(c.Patience, 2*time.Minute)
 	return c
 }
 
@@ -63,12 +70,18 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var bad []error
-	names := stock.NewStrategies(stock.Lockers{}).Names()
+	known := stock.NewStrategies(stock.Lockers{})
+	names := known.Names()
+	named := map[string]string{"redlock": c.Redlock, "zookeeper": c.ZooKeeper, "etcd": c.Etcd}
 	for i, s := range c.Strategies {
 		if !slices.Contains(names, s) {
 			bad = append(bad, fmt.Errorf("--strategies: no strategy %q; there are %s", s, strings.Join(names, ", ")))
 		} else if slices.Contains(c.Strategies[:i], s) {
 			bad = append(bad, fmt.Errorf("--strategies: %q is named twice", s))
+		} else if st, _ := known.Lookup(s); c.URL == "" && !c.All {
+			if address, ok := named[st.Store]; ok && address == "" {
+				bad = append(bad, fmt.Errorf("--strategies: %q needs --%s, or --all", s, st.Store))
+			}
 		}
 	}
 	if c.Stock < 1 || c.Stock > 100_000 {
@@ -80,20 +93,20 @@ func (c Config) Validate() error {
 	if c.Instances < 1 || c.Instances > 32 {
 		bad = append(bad, fmt.Errorf("--instances %d: want 1 to 32", c.Instances))
 	}
-	if c.Target != "" && c.Database == "" {
-		bad = append(bad, errors.New("--target needs --database: the audit reads the books themselves"))
+	if c.URL != "" && c.Database == "" {
+		bad = append(bad, errors.New("--url needs --database: the audit reads the books themselves"))
 	}
-	if c.Target != "" && (c.All || c.Redis != "" || c.Redlock != "" || c.ZooKeeper != "" || c.Etcd != "") {
-		bad = append(bad, errors.New("--target: the service has its lock services already"))
+	if c.URL != "" && (c.All || c.Redis != "" || c.Redlock != "" || c.ZooKeeper != "" || c.Etcd != "") {
+		bad = append(bad, errors.New("--url: the service has its lock services already"))
 	}
-	if u, err := url.Parse(c.Target); c.Target != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		bad = append(bad, fmt.Errorf("--target %q: want http://HOST:PORT", c.Target))
+	if u, err := url.Parse(c.URL); c.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		bad = append(bad, fmt.Errorf("--url %q: want http://HOST:PORT", c.URL))
 	}
 	if c.JSON && c.Keep {
 		bad = append(bad, errors.New("--keep and --json: the URLs of the instances are no part of the JSON"))
 	}
-	if c.Target != "" && c.Keep {
-		bad = append(bad, errors.New("--keep: the instances behind --target are not the demo's to stop"))
+	if c.URL != "" && c.Keep {
+		bad = append(bad, errors.New("--keep: the instances at --url are not the demo's to stop"))
 	}
 	return errors.Join(bad...)
 }

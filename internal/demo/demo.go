@@ -39,11 +39,11 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 	p.start(st)
 
 	f := &fleet.Fleet{}
-	urls := []string{c.Target}
-	if c.Target == "" {
+	urls := []string{c.URL}
+	if c.URL == "" {
 		start, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
-		if f, err = fleet.Start(start, fleet.Config{Executable: c.Executable, Dir: st.dir, First: 1, N: c.Instances, Args: st.args()}); err != nil {
+		if f, err = fleet.Start(start, fleet.Config{Executable: c.Executable, Dir: st.dir, First: 1, N: c.Instances, Env: st.env()}); err != nil {
 			return Report{}, err
 		}
 		defer func() { err = closing(err, f) }()
@@ -57,7 +57,7 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 
 	d := &demo{Config: c, shop: newShop(urls), stores: st, books: books, printer: p, run: strings.ToLower(rand.Text()[:8])}
 	defer d.shop.client.CloseIdleConnections()
-	if c.Target != "" {
+	if c.URL != "" {
 		if d.Instances, err = d.shop.count(ctx); err != nil {
 			return Report{}, err
 		}
@@ -66,14 +66,14 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 		return Report{}, err
 	}
 	wanted := d.Instances
-	if c.Target != "" {
+	if c.URL != "" {
 		wanted = 0 // those there are
 	}
 	members, err := d.shop.cluster(ctx, wanted)
 	if err != nil {
 		return Report{}, err
 	}
-	if c.Target == "" && len(members.urls) == d.Instances {
+	if c.URL == "" && len(members.urls) == d.Instances {
 		d.shop.urls = members.urls // by name, and not by a list
 	}
 	p.members(members)
@@ -115,10 +115,21 @@ func (d *demo) choose(ctx context.Context) ([]string, error) {
 	return d.Strategies, nil
 }
 
+// openBooks opens the database of the instances, to read it. One that no instance has prepared is refused before anything is sold.
 func openBooks(ctx context.Context, url string) (*sqlstore.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return sqlstore.Open(ctx, sqlstore.Config{URL: url, Instance: "demo", Connections: 2})
+	books, err := sqlstore.Open(ctx, sqlstore.Config{URL: url, Instance: "demo", Connections: 2, Access: sqlstore.AccessRead})
+	if err != nil {
+		return nil, fmt.Errorf("%w: check --database", err)
+	}
+	if err := books.RequireSchema(ctx); err != nil {
+		if errors.Is(err, sqlstore.ErrNoSchema) {
+			err = fmt.Errorf("%s has no schema of shop: check --database", books.Address())
+		}
+		return nil, errors.Join(err, books.Close())
+	}
+	return books, nil
 }
 
 // demo is a run under way.
@@ -136,7 +147,7 @@ type demo struct {
 // unpaid lets orders expire, if the instances are the demo's own. Those of the
 // sales, f, make way for others, unless somebody wants to keep them.
 func (d *demo) unpaid(ctx context.Context, f *fleet.Fleet) (*Expiry, error) {
-	if d.Target != "" {
+	if d.URL != "" {
 		d.printer.noExpiry()
 		return nil, nil //nolint:nilnil // nothing is what there is to report
 	}

@@ -15,11 +15,6 @@ const (
 	unpaidSellers  = 3
 	unpaidStrategy = "conditional"
 
-	// patience is how long after its time an order may take to expire before it
-	// counts as lost: several times what the repair of any single fault costs. The dearest is the kill of
-	// an instance that has timers in hand, which are its for 30 s.
-	patience = 2 * time.Minute
-
 	lookEvery = 50 * time.Millisecond
 )
 
@@ -57,7 +52,7 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 	// They are numbered on, as instances of the sales may still be there.
 	f, err := fleet.Start(start, fleet.Config{
 		Executable: d.Executable, Dir: d.stores.dir, First: d.Instances + 1, N: unpaidSellers,
-		Args: append(d.stores.args(), "--order-ttl", unpaidTTL.String()),
+		Args: []string{"--order-ttl", unpaidTTL.String()}, Env: d.stores.env(),
 	})
 	if err != nil {
 		return e, err
@@ -128,7 +123,7 @@ func (d *demo) awaitReleases(ctx context.Context, sku string, orders int) error 
 			released += min(f.Releases, 1)
 		}
 		bar.set(released)
-		if released == len(fates) || now.After(fates[len(fates)-1].ExpiresAt.Add(patience)) {
+		if released == len(fates) || now.After(fates[len(fates)-1].ExpiresAt.Add(d.Patience)) {
 			return nil
 		}
 		select {

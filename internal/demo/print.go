@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // printer tells a run to a person, or as JSON to a program.
@@ -18,6 +19,9 @@ func (p *printer) printf(format string, args ...any) {
 	}
 }
 
+// columns is the width of the tables. Nothing that is printed is wider.
+const columns = 120
+
 const (
 	header = "%-16s %-9s %9s %9s %9s %10s %8s %9s %8s %8s %5s  %s\n"
 	row    = "%-16s %-9s %9d %9d %9d %10d %8d %9.0f %8.1f %8.1f %5d  %s\n"
@@ -25,10 +29,10 @@ const (
 
 func (p *printer) start(s *stores) {
 	p.printf("A flash sale: %d units, %d buyers' attempts from %d connections", p.Stock, p.Attempts, buyers)
-	if p.Target == "" {
+	if p.URL == "" {
 		p.printf(" at %d instances of shop,\neach a process of its own. Redis: %s. Database: %s.%s\n\n", p.Instances, s.kinds.Redis, s.kinds.Database, s.kinds.others())
 	} else {
-		p.printf(" at %s.\nDatabase: %s.\n\n", p.Target, s.kinds.Database)
+		p.printf(" at %s.\nDatabase: %s.\n\n", p.URL, s.kinds.Database)
 	}
 	if len(s.missing) > 0 {
 		p.printf("Not installed, so nothing is shown on it: %s. make servers installs what is missing.\n\n", strings.Join(s.missing, ", "))
@@ -43,7 +47,7 @@ func (p *printer) members(c Cluster) {
 	}
 	p.printf("Members: %s; %s.\n\n", strings.Join(c.Members, ", "), leader)
 	p.printf(header, "strategy", "expected", "accepted", "rejected", "oversold", "undersold", "lost", "orders/s", "p50 ms", "p99 ms", "seen", "verdict")
-	p.printf("%s\n", strings.Repeat("-", 127))
+	p.printf("%s\n", strings.Repeat("-", columns))
 }
 
 // others names the lock services beside Redis and the database.
@@ -62,37 +66,50 @@ func (s Stores) others() string {
 
 func (p *printer) arm(a Arm) {
 	p.printf(row, a.Strategy, a.Expected, a.Accepted, a.Rejected, a.Oversold, a.Undersold, a.LostUpdates,
-		a.OrdersPerSecond, a.P50, a.P99, a.InstancesSeen, mark(a))
+		a.OrdersPerSecond, a.P50, a.P99, a.InstancesSeen, mark(a.Verdict, a.Expected))
 	if why := explain(a); why != "" {
-		p.printf("  `- %s\n", why)
+		p.note("%s", why)
 	}
 	if a.Repeated > 0 {
 		how := "did not oversell"
 		if a.Strategy == unfenced {
 			how = "oversold, as it may if a holder outlives its lease"
 		}
-		p.printf("  `- sale %d of at most %d: each one before it %s\n", a.Repeated+1, tries, how)
+		p.note("sale %d of at most %d: each one before it %s", a.Repeated+1, tries, how)
 	}
 	if a.Errors == 0 && a.firstError != "" {
-		p.printf("  `- %s\n", a.firstError)
+		p.note("%s", a.firstError)
 	}
 	if a.Errors > 0 {
-		p.printf("  `- %d attempts got neither yes nor no; the first: %s\n", a.Errors, a.firstError)
+		p.note("%d attempts got neither yes nor no; the first: %s", a.Errors, a.firstError)
 	}
 	if a.InstancesSeen < 2 && p.Instances > 1 {
-		p.printf("  `- one instance answered everything, so nothing was shown about several\n")
+		p.note("one instance answered everything, so nothing was shown about several")
 	}
 	if a.Expected == Exact && a.Verdict != Exact && len(a.broken) > 0 {
-		p.printf("  `- %s\n", strings.Join(a.broken, "; "))
+		p.note("%s", strings.Join(a.broken, "; "))
 	}
 }
 
-// mark adds to a verdict whether it is the one to expect.
-func mark(a Arm) string {
-	if a.Verdict == a.Expected {
-		return a.Verdict + ", as expected"
+// mark returns the verdict of an arm, in capitals if it is not the one to expect.
+func mark(verdict, expected string) string {
+	if verdict == expected {
+		return verdict
 	}
-	return a.Verdict + ", NOT as expected"
+	return strings.ToUpper(verdict)
+}
+
+// note prints what there is to say of the row above.
+func (p *printer) note(format string, args ...any) {
+	line := "  `-"
+	for word := range strings.FieldsSeq(fmt.Sprintf(format, args...)) {
+		if utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns {
+			p.printf("%s\n", line)
+			line = "    "
+		}
+		line += " " + word
+	}
+	p.printf("%s\n", line)
 }
 
 // explain says in one line how an arm came to oversell.
@@ -117,7 +134,7 @@ func (p *printer) report(r Report) error {
 		e.SetEscapeHTML(false)
 		return e.Encode(r)
 	}
-	p.printf("\nseen = instances that answered; lost = updates in the ledger that the columns do not show;\norders/s = attempts answered per second, yes or no.\n\n")
+	p.printf("\nseen = instances that answered; lost = updates in the ledger that the columns do not show;\norders/s = attempts answered per second, yes or no; a verdict in capitals is not the expected one.\n\n")
 	switch r.Verdict {
 	case Proved:
 		p.printf("PROVED: the controls oversold under this load, and every other strategy was exact under the same load.\n")
@@ -129,7 +146,7 @@ func (p *printer) report(r Report) error {
 	default:
 		p.printf("INCONCLUSIVE: no control oversold under this load, so the exact arms prove nothing. Try --attempts %d.\n", 4*p.Attempts)
 	}
-	if p.Target == "" && !p.Keep {
+	if p.URL == "" && !p.Keep {
 		p.printf("\nNext:\n" +
 			"  shop demo --all                                    every lock, on real servers\n" +
 			"  shop demo --strategies naive,redis --stock 500     a longer sale\n" +

@@ -14,22 +14,22 @@ const (
 
 func (p *printer) expiry(e Expiry) {
 	p.printf(expiryHeader, "unpaid orders", "expected", "orders", "fired", "early", "lost", "double", "resold", "p50 ms", "p99 ms", "seen", "verdict")
-	p.printf("%s\n", strings.Repeat("-", 127))
-	verdict := Exact + ", as expected"
+	p.printf("%s\n", strings.Repeat("-", columns))
+	verdict := Exact
 	if !e.ok() {
-		verdict = Broken + ", NOT as expected"
+		verdict = Broken
 	}
 	p.printf(expiryRow, "--order-ttl "+unpaidTTL.String(), Exact, e.Orders, e.Fired, e.Early, e.Lost, e.Double,
-		e.second.accepted, e.P50, e.P99, len(e.second.instances), verdict)
+		e.second.accepted, e.P50, e.P99, len(e.second.instances), mark(verdict, Exact))
 	if e.victim != "" {
-		p.printf("  `- %s\n", e.story())
+		p.note("%s", e.story())
 	}
-	p.printf("  `- p50, p99 = lateness: from the moment an order expires until its unit is given back, by the database's clock\n")
+	p.note("p50, p99 = lateness: from the moment an order expires until its unit is given back, by the database's clock")
 	if e.err != "" {
-		p.printf("  `- an answer that is neither yes nor no: %s\n", e.err)
+		p.note("an answer that is neither yes nor no: %s", e.err)
 	}
 	if len(e.broken) > 0 {
-		p.printf("  `- %s\n", strings.Join(slices.Compact(slices.Sorted(slices.Values(e.broken))), "; "))
+		p.note("%s", strings.Join(slices.Compact(slices.Sorted(slices.Values(e.broken))), "; "))
 	}
 }
 
@@ -45,7 +45,7 @@ func (e Expiry) story() string {
 
 // noExpiry says why no orders were left to expire.
 func (p *printer) noExpiry() {
-	p.printf("\nNo orders were left to expire: the instances at %s are not the demo's to kill, and their orders last for minutes.\n", p.Target)
+	p.printf("\nNo orders were left to expire: the instances at %s are not the demo's to kill,\nand their orders last for minutes.\n", p.URL)
 }
 
 // failure says what a failed run has failed in.

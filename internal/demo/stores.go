@@ -38,7 +38,7 @@ func openStores(ctx context.Context, c Config) (s *stores, err error) {
 		}
 	}
 	s.kinds.Redis = "redis"
-	if s.redis == "" && c.Target == "" {
+	if s.redis == "" && c.URL == "" {
 		s.kinds.Redis = "embedded"
 		if err := s.embedRedis(); err != nil {
 			return nil, errors.Join(fmt.Errorf("embedded redis: %w", err), s.Close())
@@ -58,15 +58,15 @@ func openStores(ctx context.Context, c Config) (s *stores, err error) {
 	return s, nil
 }
 
-// args are what an instance is told about the stores.
-func (s *stores) args() []string {
-	args := []string{"--database", s.database, "--redis", s.redis}
-	for _, other := range []struct{ flag, value string }{{"--redlock", s.redlock}, {"--zookeeper", s.zookeeper}, {"--etcd", s.etcd}} {
-		if other.value != "" {
-			args = append(args, other.flag, other.value)
+// env is what an instance is told about the stores.
+func (s *stores) env() []string {
+	env := []string{"SHOP_DATABASE=" + s.database, "SHOP_REDIS=" + s.redis}
+	for name, value := range map[string]string{"SHOP_REDLOCK": s.redlock, "SHOP_ZOOKEEPER": s.zookeeper, "SHOP_ETCD": s.etcd} {
+		if value != "" {
+			env = append(env, name+"="+value)
 		}
 	}
-	return args
+	return env
 }
 
 // embedRedis starts a Redis in this process. Its keys age only when it is told

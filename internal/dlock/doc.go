@@ -80,7 +80,8 @@
 // failed or cancelled Acquire leaves nothing behind (ReplyLostAcquireLeavesNothing,
 // WaitersLeaveNothing); a dead context still releases (DeadContextStillReleases).
 // Where there is a queue it is served in order (FIFOByLog), and waiting depends on
-// no message (LostPushCostsAtMostTheRecheck, DeadWaiterIsPassedOver).
+// no message (LostPushCostsAtMostTheRecheck, DeadWaiterIsPassedOver). A callback may
+// block and may close the client (BlockingOnEndDelaysNobody, CloseInsideOnEnd).
 //
 // Not promised: that beliefs never overlap. They do when a process sleeps through
 // the end of its lease, when a machine is suspended and its monotonic clock with

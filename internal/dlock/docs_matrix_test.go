@@ -91,9 +91,12 @@ func fields() map[string]bool {
 	} {
 		for field := range of.Fields() {
 			switch field.Name {
-			case "New", "TTL", "Expire", "Leftovers", "Crowd", "Bubble", "Waiting", "Waiters", "Patience":
+			case "New", "TTL", "Expire", "Leftovers", "Crowd", "Bubble", "Waiting", "Waiters", "Patience",
+				"Other", "Answers", "Foreign":
 			default:
-				all[of.Name()+"."+field.Name] = true
+				if field.IsExported() {
+					all[of.Name()+"."+field.Name] = true
+				}
 			}
 		}
 	}

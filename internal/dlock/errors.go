@@ -46,6 +46,9 @@ const (
 
 	// MaxHold means that the lease was held for as long as is allowed.
 	MaxHold Reason = "max_hold"
+
+	// Closed means that the client that kept the lease alive was closed.
+	Closed Reason = "closed"
 )
 
 // LostError is the cause of a loss. errors.Is(err, [ErrLost]) holds for it.

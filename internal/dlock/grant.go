@@ -55,6 +55,12 @@ type Grant struct {
 	// returns as Extend does when the store has another owner, or none.
 	Release func(ctx context.Context) error
 
+	// Ended is called once when the grant is over, after the store was asked to take it
+	// back, with the outcome that [Lease.OnEnd] of its last lease gets: a holder that
+	// entered again has several leases, and the end of one is not that of the grant. It
+	// must not block, and may be nil.
+	Ended func(outcome error)
+
 	// Abandon is called once when the grant is lost, after its leases have been told:
 	// for a store that keeps a grant for as long as a session lives, and has to hear
 	// that nobody wants it any more. It must not block, and may be nil.

@@ -13,6 +13,9 @@ import (
 // maxRelease bounds a release for leases whose TTL is longer, or that have none.
 const maxRelease = 5 * time.Second
 
+// lastRelease is how long a release may take if the time of its caller is over. A backend repeats one that it had to give up.
+const lastRelease = 500 * time.Millisecond
+
 // hold is one grant in the store, and the leases that share it: one, or more
 // when its holder has entered again.
 type hold struct {
@@ -54,7 +57,12 @@ func (h *hold) keep() {
 	if !h.trust(h.g.Sent, h.g.first()) {
 		return
 	}
-	h.renewer.add(h)
+	if !h.renewer.add(h) {
+		if h.shut() && h.g.Abandon == nil {
+			go h.giveBack(h.values) // it is bounded, and nobody waits for it
+		}
+		return
+	}
 	h.mu.Lock()
 	over := h.over
 	h.mu.Unlock()
@@ -150,11 +158,20 @@ func (h *hold) lose(err error) bool {
 	h.mu.Unlock()
 	h.forget()
 	for _, l := range leases {
-		l.finish(lost)
+		if calls := l.settle(lost); len(calls) > 0 {
+			// Here is a renewal of many grants, or what delivers the messages of the store:
+			// neither waits for what a caller does with the news.
+			go func() {
+				for _, f := range calls {
+					f(lost)
+				}
+			}()
+		}
 	}
 	if h.g.Abandon != nil {
 		h.g.Abandon()
 	}
+	h.ended(lost)
 	return true
 }
 
@@ -204,6 +221,13 @@ func (h *hold) leaveAlone(l *Lease) error {
 	return nil
 }
 
+// ended says that the grant is over.
+func (h *hold) ended(outcome error) {
+	if h.g.Ended != nil {
+		h.g.Ended(outcome)
+	}
+}
+
 // forget ends the renewals, and returns the one in flight, or nil.
 func (h *hold) forget() *flight {
 	if h.renewer == nil {
@@ -214,9 +238,18 @@ func (h *hold) forget() *flight {
 
 // release gives the grant back to the store by give.
 func (h *hold) release(ctx context.Context, give func(context.Context) error) error {
+	err := h.give(ctx, give)
+	h.ended(cmp.Or(err, ErrReleased))
+	return err
+}
+
+func (h *hold) give(ctx context.Context, give func(context.Context) error) error {
 	limit := maxRelease
 	if h.g.TTL > 0 {
 		limit = min(limit, h.g.TTL)
+	}
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, max(lastRelease, time.Until(end)))
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer stop()

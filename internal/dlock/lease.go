@@ -20,7 +20,8 @@ type Lease struct {
 
 	mu      sync.Mutex
 	onEnd   []func(error)
-	outcome error // set once, when onEnd runs
+	joined  []func(error) // as onEnd, for leases of several: they do not block
+	outcome error         // set once, when these run
 }
 
 // NewLease starts to keep g alive. The lease outlives ctx, from which it takes
@@ -87,13 +88,16 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 }
 
 // OnEnd calls f once, with the outcome: [ErrReleased], a [*LostError], or the
-// error of a release that failed. It calls f before Release returns, or from
-// the goroutine that finds the loss, or at once if the lease has ended.
-func (l *Lease) OnEnd(f func(outcome error)) {
+// error of a release that failed. It calls f before Release returns; after a loss on
+// a goroutine of its own, where f may block, and may close the backend; or at once if
+// the lease has ended. Several are called in order.
+func (l *Lease) OnEnd(f func(outcome error)) { l.await(&l.onEnd, f) }
+
+func (l *Lease) await(calls *[]func(error), f func(outcome error)) {
 	l.mu.Lock()
 	outcome := l.outcome
 	if outcome == nil {
-		l.onEnd = append(l.onEnd, f)
+		*calls = append(*calls, f)
 	}
 	l.mu.Unlock()
 	if outcome != nil {
@@ -102,9 +106,9 @@ func (l *Lease) OnEnd(f func(outcome error)) {
 }
 
 // Release gives the lock back. Of several leases of one holder the last one
-// does, the others only end. It takes values from ctx and nothing else: a dead
-// ctx releases too, and the call is bounded by the TTL, or 5 seconds if that is
-// less. It waits for a renewal in flight, so that none is sent after the
+// does, the others only end. It takes values and the deadline from ctx, and not its end: a dead
+// ctx releases too. The call is bounded by the TTL, by 5 seconds, and by the deadline
+// or half a second, whichever is later. It waits for a renewal in flight, so that none is sent after the
 // release. It returns the [*LostError] if the lease was lost before or the store
 // turns out to have another owner or none, [ErrReleased] if it was released before,
 // and any other error if the store did not answer: then the TTL frees the key.
@@ -145,11 +149,19 @@ func (l *Lease) release() {
 }
 
 func (l *Lease) finish(outcome error) {
-	l.mu.Lock()
-	calls := l.onEnd
-	l.onEnd, l.outcome = nil, outcome
-	l.mu.Unlock()
-	for _, f := range calls {
+	for _, f := range l.settle(outcome) {
 		f(outcome)
 	}
+}
+
+// settle sets the outcome, and returns the callers that want to know.
+func (l *Lease) settle(outcome error) []func(error) {
+	l.mu.Lock()
+	joined, calls := l.joined, l.onEnd
+	l.joined, l.onEnd, l.outcome = nil, nil, outcome
+	l.mu.Unlock()
+	for _, f := range joined {
+		f(outcome)
+	}
+	return calls
 }

@@ -54,7 +54,7 @@ func join(ctx context.Context, leases []*Lease) *Lease {
 	h := &hold{g: all, values: context.WithoutCancel(ctx)}
 	joined := h.open(h.values, all.held())
 	for _, l := range leases {
-		l.OnEnd(func(outcome error) {
+		l.await(&l.joined, func(outcome error) {
 			if errors.Is(outcome, ErrLost) && h.lose(outcome) {
 				// The goroutine ends with the releases, which are bounded; nobody waits for it,
 				// as nobody waits for a loss.

@@ -3,6 +3,7 @@ package dlock_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,29 @@ func TestReleaseIsBounded(t *testing.T) {
 		}
 		close(stuck)
 	})
+}
+
+// The deadline of a caller bounds its release as well, but for half a second in which most releases succeed.
+func TestReleaseEndsSoonAfterTheDeadline(t *testing.T) {
+	for _, left := range []time.Duration{-time.Second, 0, 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			g := grant(ok)
+			g.Release = func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			lease := dlock.NewLease(t.Context(), g)
+			ctx, cancel := context.WithTimeout(t.Context(), left)
+			defer cancel()
+			start := time.Now()
+			if err := lease.Release(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Release = %v, want a deadline", err)
+			}
+			if d := time.Since(start); d != max(left, 500*time.Millisecond) {
+				t.Errorf("Release took %v with %v left", d, left)
+			}
+		})
+	}
 }
 
 func TestReleaseIsDetachedFromItsContext(t *testing.T) {
@@ -151,7 +175,7 @@ func TestReleaseAndLossAtTheSameTime(t *testing.T) {
 		return make([]error, len(held))
 	}})
 	released, lost := 0, 0
-	for range races {
+	for n := range races {
 		g := grant(nil)
 		g.Renewer = r
 		asked := false
@@ -165,6 +189,9 @@ func TestReleaseAndLossAtTheSameTime(t *testing.T) {
 			defer close(told)
 			r.Lose(fence.Owner, dlock.ErrLost)
 		}()
+		if n%2 == 0 {
+			runtime.Gosched() // a machine with one free processor would always run this goroutine first
+		}
 		err := lease.Release(t.Context())
 		<-told
 		switch {
@@ -179,4 +206,90 @@ func TestReleaseAndLossAtTheSameTime(t *testing.T) {
 	if released == 0 || lost == 0 {
 		t.Errorf("%d released, %d lost: that proves nothing", released, lost)
 	}
+}
+
+// The end of a grant comes once, after the last of its leases and after the store was
+// asked, whatever ended it.
+func TestEndedIsTheEndOfTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := &dlock.LostError{Key: "k", Fence: fence, Reason: dlock.Taken}
+		for name, c := range map[string]struct {
+			end  func(l *dlock.Lease, r *dlock.Renewer)
+			asks bool
+			want error
+		}{
+			"release":        {func(l *dlock.Lease, _ *dlock.Renewer) { l.Release(t.Context()) }, true, dlock.ErrReleased},
+			"failed release": {func(l *dlock.Lease, _ *dlock.Renewer) { l.Release(t.Context()) }, true, errStore},
+			"loss":           {func(_ *dlock.Lease, r *dlock.Renewer) { r.Lose(fence.Owner, lost) }, false, dlock.ErrLost},
+			"yield": {func(l *dlock.Lease, _ *dlock.Renewer) {
+				l.Yield(t.Context(), func(context.Context) error { return nil })
+			}, false, dlock.ErrReleased},
+		} {
+			var outcomes []error
+			asked := false
+			g := grant(nil)
+			g.Backend = t
+			g.Renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
+				return make([]error, len(held))
+			}})
+			g.Release = func(context.Context) error {
+				asked = true
+				if errors.Is(c.want, errStore) {
+					return errStore
+				}
+				return nil
+			}
+			g.Ended = func(outcome error) {
+				if asked != c.asks {
+					t.Errorf("%s: the store was asked before: %v", name, asked)
+				}
+				outcomes = append(outcomes, outcome)
+			}
+			outer := dlock.NewLease(t.Context(), g)
+			within, cancel := outer.Context(t.Context())
+			inner, err := dlock.Reenter(within, t, "k")
+			cancel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			outer.Release(t.Context())
+			if len(outcomes) > 0 {
+				t.Errorf("%s: ended with the first of two leases", name)
+			}
+			c.end(inner, g.Renewer)
+			if len(outcomes) != 1 || !errors.Is(outcomes[0], c.want) {
+				t.Errorf("%s: ended with %v, want %v", name, outcomes, c.want)
+			}
+		}
+	})
+}
+
+// Who blocks in OnEnd delays no other loss, and no release that waits for a renewal.
+func TestOnEndMayBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
+			errs := make([]error, len(held))
+			for i := range errs {
+				errs[i] = dlock.ErrLost
+			}
+			return errs
+		}})
+		blocked := make(chan struct{})
+		var leases []*dlock.Lease
+		for i := range 3 {
+			g := grant(nil)
+			g.Fence.Owner, g.Renewer = string(rune('a'+i)), r
+			lease := dlock.NewLease(t.Context(), g)
+			lease.OnEnd(func(error) { <-blocked })
+			leases = append(leases, lease)
+		}
+		time.Sleep(ttl/3 + time.Second) // they are renewed together
+		synctest.Wait()
+		for i, lease := range leases {
+			if !errors.Is(lease.Err(), dlock.ErrLost) {
+				t.Errorf("lease %d: %v, want a loss", i, lease.Err())
+			}
+		}
+		close(blocked)
+	})
 }

@@ -14,6 +14,10 @@ type RenewerConfig struct {
 	// TTL is that of the grants.
 	TTL time.Duration
 
+	// Keeps returns for how long the store keeps a grant that was renewed just now, if the
+	// store can change that: 0 or more than TTL count as TTL. It must not block. Nil: TTL.
+	Keeps func() time.Duration
+
 	// Chunk is how many keys one call of Renew gets. 0 means 100.
 	Chunk int
 
@@ -42,6 +46,7 @@ type Renewer struct {
 	owners map[string]*hold
 	timer  *time.Timer // nil if there is no grant
 	next   time.Time   // when timer fires
+	closed bool
 }
 
 // renewal is the part of a hold that belongs to its Renewer.
@@ -78,9 +83,13 @@ func (r *Renewer) Lose(owner string, err error) {
 	}
 }
 
-func (r *Renewer) add(h *hold) {
+// add reports false if r is closed.
+func (r *Renewer) add(h *hold) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
 	r.holds[h] = struct{}{}
 	r.owners[h.g.Fence.Owner] = h
 	for _, other := range h.g.Rest {
@@ -89,6 +98,7 @@ func (r *Renewer) add(h *hold) {
 	h.state.window = h.g.first()
 	h.state.due = h.g.Sent.Add(h.state.window / 3)
 	r.wake(h.state.due)
+	return true
 }
 
 // remove ends the renewals of h, and returns the one in flight, or nil.
@@ -199,26 +209,35 @@ func (r *Renewer) fly(ctx context.Context, f *flight) {
 		verdicts[i] = worst(errs, at, at+n)
 		at += n
 	}
-	r.land(f, sent, verdicts)
+	window := r.window()
+	r.land(f, sent, window, verdicts)
 	for i, h := range f.holds {
 		switch {
 		case verdicts[i] == nil:
-			h.trust(sent, r.cfg.TTL)
+			h.trust(sent, window)
 		case errors.Is(verdicts[i], ErrLost):
 			h.lose(verdicts[i])
 		}
 	}
 }
 
+// window is how long the store keeps what was renewed.
+func (r *Renewer) window() time.Duration {
+	if r.cfg.Keeps == nil {
+		return r.cfg.TTL
+	}
+	return min(r.cfg.TTL, cmp.Or(r.cfg.Keeps(), r.cfg.TTL))
+}
+
 // land says when each grant is due again.
-func (r *Renewer) land(f *flight, sent time.Time, verdicts []error) {
+func (r *Renewer) land(f *flight, sent time.Time, window time.Duration, verdicts []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, h := range f.holds {
 		h.state.flight = nil
 		if verdicts[i] == nil {
-			h.state.window = r.cfg.TTL
-			h.state.due = sent.Add(r.cfg.TTL / 3)
+			h.state.window = window
+			h.state.due = sent.Add(window / 3)
 			continue
 		}
 		pause := h.state.window / 20

@@ -59,6 +59,8 @@ func (t *Turns) Take(ctx context.Context, key string) (pass func(failure error),
 	case <-fault.known:
 		err = fmt.Errorf("dlock: the caller before failed: %v", fault.err) //nolint:errorlint // This one has sent nothing.
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // of two that are ready select chooses either
 		err = Ended(ctx)
 	}
 	t.leave(key, q, nil)

@@ -116,3 +116,31 @@ func TestTurnsShareAFailure(t *testing.T) {
 		pass(nil)
 	})
 }
+
+// late is a context that has ended, and whose end nobody has heard of yet.
+type late struct{ context.Context } //nolint:containedctx // It is one.
+
+func (late) Done() <-chan struct{} { return nil }
+
+// Of two reasons to give up, the end of the caller's own time comes first: callers have a name for it.
+func TestTurnsReturnTheEndOfTheContextFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns dlock.Turns
+		pass, err := turns.Take(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		failed := make(chan error)
+		go func() {
+			_, err := turns.Take(late{ctx}, "k")
+			failed <- err
+		}()
+		synctest.Wait()
+		pass(errors.New("the store is away"))
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("Take = %v, want the end of the context", err)
+		}
+	})
+}

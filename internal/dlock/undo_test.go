@@ -50,6 +50,18 @@ func (l *ledger) set(away bool) {
 	l.away = away
 }
 
+func (l *ledger) take(owner string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken[owner] = time.Now()
+}
+
+func (l *ledger) left() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.taken)
+}
+
 func doubtful(owner string) dlock.Held {
 	return dlock.Held{Key: "k", Fence: dlock.Fence{Owner: owner}}
 }
@@ -131,4 +143,55 @@ func TestUndoEndsWithTheTTL(t *testing.T) {
 			t.Errorf("tried for %v, want the TTL", d)
 		}
 	})
+}
+
+// One that always fails, or hangs, keeps nobody waiting: not those that come after it,
+// and not those that were asked for together with it.
+func TestUndoIsNotHeldUpByOne(t *testing.T) {
+	const pause, timeout = time.Second, 10 * time.Second
+	for name, poison := range map[string]func(ctx context.Context) error{
+		"fails": func(context.Context) error { return errors.New("refused") },
+		"hangs": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLedger()
+			u := dlock.NewUndo(dlock.UndoConfig{
+				TTL: 10 * time.Minute, Pause: pause, Timeout: timeout,
+				GiveBack: func(ctx context.Context, held []dlock.Held) ([]bool, error) {
+					for _, h := range held {
+						if h.Fence.Owner == "poison" {
+							return nil, poison(ctx)
+						}
+					}
+					return l.giveBack(ctx, held)
+				},
+			})
+			l.set(true)
+			for i := range 60 {
+				owner := fmt.Sprint(i)
+				l.take(owner)
+				u.Add(t.Context(), doubtful(owner))
+				if i == 30 {
+					u.Add(t.Context(), doubtful("poison"))
+				}
+			}
+			synctest.Wait()
+			l.set(false)
+			time.Sleep(4*pause + timeout)
+			before := l.left()
+			l.take("late")
+			u.Add(t.Context(), doubtful("late"))
+			synctest.Wait()
+			if l.left() > before {
+				t.Errorf("%s: one that came later waits for it", name)
+			}
+			time.Sleep(8*pause + 2*timeout)
+			if n := l.left(); n > 0 {
+				t.Errorf("%s: %d wait for it", name, n)
+			}
+			if err := u.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -11,7 +11,8 @@
 // a collection: levels, leases and timers come in thousands a second, and nobody wants to
 // see more than a few of them. A [Feed] hears the events of all instances, its own too, and keeps the
 // latest in a ring. A [Listener] is a place in that ring and no queue: a thousand of them
-// cost no more memory than one, and one that does not read is in nobody's way.
+// cost no more memory than one, and one that does not read is in nobody's way. The feed indexes its listeners by order, customer
+// and SKU, so an event wakes only those that it may be for (TestListenersAreWokenForTheirEventsOnly).
 //
 // # Guarantees
 //

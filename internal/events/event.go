@@ -123,14 +123,15 @@ type Filter struct {
 	Types    []Type
 	SKU      string // orders with a line of it, and what else is about it
 	Order    string // the order with this id
-	Customer string // the orders of this customer, and nothing else
+	Customer string // the orders of this customer and, if Types names them, the levels of SKUs; nothing else
 }
 
 func (f Filter) matches(e Event) bool {
 	if len(f.Types) > 0 && !slices.Contains(f.Types, e.Type) {
 		return false
 	}
-	if f.Customer != "" && (e.Order == nil || e.Order.CustomerID != f.Customer) {
+	own := e.Order != nil && e.Order.CustomerID == f.Customer
+	if f.Customer != "" && !own && (e.Stock == nil || !f.wantsStock()) {
 		return false
 	}
 	if f.Order != "" && (e.Order == nil || e.Order.ID != f.Order) {
@@ -138,6 +139,9 @@ func (f Filter) matches(e Event) bool {
 	}
 	return f.SKU == "" || slices.Contains(e.SKUs(), f.SKU)
 }
+
+// wantsStock says whether Types names levels. Without it a customer gets orders only, and is woken by nothing else.
+func (f Filter) wantsStock() bool { return slices.Contains(f.Types, TypeStock) }
 
 // Topics of the bus. A tick is no event: it tells how far its origin is.
 const (

@@ -52,6 +52,7 @@ type Stats struct {
 	Missed  uint64 // how often events may have been missed, which all listeners are told
 	Resets  uint64 // how often a listener was told so, or that it was too slow or came back too late
 	Refused uint64 // listeners for whom there was no room
+	Looks   uint64 // how often a listener looked for something new
 }
 
 // Feed is what one instance has of the events of all. It is safe for concurrent use.
@@ -66,10 +67,10 @@ type Feed struct {
 	next      uint64
 	era       uint64 // the number of the latest miss: nothing before it counts
 	book      book
-	doubt     uint64        // how often an origin appeared that had published what was not heard
-	from      origin        // of what was heard last
-	id        string        // of one who has heard everything; empty when it is to be written anew
-	changed   chan struct{} // closed when there is something new; nil when nobody waits for that
+	doubt     uint64 // how often an origin appeared that had published what was not received
+	from      origin // of what was received last
+	id        string // of a listener that has received everything; empty when it is to be written again
+	audiences audiences
 	closed    bool
 	listeners int
 	customers map[string]int
@@ -101,7 +102,7 @@ func NewFeed(bus broadcast.Bus, c FeedConfig) (*Feed, error) {
 	}
 	return &Feed{
 		cfg: c, bus: bus, sub: sub, ring: make([]entry, c.Buffer), book: book{by: make(map[origin]*known)},
-		customers: make(map[string]int),
+		audiences: audiences{of: make(map[subject]*audience)}, customers: make(map[string]int),
 	}, nil
 }
 
@@ -161,7 +162,7 @@ func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
-	f.wake()
+	f.audiences.wake()
 }
 
 // Stats returns counters.
@@ -180,9 +181,10 @@ func (f *Feed) hear(m broadcast.Message, now time.Time) (fresh bool) {
 	k, fresh := f.book.hear(m.ID, now)
 	if fresh && k.floor > 0 {
 		f.doubt++
+		f.audiences.wake()
 	}
 	f.from, f.id = originOf(m.ID), ""
-	defer f.wake() // of a tick, too: somebody may be ahead of us
+	f.audiences.back.wake() // by a tick, too
 	if m.Topic == tick {
 		return fresh
 	}
@@ -199,6 +201,12 @@ func (f *Feed) hear(m broadcast.Message, now time.Time) (fresh bool) {
 	f.book.keep(k)
 	f.ring[f.next%uint64(len(f.ring))] = e
 	f.next++
+	if f.listeners > 0 {
+		f.audiences.each(e.event, func(a *audience) {
+			a.next = f.next
+			a.wake()
+		})
+	}
 	return fresh
 }
 
@@ -222,20 +230,15 @@ func (f *Feed) where() string {
 	return f.id
 }
 
-// news returns what is closed when there is something new. It requires mu.
-func (f *Feed) news() <-chan struct{} {
-	if f.changed == nil {
-		f.changed = make(chan struct{})
-	}
-	return f.changed
-}
-
 // evict makes room for an event. It requires mu.
 func (f *Feed) evict() {
 	old := &f.ring[f.first%uint64(len(f.ring))]
 	f.book.evict(old.known, old.seq)
-	*old = entry{}
 	f.first++
+	if f.listeners > 0 && f.read(old) {
+		f.audiences.each(old.event, func(a *audience) { a.lost = f.first })
+	}
+	*old = entry{}
 }
 
 // miss begins anew, as events may have been missed.
@@ -248,13 +251,5 @@ func (f *Feed) miss() {
 	f.book.miss()
 	f.from, f.id = origin{}, ""
 	f.stats.Missed++
-	f.wake()
-}
-
-// wake wakes all listeners. It requires mu.
-func (f *Feed) wake() {
-	if f.changed != nil {
-		close(f.changed)
-		f.changed = nil
-	}
+	f.audiences.wake()
 }

@@ -91,6 +91,7 @@ func TestFilters(t *testing.T) {
 			{events.Filter{Customer: "c2", SKU: "a"}, []string{"o2"}},
 			{events.Filter{Customer: "c3"}, nil},
 			{events.Filter{Customer: "c1", Types: []events.Type{events.TypeLock}}, nil},
+			{events.Filter{Customer: "c1", Types: []events.Type{events.TypeLock, events.TypeStock, events.TypeOrder}}, []string{"o1"}},
 		}
 		for _, c := range cases {
 			listeners = append(listeners, i.listen(t, c.filter, ""))

@@ -42,9 +42,10 @@ type Notice struct {
 // Listener hears the events of a feed that its filter chooses. It costs the feed nothing but
 // its place: it reads from the buffer of all. One goroutine at a time uses it.
 type Listener struct {
-	feed   *Feed
-	filter Filter
-	end    sync.Once
+	feed     *Feed
+	filter   Filter
+	audience *audience
+	end      sync.Once
 
 	next  uint64 // the number of the event to look at
 	id    string
@@ -81,7 +82,7 @@ func (f *Feed) Listen(filter Filter, lastID string) (*Listener, error) {
 	if filter.Customer != "" {
 		f.customers[filter.Customer]++
 	}
-	l := &Listener{feed: f, filter: filter, id: f.where(), next: f.next}
+	l := &Listener{feed: f, filter: filter, audience: f.audiences.join(filter.subject(), f.first, f.next), id: f.where(), next: f.next}
 	switch at, ok := parsePosition(lastID); {
 	case lastID == "":
 		l.reset = Start
@@ -100,6 +101,7 @@ func (l *Listener) Close() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.listeners--
+		f.audiences.leave(l.filter.subject())
 		if c := l.filter.Customer; c != "" {
 			if f.customers[c]--; f.customers[c] == 0 {
 				delete(f.customers, c)
@@ -110,7 +112,35 @@ func (l *Listener) Close() {
 
 // ID returns the id of one who has heard as much as this listener, which grows also with
 // events that its filter does not choose.
-func (l *Listener) ID() string { return l.id }
+func (l *Listener) ID() string {
+	f := l.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if l.reset == "" && !l.doubtful() && l.next >= f.era {
+		l.skip()
+	}
+	return l.id
+}
+
+// skip moves past all events, if none of them is for the listener. It requires feed.mu.
+func (l *Listener) skip() {
+	if l.back == nil && l.next >= l.audience.next {
+		l.next, l.id = l.feed.next, l.feed.where() // which also tells of what is no event
+	}
+}
+
+// lost returns the number of the event from which on the listener can receive everything. It requires feed.mu.
+func (l *Listener) lost() uint64 {
+	if l.back != nil {
+		return l.feed.first // its id is made of every event
+	}
+	return max(l.audience.lost, l.feed.era)
+}
+
+// doubtful reports whether there were events of an origin that neither the id of the listener, when it came back, nor
+// the feed knew, which it may not have heard where it was. Who read anew here has seen what became of
+// them. It requires feed.mu.
+func (l *Listener) doubtful() bool { return l.came && l.doubt != l.feed.doubt }
 
 // Next returns what is new, in its order. It blocks until there is something, the feed is
 // closed, or ctx ends: then it fails with ErrClosed or the cause of ctx. It gives what comes
@@ -162,18 +192,17 @@ func (l *Listener) take(now time.Time) (all []Notice, changed <-chan struct{}, e
 	f := l.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.stats.Looks++
 	if l.back != nil && l.joined == 0 && !l.join(now) {
 		if f.closed {
 			return nil, nil, ErrClosed
 		}
-		return nil, f.news(), nil
+		return nil, f.audiences.back.news(), nil
 	}
-	if l.came && l.doubt != f.doubt {
-		// Of an origin that neither its id nor this feed knew there were events, and it may not have
-		// heard them where it was. Who read anew here has seen what became of them.
+	if l.doubtful() {
 		l.reset = Gone
 	}
-	behind := l.next < f.first
+	behind := l.next < l.lost()
 	if l.reset == "" && behind {
 		l.reset = Slow
 		if l.next < f.era {
@@ -188,6 +217,8 @@ func (l *Listener) take(now time.Time) (all []Notice, changed <-chan struct{}, e
 		l.reset, l.came = "", false
 		f.stats.Resets++
 	}
+	l.skip()
+	l.next = max(l.next, f.first)
 	for l.next < f.next && len(all) < batch {
 		e := &f.ring[l.next%uint64(len(f.ring))]
 		l.next++
@@ -195,13 +226,13 @@ func (l *Listener) take(now time.Time) (all []Notice, changed <-chan struct{}, e
 			all = append(all, Notice{ID: l.id, Event: e.event, Text: e.text})
 		}
 	}
-	if l.next == f.next && l.back == nil {
-		l.id = f.where() // which also tells of what is no event
+	if l.next == f.next {
+		l.skip()
 	}
 	if len(all) == 0 && f.closed {
 		return nil, nil, ErrClosed
 	}
-	return all, f.news(), nil
+	return all, l.audience.news(), nil
 }
 
 // join finds the place of one who comes back. It reports false if that is to be waited for.

@@ -41,6 +41,7 @@ type Config struct {
 	Dir        string   // for the logs
 	First, N   int      // of the numbers in the names
 	Args       []string // of serve, beside name and address
+	Env        []string // SHOP_NAME=VALUE: settings with passwords, as everybody on a machine may read arguments
 }
 
 // Start starts instances, and returns when all serve. After an error none runs.
@@ -66,7 +67,7 @@ func start(ctx context.Context, c Config, name string) (*Instance, error) {
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--instance", name, "--exit-on-stdin-eof"}, c.Args...)
 	in.cmd = exec.Command(c.Executable, args...) //nolint:gosec,noctx // our own binary; it stops when the pipe closes
 	in.cmd.Stderr = log
-	in.cmd.Env = withoutSettings(os.Environ())
+	in.cmd.Env = append(withoutSettings(os.Environ()), c.Env...)
 	if in.hold, err = in.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}

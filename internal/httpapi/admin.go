@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"time"
@@ -28,12 +27,12 @@ const (
 // requests that a page of another site makes are refused.
 func NewAdmin(c Config) (http.Handler, error) {
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, adminTimeout)
-	a := &api{Config: c.withDefaults()}
-	engine, err := a.engine(func(r rule) bool { return r.tag == timersTag }, a.refuseOtherSites)
+	c.LocalOnly = true
+	a := &api{Config: c.withDefaults(), sites: http.NewCrossOriginProtection()}
+	engine, err := a.engine(func(r rule) bool { return r.tag == timersTag })
 	if err != nil {
 		return nil, err
 	}
-	engine.UseEscapedPath = true // the id of a timer may contain a slash
 	engine.GET("/debug/pprof/*profile", a.identify, profile)
 	if a.Metrics != nil {
 		engine.GET(metricsPath, gin.WrapH(a.Metrics))
@@ -46,25 +45,6 @@ func NewAdminServer(h http.Handler, l *slog.Logger) *http.Server {
 	s := NewServer(h, l)
 	s.WriteTimeout = adminTimeout + 5*time.Second
 	return s
-}
-
-// refuseOtherSites refuses what a browser sends on behalf of another site, and what
-// it sends because the name of that site points to this address by now.
-func (a *api) refuseOtherSites(c *gin.Context) {
-	if c.FullPath() == metricsPath {
-		return // they are numbers, and are collected by whatever name the collector has for the instance
-	}
-	host, _, err := net.SplitHostPort(c.Request.Host)
-	if err != nil {
-		host = c.Request.Host
-	}
-	if host != "localhost" && !net.ParseIP(host).IsLoopback() {
-		a.refuse(c, refuse(TypeForbidden, "Ask for localhost or a loopback address, not for another host."))
-		return
-	}
-	if err := http.NewCrossOriginProtection().Check(c.Request); err != nil {
-		a.refuse(c, refuse(TypeForbidden, "The request comes from a page of another site."))
-	}
 }
 
 func profile(c *gin.Context) {

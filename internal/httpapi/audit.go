@@ -18,7 +18,7 @@ func (a *api) AuditBooks(ctx context.Context, r AuditBooksRequestObject) (AuditB
 		body.Skus[i] = AuditedSKU{
 			SKU: s.SKU, Strategy: s.Strategy, Stocked: s.Stocked, OnHand: s.OnHand, Reserved: s.Reserved,
 			Sold: s.Sold, Accepted: s.Accepted(), Oversold: s.Oversold(), Undersold: s.Undersold(),
-			LostUpdates: s.LostUpdates(), LedgerOk: s.LedgerOK(), Ok: s.OK(),
+			LostUpdates: s.LostUpdates(), Overdue: s.Overdue, LedgerOk: s.LedgerOK(), Ok: s.OK(),
 		}
 	}
 	return AuditBooks200JSONResponse(body), nil

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -98,17 +99,44 @@ func TestBodyOfUnknownLength(t *testing.T) {
 func TestViolationsNameTheirPlace(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
+	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":1,"strategy":"conditional"}`)
 	for body, want := range map[string]string{
-		`{"customer_id":"c1","items":[{"sku":"s1","quantity":1},{"sku":"s1","quantity":0}]}`:   "#/items/1/quantity",
-		`{"customer_id":"c1","items":[{"sku":"s1","quantity":1},{"sku":"s1","quantity":1.5}]}`: "#/items/1/quantity",
-		`{"customer_id":" ","items":[{"sku":"s1","quantity":1}]}`:                              "#/customer_id",
-		`{"customer_id":"","items":[{"sku":"s1","quantity":1}]}`:                               "#/customer_id", // too short, and of the wrong form
-		`{"customer_id":"c1","items":[]}`:                                                      "#/items",
+		`{"customer_id":"c1","items":[{"sku":"s1","quantity":1},{"sku":"s1","quantity":0}]}`:     "#/items/1/quantity",
+		`{"customer_id":"c1","items":[{"sku":"s1","quantity":1},{"sku":"s1","quantity":1.5}]}`:   "#/items/1/quantity",
+		`{"customer_id":" ","items":[{"sku":"s1","quantity":1}]}`:                                "#/customer_id",
+		`{"customer_id":"","items":[{"sku":"s1","quantity":1}]}`:                                 "#/customer_id", // too short, and of the wrong form
+		`{"customer_id":"c1","items":[]}`:                                                        "#/items",
+		`{"customer_id":"c1","items":[{"sku":"s1","quantity":600},{"sku":"s1","quantity":600}]}`: "#/items/1/quantity",
+		`{"customer_id":"c1","items":[{"sku":"s1","quantity":1},{"sku":"nope","quantity":1}]}`:   "#/items/1/sku",
 	} {
 		p := s.must(t, 422, http.MethodPost, orders, body)
 		list, _ := p["errors"].([]any)
 		if len(list) != 1 || list[0].(map[string]any)["pointer"] != want {
 			t.Errorf("%s: %v, want the place %s", body, p, want)
+		}
+	}
+}
+
+// TestRefusalsSayWhatIsWanted, in the words of the API and not of the language that it is written in.
+func TestRefusalsSayWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":9,"strategy":"conditional"}`)
+	order := orders + "/" + s.place(t)
+	for _, c := range []struct{ method, path, body, want string }{
+		{"GET", "/api/v1/skus?limit=0", "", "an integer from 1 to 100"},
+		{"GET", orders + "?status=LOST", "", "QUEUED, PENDING, CONFIRMED, CANCELLED, EXPIRED, REJECTED"},
+		{"GET", orders + "?sku=-", "", "1 to 64 letters, digits"},
+		{"GET", orders + "?cursor=!", "", "^[A-Za-z0-9_-]+$"},
+		{"GET", orders + "/1", "", "A UUID in lower case"},
+		{"PUT", "/api/v1/skus/s2", `{"on_hand":1,"strategy":"redlock-cohort"}`, `"redlock-cohort" needs --redlock`},
+		{"POST", order + "/extend", `{"by_seconds":7776000}`, "#/by_seconds"},
+		{"POST", order + "/extend", `{"by_seconds":3600}`, "#/by_seconds"},
+		{"POST", orders, `{"customer_id":"c1","items":[{"sku":"no","quantity":1},{"sku":"s1","quantity":1},{"sku":"nope","quantity":1}]}`, "#/items/2/sku"},
+	} {
+		_, _, p := s.call(t, c.method, c.path, c.body)
+		if text := fmt.Sprint(p); !strings.Contains(text, c.want) || strings.Contains(text, "0s") {
+			t.Errorf("%s %s %s: %s, want %s", c.method, c.path, c.body, text, c.want)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func badPaths(order string) []badRequest {
 		orders + "/1", orders + "/0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d0", orders + "/0198C5A2-7D10-7C3E-9B1F-3F2A6F1F9D01",
 		orders + "/%7B0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01%7D", orders + "/0198c5a27d107c3e9b1f3f2a6f1f9d01", orders + "/%00", orders + "/%ff",
 		orders + "/1%20OR%201=1", "/api/v1/skus/%00", "/api/v1/skus/%ff", "/api/v1/skus/-x", "/api/v1/skus/a%20b", "/api/v1/skus/" + strings.Repeat("s", 65),
-		"/api/v1/skus/%7Bs1%7D", "/api/v1/skus/%C3%A9", "/api/v1/skus/s1%0A",
+		"/api/v1/skus/%7Bs1%7D", "/api/v1/skus/a%2Fb", "/api/v1/skus/%C3%A9", "/api/v1/skus/s1%0A",
 		"/api/v1/skus?limit=0", "/api/v1/skus?limit=101", "/api/v1/skus?limit=-1", "/api/v1/skus?limit=1.0", "/api/v1/skus?limit=1e1", "/api/v1/skus?limit=%2B1",
 		"/api/v1/skus?limit=01", "/api/v1/skus?limit=", "/api/v1/skus?limit=ten", "/api/v1/skus?limit=1&limit=2", "/api/v1/skus?limit=9223372036854775808",
 		"/api/v1/skus?after=", "/api/v1/skus?after=%00", "/api/v1/skus?after='", "/api/v1/skus?Limit=1", "/api/v1/skus?page=1", "/api/v1/skus?limit=1;after=a",
@@ -153,13 +153,13 @@ func badPaths(order string) []badRequest {
 		all = append(all, badRequest{name: "GET " + path, method: http.MethodGet, path: path, status: 400, slug: "malformed-request"})
 	}
 	for _, path := range []string{
-		unknown, "/api/v1/skus/nope", "/api/v1/audit?sku=nope", "/api/v1/skus/", "/api/v1/skus/a/b", "/api/v1/skus/a%2Fb", "/api/v1/orders/", "/api/v2/skus",
+		unknown, "/api/v1/skus/nope", "/api/v1/audit?sku=nope", "/api/v1/skus/", "/api/v1/skus/a/b", "/api/v1/orders/", "/api/v2/skus",
 		"/API/v1/skus", "//api/v1/skus", "/", "/metrics", "/debug/pprof/", "/api/v1/skus/../orders", "/favicon.ico",
 	} {
 		all = append(all, badRequest{name: "GET " + path, method: http.MethodGet, path: path, status: 404, slug: "not-found"})
 	}
 	for path, methods := range map[string][]string{
-		"/api/v1/skus":            {http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodHead},
+		"/api/v1/skus":            {http.MethodPost, http.MethodDelete, http.MethodPut},
 		"/api/v1/skus/s1":         {http.MethodPost, http.MethodPatch, http.MethodDelete},
 		"/api/v1/skus/s1/restock": {http.MethodGet, http.MethodPut},
 		orders:                    {http.MethodDelete, http.MethodPut, http.MethodTrace, "BREW"},

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -93,7 +94,7 @@ func (r rule) checkKey(c *gin.Context) (err error) {
 func (r rule) checkPath(c *gin.Context) error {
 	for _, p := range r.params {
 		if p.Value.In == openapi3.ParameterInPath && p.Value.Schema.Value.VisitJSON(c.Param(p.Value.Name)) != nil {
-			return refuse(TypeMalformedRequest, "The path has a malformed "+p.Value.Name+".")
+			return refuse(TypeMalformedRequest, "The path has a malformed "+p.Value.Name+". Want "+wanted(p.Value.Schema.Value)+".")
 		}
 	}
 	return nil
@@ -113,10 +114,24 @@ func (r rule) checkQuery(raw string) error {
 			return refuse(TypeMalformedRequest, "The query parameter "+name+" is given more than once.")
 		}
 		if p.Schema.Value.VisitJSON(queryValue(p.Schema.Value, values[0])) != nil {
-			return refuse(TypeMalformedRequest, "The query parameter "+name+" is malformed or out of bounds.")
+			return refuse(TypeMalformedRequest, "The query parameter "+name+" is malformed or out of bounds. Want "+wanted(p.Schema.Value)+".")
 		}
 	}
 	return nil
+}
+
+// wanted says which values of a parameter schema allows.
+func wanted(schema *openapi3.Schema) string {
+	switch {
+	case schema.Min != nil && schema.Max != nil:
+		return fmt.Sprintf("an integer from %.0f to %.0f", *schema.Min, *schema.Max)
+	case len(schema.Enum) > 0:
+		return strings.Trim(strings.ReplaceAll(fmt.Sprint(schema.Enum), " ", ", "), "[]")
+	case schema.Description != "":
+		return strings.TrimSuffix(strings.TrimSpace(schema.Description), ".")
+	default:
+		return "a text that matches " + schema.Pattern
+	}
 }
 
 // queryValue returns s as the type that schema wants. What is not the usual
@@ -179,6 +194,9 @@ func isJSON(h http.Header) bool {
 // violations appends the first places at which a body fails its schema, each
 // place once.
 func violations(err error, found []Violation) []Violation {
+	if len(found) == maxViolations {
+		return found
+	}
 	if all, ok := errors.AsType[openapi3.MultiError](err); ok {
 		for _, e := range all {
 			found = violations(e, found)
@@ -193,7 +211,7 @@ func violations(err error, found []Violation) []Violation {
 		}
 	}
 	known := slices.ContainsFunc(found, func(f Violation) bool { return f.Pointer == v.Pointer })
-	if len(found) == maxViolations || (known && v.Pointer != "#") {
+	if known && v.Pointer != "#" {
 		return found
 	}
 	return append(found, v)

@@ -9,8 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is the deepest nesting of a body. The specification needs three.
-const maxDepth = 32
+const (
+	// maxDepth is the deepest nesting of a body. The specification needs three levels.
+	maxDepth = 32
+
+	// maxValues bounds the values of a body, and with them the work of the validation, which looks at
+	// each of them however many rules were broken before. The specification needs 153.
+	maxValues = 256
+)
 
 // parse reads data as exactly one JSON object, the way the specification wants
 // it and encoding/json does not: it refuses members given twice, bytes behind
@@ -26,9 +32,10 @@ func parse(data []byte) (any, error) {
 
 // parser walks through a text that is known to be JSON.
 type parser struct {
-	text []byte
-	at   int
-	path []string // of the value that is being read
+	text   []byte
+	at     int
+	values int      // that were read
+	path   []string // of the value that is being read
 }
 
 // next returns the byte at which something begins.
@@ -104,6 +111,9 @@ func (p *parser) array() (any, error) {
 }
 
 func (p *parser) child(name string) (any, error) {
+	if p.values++; p.values > maxValues {
+		return nil, invalid(Violation{Pointer: pointer(p.path), Detail: "has more values than any request needs"})
+	}
 	p.path = append(p.path, name)
 	v, err := p.value()
 	p.path = p.path[:len(p.path)-1]
@@ -149,12 +159,13 @@ func (p *parser) number(literal string) (any, error) {
 	return float64(n), nil
 }
 
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 // pointer returns path as a JSON pointer (RFC 6901) in a URI fragment.
 func pointer(path []string) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var b strings.Builder
 	for _, name := range path {
-		b.WriteString("/" + escape.Replace(name))
+		b.WriteString("/" + escapePointer.Replace(name))
 	}
 	return "#" + shorten((&url.URL{Fragment: b.String()}).EscapedFragment())
 }

@@ -16,10 +16,11 @@
 //	logRequest        method, route, status, duration; never a header or a body
 //	recoverPanic      a panic is a 500 without details
 //	limitTime         the deadline that everything below obeys; Prefer: wait moves it
+//	refuseOtherSites  403 to what a browser sends for a page of another site
 //	identify          401 or 403, before the body is read
 //	rules.check       path, query, header and body against the specification
 //	refuseStrangers   an order in the name of another customer: 403
-//	limitRate         too many orders of one customer: 429, before anything that an order costs
+//	limitRate         too many orders or extensions of one customer: 429, before anything that an order costs
 //	applyPreferences  says what of Prefer had an effect
 //	once              a request whose answer is known gets that answer
 //	api               one method per operation: unpack, call the domain, pack
@@ -33,15 +34,16 @@
 // # Once
 //
 // Every POST of an order or a delivery takes an Idempotency-Key. Its scope is the customer whose key was
-// shown (for a new order without one, or with that of an admin, the customer that the order is for), the
-// method, the path and the key. The payload is compared by a hash of what it
+// shown (for a new order without one, or with that of an admin, the customer that the order is for), whether it
+// is an admin's, the method, the path and the key. The payload is compared by a hash of what it
 // says: of the JSON value with sorted members and no spaces, not of its bytes, since a client that
 // builds its request anew may write it in another way.
 //
 // The domain stores the answer with the effect, and for that gets a function which
 // renders it: the same one that writes the answer to the client, so that the two cannot
 // differ. Status, Location and body are given again; Idempotent-Replayed: true says so. Final are
-// successes and conflicts (409). What cannot succeed at any time (400, 401, 403, 404, 413,
+// successes and conflicts (409); of those that change an order the domain stores the successes, as its state gives the
+// same conflict again. What cannot succeed at any time (400, 401, 403, 404, 413,
 // 415, 422) is found out again each time; 429 and 5xx decide nothing.
 //
 // Equal requests that arrive at one instance at the same time stand in line, before they
@@ -78,8 +80,11 @@
 // # Trust
 //
 // [NewAdmin] is another handler, for a listener on a loopback address: what is below
-// /api/v1/timers, metrics, and profiles. It refuses what browsers
-// send on behalf of other sites, and asks for the key of an admin if there are keys.
+// /api/v1/timers, metrics, and profiles. It asks for the key of an admin if there are keys.
+//
+// Both refuse changes that a browser asks for on behalf of a page of another site. Where nobody is asked for a key, a
+// page could also reach a loopback listener under a name of its own that points there: [Config.LocalOnly] refuses all
+// names but those of this machine.
 //
 // No proxy is trusted: the address of a client is that of its connection,
 // whatever X-Forwarded-For says. No answer may load or run anything in a browser, except the

@@ -3,9 +3,11 @@ package httpapi_test
 import (
 	"encoding/json"
 	"html"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,9 +31,12 @@ func TestEveryProblemHasItsPage(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{})
 	index := s.page(t, "/docs/problems")
-	types := s.spec.Components.Schemas["ProblemType"].Value.Enum
-	for _, v := range types {
-		path, _ := v.(string)
+	types := slices.Sorted(maps.Keys(s.problems()))
+	if len(types) < 20 {
+		t.Errorf("the specification has the types %q only", types)
+	}
+	types = append(types, methodNotAllowed)
+	for _, path := range types {
 		page := s.page(t, path)
 		m := regexp.MustCompile(`(?s)<h1>(.+)</h1>.*<p>(\d\d\d) .*means</h2>\s*<p>(.{40,})</p>.*do</h2>\s*<p>(.{20,})</p>.*<pre>(.*)</pre>`).FindStringSubmatch(page)
 		if m == nil {
@@ -42,8 +47,10 @@ func TestEveryProblemHasItsPage(t *testing.T) {
 		if err := json.Unmarshal([]byte(html.UnescapeString(m[5])), &example); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		if err := s.spec.Components.Schemas["Problem"].Value.VisitJSON(example); err != nil {
-			t.Errorf("%s: %v", path, err)
+		if schema, ok := s.problems()[path]; ok {
+			if err := schema.VisitJSON(example); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
 		}
 		if example["type"] != path || example["title"] != m[1] || example["detail"] == "" {
 			t.Errorf("%s: example %v", path, example)
@@ -82,8 +89,15 @@ func TestSwagger(t *testing.T) {
 			t.Errorf("a page contains %q", m)
 		}
 	}
-	if script := s.page(t, "/docs/init.js"); !strings.Contains(script, "/api/v1/openapi.yaml") {
+	script := s.page(t, "/docs/init.js")
+	if !strings.Contains(script, "/api/v1/openapi.yaml") {
 		t.Errorf("script: %s", script)
+	}
+	// The hook by which the page does not offer to try out what cannot work there. It is no documented one.
+	_, _, bundle := s.do(httptest.NewRequest(http.MethodGet, "/docs/swagger-ui-bundle.js", nil))
+	const hook = "specSelectors.allowTryItOutFor("
+	if !strings.Contains(string(bundle), hook) || !strings.Contains(script, "allowTryItOutFor:") {
+		t.Errorf("Swagger UI does not ask %s), or the page does not answer", hook)
 	}
 }
 

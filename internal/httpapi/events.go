@@ -60,7 +60,10 @@ func (a *api) FollowEvents(ctx context.Context, r FollowEventsRequestObject) (Fo
 	return &stream{api: a, listener: listener, request: ctx, header: header, caller: callOf(ctx).caller, known: ctx, forget: func() {}}, nil
 }
 
-// filterOf returns which events are asked for. Those of customers are their own.
+// public are the types of events for the keys of customers: their own orders, and the levels that they may read anyway.
+var public = []events.Type{events.TypeOrder, events.TypeStock}
+
+// filterOf returns which events are asked for. Orders of customers are their own.
 func filterOf(owner string, p FollowEventsParams) (f events.Filter, err error) {
 	if p.Types != nil {
 		for name := range strings.SplitSeq(*p.Types, ",") {
@@ -74,8 +77,8 @@ func filterOf(owner string, p FollowEventsParams) (f events.Filter, err error) {
 		f.Order = *p.Order
 	}
 	f.Customer = owner
-	if owner != "" && slices.ContainsFunc(f.Types, func(t events.Type) bool { return t != events.TypeOrder }) {
-		return f, refuse(TypeForbidden, "The key of a customer gets events of the type order only.")
+	if owner != "" && slices.ContainsFunc(f.Types, func(t events.Type) bool { return !slices.Contains(public, t) }) {
+		return f, refuse(TypeForbidden, "The key of a customer gets events of the types order and stock only.")
 	}
 	return f, nil
 }
@@ -103,6 +106,9 @@ func (s *stream) VisitFollowEventsResponse(w http.ResponseWriter) error {
 	h.Set("X-Accel-Buffering", "no") // nginx would collect events
 	out := http.NewResponseController(w)
 	w.WriteHeader(http.StatusOK)
+	if s.request.Value(headKey{}) != nil {
+		return nil
+	}
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "retry: %d\n\n", (streamRetry + rand.N(streamSpread)).Milliseconds())
 	for s.allowed() {

@@ -54,7 +54,12 @@ func newStationWith(t *testing.T, id httpapi.Identity, c events.FeedConfig, hear
 	if s.feed, err = events.NewFeed(bus, c); err != nil {
 		t.Fatal(err)
 	}
-	s.Publisher = events.NewPublisher(bus, events.PublisherConfig{Instance: "i1"})
+	s.Publisher = events.NewPublisher(bus, events.PublisherConfig{Instance: "i1", Levels: func(_ context.Context, skus []string) (levels []events.Stock, _ error) {
+		for _, sku := range skus {
+			levels = append(levels, events.Stock{SKU: sku, Version: 1})
+		}
+		return levels, nil
+	}})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var group sync.WaitGroup
 	for _, run := range []func(context.Context) error{bus.Run, s.feed.Run, s.Run} {
@@ -243,7 +248,7 @@ func TestStream(t *testing.T) {
 	s.Timers("order.expire", "committed", 1)
 	s.Order(liveOrder(lastOrder, "c1", "a"))
 	messages := upTo(t, answer.body, lastOrder)
-	schema := s.shop.spec.Components.Schemas["LiveEvent"].Value
+	schema := s.shop.spec.Paths.Value("/api/v1/events").Get.Responses.Value("200").Value.Content["text/event-stream"].Schema.Value
 	for _, m := range messages {
 		var v any
 		if err := json.Unmarshal([]byte(m.Data), &v); err != nil {
@@ -282,28 +287,32 @@ func TestStreamIsNotCollected(t *testing.T) {
 	}
 }
 
-// TestStreamsOfCustomers have their own orders, whatever they ask for.
+// TestStreamsOfCustomers have their own orders, and the levels of SKUs if they ask for them.
 func TestStreamsOfCustomers(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, keys, events.FeedConfig{})
 	client := streamClient(t)
 	streams := map[string]opened{}
 	for _, key := range []string{"owner", "other", "admin", "both"} {
-		for _, query := range []string{"", "?types=order", "?order=" + firstOrder, "?sku=a"} {
+		for _, query := range []string{"", "?types=order", "?order=" + firstOrder, "?sku=a", "?types=stock", "?types=order,stock&sku=a", "?types=stock&order=" + firstOrder} {
 			streams[key+" "+query] = s.open(t, client, key, query, "")
 		}
 	}
 	s.Order(liveOrder(firstOrder, "c1", "a"))
 	s.Leader(events.Leader{Name: "i1", Term: 3})
 	s.Order(liveOrder(secondOrder, "c2", "a", "b"))
-	eventually(t, "all is heard", func() bool { return s.feed.Stats().Heard == 3 })
+	s.Stock("a", "b")
+	eventually(t, "all is heard", func() bool { return s.feed.Stats().Heard == 5 })
 	s.feed.Close()
 	both := []string{firstOrder, secondOrder}
 	for name, want := range map[string][]string{
 		"owner ": {firstOrder}, "owner ?types=order": {firstOrder}, "owner ?order=" + firstOrder: {firstOrder}, "owner ?sku=a": {firstOrder},
 		"other ": {secondOrder}, "other ?types=order": {secondOrder}, "other ?order=" + firstOrder: nil, "other ?sku=a": {secondOrder},
-		"admin ": {firstOrder, "leader", secondOrder}, "admin ?types=order": both, "admin ?order=" + firstOrder: {firstOrder}, "admin ?sku=a": both,
-		"both ": {firstOrder, "leader", secondOrder}, "both ?types=order": both, "both ?order=" + firstOrder: {firstOrder}, "both ?sku=a": both,
+		"owner ?types=stock": {"stock", "stock"}, "owner ?types=order,stock&sku=a": {firstOrder, "stock"}, "owner ?types=stock&order=" + firstOrder: nil,
+		"other ?types=stock": {"stock", "stock"}, "other ?types=order,stock&sku=a": {secondOrder, "stock"},
+		"admin ?types=stock": {"stock", "stock"}, "admin ?types=order,stock&sku=a": {firstOrder, secondOrder, "stock"},
+		"admin ": {firstOrder, "leader", secondOrder, "stock", "stock"}, "admin ?types=order": both, "admin ?order=" + firstOrder: {firstOrder}, "admin ?sku=a": {firstOrder, secondOrder, "stock"},
+		"both ": {firstOrder, "leader", secondOrder, "stock", "stock"}, "both ?types=order": both, "both ?order=" + firstOrder: {firstOrder}, "both ?sku=a": {firstOrder, secondOrder, "stock"},
 	} {
 		var all []events.Message
 		for m, err := range events.Messages(streams[name].body) {
@@ -318,7 +327,7 @@ func TestStreamsOfCustomers(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	for _, query := range []string{"?types=stock", "?types=order,lock", "?types=leader&order=" + firstOrder} {
+	for _, query := range []string{"?types=member", "?types=order,stock,lock", "?types=leader&order=" + firstOrder} {
 		status, p := s.shop.as(t, "owner", http.MethodGet, "/api/v1/events"+query, "")
 		if wantType(t, p, "forbidden"); status != http.StatusForbidden {
 			t.Errorf("%s: %d", query, status)

@@ -15,10 +15,12 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
 )
 
@@ -114,6 +116,15 @@ func TestOutages(t *testing.T) {
 		{fmt.Errorf("%w: %w", stock.ErrBusy, context.DeadlineExceeded), 503, "busy"},
 		{fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, cause), 503, "outcome-unknown"},
 		{errors.Join(stock.ErrBusy, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
+		// Whatever else is known, that nothing happened is not.
+		{fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, order.ErrStopping), 503, "outcome-unknown"},
+		{errors.Join(permits.ErrClosed, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
+		{errors.Join(order.ErrSaturated, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
+		{errors.Join(idempotency.ErrInFlight, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
+		{errors.Join(&stock.ShortageError{}, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
+		{errors.Join(&order.StateError{}, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
+		{errors.Join(&order.LimitError{}, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
+		{errors.Join(cluster.ErrReadOnly, cluster.ErrUncertain), 503, "outcome-unknown"},
 		{fmt.Errorf("%w: %w", stock.ErrUnavailable, dlock.ErrUncertain), 503, "store-unavailable"},
 		{errors.Join(context.DeadlineExceeded, cause), 503, "busy"},
 		{context.Canceled, 503, "busy"},
@@ -122,6 +133,9 @@ func TestOutages(t *testing.T) {
 	} {
 		s := newHandler(t, httpapi.Config{Orders: failing(c.err), Stock: failing(c.err)})
 		for _, op := range operations {
+			if c.slug == "outcome-unknown" && op.method == http.MethodGet {
+				continue // what changes nothing cannot leave open whether it did
+			}
 			p := s.must(t, c.status, op.method, op.path, op.body)
 			if wantType(t, p, c.slug); strings.Contains(fmt.Sprint(p), "secret") || strings.Contains(fmt.Sprint(p), "10.0.0.7") {
 				t.Errorf("%s %s gives the cause away: %v", op.method, op.path, p)
@@ -250,4 +264,34 @@ func TestUnknownErrorsAreLogged(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "disk on fire") || !strings.Contains(text, `"route":"/api/v1/skus/:sku"`) {
 		t.Errorf("log: %s", text)
 	}
+}
+
+// TestOutagesAreLoggedSparingly: while a store is away every request fails, and so does every question of a balancer.
+func TestOutagesAreLoggedSparingly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := newHandler(t, httpapi.Config{
+			Orders: failing(stock.ErrUnavailable),
+			Ready:  func(context.Context) error { return stock.ErrUnavailable },
+			Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+		})
+		for range 1000 {
+			s.must(t, 503, http.MethodPost, orders, basket)
+			s.must(t, 503, http.MethodGet, "/readyz", "")
+			time.Sleep(20 * time.Millisecond) // 20 seconds in all
+		}
+		if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), `"similar_since":999`) {
+			t.Errorf("%d lines of 2,000 requests:\n%.1000s", n, log.String())
+		}
+		log.Reset()
+		time.Sleep(time.Minute)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 10 {
+			s.do(httptest.NewRequestWithContext(gone, http.MethodGet, "/readyz", nil))
+		}
+		if log.Len() > 0 {
+			t.Errorf("a client that has gone is logged:\n%s", log.String())
+		}
+	})
 }

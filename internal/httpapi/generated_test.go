@@ -130,7 +130,7 @@ func badRequestsOf(t *testing.T, path, method string, item *openapi3.PathItem, o
 	for _, query := range []string{"unknown=1", "%zz", "a;b", "' OR '1'='1", "debug=true", "_method=DELETE"} {
 		send("query "+query, method, at+"?"+strings.ReplaceAll(query, " ", "%20"), body)
 	}
-	for _, other := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "BREW"} {
+	for _, other := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "BREW"} {
 		if item.GetOperation(strings.ToUpper(other)) == nil || other == "get" {
 			send("method "+other, other, at, body)
 		}

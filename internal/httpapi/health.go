@@ -9,6 +9,11 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
+const (
+	livePath  = "/livez"
+	readyPath = "/readyz"
+)
+
 // readyTimeout bounds the question whether the stores answer. It is shorter
 // than the interval at which a balancer asks.
 const readyTimeout = time.Second

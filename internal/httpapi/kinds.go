@@ -64,9 +64,12 @@ var mistakes = map[ProblemType]kind{
 	},
 	TypeUnknownSKU: {
 		status: http.StatusUnprocessableEntity, title: "Unknown SKU",
-		meaning: "An item of the order names a SKU that does not exist. Nothing was reserved.",
-		remedy:  "Correct the item. Names of SKUs are case-sensitive.",
-		example: Problem{Detail: `An item names a SKU that does not exist: "tikcet".`},
+		meaning: "Items of the order name SKUs that do not exist. Nothing was reserved.",
+		remedy:  "Correct the items that errors points to; at most ten are named. Names of SKUs are case-sensitive.",
+		example: Problem{
+			Detail: "An item names a SKU that does not exist. Nothing was reserved.",
+			Errors: []Violation{{Pointer: "#/items/0/sku", Detail: "there is no SKU of this name"}},
+		},
 	},
 	TypeUnknownStrategy: {
 		status: http.StatusUnprocessableEntity, title: "Unknown strategy",
@@ -78,7 +81,7 @@ var mistakes = map[ProblemType]kind{
 		status: http.StatusUnprocessableEntity, title: "Strategy unavailable",
 		meaning: "The strategy of a SKU needs a store that this instance was started without. Nothing happened.",
 		remedy:  "Choose another strategy, or start the instance with the store, such as --redis.",
-		example: Problem{Detail: "The strategy needs a store that this instance was started without."},
+		example: Problem{Detail: `The strategy needs a store that this instance was started without: "redis" needs --redis.`},
 	},
 	TypeSKUExists: {
 		status: http.StatusConflict, title: "SKU exists",
@@ -88,8 +91,8 @@ var mistakes = map[ProblemType]kind{
 	},
 	TypeForbidden: {
 		status: http.StatusForbidden, title: "Forbidden",
-		meaning: "The key is valid and does not allow this: the operation is for admins, or customer_id is another customer. On the listener for admins: the request comes from a page of another site. Nothing happened.",
-		remedy:  "Use the key of an admin, or the customer's own id.",
+		meaning: "The key is valid and does not allow this: the operation is for admins, or customer_id is another customer. Or the request comes from a page of another site. Or the instance asks nobody for a key, and so serves its own machine alone, and the request names another host. Nothing happened.",
+		remedy:  "Use the key of an admin, or the customer's own id. Behind a proxy, start the instance with --auth keys.",
 		example: Problem{Detail: "The key is that of another customer than customer_id."},
 	},
 	TypeUnauthenticated: {

@@ -71,9 +71,9 @@ var conflicts = map[ProblemType]kind{
 	},
 	TypeRateLimited: {
 		status: http.StatusTooManyRequests, title: "Rate limited", retry: true,
-		meaning: "The customer places orders faster than one customer may. Nothing happened. Payments and cancellations are never limited.",
+		meaning: "The customer places or extends orders faster than one customer may. Nothing happened. Payments and cancellations are never limited.",
 		remedy:  "Try again after as many seconds as Retry-After says. RateLimit tells in every answer what is left.",
-		example: Problem{Detail: "The customer places orders faster than one customer may. Nothing happened."},
+		example: Problem{Detail: "The customer places or extends orders faster than one customer may. Nothing happened."},
 	},
 	TypeBusy: {
 		status: http.StatusServiceUnavailable, title: "Busy", retry: true,

@@ -21,23 +21,29 @@ type Rates interface {
 
 var _ Rates = (*permits.Rates)(nil)
 
-// limitRate refuses orders of customers who place too many. It comes before anything that an
-// order costs. Payments and cancellations are not limited: they end what is begun.
+// limitRate refuses orders and extensions of customers who ask for too many. It comes before anything that
+// they cost. Payments and cancellations are not limited: they end what is begun, and each order has one at most
+// that changes and stores something.
 func (a *api) limitRate(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
-		r, ok := request.(PlaceOrderRequestObject)
-		if !ok || a.Rates == nil {
+		in, customer := callOf(c.Request.Context()), ""
+		switch r := request.(type) {
+		case PlaceOrderRequestObject:
+			customer = r.Body.CustomerID
+		case ExtendOrderRequestObject:
+			customer = in.owner()
+		}
+		if customer == "" || a.Rates == nil {
 			return next(c, request)
 		}
-		v, err := a.Rates.Allow(c.Request.Context(), r.Body.CustomerID)
+		v, err := a.Rates.Allow(c.Request.Context(), customer)
 		if err != nil {
 			return nil, err
 		}
-		in := callOf(c.Request.Context())
 		in.rate = &v
 		a.sayLimits(c, false)
 		if !v.Allowed {
-			late := refuse(TypeRateLimited, "The customer places orders faster than one customer may. Nothing happened.")
+			late := refuse(TypeRateLimited, "The customer places or extends orders faster than one customer may. Nothing happened.")
 			late.after = v.RetryAfter
 			return nil, late
 		}

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/permits"
+	"example.com/shop/internal/stock"
 )
 
 // rates lets every customer place some orders.
@@ -28,6 +30,26 @@ func (r *rates) Allow(_ context.Context, customer string) (permits.Verdict, erro
 		v.RetryAfter = 2100 * time.Millisecond
 	}
 	return v, nil
+}
+
+// TestRatesOfRefusedOrders are told as well, whatever the order was refused for.
+func TestRatesOfRefusedOrders(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{&stock.ShortageError{Shortages: []stock.Shortage{{SKU: "s1", Requested: 1}}}, 409},
+		{&order.UnknownSKUError{SKUs: []string{"s1"}}, 422},
+		{errors.New("broken"), 500},
+		{stock.ErrBusy, 503},
+	} {
+		domain := newMemory(func(context.Context) (order.Order, error) { return order.Order{}, c.err })
+		s := newHandler(t, httpapi.Config{Orders: domain, Stock: domain, Rates: &rates{left: map[string]int{"c1": 2}}})
+		if status, header, _ := s.send(t, post(basket)); status != c.want || header.Get("RateLimit") != `"customer";r=1;t=2` {
+			t.Errorf("%v: %d %v", c.err, status, header)
+		}
+	}
 }
 
 // TestRates limits the orders of one customer, and nothing else.
@@ -73,6 +95,25 @@ func TestRates(t *testing.T) {
 	s.must(t, 422, http.MethodPost, orders, `{}`)
 	if r.asked != asked {
 		t.Error("asked about an order that is none")
+	}
+}
+
+// TestRateOfExtensions: each changes and stores something, unlike most payments and cancellations.
+func TestRateOfExtensions(t *testing.T) {
+	t.Parallel()
+	r := &rates{left: map[string]int{"c1": 2}}
+	s := newHandler(t, httpapi.Config{Orders: newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil }), Rates: r, Identity: keys})
+	for i, want := range []int{200, 200, 429} {
+		if status, answer := s.as(t, "owner", http.MethodPost, unknown+"/extend", `{"by_seconds":1}`); status != want {
+			t.Errorf("extension %d: %d %v, want %d", i, status, answer, want)
+		}
+	}
+	for _, c := range []struct{ key, path, body string }{
+		{"owner", "/cancel", ""}, {"owner", "/pay", `{"payment_id":"p1"}`}, {"admin", "/extend", `{"by_seconds":1}`},
+	} {
+		if status, answer := s.as(t, c.key, http.MethodPost, unknown+c.path, c.body); status != 200 {
+			t.Errorf("%s %s: %d %v", c.key, c.path, status, answer)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -21,8 +23,30 @@ func (a *api) stamp(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // no answer is a page, except below /docs
 		h.Set("X-Content-Type-Options", "nosniff")
-		next.ServeHTTP(&response{ResponseWriter: w, drain: a.Drain}, r)
+		next.ServeHTTP(&response{ResponseWriter: w, drain: a.Drain}, headAsGet(r))
 	})
+}
+
+type headKey struct{}
+
+// headAsGet returns what to serve for r: HEAD is GET whose body the server leaves out (RFC 9110, 9.3.2).
+func headAsGet(r *http.Request) *http.Request {
+	if r.Method != http.MethodHead {
+		return r
+	}
+	get := r.WithContext(context.WithValue(r.Context(), headKey{}, true))
+	get.Method = http.MethodGet
+	return get
+}
+
+// noMethod refuses a method that the path does not have.
+func (a *api) noMethod(c *gin.Context) {
+	allowed := strings.Split(c.Writer.Header().Get("Allow"), ", ")
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	c.Header("Allow", strings.Join(allowed, ", "))
+	a.refuse(c, refuse(TypeMethodNotAllowed, "The path does not have this method."))
 }
 
 // response looks at the drain when the answer begins, not when the request

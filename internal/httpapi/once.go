@@ -41,7 +41,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 			return nil, fmt.Errorf("hash the payload: %w", err)
 		}
 		r := &idempotency.Request{
-			Scope: idempotency.Scope{Customer: customerOf(in, request), Route: c.Request.Method + " " + c.Request.URL.Path, Key: in.key},
+			Scope: scopeOf(in, request, c.Request.Method+" "+c.Request.URL.Path),
 			Hash:  sha256.Sum256(payload),
 			Render: func(result any, err error) (idempotency.Answer, bool) {
 				answer, final := render(operation, result, err)
@@ -113,13 +113,17 @@ func isRepetition(err error) bool {
 	return replayed || errors.Is(err, idempotency.ErrReused)
 }
 
-// customerOf returns whose request it is: the caller's, or the customer's for whom
-// somebody else, or somebody whom nobody asked, places an order.
-func customerOf(in *call, request any) string {
+// scopeOf returns where the key of a request is unique: for the caller, or for the customer for whom
+// somebody else, or somebody whom nobody asked, places an order. An admin does not share the keys of customers.
+func scopeOf(in *call, request any, route string) idempotency.Scope {
+	s := idempotency.Scope{Customer: in.caller.Customer, Route: route, Key: in.key}
 	if r, ok := request.(PlaceOrderRequestObject); ok && in.owner() == "" {
-		return r.Body.CustomerID
+		s.Customer = r.Body.CustomerID
 	}
-	return in.caller.Customer
+	if in.caller.Admin {
+		s.Route = "admin " + route
+	}
+	return s
 }
 
 // render returns the answer to an operation that ended with result or err, byte for byte as

@@ -116,6 +116,18 @@ func keyed(key string) map[string]*http.Request {
 	return all
 }
 
+// possible reports whether the operation at path, which takes a key, can fail with err.
+func possible(path string, err error) bool {
+	placing := path == orders
+	switch err.(type) {
+	case *stock.ShortageError, *order.LimitError, *order.UnknownSKUError:
+		return placing
+	case *order.StateError:
+		return !placing && strings.HasPrefix(path, orders)
+	}
+	return err != order.ErrInvalid || !strings.HasSuffix(path, "/cancel") //nolint:errorlint // It is not wrapped.
+}
+
 // TestEveryAnswerIsReplayed byte for byte by every operation that takes a key, if it is final.
 func TestEveryAnswerIsReplayed(t *testing.T) {
 	t.Parallel()
@@ -132,7 +144,7 @@ func TestEveryAnswerIsReplayed(t *testing.T) {
 		"limit":     {order.Order{}, &order.LimitError{SKU: "s1", Limit: 3, Had: 2}, true},
 		"open":      {order.Order{}, &order.LimitError{Limit: 3, Had: 3}, true},
 		"state":     {order.Order{}, &order.StateError{Order: someOrderOf("c1")}, true},
-		"no SKU":    {order.Order{}, order.ErrUnknownSKU, false},
+		"no SKU":    {order.Order{}, &order.UnknownSKUError{SKUs: []string{"s1"}}, false},
 		"invalid":   {order.Order{}, order.ErrInvalid, false},
 		"stopping":  {order.Order{}, order.ErrStopping, false},
 		"in flight": {order.Order{}, idempotency.ErrInFlight, false},
@@ -146,6 +158,9 @@ func TestEveryAnswerIsReplayed(t *testing.T) {
 		s := newHandler(t, httpapi.Config{Orders: m, Stock: m})
 		first := make(map[string]string)
 		for path, r := range keyed("k1") {
+			if !possible(path, c.err) {
+				continue
+			}
 			status, header, body := s.do(r)
 			s.conforms(t, r, status, header, body)
 			first[path] = fmt.Sprint(status, header["Location"], header["Content-Type"], string(body))
@@ -155,6 +170,9 @@ func TestEveryAnswerIsReplayed(t *testing.T) {
 		}
 		done := m.work
 		for path, r := range keyed(`"k1"`) { // the same key
+			if !possible(path, c.err) {
+				continue
+			}
 			status, header, body := s.do(r)
 			s.conforms(t, r, status, header, body)
 			got := fmt.Sprint(status, header["Location"], header["Content-Type"], string(body))

@@ -217,8 +217,6 @@ type Audit struct {
 // AuditedSKU What the books say about one SKU.
 type AuditedSKU struct {
 	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
-	//
-	// Example: ticket
 	SKU SKUName `json:"sku"`
 
 	// Strategy How the SKU is kept from being oversold.
@@ -248,10 +246,13 @@ type AuditedSKU struct {
 	// LostUpdates Units by which the columns differ from the ledger.
 	LostUpdates int64 `json:"lost_updates"`
 
+	// Overdue Orders that are open more than a minute after their expiry.
+	Overdue int64 `json:"overdue"`
+
 	// LedgerOk Whether columns, ledger and orders agree.
 	LedgerOk bool `json:"ledger_ok"`
 
-	// Ok Whether every invariant holds.
+	// Ok Whether every invariant holds and no order is overdue.
 	Ok bool `json:"ok"`
 }
 
@@ -292,8 +293,6 @@ type Event struct {
 	Movement EventMovement `json:"movement"`
 
 	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
-	//
-	// Example: ticket
 	SKU SKUName `json:"sku"`
 
 	// Quantity The units.
@@ -319,10 +318,6 @@ type EventList struct {
 	// Events The movements, the oldest first.
 	Events []Event `json:"events"`
 }
-
-// EventStream Server-sent events: the `event` is a type of `LiveEvent`, or `reset`; the `data` is a
-// `LiveEvent`, or an `EventReset`, in one line of JSON.
-type EventStream = string
 
 // Exceeded A limit that the order would exceed.
 //
@@ -351,8 +346,6 @@ type Extension struct {
 // Example: {"quantity":1,"sku":"ticket"}
 type Item struct {
 	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
-	//
-	// Example: ticket
 	SKU SKUName `json:"sku"`
 
 	// Quantity A number of units, without fraction or exponent.
@@ -366,8 +359,6 @@ type Item struct {
 // Example: {"kind":"order.expire","paused":true}
 type KindState struct {
 	// Kind 1 to 32 letters, digits, dots, dashes and underscores.
-	//
-	// Example: order.expire
 	Kind TimerKind `json:"kind"`
 
 	// Paused They are not.
@@ -426,7 +417,7 @@ type NewOrder struct {
 
 // NewSKU A SKU to be put on sale.
 //
-// Example: {"on_hand":100,"purchase_limit":4,"strategy":"redis"}
+// Example: {"on_hand":100,"purchase_limit":4,"strategy":"conditional"}
 type NewSKU struct {
 	// OnHand The units that exist.
 	OnHand int64 `json:"on_hand"`
@@ -440,7 +431,7 @@ type NewSKU struct {
 	// started without.
 	Strategy string `json:"strategy"`
 
-	// PurchaseLimit The units that one customer may buy in all; 0 is any number.
+	// PurchaseLimit The units that one customer may buy in all; 0, or no value, is any number.
 	PurchaseLimit int64 `json:"purchase_limit,omitempty"`
 }
 
@@ -460,8 +451,6 @@ type NewSetting struct {
 // Example: {"created_at":"2026-11-20T12:00:00Z","customer_id":"c1","expires_at":"2026-11-20T12:15:00Z","id":"0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01","items":[{"quantity":1,"sku":"ticket"}],"status":"PENDING"}
 type Order struct {
 	// ID A UUID in lower case.
-	//
-	// Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
 	ID OrderID `json:"id"`
 
 	// CustomerID 1 to 64 letters, digits and . _ : @ -, beginning with a letter or digit.
@@ -487,8 +476,6 @@ type Order struct {
 }
 
 // OrderID A UUID in lower case.
-//
-// Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
 type OrderID = string
 
 // OrderPage A page of orders.
@@ -522,8 +509,6 @@ type Payment struct {
 }
 
 // Problem Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
 type Problem struct {
 	// Type Identifies the kind of problem, and is the path of its description. It never changes its meaning.
 	Type ProblemType `json:"type"`
@@ -537,19 +522,19 @@ type Problem struct {
 	// Detail What happened this time.
 	Detail string `json:"detail"`
 
-	// Errors The first rules that the body breaks; with invalid-request.
+	// Errors The first places that break a rule.
 	Errors []Violation `json:"errors,omitempty"`
 
-	// Shortages What is missing; with out-of-stock.
+	// Shortages What is missing.
 	Shortages []Shortage `json:"shortages,omitempty"`
 
-	// OrderID The order concerned; with order-state-conflict, and with outcome-unknown when it is known.
+	// OrderID The order concerned.
 	OrderID string `json:"order_id,omitempty"`
 
-	// State The state of the order; with order-state-conflict.
+	// State The state of the order.
 	State string `json:"state,omitempty"`
 
-	// Exceeded The limit; with purchase-limit and open-orders-limit.
+	// Exceeded The limit.
 	Exceeded *Exceeded `json:"exceeded,omitempty"`
 }
 
@@ -569,8 +554,6 @@ type Reason string
 // Example: {"available":99,"fence":1763636400000001,"on_hand":100,"reserved":1,"sku":"ticket","strategy":"redis","version":2}
 type SKU struct {
 	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
-	//
-	// Example: ticket
 	SKU SKUName `json:"sku"`
 
 	// Strategy How the SKU is kept from being oversold.
@@ -596,8 +579,6 @@ type SKU struct {
 }
 
 // SKUName 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
-//
-// Example: ticket
 type SKUName = string
 
 // SKUPage A page of SKUs.
@@ -631,8 +612,6 @@ type Setting struct {
 // Shortage A SKU with fewer units than were wanted.
 type Shortage struct {
 	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
-	//
-	// Example: ticket
 	SKU SKUName `json:"sku"`
 
 	// Requested The units that were wanted.
@@ -672,13 +651,9 @@ type StrategyList struct {
 // Timer A stored timer.
 type Timer struct {
 	// Kind 1 to 32 letters, digits, dots, dashes and underscores.
-	//
-	// Example: order.expire
 	Kind TimerKind `json:"kind"`
 
 	// ID 1 to 64 printable ASCII characters without spaces.
-	//
-	// Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
 	ID TimerID `json:"id"`
 
 	// State Whether a timer is tried again, or waits for somebody to decide.
@@ -710,13 +685,9 @@ type Timer struct {
 }
 
 // TimerID 1 to 64 printable ASCII characters without spaces.
-//
-// Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
 type TimerID = string
 
 // TimerKind 1 to 32 letters, digits, dots, dashes and underscores.
-//
-// Example: order.expire
 type TimerKind = string
 
 // TimerPage A page of timers.
@@ -738,8 +709,6 @@ type TimerState string
 // Example: {"kind":"order.expire","timers":1}
 type TimersChanged struct {
 	// Kind 1 to 32 letters, digits, dots, dashes and underscores.
-	//
-	// Example: order.expire
 	Kind TimerKind `json:"kind"`
 
 	// Timers How many timers it concerned.
@@ -759,89 +728,26 @@ type Violation struct {
 	Detail string `json:"detail"`
 }
 
-// IdempotencyKey Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"
+// IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
 
-// IfNoneMatch Example: "n4bQgYhMfWWaL-qgxVrQFQ"
+// IfNoneMatch defines model for IfNoneMatch.
 type IfNoneMatch = string
 
 // PathKind 1 to 32 letters, digits, dots, dashes and underscores.
-//
-// Example: order.expire
 type PathKind = TimerKind
 
 // PathOrder A UUID in lower case.
-//
-// Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
 type PathOrder = OrderID
 
 // PathSKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
-//
-// Example: ticket
 type PathSKU = SKUName
 
 // PathTimer 1 to 64 printable ASCII characters without spaces.
-//
-// Example: 0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01
 type PathTimer = TimerID
 
-// Prefer Example: respond-async, wait=5
+// Prefer defines model for Prefer.
 type Prefer = string
-
-// Conflict Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type Conflict = Problem
-
-// Forbidden Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type Forbidden = Problem
-
-// Internal Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type Internal = Problem
-
-// Invalid Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type Invalid = Problem
-
-// Malformed Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type Malformed = Problem
-
-// NotFound Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type NotFound = Problem
-
-// TooLarge Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type TooLarge = Problem
-
-// TooMany Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type TooMany = Problem
-
-// Unauthenticated Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type Unauthenticated = Problem
-
-// Unavailable Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type Unavailable = Problem
-
-// UnsupportedMediaType Why a request was not carried out (RFC 9457).
-//
-// Example: {"detail":"Not enough units are for sale.","shortages":[{"available":1,"requested":2,"sku":"ticket"}],"status":409,"title":"Out of stock","type":"/docs/problems/out-of-stock"}
-type UnsupportedMediaType = Problem
 
 // AuditBooksParams defines parameters for AuditBooks.
 type AuditBooksParams struct {
@@ -1964,84 +1870,31 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 		ErrorHandler:       errorHandler,
 	}
 
+	router.GET(options.BaseURL+"/api/v1/audit", wrapper.AuditBooks)
+	router.GET(options.BaseURL+"/api/v1/cluster", wrapper.ShowCluster)
+	router.PUT(options.BaseURL+"/api/v1/cluster/config/:name", wrapper.SetConfig)
+	router.GET(options.BaseURL+"/api/v1/events", wrapper.FollowEvents)
+	router.GET(options.BaseURL+"/api/v1/openapi.yaml", wrapper.GetSpecification)
+	router.GET(options.BaseURL+"/api/v1/orders", wrapper.ListOrders)
+	router.POST(options.BaseURL+"/api/v1/orders", wrapper.PlaceOrder)
+	router.GET(options.BaseURL+"/api/v1/orders/:id", wrapper.GetOrder)
+	router.POST(options.BaseURL+"/api/v1/orders/:id/cancel", wrapper.CancelOrder)
+	router.GET(options.BaseURL+"/api/v1/orders/:id/events", wrapper.ListEvents)
+	router.POST(options.BaseURL+"/api/v1/orders/:id/extend", wrapper.ExtendOrder)
+	router.POST(options.BaseURL+"/api/v1/orders/:id/pay", wrapper.PayOrder)
 	router.GET(options.BaseURL+"/api/v1/skus", wrapper.ListSKUs)
 	router.GET(options.BaseURL+"/api/v1/skus/:sku", wrapper.GetSKU)
 	router.PUT(options.BaseURL+"/api/v1/skus/:sku", wrapper.CreateSKU)
 	router.POST(options.BaseURL+"/api/v1/skus/:sku/restock", wrapper.RestockSKU)
-	router.GET(options.BaseURL+"/api/v1/orders", wrapper.ListOrders)
-	router.POST(options.BaseURL+"/api/v1/orders", wrapper.PlaceOrder)
-	router.GET(options.BaseURL+"/api/v1/orders/:id", wrapper.GetOrder)
-	router.GET(options.BaseURL+"/api/v1/orders/:id/events", wrapper.ListEvents)
-	router.POST(options.BaseURL+"/api/v1/orders/:id/pay", wrapper.PayOrder)
-	router.POST(options.BaseURL+"/api/v1/orders/:id/cancel", wrapper.CancelOrder)
-	router.POST(options.BaseURL+"/api/v1/orders/:id/extend", wrapper.ExtendOrder)
-	router.GET(options.BaseURL+"/api/v1/events", wrapper.FollowEvents)
 	router.GET(options.BaseURL+"/api/v1/strategies", wrapper.ListStrategies)
-	router.GET(options.BaseURL+"/api/v1/cluster", wrapper.ShowCluster)
-	router.PUT(options.BaseURL+"/api/v1/cluster/config/:name", wrapper.SetConfig)
-	router.GET(options.BaseURL+"/api/v1/audit", wrapper.AuditBooks)
 	router.GET(options.BaseURL+"/api/v1/timers", wrapper.ListTimers)
 	router.GET(options.BaseURL+"/api/v1/timers/:kind/:id", wrapper.GetTimer)
 	router.POST(options.BaseURL+"/api/v1/timers/:kind/:id/fire", wrapper.FireTimer)
-	router.POST(options.BaseURL+"/api/v1/timers/:kind/redrive", wrapper.RedriveTimers)
-	router.POST(options.BaseURL+"/api/v1/timers/:kind/rebuild", wrapper.RebuildTimers)
 	router.POST(options.BaseURL+"/api/v1/timers/:kind/pause", wrapper.PauseTimers)
+	router.POST(options.BaseURL+"/api/v1/timers/:kind/rebuild", wrapper.RebuildTimers)
+	router.POST(options.BaseURL+"/api/v1/timers/:kind/redrive", wrapper.RedriveTimers)
 	router.POST(options.BaseURL+"/api/v1/timers/:kind/resume", wrapper.ResumeTimers)
-	router.GET(options.BaseURL+"/api/v1/openapi.yaml", wrapper.GetSpecification)
 }
-
-type ConflictResponseHeaders struct {
-	IdempotentReplayed *string
-	RetryAfter         *int
-}
-type ConflictApplicationProblemPlusJSONResponse struct {
-	Body Problem
-
-	Headers ConflictResponseHeaders
-}
-
-type ForbiddenApplicationProblemPlusJSONResponse Problem
-
-type InternalApplicationProblemPlusJSONResponse Problem
-
-type InvalidApplicationProblemPlusJSONResponse Problem
-
-type MalformedApplicationProblemPlusJSONResponse Problem
-
-type NotFoundApplicationProblemPlusJSONResponse Problem
-
-type TooLargeApplicationProblemPlusJSONResponse Problem
-
-type TooManyResponseHeaders struct {
-	RateLimit       *string
-	RateLimitPolicy *string
-	RetryAfter      int
-}
-type TooManyApplicationProblemPlusJSONResponse struct {
-	Body Problem
-
-	Headers TooManyResponseHeaders
-}
-
-type UnauthenticatedResponseHeaders struct {
-	WWWAuthenticate string
-}
-type UnauthenticatedApplicationProblemPlusJSONResponse struct {
-	Body Problem
-
-	Headers UnauthenticatedResponseHeaders
-}
-
-type UnavailableResponseHeaders struct {
-	RetryAfter int
-}
-type UnavailableApplicationProblemPlusJSONResponse struct {
-	Body Problem
-
-	Headers UnavailableResponseHeaders
-}
-
-type UnsupportedMediaTypeApplicationProblemPlusJSONResponse Problem
 
 type AuditBooksRequestObject struct {
 	Params AuditBooksParams
@@ -2061,104 +1914,6 @@ func (response AuditBooks200JSONResponse) VisitAuditBooksResponse(w http.Respons
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type AuditBooks400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response AuditBooks400ApplicationProblemPlusJSONResponse) VisitAuditBooksResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type AuditBooks401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response AuditBooks401ApplicationProblemPlusJSONResponse) VisitAuditBooksResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type AuditBooks403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response AuditBooks403ApplicationProblemPlusJSONResponse) VisitAuditBooksResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type AuditBooks404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response AuditBooks404ApplicationProblemPlusJSONResponse) VisitAuditBooksResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type AuditBooks500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response AuditBooks500ApplicationProblemPlusJSONResponse) VisitAuditBooksResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type AuditBooks503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response AuditBooks503ApplicationProblemPlusJSONResponse) VisitAuditBooksResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -2184,71 +1939,6 @@ func (response ShowCluster200JSONResponse) VisitShowClusterResponse(w http.Respo
 	return err
 }
 
-type ShowCluster400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response ShowCluster400ApplicationProblemPlusJSONResponse) VisitShowClusterResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ShowCluster401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response ShowCluster401ApplicationProblemPlusJSONResponse) VisitShowClusterResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ShowCluster403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response ShowCluster403ApplicationProblemPlusJSONResponse) VisitShowClusterResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ShowCluster500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response ShowCluster500ApplicationProblemPlusJSONResponse) VisitShowClusterResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type SetConfigRequestObject struct {
 	Name string `json:"name"`
 	Body *SetConfigJSONRequestBody
@@ -2268,174 +1958,6 @@ func (response SetConfig200JSONResponse) VisitSetConfigResponse(w http.ResponseW
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SetConfig400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response SetConfig400ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SetConfig401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response SetConfig401ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SetConfig403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response SetConfig403ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SetConfig404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response SetConfig404ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SetConfig409ApplicationProblemPlusJSONResponse struct {
-	ConflictApplicationProblemPlusJSONResponse
-}
-
-func (response SetConfig409ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	if response.Headers.IdempotentReplayed != nil {
-		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
-	}
-	if response.Headers.RetryAfter != nil {
-		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
-	}
-	w.WriteHeader(409)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SetConfig413ApplicationProblemPlusJSONResponse struct {
-	TooLargeApplicationProblemPlusJSONResponse
-}
-
-func (response SetConfig413ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(413)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SetConfig415ApplicationProblemPlusJSONResponse struct {
-	UnsupportedMediaTypeApplicationProblemPlusJSONResponse
-}
-
-func (response SetConfig415ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(415)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SetConfig422ApplicationProblemPlusJSONResponse struct {
-	InvalidApplicationProblemPlusJSONResponse
-}
-
-func (response SetConfig422ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(422)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SetConfig500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response SetConfig500ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SetConfig503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response SetConfig503ApplicationProblemPlusJSONResponse) VisitSetConfigResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -2491,104 +2013,6 @@ func (response FollowEvents200TextEventStreamResponse) VisitFollowEventsResponse
 	}
 }
 
-type FollowEvents400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response FollowEvents400ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FollowEvents401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response FollowEvents401ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FollowEvents403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response FollowEvents403ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FollowEvents404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response FollowEvents404ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FollowEvents500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response FollowEvents500ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FollowEvents503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response FollowEvents503ApplicationProblemPlusJSONResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type GetSpecificationRequestObject struct {
 }
 
@@ -2616,22 +2040,6 @@ func (response GetSpecification200ApplicationYamlResponse) VisitGetSpecification
 	return err
 }
 
-type GetSpecification400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response GetSpecification400ApplicationProblemPlusJSONResponse) VisitGetSpecificationResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type ListOrdersRequestObject struct {
 	Params ListOrdersParams
 }
@@ -2650,72 +2058,6 @@ func (response ListOrders200JSONResponse) VisitListOrdersResponse(w http.Respons
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListOrders400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response ListOrders400ApplicationProblemPlusJSONResponse) VisitListOrdersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListOrders401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response ListOrders401ApplicationProblemPlusJSONResponse) VisitListOrdersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListOrders500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response ListOrders500ApplicationProblemPlusJSONResponse) VisitListOrdersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListOrders503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response ListOrders503ApplicationProblemPlusJSONResponse) VisitListOrdersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -2805,181 +2147,6 @@ func (response PlaceOrder202JSONResponse) VisitPlaceOrderResponse(w http.Respons
 	return err
 }
 
-type PlaceOrder400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response PlaceOrder400ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PlaceOrder401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response PlaceOrder401ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PlaceOrder403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response PlaceOrder403ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PlaceOrder409ApplicationProblemPlusJSONResponse struct {
-	ConflictApplicationProblemPlusJSONResponse
-}
-
-func (response PlaceOrder409ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	if response.Headers.IdempotentReplayed != nil {
-		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
-	}
-	if response.Headers.RetryAfter != nil {
-		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
-	}
-	w.WriteHeader(409)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PlaceOrder413ApplicationProblemPlusJSONResponse struct {
-	TooLargeApplicationProblemPlusJSONResponse
-}
-
-func (response PlaceOrder413ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(413)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PlaceOrder415ApplicationProblemPlusJSONResponse struct {
-	UnsupportedMediaTypeApplicationProblemPlusJSONResponse
-}
-
-func (response PlaceOrder415ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(415)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PlaceOrder422ApplicationProblemPlusJSONResponse struct {
-	InvalidApplicationProblemPlusJSONResponse
-}
-
-func (response PlaceOrder422ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(422)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PlaceOrder429ApplicationProblemPlusJSONResponse struct {
-	TooManyApplicationProblemPlusJSONResponse
-}
-
-func (response PlaceOrder429ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	if response.Headers.RateLimit != nil {
-		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
-	}
-	if response.Headers.RateLimitPolicy != nil {
-		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
-	}
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(429)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PlaceOrder500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response PlaceOrder500ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PlaceOrder503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response PlaceOrder503ApplicationProblemPlusJSONResponse) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type GetOrderRequestObject struct {
 	ID     PathOrder `json:"id"`
 	Params GetOrderParams
@@ -3025,88 +2192,6 @@ func (response GetOrder304Response) VisitGetOrderResponse(w http.ResponseWriter)
 	return nil
 }
 
-type GetOrder400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response GetOrder400ApplicationProblemPlusJSONResponse) VisitGetOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetOrder401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response GetOrder401ApplicationProblemPlusJSONResponse) VisitGetOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetOrder404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response GetOrder404ApplicationProblemPlusJSONResponse) VisitGetOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetOrder500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response GetOrder500ApplicationProblemPlusJSONResponse) VisitGetOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetOrder503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response GetOrder503ApplicationProblemPlusJSONResponse) VisitGetOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type CancelOrderRequestObject struct {
 	ID     PathOrder `json:"id"`
 	Params CancelOrderParams
@@ -3140,126 +2225,6 @@ func (response CancelOrder200JSONResponse) VisitCancelOrderResponse(w http.Respo
 	return err
 }
 
-type CancelOrder400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response CancelOrder400ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CancelOrder401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response CancelOrder401ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CancelOrder404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response CancelOrder404ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CancelOrder409ApplicationProblemPlusJSONResponse struct {
-	ConflictApplicationProblemPlusJSONResponse
-}
-
-func (response CancelOrder409ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	if response.Headers.IdempotentReplayed != nil {
-		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
-	}
-	if response.Headers.RetryAfter != nil {
-		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
-	}
-	w.WriteHeader(409)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CancelOrder422ApplicationProblemPlusJSONResponse struct {
-	InvalidApplicationProblemPlusJSONResponse
-}
-
-func (response CancelOrder422ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(422)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CancelOrder500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response CancelOrder500ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CancelOrder503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response CancelOrder503ApplicationProblemPlusJSONResponse) VisitCancelOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type ListEventsRequestObject struct {
 	ID PathOrder `json:"id"`
 }
@@ -3282,88 +2247,6 @@ func (response ListEvents200JSONResponse) VisitListEventsResponse(w http.Respons
 	return err
 }
 
-type ListEvents400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response ListEvents400ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListEvents401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response ListEvents401ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListEvents404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response ListEvents404ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListEvents500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response ListEvents500ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListEvents503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response ListEvents503ApplicationProblemPlusJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type ExtendOrderRequestObject struct {
 	ID     PathOrder `json:"id"`
 	Params ExtendOrderParams
@@ -3376,6 +2259,8 @@ type ExtendOrderResponseObject interface {
 
 type ExtendOrder200ResponseHeaders struct {
 	IdempotentReplayed *string
+	RateLimit          *string
+	RateLimitPolicy    *string
 }
 
 type ExtendOrder200JSONResponse struct {
@@ -3393,159 +2278,13 @@ func (response ExtendOrder200JSONResponse) VisitExtendOrderResponse(w http.Respo
 	if response.Headers.IdempotentReplayed != nil {
 		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
 	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
 	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ExtendOrder400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response ExtendOrder400ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ExtendOrder401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response ExtendOrder401ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ExtendOrder404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response ExtendOrder404ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ExtendOrder409ApplicationProblemPlusJSONResponse struct {
-	ConflictApplicationProblemPlusJSONResponse
-}
-
-func (response ExtendOrder409ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	if response.Headers.IdempotentReplayed != nil {
-		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
-	}
-	if response.Headers.RetryAfter != nil {
-		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
-	}
-	w.WriteHeader(409)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ExtendOrder413ApplicationProblemPlusJSONResponse struct {
-	TooLargeApplicationProblemPlusJSONResponse
-}
-
-func (response ExtendOrder413ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(413)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ExtendOrder415ApplicationProblemPlusJSONResponse struct {
-	UnsupportedMediaTypeApplicationProblemPlusJSONResponse
-}
-
-func (response ExtendOrder415ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(415)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ExtendOrder422ApplicationProblemPlusJSONResponse struct {
-	InvalidApplicationProblemPlusJSONResponse
-}
-
-func (response ExtendOrder422ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(422)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ExtendOrder500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response ExtendOrder500ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ExtendOrder503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response ExtendOrder503ApplicationProblemPlusJSONResponse) VisitExtendOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -3584,158 +2323,6 @@ func (response PayOrder200JSONResponse) VisitPayOrderResponse(w http.ResponseWri
 	return err
 }
 
-type PayOrder400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response PayOrder400ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PayOrder401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response PayOrder401ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PayOrder404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response PayOrder404ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PayOrder409ApplicationProblemPlusJSONResponse struct {
-	ConflictApplicationProblemPlusJSONResponse
-}
-
-func (response PayOrder409ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	if response.Headers.IdempotentReplayed != nil {
-		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
-	}
-	if response.Headers.RetryAfter != nil {
-		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
-	}
-	w.WriteHeader(409)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PayOrder413ApplicationProblemPlusJSONResponse struct {
-	TooLargeApplicationProblemPlusJSONResponse
-}
-
-func (response PayOrder413ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(413)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PayOrder415ApplicationProblemPlusJSONResponse struct {
-	UnsupportedMediaTypeApplicationProblemPlusJSONResponse
-}
-
-func (response PayOrder415ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(415)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PayOrder422ApplicationProblemPlusJSONResponse struct {
-	InvalidApplicationProblemPlusJSONResponse
-}
-
-func (response PayOrder422ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(422)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PayOrder500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response PayOrder500ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PayOrder503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response PayOrder503ApplicationProblemPlusJSONResponse) VisitPayOrderResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type ListSKUsRequestObject struct {
 	Params ListSKUsParams
 }
@@ -3754,72 +2341,6 @@ func (response ListSKUs200JSONResponse) VisitListSKUsResponse(w http.ResponseWri
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListSKUs400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response ListSKUs400ApplicationProblemPlusJSONResponse) VisitListSKUsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListSKUs401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response ListSKUs401ApplicationProblemPlusJSONResponse) VisitListSKUsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListSKUs500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response ListSKUs500ApplicationProblemPlusJSONResponse) VisitListSKUsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListSKUs503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response ListSKUs503ApplicationProblemPlusJSONResponse) VisitListSKUsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -3869,88 +2390,6 @@ func (response GetSKU304Response) VisitGetSKUResponse(w http.ResponseWriter) err
 	return nil
 }
 
-type GetSKU400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response GetSKU400ApplicationProblemPlusJSONResponse) VisitGetSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetSKU401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response GetSKU401ApplicationProblemPlusJSONResponse) VisitGetSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetSKU404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response GetSKU404ApplicationProblemPlusJSONResponse) VisitGetSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetSKU500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response GetSKU500ApplicationProblemPlusJSONResponse) VisitGetSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetSKU503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response GetSKU503ApplicationProblemPlusJSONResponse) VisitGetSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type CreateSKURequestObject struct {
 	SKU  PathSKU `json:"sku"`
 	Body *CreateSKUJSONRequestBody
@@ -3984,158 +2423,6 @@ func (response CreateSKU201JSONResponse) VisitCreateSKUResponse(w http.ResponseW
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(201)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CreateSKU400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response CreateSKU400ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CreateSKU401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response CreateSKU401ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CreateSKU403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response CreateSKU403ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CreateSKU409ApplicationProblemPlusJSONResponse struct {
-	ConflictApplicationProblemPlusJSONResponse
-}
-
-func (response CreateSKU409ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	if response.Headers.IdempotentReplayed != nil {
-		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
-	}
-	if response.Headers.RetryAfter != nil {
-		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
-	}
-	w.WriteHeader(409)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CreateSKU413ApplicationProblemPlusJSONResponse struct {
-	TooLargeApplicationProblemPlusJSONResponse
-}
-
-func (response CreateSKU413ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(413)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CreateSKU415ApplicationProblemPlusJSONResponse struct {
-	UnsupportedMediaTypeApplicationProblemPlusJSONResponse
-}
-
-func (response CreateSKU415ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(415)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CreateSKU422ApplicationProblemPlusJSONResponse struct {
-	InvalidApplicationProblemPlusJSONResponse
-}
-
-func (response CreateSKU422ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(422)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CreateSKU500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response CreateSKU500ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type CreateSKU503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response CreateSKU503ApplicationProblemPlusJSONResponse) VisitCreateSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -4174,174 +2461,6 @@ func (response RestockSKU200JSONResponse) VisitRestockSKUResponse(w http.Respons
 	return err
 }
 
-type RestockSKU400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response RestockSKU400ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RestockSKU401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response RestockSKU401ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RestockSKU403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response RestockSKU403ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RestockSKU404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response RestockSKU404ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RestockSKU409ApplicationProblemPlusJSONResponse struct {
-	ConflictApplicationProblemPlusJSONResponse
-}
-
-func (response RestockSKU409ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	if response.Headers.IdempotentReplayed != nil {
-		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
-	}
-	if response.Headers.RetryAfter != nil {
-		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
-	}
-	w.WriteHeader(409)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RestockSKU413ApplicationProblemPlusJSONResponse struct {
-	TooLargeApplicationProblemPlusJSONResponse
-}
-
-func (response RestockSKU413ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(413)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RestockSKU415ApplicationProblemPlusJSONResponse struct {
-	UnsupportedMediaTypeApplicationProblemPlusJSONResponse
-}
-
-func (response RestockSKU415ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(415)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RestockSKU422ApplicationProblemPlusJSONResponse struct {
-	InvalidApplicationProblemPlusJSONResponse
-}
-
-func (response RestockSKU422ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(422)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RestockSKU500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response RestockSKU500ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RestockSKU503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response RestockSKU503ApplicationProblemPlusJSONResponse) VisitRestockSKUResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type ListStrategiesRequestObject struct {
 }
 
@@ -4359,71 +2478,6 @@ func (response ListStrategies200JSONResponse) VisitListStrategiesResponse(w http
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListStrategies400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response ListStrategies400ApplicationProblemPlusJSONResponse) VisitListStrategiesResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListStrategies401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response ListStrategies401ApplicationProblemPlusJSONResponse) VisitListStrategiesResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListStrategies403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response ListStrategies403ApplicationProblemPlusJSONResponse) VisitListStrategiesResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListStrategies500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response ListStrategies500ApplicationProblemPlusJSONResponse) VisitListStrategiesResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -4450,88 +2504,6 @@ func (response ListTimers200JSONResponse) VisitListTimersResponse(w http.Respons
 	return err
 }
 
-type ListTimers400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response ListTimers400ApplicationProblemPlusJSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListTimers401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response ListTimers401ApplicationProblemPlusJSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListTimers403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response ListTimers403ApplicationProblemPlusJSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListTimers500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response ListTimers500ApplicationProblemPlusJSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListTimers503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response ListTimers503ApplicationProblemPlusJSONResponse) VisitListTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type PauseTimersRequestObject struct {
 	Kind PathKind `json:"kind"`
 }
@@ -4554,104 +2526,6 @@ func (response PauseTimers200JSONResponse) VisitPauseTimersResponse(w http.Respo
 	return err
 }
 
-type PauseTimers400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response PauseTimers400ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PauseTimers401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response PauseTimers401ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PauseTimers403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response PauseTimers403ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PauseTimers404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response PauseTimers404ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PauseTimers500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response PauseTimers500ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type PauseTimers503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response PauseTimers503ApplicationProblemPlusJSONResponse) VisitPauseTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type RebuildTimersRequestObject struct {
 	Kind PathKind `json:"kind"`
 }
@@ -4670,126 +2544,6 @@ func (response RebuildTimers200JSONResponse) VisitRebuildTimersResponse(w http.R
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RebuildTimers400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response RebuildTimers400ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RebuildTimers401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response RebuildTimers401ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RebuildTimers403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response RebuildTimers403ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RebuildTimers404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response RebuildTimers404ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RebuildTimers409ApplicationProblemPlusJSONResponse struct {
-	ConflictApplicationProblemPlusJSONResponse
-}
-
-func (response RebuildTimers409ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	if response.Headers.IdempotentReplayed != nil {
-		w.Header().Set("Idempotent-Replayed", fmt.Sprint(*response.Headers.IdempotentReplayed))
-	}
-	if response.Headers.RetryAfter != nil {
-		w.Header().Set("Retry-After", fmt.Sprint(*response.Headers.RetryAfter))
-	}
-	w.WriteHeader(409)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RebuildTimers500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response RebuildTimers500ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RebuildTimers503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response RebuildTimers503ApplicationProblemPlusJSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -4817,104 +2571,6 @@ func (response RedriveTimers200JSONResponse) VisitRedriveTimersResponse(w http.R
 	return err
 }
 
-type RedriveTimers400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response RedriveTimers400ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RedriveTimers401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response RedriveTimers401ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RedriveTimers403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response RedriveTimers403ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RedriveTimers404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response RedriveTimers404ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RedriveTimers500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response RedriveTimers500ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type RedriveTimers503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response RedriveTimers503ApplicationProblemPlusJSONResponse) VisitRedriveTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type ResumeTimersRequestObject struct {
 	Kind PathKind `json:"kind"`
 }
@@ -4933,88 +2589,6 @@ func (response ResumeTimers200JSONResponse) VisitResumeTimersResponse(w http.Res
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ResumeTimers400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response ResumeTimers400ApplicationProblemPlusJSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ResumeTimers401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response ResumeTimers401ApplicationProblemPlusJSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ResumeTimers403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response ResumeTimers403ApplicationProblemPlusJSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ResumeTimers500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response ResumeTimers500ApplicationProblemPlusJSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ResumeTimers503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response ResumeTimers503ApplicationProblemPlusJSONResponse) VisitResumeTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -5042,104 +2616,6 @@ func (response GetTimer200JSONResponse) VisitGetTimerResponse(w http.ResponseWri
 	return err
 }
 
-type GetTimer400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response GetTimer400ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetTimer401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response GetTimer401ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetTimer403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response GetTimer403ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetTimer404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response GetTimer404ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetTimer500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response GetTimer500ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type GetTimer503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response GetTimer503ApplicationProblemPlusJSONResponse) VisitGetTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type FireTimerRequestObject struct {
 	Kind PathKind  `json:"kind"`
 	ID   PathTimer `json:"id"`
@@ -5159,104 +2635,6 @@ func (response FireTimer200JSONResponse) VisitFireTimerResponse(w http.ResponseW
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FireTimer400ApplicationProblemPlusJSONResponse struct {
-	MalformedApplicationProblemPlusJSONResponse
-}
-
-func (response FireTimer400ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(400)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FireTimer401ApplicationProblemPlusJSONResponse struct {
-	UnauthenticatedApplicationProblemPlusJSONResponse
-}
-
-func (response FireTimer401ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("WWW-Authenticate", fmt.Sprint(response.Headers.WWWAuthenticate))
-	w.WriteHeader(401)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FireTimer403ApplicationProblemPlusJSONResponse struct {
-	ForbiddenApplicationProblemPlusJSONResponse
-}
-
-func (response FireTimer403ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(403)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FireTimer404ApplicationProblemPlusJSONResponse struct {
-	NotFoundApplicationProblemPlusJSONResponse
-}
-
-func (response FireTimer404ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(404)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FireTimer500ApplicationProblemPlusJSONResponse struct {
-	InternalApplicationProblemPlusJSONResponse
-}
-
-func (response FireTimer500ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(500)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type FireTimer503ApplicationProblemPlusJSONResponse struct {
-	UnavailableApplicationProblemPlusJSONResponse
-}
-
-func (response FireTimer503ApplicationProblemPlusJSONResponse) VisitFireTimerResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", fmt.Sprint(response.Headers.RetryAfter))
-	w.WriteHeader(503)
 	_, err := buf.WriteTo(w)
 	return err
 }

@@ -3,10 +3,14 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
 )
 
 // Orders is what the handler asks of orders; [*order.Service] provides it.
@@ -37,6 +41,9 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	for i, it := range r.Body.Items {
 		items[i] = order.Item{SKU: it.SKU, Quantity: it.Quantity}
 	}
+	if over := sums(r.Body.Items); over != nil {
+		return nil, invalid(over...)
+	}
 	ctx = requestContext(ctx)
 	in := callOf(ctx)
 	o, err := a.Orders.Place(ctx, order.Purchase{
@@ -45,10 +52,39 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	if errors.Is(err, order.ErrOutcomeUnknown) {
 		return nil, &unconfirmedError{id: o.ID, error: err}
 	}
+	if unknown, ok := errors.AsType[*order.UnknownSKUError](err); ok {
+		p := refuse(TypeUnknownSKU, problemOf(err).Detail)
+		p.Errors, p.cause = placesOf(r.Body.Items, unknown.SKUs), err
+		return nil, p
+	}
 	if err != nil {
 		return nil, err
 	}
 	return in.placed(o), nil
+}
+
+// sums returns where items of one SKU add up to more than an order may have of it.
+func sums(items []Item) (over []Violation) {
+	units := make(map[string]int64, len(items))
+	for i, it := range items {
+		if units[it.SKU] += it.Quantity; units[it.SKU] > stock.MaxQuantity && len(over) < maxViolations {
+			over = append(over, Violation{
+				Pointer: "#/items/" + strconv.Itoa(i) + "/quantity",
+				Detail:  fmt.Sprintf("the items of this SKU add up to %d units by here, and may to %d", units[it.SKU], stock.MaxQuantity),
+			})
+		}
+	}
+	return over
+}
+
+// placesOf returns where items name one of skus.
+func placesOf(items []Item, skus []string) (all []Violation) {
+	for i, it := range items {
+		if slices.Contains(skus, it.SKU) && len(all) < maxViolations {
+			all = append(all, Violation{Pointer: "#/items/" + strconv.Itoa(i) + "/sku", Detail: "there is no SKU of this name"})
+		}
+	}
+	return all
 }
 
 // placed, paid, cancelled and extended are the answers to operations that succeeded.
@@ -110,6 +146,9 @@ func (a *api) CancelOrder(ctx context.Context, r CancelOrderRequestObject) (Canc
 func (a *api) ExtendOrder(ctx context.Context, r ExtendOrderRequestObject) (ExtendOrderResponseObject, error) {
 	ctx = requestContext(ctx)
 	o, err := a.Orders.Extend(ctx, target(ctx, r.ID), time.Duration(r.Body.BySeconds)*time.Second)
+	if errors.Is(err, order.ErrInvalid) {
+		return nil, invalid(Violation{Pointer: "#/by_seconds", Detail: "the order would wait more than four times as long in all as orders usually may"})
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -98,6 +98,19 @@ func (p preference) patience() order.Patience {
 	return order.Patience{Bounded: p.bounded, Wait: p.wait, Async: p.async}
 }
 
+// mayHaveWaited reports whether a request that failed with err was where orders wait: for a lock or for units. None
+// waits for a permit.
+func mayHaveWaited(err error) bool {
+	switch problemOf(err).Type {
+	case TypeOutOfStock:
+		return !errors.Is(err, order.ErrNotWaiting)
+	case TypeBusy, TypeDraining, TypeOutcomeUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
 // applyPreferences says in the answer which preferences had an effect. An answer that was
 // given before is given again, whatever is preferred now.
 func (a *api) applyPreferences(next StrictHandlerFunc, _ string) StrictHandlerFunc {
@@ -105,7 +118,7 @@ func (a *api) applyPreferences(next StrictHandlerFunc, _ string) StrictHandlerFu
 		response, err := next(c, request)
 		_, queued := response.(PlaceOrder202JSONResponse)
 		_, replayed := errors.AsType[*idempotency.AnsweredError](err)
-		if applied := callOf(c.Request.Context()).prefer.applied(queued); applied != "" && !replayed {
+		if applied := callOf(c.Request.Context()).prefer.applied(queued); applied != "" && !replayed && (err == nil || mayHaveWaited(err)) {
 			c.Header("Preference-Applied", applied)
 		}
 		return response, err

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -148,6 +149,35 @@ func TestImpatience(t *testing.T) {
 	}
 	s = newHandler(t, httpapi.Config{Orders: failing(order.ErrStopping)})
 	wantType(t, s.must(t, 503, http.MethodPost, orders, basket), "draining")
+}
+
+// TestPreferencesThatHadNoEffect are not said to have had one: an order waits for locks and for units, and for nothing else.
+func TestPreferencesThatHadNoEffect(t *testing.T) {
+	t.Parallel()
+	short := &stock.ShortageError{Shortages: []stock.Shortage{{SKU: "s1", Requested: 2}}}
+	for _, c := range []struct {
+		err     error
+		status  int
+		applied string
+	}{
+		{order.ErrSaturated, 429, ""},
+		{&order.UnknownSKUError{SKUs: []string{"s1"}}, 422, ""},
+		{&order.LimitError{Limit: 1, Had: 1}, 409, ""},
+		{stock.ErrLockAway, 503, ""},
+		{fmt.Errorf("%w: %w", order.ErrNotWaiting, short), 409, ""},
+		{short, 409, "wait=5"},
+		{stock.ErrGuarded, 503, "wait=5"},
+		{order.ErrStopping, 503, "wait=5"},
+	} {
+		s := newHandler(t, httpapi.Config{Orders: failing(c.err)})
+		status, header, p := s.send(t, post(basket, "Prefer", "wait=5"))
+		if got := header.Get("Preference-Applied"); status != c.status || got != c.applied {
+			t.Errorf("%v: %d %v, applied %q, want %q", c.err, status, p, got, c.applied)
+		}
+		if full := errors.Is(c.err, order.ErrNotWaiting); full != strings.Contains(fmt.Sprint(p["detail"]), "did not wait") {
+			t.Errorf("%v: %v", c.err, p)
+		}
+	}
 }
 
 // TestPatienceIsBeyondTheDeadline of the route, and of no other one.

@@ -41,9 +41,9 @@ var outcomes = []struct {
 	{err: identity.ErrUnavailable, kind: TypeStoreUnavailable, detail: "The API key cannot be checked now. Nothing happened."},
 	{err: idempotency.ErrReused, kind: TypeIdempotencyKeyReused, detail: "The Idempotency-Key was used with another payload. Nothing happened."},
 	{err: idempotency.ErrInFlight, kind: TypeRequestInFlight, detail: "A request with the same Idempotency-Key was at work until the time of this one was up. This one did nothing."},
+	{err: order.ErrCrowded, kind: TypeSaturated, detail: "As many orders of a SKU are being placed as may be at once, which leaves room for other SKUs. Nothing happened."},
 	{err: order.ErrSaturated, kind: TypeSaturated, detail: "As many orders are being placed as may be at once. Nothing happened."},
 	{err: order.ErrStopping, kind: TypeDraining, detail: "The instance is about to stop, and the order was still waiting for units. Nothing happened."},
-	{err: order.ErrOutcomeUnknown, kind: TypeOutcomeUnknown, detail: "The store did not confirm the request, which may have been carried out."},
 	{err: order.ErrNotFound, kind: TypeNotFound, detail: "There is no such order."},
 	{err: stock.ErrNotFound, kind: TypeNotFound, detail: "There is no such SKU."},
 	{err: timeout.ErrNotFound, kind: TypeNotFound, detail: "There is no such timer: it was cancelled, or has been worked off."},
@@ -51,18 +51,18 @@ var outcomes = []struct {
 	{err: cluster.ErrInvalid, kind: TypeInvalidRequest, detail: "The setting cannot have this value", own: true},
 	{err: cluster.ErrConflict, kind: TypeSettingConflict, detail: "The setting has another version than the one to be replaced. Nothing happened."},
 	{err: cluster.ErrReadOnly, kind: TypeSettingsFixed, detail: "The instances were started without --zookeeper, and have the configuration of their flags."},
-	{err: cluster.ErrUncertain, kind: TypeOutcomeUnknown, detail: "The store did not confirm the write, which may have been carried out."},
-	{err: order.ErrUnknownSKU, kind: TypeUnknownSKU, detail: "An item names a SKU that does not exist", own: true},
+	{err: order.ErrUnknownSKU, kind: TypeUnknownSKU, detail: "An item names a SKU that does not exist. Nothing was reserved."},
 	{err: order.ErrInvalid, kind: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
 	{err: stock.ErrInvalid, kind: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
 	{err: stock.ErrUnknownStrategy, kind: TypeUnknownStrategy, detail: "No strategy has this name."},
-	{err: stock.ErrStrategyUnavailable, kind: TypeStrategyUnavailable, detail: "The strategy needs a store that this instance was started without."},
+	{err: stock.ErrStrategyUnavailable, kind: TypeStrategyUnavailable, detail: "The strategy needs a store that this instance was started without", own: true},
 	{err: stock.ErrExists, kind: TypeSKUExists, detail: "The SKU exists with another strategy, limit or number of units. Strategy and limit never change, its stock only by restocking."},
 	{err: stock.ErrLockAway, kind: TypeStoreUnavailable, detail: "The lock service of a SKU does not answer. Nothing happened."},
 	{err: stock.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer. Nothing happened."},
 	{err: timeout.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer."},
 	{err: stock.ErrFencesLost, kind: TypeBusy, detail: "The lock service of a SKU has lost its data, and its fences are below those that were accepted. Nothing happened. Whoever operates the shop can end that: shop fence rebase SKU."},
 	{err: stock.ErrGuarded, kind: TypeBusy, detail: "Another order holds the lock of a SKU, and this one was not to wait longer for it. Nothing happened."},
+	{err: stock.ErrRowLocked, kind: TypeBusy, detail: "Somebody else keeps a row locked that the request needs, longer than a request waits for one. Nothing happened."},
 	{err: stock.ErrBusy, kind: TypeBusy, detail: busyDetail},
 	{err: context.DeadlineExceeded, kind: TypeBusy, detail: busyDetail},
 	{err: context.Canceled, kind: TypeBusy, detail: busyDetail}, // the client is gone and will not read it
@@ -73,8 +73,15 @@ func problemOf(err error) Problem {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.Problem
 	}
+	if errors.Is(err, order.ErrOutcomeUnknown) || errors.Is(err, cluster.ErrUncertain) {
+		// Before all else: every other problem says that nothing happened.
+		return newProblem(TypeOutcomeUnknown, "The store did not confirm the request, which may have been carried out.")
+	}
 	if short, ok := errors.AsType[*stock.ShortageError](err); ok {
 		p := newProblem(TypeOutOfStock, "Not enough units are for sale. Nothing was reserved.")
+		if errors.Is(err, order.ErrNotWaiting) {
+			p.Detail = "Not enough units are for sale, and as many orders wait for some as may, in all or of this customer: this one did not wait. Nothing was reserved."
+		}
 		for _, s := range short.Shortages {
 			p.Shortages = append(p.Shortages, Shortage{SKU: s.SKU, Requested: s.Requested, Available: s.Available})
 		}
@@ -150,25 +157,7 @@ func (a *api) refuse(c *gin.Context, err error) {
 			p.OrderID = o.id
 		}
 	}
-	level := slog.LevelDebug
-	switch p.Type {
-	case TypeInternal:
-		level = slog.LevelError
-	case TypeStoreUnavailable, TypeOutcomeUnknown:
-		level = slog.LevelWarn
-	default:
-		if errors.Is(err, stock.ErrFencesLost) {
-			level = slog.LevelWarn
-		}
-	}
-	attrs := []slog.Attr{
-		slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),
-		slog.String("type", string(p.Type)), slog.Any("error", err),
-	}
-	if why, ok := errors.AsType[*identity.RefusedError](err); ok {
-		attrs = append(attrs, slog.Any("key", why))
-	}
-	a.Logger.LogAttrs(c.Request.Context(), level, "request refused", attrs...)
+	a.logRefusal(c, p, err)
 	switch p.Type {
 	case TypeSaturated:
 		a.sayLimits(c, true)
@@ -180,6 +169,36 @@ func (a *api) refuse(c *gin.Context, err error) {
 		c.Header("Retry-After", wholeSeconds(retryAfter(err), 1))
 	}
 	writeProblem(c, p)
+}
+
+// logRefusal logs that a request was refused with p because of err. Of what an operator has to know and all requests
+// meet while a store is away, a line in ten seconds says how many there were. A client that has gone is no failure.
+func (a *api) logRefusal(c *gin.Context, p Problem, err error) {
+	ctx := c.Request.Context()
+	level, since := slog.LevelDebug, 0
+	switch {
+	case p.Type == TypeInternal:
+		level = slog.LevelError
+	case p.Type == TypeOutcomeUnknown, p.Type == TypeStoreUnavailable && !errors.Is(ctx.Err(), context.Canceled), errors.Is(err, stock.ErrFencesLost):
+		var ok bool
+		if since, ok = a.repeats.allow(p.Type); ok {
+			level = slog.LevelWarn
+		}
+	}
+	if !a.Logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),
+		slog.String("type", string(p.Type)), slog.Any("error", err),
+	}
+	if since > 0 {
+		attrs = append(attrs, slog.Int("similar_since", since))
+	}
+	if why, ok := errors.AsType[*identity.RefusedError](err); ok {
+		attrs = append(attrs, slog.Any("key", why))
+	}
+	a.Logger.LogAttrs(ctx, level, "request refused", attrs...)
 }
 
 // retryAfter returns when err wants to see the client again; 0 if it does not say.

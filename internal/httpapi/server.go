@@ -32,6 +32,10 @@ type Config struct {
 	// Identity says who callers are. Default: nobody is asked, and everybody may do everything.
 	Identity Identity
 
+	// LocalOnly refuses requests for other hosts than localhost and loopback addresses. It is for a listener on
+	// a loopback address that asks nobody for a key. [NewAdmin] always refuses them.
+	LocalOnly bool
+
 	// Rates bounds how often a customer may place orders. Default: as often as one likes.
 	Rates Rates
 
@@ -107,20 +111,22 @@ func (c Config) withDefaults() Config {
 type api struct {
 	Config
 	rules    rules
+	sites    *http.CrossOriginProtection
 	flights  flights
+	repeats  repeats
 	repeated atomic.Int64 // until when, in nanoseconds since 1970, orders are looked for first
 }
 
 // New returns a handler for the whole service, except for what [NewAdmin] serves.
 // It fails only when the embedded specification is broken.
 func New(c Config) (http.Handler, error) {
-	a := &api{Config: c.withDefaults()}
+	a := &api{Config: c.withDefaults(), sites: http.NewCrossOriginProtection()}
 	engine, err := a.engine(func(r rule) bool { return r.tag != timersTag })
 	if err != nil {
 		return nil, err
 	}
-	engine.GET("/livez", a.live)
-	engine.GET("/readyz", a.ready)
+	engine.GET(livePath, a.live)
+	engine.GET(readyPath, a.ready)
 	if err := a.serveDocs(engine); err != nil {
 		return nil, err
 	}
@@ -128,8 +134,8 @@ func New(c Config) (http.Handler, error) {
 }
 
 // engine returns a router with those operations of the specification that serves
-// says, behind the given middleware.
-func (a *api) engine(serves func(rule) bool, guards ...gin.HandlerFunc) (*gin.Engine, error) {
+// says.
+func (a *api) engine(serves func(rule) bool) (*gin.Engine, error) {
 	rules, err := rulesOf()
 	if err != nil {
 		return nil, err
@@ -142,10 +148,10 @@ func (a *api) engine(serves func(rule) bool, guards ...gin.HandlerFunc) (*gin.En
 	}
 	engine.HandleMethodNotAllowed = true
 	engine.RedirectTrailingSlash = false
-	engine.Use(a.telemetry(), a.logRequest, a.recoverPanic, a.limitTime)
-	engine.Use(guards...)
+	engine.UseEscapedPath = true // an encoded slash is a part of a name, such as the id of a timer
+	engine.Use(a.telemetry(), a.logRequest, a.recoverPanic, a.limitTime, a.refuseOtherSites)
 	engine.NoRoute(func(c *gin.Context) { a.refuse(c, refuse(TypeNotFound, "There is nothing at this path.")) })
-	engine.NoMethod(func(c *gin.Context) { a.refuse(c, refuse(TypeMethodNotAllowed, "The path does not have this method.")) })
+	engine.NoMethod(a.noMethod)
 	checked := engine.Group("/", a.identify, func(c *gin.Context) {
 		if err := rules.check(c); err != nil {
 			a.refuse(c, err)
@@ -173,7 +179,7 @@ func (a *api) telemetry() gin.HandlerFunc {
 		otelgin.WithPropagators(a.Propagator),
 		otelgin.WithFilter(func(r *http.Request) bool {
 			// A stream lasts for hours, which says nothing about requests.
-			return r.URL.Path != "/livez" && r.URL.Path != "/readyz" && r.URL.Path != "/metrics" && r.URL.Path != eventsPath
+			return r.URL.Path != livePath && r.URL.Path != readyPath && r.URL.Path != metricsPath && r.URL.Path != eventsPath
 		}),
 	)
 }

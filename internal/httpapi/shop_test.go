@@ -3,9 +3,11 @@ package httpapi_test
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,6 +126,15 @@ func (s *shop) conforms(tb testing.TB, r *http.Request, status int, header http.
 	if route == nil {
 		return
 	}
+	declared := slices.Clone(undeclared)
+	if answer := route.Operation.Responses.Status(status); answer != nil {
+		declared = slices.AppendSeq(declared, maps.Keys(answer.Value.Headers))
+	}
+	for name := range header {
+		if !slices.ContainsFunc(declared, func(d string) bool { return strings.EqualFold(d, name) }) {
+			tb.Errorf("%s %s: an answer %d has %s, which the specification does not declare", r.Method, r.URL, status, name)
+		}
+	}
 	err := openapi3filter.ValidateResponse(tb.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, Route: route},
 		Status:                 status, Header: header, Body: io.NopCloser(strings.NewReader(string(body))),
@@ -134,17 +145,42 @@ func (s *shop) conforms(tb testing.TB, r *http.Request, status int, header http.
 	}
 }
 
+// undeclared are the headers that the specification need not declare: they mean what they mean everywhere.
+var undeclared = []string{
+	"Allow", "Cache-Control", "Connection", "Content-Length", "Content-Security-Policy", "Content-Type", "Vary",
+	"X-Accel-Buffering", "X-Content-Type-Options",
+}
+
 var parameter = regexp.MustCompile(`\{\w+\}`)
 
-// route returns the operation that the specification has for r, or nil.
+// route returns the operation that the specification has for r, or nil. HEAD is GET.
 func (s *shop) route(r *http.Request) *routers.Route {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
 	for path, item := range s.spec.Paths.Map() {
 		form := regexp.MustCompile("^" + parameter.ReplaceAllString(path, "[^/]+") + "$")
-		if op := item.GetOperation(r.Method); op != nil && form.MatchString(r.URL.Path) {
-			return &routers.Route{Spec: s.spec, Path: path, PathItem: item, Method: r.Method, Operation: op}
+		if op := item.GetOperation(method); op != nil && form.MatchString(r.URL.Path) {
+			return &routers.Route{Spec: s.spec, Path: path, PathItem: item, Method: method, Operation: op}
 		}
 	}
 	return nil
+}
+
+// methodNotAllowed is the only type that no operation can have.
+const methodNotAllowed = "/docs/problems/method-not-allowed"
+
+// problems returns the schemas of problems by their type.
+func (s *shop) problems() map[string]*openapi3.Schema {
+	all := map[string]*openapi3.Schema{}
+	for name, schema := range s.spec.Components.Schemas {
+		if member := schema.Value.Properties["type"]; strings.HasSuffix(name, "Problem") && member != nil {
+			kind, _ := member.Value.Enum[0].(string)
+			all[kind] = schema.Value
+		}
+	}
+	return all
 }
 
 // isProblem checks what is true of every problem.
@@ -157,8 +193,13 @@ func (s *shop) isProblem(tb testing.TB, status int, header http.Header, body []b
 	if err := json.Unmarshal(body, &problem); err != nil {
 		tb.Fatalf("problem %q: %v", body, err)
 	}
-	if err := s.spec.Components.Schemas["Problem"].Value.VisitJSON(problem); err != nil {
-		tb.Errorf("problem %s: %v", body, err)
+	kind, _ := problem["type"].(string)
+	if schema, ok := s.problems()[kind]; !ok && kind != methodNotAllowed {
+		tb.Errorf("the specification has no problem %s", kind)
+	} else if ok {
+		if err := schema.VisitJSON(problem); err != nil {
+			tb.Errorf("problem %s: %v", body, err)
+		}
 	}
 	if problem["status"] != float64(status) {
 		tb.Errorf("problem says status %v in an answer %d", problem["status"], status)

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -62,6 +63,9 @@ func TestRoutesAreTheSpecification(t *testing.T) {
 			described = append(described, method+" "+path)
 			if op.Summary == "" || op.Description == "" {
 				t.Errorf("%s %s is not described", method, path)
+			}
+			if strings.Contains(path, "{") && op.Responses.Status(http.StatusNotFound) == nil {
+				t.Errorf("%s %s is never 404, also without what names the resource", method, path)
 			}
 		}
 	}
@@ -167,16 +171,16 @@ func TestBrokenBooks(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{Stock: shelf{audits: []stock.Audit{
 		{SKU: "s1", Strategy: "naive", Stocked: 5, OnHand: 5, LedgerOnHand: 5, Reserved: 4, LedgerReserved: 6, Open: 6},
-		{SKU: "s2", Strategy: "redis", Stocked: 5, OnHand: 5, LedgerOnHand: 5},
+		{SKU: "s2", Strategy: "redis", Stocked: 5, OnHand: 5, LedgerOnHand: 5, Overdue: 3},
 	}}})
 	r := httptest.NewRequest(http.MethodGet, "/api/v1/audit", nil)
 	status, header, body := s.do(r)
 	s.conforms(t, r, status, header, body)
 	want := `{"ok":false,"skus":[` +
 		`{"sku":"s1","strategy":"naive","stocked":5,"on_hand":5,"reserved":4,"sold":0,"accepted":6,` +
-		`"oversold":1,"undersold":0,"lost_updates":2,"ledger_ok":false,"ok":false},` +
+		`"oversold":1,"undersold":0,"lost_updates":2,"overdue":0,"ledger_ok":false,"ok":false},` +
 		`{"sku":"s2","strategy":"redis","stocked":5,"on_hand":5,"reserved":0,"sold":0,"accepted":0,` +
-		`"oversold":0,"undersold":0,"lost_updates":0,"ledger_ok":true,"ok":true}]}` + "\n"
+		`"oversold":0,"undersold":0,"lost_updates":0,"overdue":3,"ledger_ok":true,"ok":false}]}` + "\n"
 	if string(body) != want {
 		t.Errorf("got  %s\nwant %s", body, want)
 	}
@@ -192,3 +196,66 @@ type shelf struct {
 func (s shelf) Audit(context.Context, string) ([]stock.Audit, error) { return s.audits, nil }
 
 func (s shelf) Level(context.Context, string) (stock.Level, error) { return s.level, nil }
+
+// TestEveryRefusalNamesItsTypes: a response that refuses has a schema per type, chosen by the type, which has the status of the
+// response; and each type is that of some operation. That operations answer so is checked wherever a test sends a request.
+func TestEveryRefusalNamesItsTypes(t *testing.T) {
+	t.Parallel()
+	s := newHandler(t, httpapi.Config{})
+	unused := s.problems()
+	for path, item := range specified(t, func(string) bool { return true }).Paths.Map() {
+		for method, op := range item.Operations() {
+			for status, response := range op.Responses.Map() {
+				if status < "400" {
+					continue
+				}
+				where := method + " " + path + " " + status
+				schema := response.Value.Content["application/problem+json"].Schema
+				choices := openapi3.SchemaRefs{schema}
+				if schema.Value.OneOf != nil {
+					choices = schema.Value.OneOf
+					if d := schema.Value.Discriminator; d == nil || d.PropertyName != "type" || len(d.Mapping) != len(choices) {
+						t.Errorf("%s: its %d schemas are not chosen by the type", where, len(choices))
+						continue
+					}
+				}
+				for _, choice := range choices {
+					kind, _ := choice.Value.Properties["type"].Value.Enum[0].(string)
+					if got := fmt.Sprint(choice.Value.Properties["status"].Value.Enum[0]); got != status {
+						t.Errorf("%s: %s has the status %s", where, kind, got)
+					}
+					if d := schema.Value.Discriminator; d != nil && d.Mapping[kind].Ref != choice.Ref {
+						t.Errorf("%s: %s chooses %v, not %s", where, kind, d.Mapping[kind], choice.Ref)
+					}
+					delete(unused, kind)
+				}
+			}
+		}
+	}
+	for kind := range unused {
+		t.Errorf("no operation has %s", kind)
+	}
+}
+
+// TestExamplesAreNotSentUnasked: a page that tries operations out sends the example of a parameter as its value, so an
+// optional one has none; and generators take a member with a default for one that is always there.
+func TestExamplesAreNotSentUnasked(t *testing.T) {
+	t.Parallel()
+	for path, item := range specified(t, func(string) bool { return true }).Paths.Map() {
+		for method, op := range item.Operations() {
+			for _, p := range slices.Concat(op.Parameters, item.Parameters) {
+				if v := p.Value; !v.Required && (v.Example != nil || v.Schema.Value.Example != nil) {
+					t.Errorf("%s %s: the optional %s has an example", method, path, v.Name)
+				}
+			}
+			if op.RequestBody == nil {
+				continue
+			}
+			for name, member := range op.RequestBody.Value.Content["application/json"].Schema.Value.Properties {
+				if member.Value.Default != nil {
+					t.Errorf("%s %s: %s has a default", method, path, name)
+				}
+			}
+		}
+	}
+}

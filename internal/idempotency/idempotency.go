@@ -10,7 +10,8 @@
 //
 // An answer that says that nothing was decided (429, 503) is never stored: the same
 // request may succeed later. One that says no for good reasons (sold out) is, in a
-// transaction that holds nothing else.
+// transaction that holds nothing else; unless what the request wants to change is in a final state, which gives
+// the same answer again. Requests without effect must not fill the store.
 //
 // Nothing is stored before the work begins. A request whose first sender is still at work
 // therefore does the same work up to the commit, where it waits for the first one's
@@ -49,7 +50,7 @@ type Request struct {
 // Scope is where a key is unique.
 type Scope struct {
 	Customer string // whose key it is; empty when nobody is asked
-	Route    string // method and path, with the ids that are in it
+	Route    string // method and path, with the ids that are in it; and whether an admin asks
 	Key      string
 }
 

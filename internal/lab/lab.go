@@ -50,6 +50,9 @@ func Throughput(ctx context.Context, c Config) (r Report, err error) {
 	if err := l.fill(ctx); err != nil {
 		return r, err
 	}
+	l.turns, l.began = l.Rounds*len(l.arms), time.Now()
+	l.say("%d strategies, %d rounds: %d turns of %v, about %v, and then the audits", len(l.arms), l.Rounds, l.turns,
+		l.WarmUp+l.Duration, time.Duration(l.turns)*(l.WarmUp+l.Duration))
 	for n := range l.Rounds {
 		for i := range l.arms {
 			a := l.arms[(i+n)%len(l.arms)]
@@ -89,6 +92,14 @@ type lab struct {
 	arms   []*arm
 	run    string // tells the SKUs of this run
 	client *http.Client
+
+	turns, taken int
+	began        time.Time // when the first turn began
+}
+
+// left returns how long the turns that are left will take, if they take as long as those before.
+func (l *lab) left() time.Duration {
+	return (time.Since(l.began) / time.Duration(l.taken) * time.Duration(l.turns-l.taken)).Round(time.Second)
 }
 
 // arm is a strategy and where it sells.
@@ -336,7 +347,9 @@ func (l *lab) turn(ctx context.Context, a *arm, n int) (err error) {
 	}
 	r := t.round(l.Duration, before, after)
 	a.Rounds = append(a.Rounds, r)
-	l.say("round %d: %-16s %8.0f orders/s  p50 %7.1f ms  p99 %7.1f ms", n+1, a.Strategy, r.OrdersPerSecond, r.P50, r.P99)
+	l.taken++
+	l.say("round %d of %d: %-16s %8.0f orders/s  p50 %7.1f ms  p99 %7.1f ms  (turn %d of %d, %v left)", n+1, l.Rounds, a.Strategy,
+		r.OrdersPerSecond, r.P50, r.P99, l.taken, l.turns, l.left())
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (s *Service) newCohort(st stock.Strategy) *cohort.Group[*placing] {
 		return unguarded(ctx, err)
 	}
 	forAll := func(err error) bool {
-		return errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrFencesLost)
+		return errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrFencesLost) || errors.Is(err, stock.ErrRowLocked)
 	}
 	return cohort.New(cohort.Config[*placing]{
 		Hold:   hold,
@@ -72,7 +72,12 @@ func (s *Service) together(ctx context.Context, lines []stock.Line, req *Request
 		waiting, cancel = context.WithTimeoutCause(ctx, moment, stock.ErrGuarded)
 		defer cancel()
 	}
-	err = group.Do(ctx, waiting, lines[0].SKU, &placing{req, ctx})
+	mine := *req // the batch may go on with it when this order's time is over
+	err = group.Do(ctx, waiting, lines[0].SKU, &placing{&mine, ctx})
+	if errors.Is(err, cohort.ErrLeft) {
+		return true, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	*req = mine
 	switch {
 	case req.Answered:
 		return true, nil // whatever becomes of the others

@@ -14,9 +14,9 @@
 //	       |  nothing to be had, or not placed in time
 //	       +-------------------> REJECTED
 //
-// The four on the right are final. One conditional UPDATE on status and
-// expires_at decides each step, so that of a payment, a cancellation and an
-// expiry that meet, exactly one happens, and no lock is needed for it. An order
+// The four on the right are final: an order that was read in one of them never has another state. The
+// lock of the order's row decides each step, with one reading of the clock after the lock is held. So
+// exactly one of a payment, a cancellation and an expiry that meet happens. An order
 // that nobody paid reads as EXPIRED from expires_at on, and a queued one as REJECTED,
 // whatever the row says: the clock is the database's, and no two clocks are ever compared.
 //
@@ -67,8 +67,10 @@
 // # Once
 //
 // A [Request] and a [Target] may carry the key of the HTTP request that they come from
-// (package idempotency). The answer is committed with the effect; a refusal that is final is
-// committed alone. Who finds an answer stored has not done anything, and gives that answer.
+// (package idempotency). The answer is committed with the effect; the refusal of a new order, if it is final, is
+// committed alone. A request that changes nothing about an order stores nothing. It is decided anew when it is repeated: an order in
+// a final state gives the same answer again, a queued or pending one may have changed. A request that finds an answer stored does
+// nothing, and gives that answer.
 //
 // # Limits
 //

@@ -28,8 +28,12 @@ func (o Order) Timer() timeout.Timer {
 // Expiry is what [Store.Expire] found out about an order.
 type Expiry struct {
 	// Status is the state of the order now. It is empty when there is no such
-	// order, and Pending when the order has not expired yet.
+	// order, or Again is not 0, and Pending when the order has not expired yet.
 	Status Status
+
+	// Again is after how long to try again, because another transaction has locked the
+	// order or its stock; 0 if none has. Nothing has changed then.
+	Again time.Duration
 
 	// Timer is the timer of an order that is Pending; it is zero for others.
 	Timer timeout.Timer
@@ -46,17 +50,18 @@ type Expiry struct {
 // as it stands, those of [idempotency], [stock.ErrBusy], [stock.ErrUnavailable]. After any of them
 // nothing has changed; [ErrOutcomeUnknown] leaves that open.
 func (s *Service) Extend(ctx context.Context, t Target, by time.Duration) (Order, error) {
-	if by <= 0 || by > s.maxLife {
-		return Order{}, fmt.Errorf("%w: an extension of %s is not between 1s and %s", ErrInvalid, by, s.maxLife)
+	longest := s.longest()
+	if by <= 0 || by > longest {
+		return Order{}, fmt.Errorf("%w: an extension of %s is not between 1s and %s", ErrInvalid, by, longest)
 	}
-	o, changed, err := s.store.Extend(ctx, t, by, s.maxLife)
+	o, changed, err := s.store.Extend(ctx, t, by, longest)
 	switch {
 	case err != nil:
 		return Order{}, deadline(err)
 	case !changed && o.Status != Pending:
-		return Order{}, s.refuse(ctx, t.Once, &StateError{Order: o})
+		return Order{}, &StateError{Order: o}
 	case !changed:
-		return Order{}, fmt.Errorf("%w: the order would live longer than %s", ErrInvalid, s.maxLife)
+		return Order{}, fmt.Errorf("%w: the order would live longer than %s", ErrInvalid, longest)
 	}
 	s.publisher.Changed(o)
 	return o, nil
@@ -66,28 +71,37 @@ func (s *Service) Extend(ctx context.Context, t Target, by time.Duration) (Order
 // orders back. It may be called for any order at any time, and as often as
 // anybody likes: the orders' rows decide.
 //
-// The batch is one transaction. A store that does not answer is reported as
-// [timeout.ErrUnavailable], which is no timer's fault; any other error is, and
-// the queue looks for the one.
+// An order that another transaction is in the way of is tried again, as often as it takes, and the
+// others of the batch do not wait for it. A store that does not answer is reported as
+// [timeout.ErrUnavailable]. Neither is a timer's fault; any other error is, and the queue looks
+// for the one.
 func (s *Service) Expire(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 	ids := make([]string, len(batch))
 	for i, f := range batch {
 		ids[i] = f.ID
 	}
 	found, err := s.store.Expire(ctx, ids)
+	outcomes := make([]timeout.Outcome, len(batch))
+	if errors.Is(err, stock.ErrBusy) {
+		for i := range outcomes {
+			outcomes[i] = timeout.Again(busyPause)
+		}
+		return outcomes, nil
+	}
 	if errors.Is(err, stock.ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) {
 		return nil, fmt.Errorf("%w: %w", timeout.ErrUnavailable, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	outcomes := make([]timeout.Outcome, len(batch))
 	for i, e := range found {
 		s.ended(e.Ended)
-		switch e.Status {
-		case "":
+		switch {
+		case e.Again > 0:
+			outcomes[i] = timeout.Again(e.Again)
+		case e.Status == "":
 			outcomes[i] = timeout.Done()
-		case Pending:
+		case e.Status == Pending:
 			outcomes[i] = timeout.NotDue(e.Timer.Due)
 		default:
 			outcomes[i] = timeout.Committed()
@@ -95,6 +109,9 @@ func (s *Service) Expire(ctx context.Context, batch []timeout.Fired) ([]timeout.
 	}
 	return outcomes, nil
 }
+
+// busyPause is how long a store that was busy is left alone.
+const busyPause = time.Second
 
 // ended tells that an order has expired, and its units are back.
 func (s *Service) ended(o *Order) {

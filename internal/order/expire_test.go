@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -66,17 +67,43 @@ func (b broken) Extend(context.Context, order.Target, time.Duration, time.Durati
 	return order.Order{}, false, b.err
 }
 
-// A store that does not answer is no timer's fault. An order that cannot be had
-// may be one's.
+// found is a store whose Expire finds that.
+type found struct {
+	order.Store
+	expiries []order.Expiry
+}
+
+func (f found) Expire(context.Context, []string) ([]order.Expiry, error) { return f.expiries, nil }
+
+// A store that does not answer is no timer's fault, and neither is a lock that somebody else holds.
+// An order that fails may be one's.
 func TestExpireTellsWhoseFaultItIs(t *testing.T) {
 	t.Parallel()
 	for err, away := range map[error]bool{
-		stock.ErrUnavailable: true, order.ErrOutcomeUnknown: true, stock.ErrBusy: false, stock.ErrNotFound: false,
+		stock.ErrUnavailable: true, order.ErrOutcomeUnknown: true, stock.ErrNotFound: false,
 	} {
 		svc := order.NewService(broken{err: fmt.Errorf("expire: %w", err)}, stock.NewStrategies(stock.Lockers{}), order.Config{})
 		_, got := svc.Expire(t.Context(), fired("x"))
 		if !errors.Is(got, err) || errors.Is(got, timeout.ErrUnavailable) != away {
 			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
+func TestExpiryOfABusyOrderIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]order.Store{
+		"store": broken{err: fmt.Errorf("expire: %w", stock.ErrBusy)},
+		"order": found{expiries: []order.Expiry{{Again: time.Second}, {Again: time.Millisecond}, {Status: order.Expired}}},
+	} {
+		svc := order.NewService(store, stock.NewStrategies(stock.Lockers{}), order.Config{})
+		got, err := svc.Expire(t.Context(), fired("x", "y", "z"))
+		want := map[string][]timeout.Outcome{
+			"store": {timeout.Again(time.Second), timeout.Again(time.Second), timeout.Again(time.Second)},
+			"order": {timeout.Again(time.Second), timeout.Again(time.Millisecond), timeout.Committed()},
+		}[name]
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
 		}
 	}
 }

@@ -132,9 +132,9 @@ func TestARepetitionIsNoFailure(t *testing.T) {
 	}
 }
 
-// A payment that was made before changes nothing, and is an answer all the same: its key
-// means that payment from then on.
-func TestKeyOfARepeatedPayment(t *testing.T) {
+// A payment that was made before changes nothing, and stores nothing: its key is as good as new, and the state of the
+// order answers whatever is sent with it.
+func TestARepeatedPaymentStoresNothing(t *testing.T) {
 	t.Parallel()
 	svc, _ := setup(t, conditional(t), order.Config{})
 	o, err := svc.Place(t.Context(), one("a"))
@@ -151,9 +151,12 @@ func TestKeyOfARepeatedPayment(t *testing.T) {
 	if _, err := svc.Pay(t.Context(), order.Target{ID: o.ID, Once: once}, "p1"); err != nil {
 		t.Fatal(err)
 	}
+	if _, found, err := svc.Answer(t.Context(), once); found || err != nil {
+		t.Errorf("the answer is stored: %v, %v", found, err)
+	}
 	other := *once
 	other.Hash[0] = 1
-	if _, _, err := svc.Answer(t.Context(), &other); !errors.Is(err, idempotency.ErrReused) {
-		t.Errorf("the key is free for another payload: %v", err)
+	if _, err := svc.Pay(t.Context(), order.Target{ID: o.ID, Once: &other}, "p2"); !errors.As(err, new(*order.StateError)) {
+		t.Errorf("another payment with the same key: %v", err)
 	}
 }

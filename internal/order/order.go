@@ -95,6 +95,15 @@ var (
 	ErrOutcomeUnknown = errors.New("order: outcome unknown")
 )
 
+// UnknownSKUError is [ErrUnknownSKU], and says which.
+type UnknownSKUError struct{ SKUs []string }
+
+// Error implements error.
+func (e *UnknownSKUError) Error() string { return fmt.Sprintf("%v %q", ErrUnknownSKU, e.SKUs) }
+
+// Is makes the error match [ErrUnknownSKU].
+func (*UnknownSKUError) Is(target error) bool { return target == ErrUnknownSKU }
+
 // StateError says that an order is in a state that does not allow the
 // operation, which had no effect.
 type StateError struct{ Order Order }

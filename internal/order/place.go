@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -48,6 +49,14 @@ func (p Patience) guards(ctx context.Context, until time.Time) context.Context {
 // no effect.
 var ErrSaturated = permits.ErrSaturated
 
+// ErrCrowded says that as many orders of a SKU are being placed as may be at once by this instance. The
+// order had no effect. It matches [ErrSaturated].
+var ErrCrowded = fmt.Errorf("order: too many orders of one SKU at once: %w", ErrSaturated)
+
+// ErrCustomerBusy says that another transaction has the row of the customer: that of another order of this customer. The order had
+// no effect. It matches [stock.ErrBusy].
+var ErrCustomerBusy = fmt.Errorf("order: another order of the customer is being placed: %w", stock.ErrBusy)
+
 // ErrQueued is what an [Observer] hears of an order that was put into the queue; it hears of
 // the order again when that ends. No operation returns it.
 var ErrQueued = errors.New("order: queued")
@@ -56,16 +65,21 @@ var ErrQueued = errors.New("order: queued")
 // had no effect.
 var ErrStopping = errors.New("order: the service is stopping")
 
+// ErrNotWaiting says, beside the [*stock.ShortageError], that the order did not wait for units: as many wait as may,
+// for that SKU or of that customer.
+var ErrNotWaiting = waitlist.ErrFull
+
 // Place promises the items to the customer, all or none, until the order expires.
 //
 // It blocks until the guards of all SKUs are held and the order is stored, or ctx ends; ctx
 // should have a deadline, that of the work beyond p.Patience. A SKU that is sold out is
 // waited for as long as p.Patience says, first come, first served among those who
 // wait; a newcomer may be quicker than all of them. Who waits for units holds no permit and no
-// guard. An order that was put into the queue is returned as [Queued].
+// guard. If too many wait already it is refused at once, with [ErrNotWaiting] beside the shortage. An order that was
+// put into the queue is returned as [Queued].
 //
-// Errors: [ErrInvalid], [ErrUnknownSKU], [stock.ErrStrategyUnavailable],
-// [*stock.ShortageError], [*LimitError], those of [idempotency], [ErrSaturated],
+// Errors: [ErrInvalid], [*UnknownSKUError], [stock.ErrStrategyUnavailable],
+// [*stock.ShortageError], [*LimitError], those of [idempotency], [ErrSaturated], [ErrCrowded],
 // [ErrStopping], [stock.ErrGuarded], [stock.ErrBusy], [stock.ErrUnavailable], the cause of
 // ctx's end. After any of them no order exists. Only [ErrOutcomeUnknown] leaves that open, and
 // comes with the id that the order would have.
@@ -97,7 +111,7 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	}
 	span.SetAttributes(attribute.String("order.id", req.Order.ID))
 	until := time.Now().Add(p.Patience.Wait)
-	err = s.admit(p.Patience.guards(ctx, until), lines, req, p.Patience.Async)
+	err = s.admitAgain(p.Patience.guards(ctx, until), lines, req, p.Patience.Async)
 	if short, ok := errors.AsType[*stock.ShortageError](err); ok && p.Patience.Wait > 0 {
 		err = s.wait(ctx, lines, req, short, p.Patience, until)
 	}
@@ -111,10 +125,38 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	return req.Order, nil
 }
 
+const (
+	customerWait  = 2 * time.Second        // for a customer of whom another order is being placed
+	customerPause = 256 * time.Millisecond // longest pause between two attempts
+)
+
+// admitAgain is admit, repeated for customerWait while another order of the customer is being placed. Between two attempts the order has
+// no permit, no guard and no connection, as orders of other customers could use them.
+func (s *Service) admitAgain(ctx context.Context, lines []stock.Line, req *Request, async bool) error {
+	pause := retryPause
+	for end := time.Now().Add(customerWait); ; {
+		err := s.admit(ctx, lines, req, async)
+		if !errors.Is(err, ErrCustomerBusy) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return deadline(errors.Join(context.Cause(ctx), err))
+		case <-time.After(pause/2 + rand.N(pause)):
+			pause = min(2*pause, customerPause)
+		}
+	}
+}
+
 // admit commits req under a permit, and returns why it was refused. With async it is put into
 // the queue when a guard was not free in time.
 func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request, async bool) error {
 	if s.permits != nil {
+		leave, err := s.crowd(lines)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		release, err := s.permits.Take(ctx)
 		if err != nil {
 			return err
@@ -152,6 +194,7 @@ func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, sh
 		moved := false // what is missing now is another SKU
 		last := short  // why the latest try was refused
 		err := s.waitlist.Wait(waiting, missing.SKU, waitlist.Claim{
+			Owner: req.Order.CustomerID,
 			Look: func(ctx context.Context) (bool, error) {
 				if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
 					return true, err
@@ -164,7 +207,7 @@ func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, sh
 				if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
 					return false, errors.Join(answered, err)
 				}
-				last = s.admit(p.guards(ctx, until), lines, req, p.Async)
+				last = s.admitAgain(p.guards(ctx, until), lines, req, p.Async)
 				still, ok := shortage(last)
 				switch {
 				case ok:
@@ -182,7 +225,7 @@ func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, sh
 		case errors.Is(err, errPatience):
 			return last
 		case errors.Is(err, waitlist.ErrFull):
-			return fmt.Errorf("%w: %w", stock.ErrBusy, err)
+			return fmt.Errorf("%w: %w", ErrNotWaiting, short)
 		}
 		return deadline(err)
 	}

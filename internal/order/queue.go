@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -19,9 +18,10 @@ import (
 const PlaceTimer = "order.place"
 
 const (
-	queuePause    = 50 * time.Millisecond // until a queued order is tried first, and at least between tries
-	queuePatience = time.Second           // that a try has for its guards, in which it has a place in their queues
-	queueTries    = 8                     // at once, of a batch
+	queuePause    = 50 * time.Millisecond  // until a queued order is tried first
+	queueAgain    = 100 * time.Millisecond // between tries, and up to twice as long
+	queuePatience = time.Second            // that a try has for its guards, in which it has a place in their queues
+	queueTries    = 8                      // at once, of a batch
 )
 
 // PlaceQueued is the [timeout.Handler] of PlaceTimer: it tries to place the queued orders. Each
@@ -70,10 +70,6 @@ func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (outcome tim
 	}
 	err = s.try(ctx, o)
 	mark(span, err)
-	again := f.Due.Add(queuePause + rand.N(4*queuePause)) // by the clock of the database, as the other
-	if again.After(o.ExpiresAt) {
-		again = o.ExpiresAt
-	}
 	_, short := errors.AsType[*stock.ShortageError](err)
 	_, over := errors.AsType[*LimitError](err)
 	_, moved := errors.AsType[*StateError](err)
@@ -88,9 +84,9 @@ func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (outcome tim
 	case over:
 		return s.reject(ctx, o, OverLimit)
 	case errors.Is(err, stock.ErrStrategyUnavailable), errors.Is(err, stock.ErrLockAway):
-		return timeout.NotDue(again), nil // another instance may have the store, or reach it
+		return timeout.Again(queueAgain), nil // another instance may have the store, or reach it
 	case errors.Is(err, stock.ErrBusy), errors.Is(err, ErrSaturated):
-		return timeout.NotDue(again), nil
+		return timeout.Again(queueAgain), nil
 	case errors.Is(err, stock.ErrUnavailable), errors.Is(err, ErrOutcomeUnknown), ctx.Err() != nil:
 		return timeout.Outcome{}, err
 	}

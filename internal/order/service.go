@@ -64,8 +64,8 @@ type Config struct {
 type Service struct {
 	store      Store
 	strategies *stock.Strategies
-	ttl        atomic.Int64 // how long an order waits for payment, in nanoseconds
-	maxLife    time.Duration
+	ttl        atomic.Int64  // how long an order waits for payment, in nanoseconds
+	maxLife    time.Duration // 0: four times ttl
 	queueLife  time.Duration
 	maxOpen    int64
 	permits    *permits.Limiter
@@ -74,6 +74,8 @@ type Service struct {
 	tracer     trace.Tracer
 	observer   Observer
 	publisher  Publisher
+	crowds     crowds
+	services   crowds                             // by lock service
 	known      sync.Map                           // SKU to selling
 	cohorts    map[string]*cohort.Group[*placing] // by the names of the strategies that have one
 	short      sync.Map                           // SKUs of which the latest batch wanted more than there was
@@ -102,7 +104,7 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 	s := &Service{
 		store:      store,
 		strategies: strategies,
-		maxLife:    cmp.Or(c.MaxLife, 4*ttl),
+		maxLife:    c.MaxLife,
 		queueLife:  cmp.Or(c.QueueLife, 30*time.Second),
 		maxOpen:    c.MaxOpen,
 		permits:    c.Permits,
@@ -132,8 +134,12 @@ func (s *Service) Wait(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// SetTTL changes how long orders wait for payment that are placed from now on.
+// SetTTL changes how long orders wait for payment that are placed from now on, and without
+// Config.MaxLife how long any may be extended to wait.
 func (s *Service) SetTTL(ttl time.Duration) { s.ttl.Store(int64(ttl)) }
+
+// longest returns how long an order may wait with all extensions.
+func (s *Service) longest() time.Duration { return cmp.Or(s.maxLife, 4*s.life()) }
 
 // life returns how long an order waits for payment that is placed now.
 func (s *Service) life() time.Duration { return time.Duration(s.ttl.Load()) }
@@ -141,12 +147,14 @@ func (s *Service) life() time.Duration { return time.Duration(s.ttl.Load()) }
 // lines looks up by which strategy each SKU is sold.
 func (s *Service) lines(ctx context.Context, items []Item) ([]stock.Line, error) {
 	lines := make([]stock.Line, len(items))
+	var unknown []string
 	for i, it := range items {
 		how, ok := s.selling(it.SKU)
 		if !ok {
 			level, err := s.store.Level(ctx, it.SKU)
 			if errors.Is(err, stock.ErrNotFound) {
-				return nil, fmt.Errorf("%w %q", ErrUnknownSKU, it.SKU)
+				unknown = append(unknown, it.SKU)
+				continue
 			}
 			if err != nil {
 				return nil, deadline(err)
@@ -162,6 +170,9 @@ func (s *Service) lines(ctx context.Context, items []Item) ([]stock.Line, error)
 			return nil, fmt.Errorf("%q: %w: %w", it.SKU, stock.ErrLockAway, err)
 		}
 		lines[i] = stock.Line{SKU: it.SKU, Strategy: st, Base: how.base}
+	}
+	if unknown != nil {
+		return nil, &UnknownSKUError{unknown}
 	}
 	return lines, nil
 }
@@ -238,10 +249,11 @@ func (s *Service) commit(ctx context.Context, lines []stock.Line, req *Request) 
 	}
 }
 
-// unguarded names an error of a guard that was not had: if nobody else has it, and there was
-// time, its store is away.
+// unguarded names an error of a guard that was not had. Its store is away, unless somebody else has
+// the guard or the error says that the time of ctx was over: that it is over by now says nothing.
 func unguarded(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil || errors.Is(err, stock.ErrGuarded) || retryable(err) != nil {
+	ended := ctx.Err()
+	if err == nil || ended != nil && errors.Is(err, ended) || errors.Is(err, stock.ErrGuarded) || retryable(err) != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", stock.ErrLockAway, err)
@@ -308,10 +320,10 @@ func (s *Service) Pay(ctx context.Context, t Target, payment string) (Order, err
 		return Order{}, deadline(err)
 	}
 	if !changed && (o.Status != Confirmed || o.PaymentID != payment) {
-		return Order{}, s.refuse(ctx, t.Once, &StateError{Order: o})
+		return Order{}, &StateError{Order: o}
 	}
 	if !changed {
-		return o, s.store.Refuse(ctx, t.Once, o, nil)
+		return o, nil
 	}
 	s.publisher.Changed(o)
 	return o, nil
@@ -326,10 +338,10 @@ func (s *Service) Cancel(ctx context.Context, t Target) (Order, error) {
 		return Order{}, deadline(err)
 	}
 	if !changed && o.Status != Cancelled {
-		return Order{}, s.refuse(ctx, t.Once, &StateError{Order: o})
+		return Order{}, &StateError{Order: o}
 	}
 	if !changed {
-		return o, s.store.Refuse(ctx, t.Once, o, nil)
+		return o, nil
 	}
 	for _, it := range o.Items {
 		s.returned(it.SKU)

@@ -264,6 +264,26 @@ func TestLockServiceAway(t *testing.T) {
 	})
 }
 
+// A lock service that fails when the time of the order is over is away all the same, whatever it says.
+func TestLockServiceAwayAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		late := func(ctx context.Context, _ string, _ func(context.Context, dlock.Fence) error) error {
+			<-ctx.Done()
+			return errors.New("connection refused")
+		}
+		s := stock.Strategy{Cohort: cohort, Name: "late", Guard: late, Write: stock.Conditional}
+		svc, store := setup(t, s, order.Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrUnavailable) && !errors.Is(err, stock.ErrBusy) {
+			t.Errorf("%v, want ErrUnavailable or ErrBusy", err)
+		}
+		exact(t, store, "a", 0)
+	})
+}
+
 // absent is a lock service that is known to be away, and notes who asks for it all the same.
 type absent struct {
 	dlock.Locker

@@ -25,7 +25,7 @@ type Request struct {
 	Once *idempotency.Request
 
 	// Err is nil after Commit when the order was accepted. Otherwise it was not, and
-	// nothing of it is stored: a [*stock.ShortageError], a [*LimitError], for a key that is
+	// nothing of it is stored: a [*stock.ShortageError], a [*LimitError], [ErrCustomerBusy], for a key that is
 	// stored [*idempotency.AnsweredError] or [idempotency.ErrReused], and for a queued order that
 	// is queued no longer a [*StateError].
 	Err error
@@ -69,7 +69,8 @@ type Store interface {
 	// SKUs in ascending order, one claim each.
 	//
 	// It returns nil when every request has its answer: accepted, or refused in
-	// Request.Err. The limits of a customer hold whatever is committed beside it. Otherwise
+	// Request.Err. The limits of a customer hold whatever is committed beside it; a request is refused with
+	// [ErrCustomerBusy] if another transaction has the row of its customer. Otherwise
 	// no order exists, or is queued still, but those that are Answered, and the error is
 	// [dlock.ErrFenced], [stock.ErrConflict], [stock.ErrNotFound],
 	// [stock.ErrBusy], [stock.ErrUnavailable] or the cause of ctx's end; but
@@ -90,8 +91,8 @@ type Store interface {
 	// there is none, or [idempotency.ErrReused].
 	Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error)
 
-	// Refuse stores the answer to an operation that had no effect, because it failed with err or
-	// because there was nothing left to do, if r is not nil and Render calls it final. It returns err; or, for a key that was stored
+	// Refuse stores the answer to an operation that had no effect because it failed with err,
+	// if r is not nil and Render calls it final. It returns err; or, for a key that was stored
 	// meanwhile, [*idempotency.AnsweredError] or [idempotency.ErrReused]; or why it could not be stored.
 	Refuse(ctx context.Context, r *idempotency.Request, result any, err error) error
 
@@ -124,10 +125,11 @@ type Store interface {
 
 	// Expire turns those of the orders that are pending and past ExpiresAt into
 	// [Expired], gives their units back and deletes the timers of all that are
-	// final, in one transaction. It returns what it found, in the order of
-	// ids; each id may be given once. It can be repeated: what is final stays as
-	// it is. Errors: [stock.ErrUnavailable], [stock.ErrBusy], the cause of ctx's
-	// end, after which nothing has changed; [ErrOutcomeUnknown].
+	// final. It returns what it found, in the order of ids; each id may be given once. An
+	// order is changed as a whole, and one that another transaction is in the way of keeps no
+	// other waiting for long. It can be repeated: what is final stays as it is. Errors:
+	// [stock.ErrUnavailable], [stock.ErrBusy], the cause of ctx's end, after which some may have
+	// expired; [ErrOutcomeUnknown].
 	Expire(ctx context.Context, ids []string) ([]Expiry, error)
 
 	// Level returns the level of sku, or [stock.ErrNotFound].

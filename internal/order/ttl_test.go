@@ -1,6 +1,7 @@
 package order_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -27,5 +28,13 @@ func TestSetTTL(t *testing.T) {
 	}
 	if o, err := svc.Order(t.Context(), before.ID, ""); err != nil || o.ExpiresAt.Sub(o.CreatedAt) != time.Hour {
 		t.Errorf("the one before waits for %v, %v", o.ExpiresAt.Sub(o.CreatedAt), err)
+	}
+	// So does how long it may wait with all extensions.
+	if _, err := svc.Extend(t.Context(), order.Target{ID: after.ID}, 3*time.Minute+1); !errors.Is(err, order.ErrInvalid) {
+		t.Errorf("more than four times a minute: %v, want ErrInvalid", err)
+	}
+	svc.SetTTL(2 * time.Hour)
+	if _, err := svc.Extend(t.Context(), order.Target{ID: before.ID}, 7*time.Hour); err != nil {
+		t.Errorf("eight hours, four times as long as orders wait now: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/permits"
+	"example.com/shop/internal/stock"
 	"example.com/shop/internal/waitlist"
 )
 
@@ -37,6 +38,52 @@ func waiting(t *testing.T, cohort bool, c order.Config) (*order.Service, *waitli
 		running.Wait()
 	})
 	return svc, c.Waitlist, func(sku string, want int64) { t.Helper(); exact(t, store, sku, want) }
+}
+
+// One customer has a few places to wait. Whoever has none is told at once what is true: that the SKU is sold out.
+func TestOneCustomerDoesNotFillTheLine(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		svc, list, _ := waiting(t, cohort, order.Config{})
+		if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "a")}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, hurry := context.WithCancel(t.Context())
+		greedy := one("a")
+		greedy.Patience = order.Patience{Bounded: true, Wait: soon}
+		const crowd = 40
+		outcomes := make(chan error, crowd)
+		for range crowd {
+			go func() {
+				_, err := svc.Place(ctx, greedy)
+				outcomes <- err
+			}()
+		}
+		refused := 0
+		for ; refused < crowd-20; refused++ { // the others wait
+			if err := <-outcomes; !isShort(err) || !errors.Is(err, order.ErrNotWaiting) || errors.Is(err, stock.ErrBusy) {
+				t.Fatalf("refused with %v, want the shortage", err)
+			}
+		}
+		if n := list.Waiting(); n != 20 {
+			t.Errorf("%d of %d wait", n, crowd)
+		}
+		other := one("b")
+		other.Customer = "c9"
+		if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c0", Items: units(10, "b")}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		other.Patience = order.Patience{Bounded: true, Wait: 50 * time.Millisecond}
+		if _, err := svc.Place(t.Context(), other); !isShort(err) || errors.Is(err, order.ErrNotWaiting) || time.Since(began) < 50*time.Millisecond {
+			t.Errorf("another customer, for another SKU, after %v: %v", time.Since(began), err)
+		}
+		hurry()
+		for ; refused < crowd; refused++ {
+			<-outcomes
+		}
+	})
 }
 
 // Customers who wait get the units that others give back, each unit once, and those whose

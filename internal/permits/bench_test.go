@@ -113,7 +113,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 	defer sem.Close(b.Context())
 	key := rand.Text()
-	l, err := permits.New(sem, permits.Config{Key: key, Permits: 64, TTL: ttl, Timeout: calm})
+	l, err := permits.New(rdb, permits.Config{Key: key, Permits: 64, TTL: ttl, Timeout: calm})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func BenchmarkTake(b *testing.B) {
 			return lease.Release(b.Context())
 		})
 	})
-	b.Run("blocks", func(b *testing.B) {
+	b.Run("shared", func(b *testing.B) {
 		b.ReportAllocs()
 		local = measure(b, func() error {
 			release, err := l.Take(b.Context())

@@ -8,41 +8,29 @@
 //
 // # Model
 //
-// A distributed semaphore has the permits. To ask it for each operation would cost
-// two round trips. So an instance leases permits in blocks, each an ordinary lease
-// of the semaphore with a weight, and gives them out itself, from one word of memory
-// that holds the capacity (the sum of its blocks) and what of it is in use. A block
-// goes back when the instance has not needed it for about a second, or when it has
-// more than its share and another one waits.
+// Each instance holds one lease of some of the permits, in a hash in Redis, and gives them
+// out from one word of memory. One script renews the lease, reports what the instance
+// needs, and divides the permits of all instances again.
 //
-//	Take -> the word: in use < capacity?  --yes--> done: no call
+//	Take -> in use < capacity?  --yes--> done: no call
 //	             |no
 //	             v
-//	        Run leases a block of as many as wait now --granted--> done: one call, shared
-//	             |held by others
+//	        the next call reports the need --granted, or others are about to give up some--> done, or once more
+//	             |all have as much as they may
 //	             v
-//	        ErrSaturated; if the instance has less than its share, Run queues in the semaphore
+//	        ErrSaturated
 //
-// Because all permits in use are of a block that is leased, the bound of the
-// semaphore is the bound of all operations. There is no other counter of them.
+// The division is max-min fair: everybody has what it needs, and no more than an equal part
+// of what those who need less have left. What nobody needs stays where it brings each
+// instance to an equal part of all: so a burst, and the loss of the store, find it there.
+// The need is the most that was in use or refused within the last second, about.
 //
-// Instances are counted by a lease that each holds of a second semaphore, KEY:instances,
-// which has as good as no limit. Every TTL/4 each looks at both: how many permits there
-// are, how many are held, whether anybody waits, how many instances there are.
+// Permits move in two steps, so that none is used twice: an instance lowers its capacity when
+// the answer says that it has more than its target, and says by its next call what it has
+// given up. That is a matter of two calls, TTL/12 apart, or TTL/100 if somebody waits.
 //
-// # Sizes
-//
-// With P permits and N instances the share is P/N, at least 1. A block is at most
-// P/4N, so that a share consists of several, and exactly as large as what is asked
-// for at the moment: a burst strands nothing. Under a load that has lasted for half a
-// second, when half of a block is left, one of a quarter of the use is leased in
-// advance, but only while half of all permits are free. An idle instance keeps P/16N, at least 1, to have something to begin with;
-// it gives that up too when another waits.
-//
-// If P < 4N a block is one permit, nothing is leased in advance, and a permit goes
-// back after its operation, beyond the first (and the first too, if P < N): so the
-// queue of the semaphore decides who is next, and not whoever is quickest with the
-// permit that it has just got back. Then an operation costs two calls.
+// If there are fewer permits than instances, as many instances have one as there are permits,
+// and the turn changes every TTL/3.
 //
 // # Guarantees
 //
@@ -51,94 +39,73 @@
 //   - Operations in flight are never more than P, whoever is killed or loses its
 //     connection while all want more than there is (BoundHoldsOverKills), except as
 //     named below.
-//   - What an instance had that died is used by others after a TTL and a moment
+//   - The permits of an instance that died are used by others after a TTL and a moment
 //     (PermitsOfKilledAreBack); after a proper end at once (EndOfRun).
-//   - No instance starves another: one that wants it has about P/N within seconds,
-//     whatever the others do (NewcomerGetsItsShare), and of few permits it gets its
-//     turn (SmallLimits).
-//   - Beyond that permits go where the load is: what is idle comes back (SurplusComesBack),
-//     and a burst from nothing may be as large as P (BurstOverAll).
-//   - Take waits for no holder, and for the store no longer than Config.Timeout
+//   - No instance starves another: one that needs it has about P/N within a moment
+//     (NewcomerGetsItsShare), also one that was paused (ShareAfterPause), and of few permits
+//     it gets its turn (SmallLimits).
+//   - Beyond that permits go where the load is (SurplusComesBack), and a burst from nothing
+//     may be as large as P (BurstOverAll).
+//   - Take waits for no operation to end, and for the store no longer than two Timeouts
 //     (StartWithoutStore). An overload does not reach the store: refusals cost it
 //     next to nothing (CommandsPerRefusal), as permits do (CommandsPerOperation).
-//   - When the store stalls, is shut down or loses its data, the bound holds and the
-//     service goes on (BoundHoldsOverStall, BoundHoldsOverShutdown, BoundHoldsOverLossOfData).
-//   - P can be changed while it is used, by Resize of the semaphore (Resize).
+//   - Without the store every instance serves its share, P/N, from the first call that fails
+//     to the first that succeeds, and after that (ShareWithoutStore).
+//   - If the store stalls, is shut down or loses its data, the bound holds among instances that
+//     use no more than their shares (BoundHoldsOverStall, BoundHoldsOverShutdown, BoundHoldsOverLossOfData).
+//   - P can be changed while it is used (Resize).
 //
 // # Without the store
 //
-// A block is served for as long as its lease is trusted: nine tenths of a TTL after
-// the last renewal that was acknowledged. Then an instance is on its own. It serves
-// as many as its blocks had, and P/N at most, N as it was last seen (but 1 if that is
-// 0 and it had a block). The blocks of all instances were disjoint, and nobody can
-// lease while the store is away: so the sum is at most P, whatever each believes N to
-// be, and operations that are in flight beyond it are of those blocks. An instance
-// that had nothing, because it starts then or because P < N, serves nothing.
+// When a call fails, an instance serves P/N, at least 1, N as it was last seen. [Stats.Alone]
+// says so, and [Stats.Unshared] counts the permits that were given out like that. The shares
+// of all are P together. An instance that has never had an answer serves 1.
 //
-// When the store is back, its leases have lapsed, and who comes first could take all,
-// beside what the others still serve on their own. So after an outage that was longer
-// than half a TTL, the least that can have cost anybody a lease, every instance goes
-// on with what it served for 5/4 of a TTL, leases that again and no more, and grows
-// only after 7/4: by then all have heard, and what was not leased again has ended.
-// All the while it counts what the store says is held: what others have it gives up
-// at once. A store that lost its data within a moment takes the leases of all: for
-// instances that ran all the time that is an outage, too.
+// When the store is back, the leases have expired, and the first instance could take all
+// permits although the others still serve their shares. So the first that finds no lease of
+// anybody, and had one itself, stops all growth for half a TTL: until each has leased again
+// what it serves. A store that has lost its data looks the same and is treated alike.
 //
-// # Not promised
+// # Not guaranteed
 //
-//   - That the bound holds for an instance that is cut off while others are not. The
-//     store has given its blocks to them, and it serves up to P/N on its own: the
-//     bound may be exceeded by that for each one that is cut off, until its return
-//     (CutOffAlone). A process too starved to renew in time is cut off. The alternative is an instance that refuses everything.
-//   - Operations of a block that was lost finish; nothing stops them. A process that
-//     is paused for longer than a TTL wakes with up to a block's worth of them, and may begin
-//     one or two more before its timers have run. A longer pause of the whole machine
-//     is like that. What must never happen twice needs a fence, and a semaphore has none.
-//   - That the bound holds over the return of a store for instances that begin at that
-//     moment: they do not know that there was an outage. An instance that begins
-//     while the store is away knows.
-//   - More about the loss of data of the store, as by a replica that lagged, is
-//     with redislock.Semaphore. Twice the permits may be out for a TTL.
-//   - Fairness beyond P/N. Two instances that both want more share the rest by
-//     chance. Unequal load is served well after about a second and not at once: what
-//     the others have idle by then is missing until it comes back. Load that wanders
-//     between instances faster than that leaves each with the permits of its peak, and
-//     these are refused elsewhere: of three instances that took turns at the one
-//     lock of SQLite, with 32 orders in flight and 64 permits, one order in ten to
-//     one in five was refused. Callers ask again, or the bound is set higher.
-//   - That an instance which had no permit when the store went away serves any.
-//   - First come, first served among the callers of Take: nobody waits.
-//
-// # Time
-//
-// The TTL is measured by the clock of the store and the monotonic clock of the
-// process, never one against the other: that is the business of the lease. All else
-// here are pauses of the process itself. An instance that finds that it did not run
-// for half a TTL does not take the loss of its leases for an outage.
+//   - The bound, while the store goes away, if an instance uses more than its share: what the
+//     others do not need. They serve their shares at once, and its operations beyond its share
+//     finish. The bound is exceeded by these until then. The alternative is to refuse orders
+//     that nothing hinders.
+//   - The bound, for an instance that is cut off while others are not. The store gives its
+//     permits to them after a TTL, and it serves up to P/N on its own, until its return (CutOffAlone).
+//   - Operations of a lease that has expired finish; nothing stops them. A process that
+//     is paused for longer than a TTL wakes with its operations, and may begin one or two more
+//     before its timers have run. What must never happen twice needs a fencing token.
+//   - The bound after a failover to a replica that lagged: half a TTL may not be enough to
+//     learn of it.
+//   - First come, first served among the callers of Take.
 //
 // # Failures and what they cost
 //
-//	an instance dies             its blocks, for a TTL
+//	an instance dies             its permits, for a TTL
 //	an instance is cut off       what it serves alone is beyond the bound, P/N at most
-//	the store is away            permits that were free, and that are beyond P/N of each
-//	the store is back            growth, for 7/4 of a TTL
-//	the store is slow            a Take that finds nothing here waits, at most Config.Timeout
-//	a call fails                 leasing, until the next look, TTL/12 later
-//	all permits are in use       ErrSaturated, and at most fifty calls per second
+//	an instance is paused        nothing; after a TTL its permits go to others, until it asks
+//	the store is away            permits beyond the share of each instance
+//	the store is back            growth beyond that, for half a TTL
+//	the store is slow            a Take that finds no permit here waits, at most two Timeouts
+//	all permits are in use       ErrSaturated
 //
 // # Costs
 //
-// A permit is two atomic operations and two small allocations: over a million per
-// second on two cores, hundreds of times the rate of one lease for each operation
-// (BenchmarkTake). An instance costs the store, whatever its load, two counts every
-// TTL/4 and two renewals every TTL/3, of all blocks and of its presence: about five
-// commands per second with the default TTL. A load that changes costs one command for each block.
+// A permit is a few atomic operations, two short critical sections and two small allocations
+// (BenchmarkTake). An instance costs the store one command every TTL/12, whatever its load,
+// and at most one every TTL/100 while permits move: four per second with the default TTL.
+// The command takes a time that grows with the number of instances.
+//
+// # Retry-After
+//
+// Refused callers are asked to stay away until as many as are refused per second could have
+// been admitted: 1 s at least, 30 s at most, and up to twice that at random.
 //
 // # Goroutines
 //
-// [Limiter.Run] is one, and starts one for each lease that it gives back and one while
-// the instance queues; it waits for them. All calls to the store are made there. Take
-// starts none.
+// [Limiter.Run] is one. It makes all calls to the store, and starts none.
 //
 // # Rates
 //

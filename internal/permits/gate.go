@@ -3,9 +3,8 @@ package permits
 import "sync/atomic"
 
 // gate counts operations against a capacity, both in one word, so that "is there
-// room" and "take it" are one step, and so are "nobody uses it" and "take it away".
-// The capacity is in the upper half. It may be lowered below what is in use: then
-// nobody enters until enough have left.
+// room" and "take it" are one step. The capacity is in the upper half. It may be
+// lowered below what is in use: then nobody enters until enough have left.
 type gate struct{ word atomic.Uint64 }
 
 func pack(capacity, used int) uint64 { return uint64(capacity)<<32 | uint64(uint32(used)) }
@@ -29,8 +28,8 @@ func (g *gate) enter() (capacity, used int, ok bool) {
 	}
 }
 
-// leave gives one place back.
-func (g *gate) leave() { g.word.Add(^uint64(0)) }
+// leave gives one place back, and returns what is in use then.
+func (g *gate) leave() (capacity, used int) { return unpack(g.word.Add(^uint64(0))) }
 
 // resize sets the capacity, whatever is in use.
 func (g *gate) resize(capacity int) {
@@ -39,35 +38,6 @@ func (g *gate) resize(capacity int) {
 		_, used := unpack(word)
 		if g.word.CompareAndSwap(word, pack(capacity, used)) {
 			return
-		}
-	}
-}
-
-// shrink takes n unused places away. It reports false if there are not as many.
-func (g *gate) shrink(n int) bool {
-	for {
-		word := g.word.Load()
-		capacity, used := unpack(word)
-		if capacity-n < used {
-			return false
-		}
-		if g.word.CompareAndSwap(word, pack(capacity-n, used)) {
-			return true
-		}
-	}
-}
-
-// retire gives one place back and takes it away in one step, so that nobody
-// enters in between. It reports false if there is no capacity to take it from.
-func (g *gate) retire() bool {
-	for {
-		word := g.word.Load()
-		capacity, used := unpack(word)
-		if capacity < 1 {
-			return false
-		}
-		if g.word.CompareAndSwap(word, pack(capacity-1, used-1)) {
-			return true
 		}
 	}
 }

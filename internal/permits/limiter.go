@@ -3,25 +3,29 @@ package permits
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/redisclient"
 )
 
 // Outcomes of [Limiter.Take], to be tested with errors.Is.
 var (
-	// ErrSaturated means that no permit is to be had now; the error is a [*SaturatedError].
+	// ErrSaturated means that no permit is available now; the error is a [*SaturatedError].
 	ErrSaturated = errors.New("permits: all are in use")
 
 	// ErrClosed means that Run has ended, or is about to.
 	ErrClosed = errors.New("permits: closed")
 )
 
-// SaturatedError says when to try again.
+// SaturatedError carries the time after which to try again.
 type SaturatedError struct {
 	RetryAfter time.Duration
 }
@@ -34,123 +38,133 @@ func (e *SaturatedError) Error() string {
 // Is makes the error match [ErrSaturated].
 func (e *SaturatedError) Is(target error) bool { return target == ErrSaturated }
 
-// Semaphore is what a [Limiter] leases from; redislock.Semaphore is one. Its
-// number of permits is the bound.
-type Semaphore interface {
-	dlock.Semaphore
-	dlock.Resizer
-
-	// Usage returns how many permits key has, how many are held, and how many
-	// leases are waited for.
-	Usage(ctx context.Context, key string) (permits, held, waiters int, err error)
-}
-
 // Config is the configuration of a [Limiter].
 type Config struct {
 	// Key names what is bounded. All instances use the same key. Empty means "permits".
 	Key string
 
-	// Permits is how many operations are in flight at most, over all instances. It
-	// must be the number that the semaphore is configured with; if Key is resized
-	// there, that number counts from the next look on. It is required.
+	// Permits is how many operations are in flight at most, over all instances, until
+	// Key is resized. It is required.
 	Permits int
 
-	// TTL is that of the semaphore: how long the permits of an instance that has
-	// died are missing. 0 means 3 s.
+	// TTL is how long the store keeps the permits of an instance that has died. 0 means 3 s.
 	TTL time.Duration
 
-	// Timeout bounds a call to the store, and so how long Take may wait for it.
+	// Timeout bounds a call to the store. Take may wait twice as long.
 	// 0 means 250 ms; it is never more than TTL/4.
 	Timeout time.Duration
 
-	// MaxBlock is the most permits of one lease. 0 means 1000.
-	MaxBlock int
-
-	// RetryAfter is what refused callers are told. 0 means 1 s.
-	RetryAfter time.Duration
-
 	// Drain is how long Run waits at its end for operations in flight. 0 means 10 s.
 	Drain time.Duration
+
+	// OnAlone is called when the instance begins to serve its share without the store, and
+	// when it no longer does. It must not block. Nil means that nobody is notified.
+	OnAlone func(ctx context.Context, alone bool)
 }
 
-// Limiter bounds how many operations are in flight over all instances, by permits
-// that it leases in blocks and gives out itself. See the comment of the package
-// for what it promises. It is safe for concurrent use.
+// Limiter bounds how many operations are in flight over all instances. It leases permits
+// from Redis and gives them out from memory. See the comment of the package for the
+// guarantees. It is safe for concurrent use.
 type Limiter struct {
-	sem Semaphore // nil: a bound for this process alone
+	rdb redis.UniversalClient // nil: a bound for this process alone
 	cfg Config
+	id  string // of this instance, in the store
 
 	gate     gate
-	peak     atomic.Int64 // most in use since the last tick
-	low      atomic.Int64 // ask for more when this many are left; -1: never
-	asked    atomic.Bool  // whether somebody has since the last answer
-	watched  atomic.Bool  // whether whoever leaves has to look at the books
-	look     atomic.Bool  // whether to look at the store at once
+	peak     atomic.Int64 // most in use since the last call
+	shunned  atomic.Int64 // refused since the last call: what this instance would have needed as well
 	rejected atomic.Int64
+	alone    atomic.Bool  // as state.alone
+	unshared atomic.Int64 // permits that were given out without the store
 	calls    atomic.Int64
+	load     load
 	wake     chan struct{} // has room for one
 
-	mu    sync.Mutex
-	books books
-
-	// What follows belongs to Run.
-	peaks      [history]int // most in use, by tick, the latest first
-	prefetchAt time.Time    // not before
-	presence   *dlock.Lease // by which the others count this instance
-	background sync.WaitGroup
+	mu      sync.Mutex
+	state   state
+	pending *flight // the next call, if somebody waits for it
+	running bool
+	closing bool
 }
 
-// New returns a Limiter that leases from sem once [Limiter.Run] runs. Without a
-// semaphore (nil) it bounds the operations of this process alone by
-// Config.Permits, and needs no Run.
-func New(sem Semaphore, cfg Config) (*Limiter, error) {
-	if cfg.Permits < 1 || cfg.Permits > 1<<30 {
-		return nil, fmt.Errorf("permits: %d permits: %w", cfg.Permits, dlock.ErrInvalidPermits)
+// state is what the instance has, and what it has seen of the others.
+type state struct {
+	granted, target, want    int
+	permits, held, instances int       // over all instances
+	until                    time.Time // when the lease expires
+	alone                    bool      // the last call failed
+	lost                     bool      // the lease has expired, and no call has succeeded since
+	asked                    time.Time // when the last call began
+	denied                   time.Time // until when asking again is of no use
+	demand                   float64   // permits that were needed within the last second, about
+	seen                     bool      // whether any call has succeeded
+}
+
+// flight is one call to the store, for everybody who waits when it begins.
+type flight struct {
+	waiting int
+	done    chan struct{} // closed after the call
+}
+
+// New returns a Limiter that leases permits from rdb, which it does not close, once
+// [Limiter.Run] runs. Without a client (nil) it bounds the operations of this process
+// alone by Config.Permits, and needs no Run. It refuses the clients that
+// [redisclient.Check] refuses.
+func New(rdb redis.UniversalClient, cfg Config) (*Limiter, error) {
+	if err := valid(cfg.Permits); err != nil {
+		return nil, err
 	}
 	cfg.Key = cmp.Or(cfg.Key, "permits")
 	cfg.TTL = cmp.Or(cfg.TTL, 3*time.Second)
 	cfg.Timeout = min(cmp.Or(cfg.Timeout, 250*time.Millisecond), cfg.TTL/4)
-	cfg.MaxBlock = cmp.Or(cfg.MaxBlock, 1000)
-	cfg.RetryAfter = cmp.Or(cfg.RetryAfter, time.Second)
 	cfg.Drain = cmp.Or(cfg.Drain, 10*time.Second)
-	l := &Limiter{sem: sem, cfg: cfg, wake: make(chan struct{}, 1)}
-	l.books = books{permits: cfg.Permits, instances: 1, blocks: map[*block]struct{}{}}
-	l.low.Store(-1)
-	if sem == nil {
+	l := &Limiter{rdb: rdb, cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1)}
+	l.state = state{permits: cfg.Permits, instances: 1}
+	if rdb == nil {
 		l.gate.resize(cfg.Permits)
+		return l, nil
+	}
+	if err := redisclient.Check(rdb); err != nil {
+		return nil, fmt.Errorf("permits: %w", err)
 	}
 	return l, nil
 }
 
-// Resize changes the number of permits, for all instances that use the key. More can be taken
-// at once here, and elsewhere when they have asked the store, in a second or so. Fewer take
-// nothing from operations in flight. It blocks for one call to the store, at most
-// Config.Timeout. After an error the number may have changed or not.
-func (l *Limiter) Resize(ctx context.Context, n int) error {
-	if n < 1 || n > 1<<30 {
-		return fmt.Errorf("permits: %d permits: %w", n, dlock.ErrInvalidPermits)
+func valid(permits int) error {
+	if permits < 1 || permits > 1<<30 {
+		return fmt.Errorf("permits: %d permits: %w", permits, dlock.ErrInvalidPermits)
 	}
-	if l.sem == nil {
+	return nil
+}
+
+// Resize changes the number of permits, for all instances that use the key. The others
+// learn of it by their next calls, within TTL/12. Fewer take nothing from operations in
+// flight. It blocks for one call to the store, at most Config.Timeout. After an error the
+// number may have changed or not.
+func (l *Limiter) Resize(ctx context.Context, n int) error {
+	if err := valid(n); err != nil {
+		return err
+	}
+	if l.rdb == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.cfg.Permits, l.books.permits = n, n
-		l.apply(time.Now())
+		l.state.permits = n
+		l.gate.resize(n)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
-	if err := l.sem.Resize(ctx, l.cfg.Key, n); err != nil {
-		return fmt.Errorf("permits: %w", err)
+	if err := l.resize(ctx, n); err != nil {
+		return fmt.Errorf("permits: resize %q: %w", l.cfg.Key, err)
 	}
 	return nil
 }
 
 // Take takes a permit for one operation; release gives it back, and may be called
-// more than once. In the common case it is a few instructions. When the blocks of
-// this instance are in use it waits for one answer of the store, at most
-// Config.Timeout, and never for a holder. It returns [ErrSaturated] when there is
-// none to be had, [ErrClosed] at the end, and the cause of ctx when that ends
-// first. After an error nothing is held.
+// more than once. Usually it does not block. If all permits of this instance are in use
+// and others may have some to spare, it waits for them, at most 2 * Config.Timeout. It returns
+// [ErrSaturated] when there is none, [ErrClosed] at the end, and the cause of ctx when
+// that ends first. After an error nothing is held.
 func (l *Limiter) Take(ctx context.Context) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -161,47 +175,71 @@ func (l *Limiter) Take(ctx context.Context) (release func(), err error) {
 	return l.takeSlow(ctx)
 }
 
-// takeSlow asks the store, for as long as that has permits and others are quicker.
+// Refuse counts an operation that its caller refuses although there may be a permit, and returns
+// a [*SaturatedError].
+func (l *Limiter) Refuse() error { return l.saturated() }
+
+// takeSlow asks the store, for as long as other instances are about to give up permits.
 func (l *Limiter) takeSlow(ctx context.Context) (func(), error) {
-	var patience <-chan time.Time // most refusals need no timer
+	var late <-chan time.Time // most refusals need no timer
 	for {
 		f, err := l.ask()
 		if err != nil {
 			return nil, err
 		}
-		if patience == nil {
-			patience = time.After(l.cfg.Timeout)
+		if late == nil {
+			late = time.After(2 * l.cfg.Timeout) // for the call that is under way, and the next
 		}
-		late := false
 		select {
 		case <-f.done:
-		case <-patience:
-			late = true
+		case <-late:
+			return nil, l.saturated()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		switch {
-		case l.enter():
+		if l.enter() {
 			return l.leaver(), nil
-		case late || !f.granted:
-			return nil, l.saturated()
 		}
-		patience = nil // the store has permits, and is about to be asked again
 	}
 }
 
-// enter takes a permit of this instance, and has more leased before they are out.
+// ask joins the next call to the store. It refuses if the answer is known, so that an
+// overload does not reach the store.
+func (l *Limiter) ask() (*flight, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &l.state
+	capacity, _ := l.gate.load()
+	switch {
+	case l.closing:
+		return nil, ErrClosed
+	case l.rdb == nil, s.alone, time.Now().Before(s.denied), capacity >= s.permits:
+		return nil, l.saturated()
+	}
+	if missing := s.target - capacity; s.target < s.want && missing > 0 && l.pending != nil && l.pending.waiting >= missing {
+		return nil, l.saturated() // what others give up is for those who wait
+	}
+	if l.pending == nil {
+		l.pending = &flight{done: make(chan struct{})}
+		l.nudge()
+	}
+	l.pending.waiting++
+	return l.pending, nil
+}
+
+// enter takes a permit of this instance.
 func (l *Limiter) enter() bool {
-	capacity, used, ok := l.gate.enter()
+	_, used, ok := l.gate.enter()
 	if !ok {
 		return false
 	}
 	for most := l.peak.Load(); int64(used) > most && !l.peak.CompareAndSwap(most, int64(used)); {
 		most = l.peak.Load()
 	}
-	if int64(capacity-used) <= l.low.Load() && !l.asked.Load() && l.asked.CompareAndSwap(false, true) {
-		l.nudge()
+	if l.alone.Load() {
+		l.unshared.Add(1)
 	}
+	l.load.admitted()
 	return true
 }
 
@@ -212,13 +250,8 @@ func (l *Limiter) leaver() func() {
 		if once.Swap(true) {
 			return
 		}
-		if l.watched.Load() {
-			l.leaveWatched()
-			return
-		}
-		l.gate.leave()
-		if l.watched.Load() { // a block began to drain meanwhile
-			l.settle()
+		if capacity, used := l.gate.leave(); used >= capacity {
+			l.nudge() // the instance gives up what it has just got back
 		}
 	}
 }
@@ -226,7 +259,8 @@ func (l *Limiter) leaver() func() {
 // saturated is the refusal.
 func (l *Limiter) saturated() error {
 	l.rejected.Add(1)
-	return &SaturatedError{RetryAfter: l.cfg.RetryAfter}
+	l.shunned.Add(1)
+	return &SaturatedError{RetryAfter: l.load.refused()}
 }
 
 // nudge wakes Run.
@@ -241,13 +275,14 @@ func (l *Limiter) nudge() {
 type Stats struct {
 	Permits   int   // over all instances
 	Leased    int   // by this instance, in the store
-	Capacity  int   // that this instance serves: less than Leased while blocks drain, more while it is on its own
+	Capacity  int   // that this instance serves
 	InUse     int   // by operations of this instance
 	Instances int   // that were seen last
 	Remaining int   // about how many more operations could begin
-	Alone     bool  // whether the store is away, or was a moment ago
+	Alone     bool  // whether this instance serves its share without the store
+	Unshared  int64 // permits that were given out without the store since the beginning
 	Rejected  int64 // since the beginning
-	Calls     int64 // to the store since the beginning, without renewals
+	Calls     int64 // to the store since the beginning
 
 	// Reset is how long a refused caller should wait.
 	Reset time.Duration
@@ -258,14 +293,14 @@ func (l *Limiter) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	capacity, used := l.gate.load()
-	b := &l.books
-	s := Stats{
-		Permits: b.permits, Leased: b.live + b.draining, Capacity: capacity, InUse: used, Instances: b.instances,
-		Remaining: max(0, capacity-used), Alone: b.alone(time.Now()),
-		Rejected: l.rejected.Load(), Calls: l.calls.Load(), Reset: l.cfg.RetryAfter,
+	s := &l.state
+	stats := Stats{
+		Permits: s.permits, Leased: s.granted, Capacity: capacity, InUse: used, Instances: s.instances,
+		Remaining: max(0, capacity-used), Alone: s.alone, Unshared: l.unshared.Load(),
+		Rejected: l.rejected.Load(), Calls: l.calls.Load(), Reset: l.load.wait(),
 	}
-	if l.sem != nil && !s.Alone && !b.closing {
-		s.Remaining += max(0, b.permits-b.held)
+	if l.rdb != nil && !s.alone && !l.closing {
+		stats.Remaining += max(0, s.permits-s.held)
 	}
-	return s
+	return stats
 }

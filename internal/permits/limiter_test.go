@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/permits"
 	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -61,7 +60,6 @@ type member struct {
 	*permits.Limiter
 
 	rdb  redis.UniversalClient
-	sem  *redislock.Semaphore
 	stop context.CancelFunc
 	done chan struct{} // closed when Run has returned
 }
@@ -84,16 +82,12 @@ func joinWith(t testing.TB, url string, cfg permits.Config) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sem, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: cfg.Permits, TTL: cfg.TTL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := permits.New(sem, cfg)
+	l, err := permits.New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	m := &member{Limiter: l, rdb: rdb, sem: sem, stop: cancel, done: make(chan struct{})}
+	m := &member{Limiter: l, rdb: rdb, stop: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(m.done)
 		if err := l.Run(ctx); err != nil {
@@ -103,11 +97,6 @@ func joinWith(t testing.TB, url string, cfg permits.Config) *member {
 	t.Cleanup(func() {
 		cancel()
 		<-m.done
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-		defer cancel()
-		if err := sem.Close(ctx); err != nil {
-			t.Error(err)
-		}
 		rdb.Close()
 	})
 	return m

@@ -74,7 +74,7 @@ func TestSurplusComesBack(t *testing.T) {
 		for _, release := range releases {
 			release()
 		}
-		waitFor(t, "the surplus is back", func() bool { return busy.Stats().Leased <= bound/8 })
+		waitFor(t, "the surplus is back", func() bool { return busy.Stats().Leased <= bound/2 })
 		var had int
 		take := func(m *member) {
 			if _, err := m.Take(t.Context()); err == nil {
@@ -85,7 +85,7 @@ func TestSurplusComesBack(t *testing.T) {
 			take(busy)
 		}
 		waitFor(t, "what was given back", func() bool {
-			if take(idle); busy.Stats().InUse < busy.Stats().Leased { // it has taken slowly, and keeps a quarter more to grow
+			if take(idle); busy.Stats().InUse < busy.Stats().Leased { // it has taken slowly, and keeps its share
 				take(busy)
 			}
 			return had >= bound
@@ -190,10 +190,13 @@ func TestEndOfRun(t *testing.T) {
 		next := join(t, url, key, bound)
 		together(t, m, next)
 		release, last := m.take(t), m.take(t)
-		waitFor(t, "the reserve of the other", func() bool { return next.Stats().Leased == 1 })
+		waitFor(t, "the share of the other", func() bool { return next.Stats().Leased == bound/2 })
 		m.stop()
 		waitFor(t, "the end has begun", func() bool {
-			_, err := m.Take(t.Context())
+			release, err := m.Take(t.Context())
+			if err == nil {
+				release()
+			}
 			return errors.Is(err, permits.ErrClosed)
 		})
 		release()
@@ -204,15 +207,7 @@ func TestEndOfRun(t *testing.T) {
 		}
 		last()
 		<-m.done
-		var held int
-		waitFor(t, "an answer of the store", func() bool {
-			var err error
-			_, held, _, err = next.sem.Usage(t.Context(), key)
-			return err == nil
-		})
-		if held != 1 {
-			t.Errorf("%d permits are held at the end of one of two instances", held)
-		}
+		waitFor(t, "the other is the only one", func() bool { return next.Stats().Instances == 1 })
 		for range bound {
 			next.take(t)
 		}

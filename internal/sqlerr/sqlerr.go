@@ -24,6 +24,7 @@ func Transient(err error) bool {
 	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
 		switch e.Number {
 		case 1205, // lock wait timeout
+			3572, // NOWAIT, on MySQL
 			1213, // deadlock
 			1020: // snapshot conflict (innodb_snapshot_isolation)
 			return true
@@ -35,6 +36,13 @@ func Transient(err error) bool {
 		return primary == busy || primary == locked
 	}
 	return false
+}
+
+// LockTimeout reports whether err says that a row stayed locked for as long as the session waits for
+// one, or that it was not to wait at all.
+func LockTimeout(err error) bool {
+	e, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	return ok && (e.Number == 1205 || e.Number == 3572) // the latter is what MySQL says to NOWAIT
 }
 
 // Broken reports whether err says that the database cannot be reached or refuses to
@@ -58,7 +66,9 @@ func Broken(err error) bool {
 			1290, // read only
 			1317, // query interrupted
 			1836, // read only
-			1927: // connection killed
+			1927, // connection killed
+			1969, // took longer than a statement may
+			3024: // the same, on MySQL
 			return true
 		}
 	}
@@ -70,6 +80,21 @@ func Broken(err error) bool {
 		}
 	}
 	return false
+}
+
+// Unreachable reports whether err says that no server answers, or that the server accepts no session for the
+// moment: it is starting or stopping, or has too many. Another attempt to connect may succeed. A SQLite file is never
+// unreachable.
+func Unreachable(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysqldriver.ErrInvalidConn) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok { // and no net.Error, which a missing file is as well
+		return true
+	}
+	e, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	return ok && (e.Number == 1040 || e.Number == 1053 || e.Number == 1203)
 }
 
 // Duplicate reports whether err says that a key is stored already.

@@ -5,13 +5,16 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"time"
+
+	"gorm.io/gorm"
 
 	"example.com/shop/internal/stock"
 )
 
 // auditQuery reads columns, ledger and orders in one statement, which both
 // engines answer from one snapshot. The braces are where it is narrowed to one
-// SKU.
+// SKU, and {long ago} is when the oldest order that may be open has expired.
 const auditQuery = `
 SELECT s.sku, s.strategy, s.on_hand + COALESCE(g.on_hand, 0) AS on_hand, s.reserved + COALESCE(g.reserved, 0) AS reserved,
   COALESCE(l.stocked, 0) AS stocked,
@@ -19,6 +22,7 @@ SELECT s.sku, s.strategy, s.on_hand + COALESCE(g.on_hand, 0) AS on_hand, s.reser
   COALESCE(l.reserved, 0) AS ledger_reserved,
   COALESCE(o.open, 0) AS open,
   COALESCE(o.sold, 0) AS sold,
+  COALESCE(o.overdue, 0) AS overdue,
   COALESCE(o.strays, 0) AS strays,
   COALESCE(t.orders, 0) AS two_fates,
   COALESCE(b.steps, 0) AS fence_steps_back
@@ -34,6 +38,7 @@ LEFT JOIN (
 LEFT JOIN (
   SELECT ol.sku, SUM(CASE WHEN o.status = 'PENDING' THEN ol.quantity ELSE 0 END) AS open,
     SUM(CASE WHEN o.status = 'CONFIRMED' THEN ol.quantity ELSE 0 END) AS sold,
+    SUM(CASE WHEN o.status = 'PENDING' AND o.expires_at < {long ago} THEN 1 ELSE 0 END) AS overdue,
     SUM(CASE WHEN o.status IN ('PENDING', 'CONFIRMED', 'QUEUED', 'CANCELLED', 'EXPIRED', 'REJECTED') THEN 0 ELSE 1 END) AS strays
   FROM order_lines ol JOIN orders o ON o.id = ol.order_id {and ol} GROUP BY ol.sku
 ) o ON o.sku = s.sku
@@ -52,12 +57,10 @@ LEFT JOIN (
 {of s}
 ORDER BY s.sku`
 
-// Audit implements [stock.Store]. It takes as long as the books are large, and ctx allows.
+// Audit implements [stock.Store]. It takes as long as the books are large, and ctx allows. A process has one
+// audit at a time, and others wait for it. The query ends in the database when ctx does, and also at the deadline of
+// ctx if nobody can tell the database any more.
 func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
-	db := s.db.WithContext(ctx)
-	if s.auditors != nil {
-		db.Statement.ConnPool = s.auditors
-	}
 	var args []any
 	if sku != "" {
 		args = append(args, sql.Named("sku", sku))
@@ -68,7 +71,13 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 	}
 	err := s.retrying(ctx, func() error {
 		rows = nil
-		return db.Raw(narrowed(sku != ""), args...).Scan(&rows).Error
+		return s.unhurried(ctx, func(db *gorm.DB) error {
+			query := strings.TrimSpace(s.dialect.narrowed(sku != ""))
+			if deadline, ok := ctx.Deadline(); ok {
+				query = s.dialect.within(query, time.Until(deadline))
+			}
+			return db.Raw(query, args...).Scan(&rows).Error
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -86,9 +95,50 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 	return audits, nil
 }
 
+// killTimeout is how long the end of a query may take to reach the database.
+const killTimeout = 2 * time.Second
+
+// unhurried calls read with a connection for statements that take long, one call at a time. The driver ends the
+// connection with ctx and a server continues, so the server is told.
+func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) error {
+	select {
+	case s.auditing <- struct{}{}:
+		defer func() { <-s.auditing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	db := s.db.WithContext(ctx)
+	if s.auditors == nil { // SQLite stops with ctx by itself
+		return read(db)
+	}
+	conn, err := s.auditors.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var session int64
+	if err := conn.QueryRowContext(ctx, s.dialect.session).Scan(&session); err != nil {
+		return err
+	}
+	killed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(killed)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
+		defer cancel()
+		_, _ = s.aside.ExecContext(ctx, fmt.Sprintf(s.dialect.kill, session)) // one that has ended cannot be killed
+	})
+	defer func() {
+		if !stop() {
+			<-killed // before the next one reads
+		}
+	}()
+	db.Statement.ConnPool = conn
+	return read(db)
+}
+
 // narrowed returns the query for one SKU, or for all.
-func narrowed(one bool) string {
-	var places []string
+func (d dialect) narrowed(one bool) string {
+	places := []string{"{long ago}", fmt.Sprintf("%s - %d", d.now, stock.OverdueGrace.Microseconds())}
 	for _, table := range []string{"ledger", "ol", "s", "sku_segments"} {
 		where, and := "", ""
 		if one {

@@ -298,5 +298,61 @@ func seen(t *testing.T, db *sql.DB, id string) (written, locked, committed bool)
 	}
 	err = tx.QueryRowContext(ctx, "SELECT sku FROM skus WHERE sku = 'a' FOR UPDATE NOWAIT").Scan(new(string))
 	refused, ok := errors.AsType[*mysql.MySQLError](err)
-	return written, ok && refused.Number == 1205, committed
+	return written, ok && (refused.Number == 1205 || refused.Number == 3572), committed
+}
+
+// Two orders are in a batch that waits for a locked row. The order whose deadline passes is answered then, although the batch goes
+// on for the other: its outcome is unknown. The same key tells it later.
+func TestOrderLeavesItsBatchAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		raw := new(handle)
+		s := open(t, testbedtest.Database(t), "one", raw)
+		create(t, s, "a", "redis-cohort", 10)
+		lock := memlock.New(memlock.Config{})
+		svc := order.NewService(s, stock.NewStrategies(stock.Lockers{Redis: lock}), order.Config{})
+		lease, err := lock.Acquire(t.Context(), stock.LockKey("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock := lockRow(t, raw.db, "SELECT * FROM skus WHERE sku = 'a'")
+		const patience = 1500 * time.Millisecond
+		hurried, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		key := keyed("POST /orders", "k", "one unit")
+		place := func(ctx context.Context, customer string, once *idempotency.Request) (order.Order, error) {
+			return svc.Place(ctx, order.Purchase{Customer: customer, Once: once, Items: []order.Item{{SKU: "a", Quantity: 1}}})
+		}
+		began, late := time.Now(), make(chan time.Duration, 1)
+		var hurriedErr, otherErr error
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			_, hurriedErr = place(hurried, "hurried", key)
+			late <- time.Since(began) - patience
+		})
+		callers.Go(func() { _, otherErr = place(t.Context(), "other", nil) })
+		time.AfterFunc(patience/3, func() { // both wait for the lease by then
+			if err := lease.Release(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+		if d := <-late; d > patience/3 {
+			t.Errorf("the answer came %v after the deadline", d)
+		}
+		unlock()
+		callers.Wait()
+		if err := svc.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !errors.Is(hurriedErr, order.ErrOutcomeUnknown) || otherErr != nil {
+			t.Fatalf("the answers are %v and %v", hurriedErr, otherErr)
+		}
+		_, err = place(t.Context(), "hurried", key)
+		if _, told := errors.AsType[*idempotency.AnsweredError](err); !told {
+			t.Errorf("the same key again: %v", err)
+		}
+		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	})
 }

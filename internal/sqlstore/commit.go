@@ -26,7 +26,18 @@ func (s *Store) Commit(ctx context.Context, claims []stock.Claim, requests []*or
 		return fmt.Errorf("sqlstore: %d orders of %d SKUs in one transaction", len(requests), len(claims))
 	}
 	open := slices.DeleteFunc(slices.Clone(requests), func(r *order.Request) bool { return r.Answered })
-	err := s.commit(ctx, claims, open)
+	skus := make([]string, len(claims))
+	for i, c := range claims {
+		skus[i] = c.SKU
+	}
+	begun := false
+	err := s.rows.at(ctx, skus, func(*places) error {
+		begun = true
+		return s.commit(ctx, claims, open)
+	})
+	if err != nil && !begun && slices.ContainsFunc(open, func(r *order.Request) bool { return r.Doubt }) {
+		err = fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+	}
 	if errors.Is(err, order.ErrOutcomeUnknown) {
 		for _, r := range open {
 			r.Doubt = !r.Answered
@@ -78,8 +89,6 @@ func (s *Store) commit(ctx context.Context, claims []stock.Claim, open []*order.
 			}
 		case errors.Is(err, errStranger):
 			err = b.enroll(ctx)
-		case errors.Is(err, errMoved):
-			err = nil
 		case errors.Is(err, errDrained):
 			gathers, err = true, nil
 		}

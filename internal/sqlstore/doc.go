@@ -7,8 +7,9 @@
 // One order, or one batch of orders for one SKU, is one transaction: stock
 // rows in SKU order, then orders, lines and ledger. Any error inside it rolls
 // the whole of it back, also where the server would have undone only the
-// statement. Deadlocks, lock timeouts, snapshot conflicts and a busy database
-// are then tried again from the start, at most five times with jitter. Stale
+// statement. Deadlocks, snapshot conflicts and a busy database
+// are then tried again from the start, at most five times with jitter. A lock timeout fails with
+// [stock.ErrRowLocked], as the transaction has had a connection for two seconds. Stale
 // fences and version conflicts are not: they need a new lease or a new read,
 // which only the caller can get.
 //
@@ -18,6 +19,12 @@
 // settling one is repeated, which its conditional UPDATE makes safe. A restock
 // and an extension leave nothing to recognise them by: with a key they are repeated,
 // and the key tells, and without one they fail with [order.ErrOutcomeUnknown].
+//
+// # Isolation
+//
+// Those who write to the row of one SKU have a quarter of the connections at most, and wait for one of these places
+// before they have a connection. A transaction that writes to several SKUs gets its places all at once. After
+// a lock timeout the rows of its SKUs are probed. As long as a probe fails, everybody else fails there at once.
 //
 // # Offices
 //
@@ -42,9 +49,8 @@
 // # Order of locks
 //
 // Terms, then customers, then orders, then stock, then timers, then keys, each by its primary key in
-// ascending order; the segments of a SKU come with its row. The exception is Expire, whose stock rows
-// come last, which is safe because nobody who holds stock waits for the timer of an order that is
-// somebody else's.
+// ascending order; the segments of a SKU come with its row. The exception is Expire, which skips rows that
+// are locked. It waits for stock rows alone, and before it locks anything else.
 //
 // # Segments
 //
@@ -70,8 +76,8 @@
 // # Limits
 //
 // An order that a limit concerns first locks the row of its customer, and then counts, so
-// that two orders of a customer count one after the other. Those that are open are locked,
-// too, before units are added up: one that is being paid at the moment when it expires is waited for.
+// that two orders of a customer count one after the other. All is counted for one moment. Orders that
+// were open and late at that moment are locked and read again: a payment that was in time may be under way.
 // Nothing is locked or counted when no limit concerns the order. A limit of
 // open orders holds only if all instances have it.
 //
@@ -79,20 +85,24 @@
 //
 // A queued order is a row with lines, a timer of [order.PlaceTimer], and no ledger. Placing it
 // changes its row where placing another one inserts it. Its row is locked before the
-// stock, as settling does, and its time is looked at once more when it is changed.
+// stock, as settling does, and its time is judged then.
 //
 // # Expiry
 //
 // An order's timer is stored and deleted in the order's own transactions, by
 // whatever [Store.WithTimers] was given; without it orders still read as expired
-// in time. Expiring is a transaction per batch: the orders' rows are locked in
-// the order of their ids, which is what settling one does too, and the stock
-// rows last, in the order of their SKUs.
+// in time. Expiring is a transaction per batch: it locks the orders' rows and then their stock rows, and
+// skips those that another transaction has locked. Orders that lack a stock row only get a second transaction, which
+// waits for that row first. If the wait ends with a lock timeout, the SKU is left out for some seconds, so a row
+// that stays locked delays the expiry of no other SKU.
 //
 // # Time
 //
 // created_at and expires_at are microseconds since 1970 by the database's
-// clock, and only that clock decides whether an order has expired.
+// clock, and only that clock decides whether an order has expired. A transaction that pays, cancels, extends
+// or dequeues an order reads the clock once, after it has locked the order's row. The ledger has the time of this reading.
+// The transaction may commit after the order has expired. So a reader that finds an order open and late
+// reads it again with a lock, which waits for such a transaction. A status that was read as final is final.
 //
 // # Engines
 //
@@ -103,6 +113,9 @@
 // WAL mode with BEGIN IMMEDIATE; the writers of one process queue for its
 // single write lock, those of several processes wait for it at most one
 // second at a time.
+//
+// Several writing nodes of a Galera cluster are not supported. A row lock does not reach another node, so limits per
+// customer and final statuses would not hold. Let all instances write to the same node; [Store.Galera] detects a node.
 //
 // The stock columns are signed and have no CHECK: an oversold SKU can still be
 // paid for, cancelled and audited.

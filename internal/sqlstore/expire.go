@@ -2,14 +2,15 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
 )
@@ -17,17 +18,23 @@ import (
 // maxRows is how many rows one statement changes. SQLite allows 32,766 parameters.
 const maxRows = 500
 
-// Expire implements [order.Store]. Whatever it does for an order is decided by
-// the order's row, which it holds locked from the first statement on.
+// Expire implements [order.Store]. Whatever it does for an order is decided by the order's row, which it
+// holds locked from the first statement on. It waits for no row while it holds another one.
 func (s *Store) Expire(ctx context.Context, ids []string) ([]order.Expiry, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	e := expiration{Store: s, ids: slices.Sorted(slices.Values(ids)), ended: make(map[string]*order.Order)}
+	e := expiration{
+		Store: s, ids: slices.Sorted(slices.Values(ids)),
+		found: make(map[string]order.Expiry, len(ids)), ended: make(map[string]*order.Order),
+	}
 	if err := s.repeating(ctx, e.run); err != nil {
 		return nil, err
 	}
 	e.push()
+	if err := e.wait(ctx); err != nil {
+		return nil, err
+	}
 	found := make([]order.Expiry, len(ids))
 	for i, id := range ids {
 		found[i] = e.found[id]
@@ -38,85 +45,229 @@ func (s *Store) Expire(ctx context.Context, ids []string) ([]order.Expiry, error
 	return found, nil
 }
 
+const (
+	orderBusy = 100 * time.Millisecond // until an order is tried again whose row is locked: it is being paid, or cancelled
+	stockBusy = time.Second            // ... if it is the row of its stock, for which it could not wait
+)
+
 // expiration is the end of a batch of orders, in one transaction.
 type expiration struct {
 	*Store
-	ids []string // ascending, so that two batches never wait for each other
+	ids []string // ascending
 
-	found map[string]order.Expiry // set afresh by run
-	ended map[string]*order.Order // those that a run has expired: the last one, or one whose reply was lost
-	push  func()                  // set afresh by run
+	found   map[string]order.Expiry // by id; run sets what it reads again
+	ended   map[string]*order.Order // those that a run has expired: the last one, or one whose reply was lost
+	blocked map[string][]string     // by id, the SKUs whose rows are locked, ascending; set afresh by run
+	push    func()                  // set afresh by run
 }
 
+// run expires those of the orders that are due, and whose rows and stock nobody has locked.
 func (e *expiration) run(tx *gorm.DB) (err error) {
-	var rows []orderRow
-	read := "SELECT o.*, " + e.dialect.now + " AS now FROM orders o WHERE id IN ? ORDER BY id" + e.dialect.forUpdate
-	if err := tx.Raw(read, e.ids).Scan(&rows).Error; err != nil {
+	e.push, e.blocked = func() {}, make(map[string][]string)
+	rows, err := e.lock(tx)
+	if err != nil {
 		return err
 	}
 	var due []*order.Order
 	var final []string
-	e.found = make(map[string]order.Expiry, len(rows))
 	for _, r := range rows {
 		o := r.order(nil)
-		if o.Status == order.Pending {
-			e.found[o.ID] = order.Expiry{Status: o.Status, Timer: o.Timer()}
-			continue
-		}
 		e.found[o.ID] = order.Expiry{Status: o.Status}
-		final = append(final, o.ID)
-		if r.Status == string(order.Pending) {
+		switch {
+		case o.Status == order.Pending:
+			e.found[o.ID] = order.Expiry{Status: o.Status, Timer: o.Timer()}
+		case r.Status == string(order.Pending):
 			due = append(due, &o)
+		default:
+			final = append(final, o.ID)
 		}
 	}
-	var lines []lineRow
+	var free map[string][]int
 	if len(due) > 0 {
-		if lines, err = e.expire(tx, due, rows[0].Now); err != nil {
+		if due, free, err = e.lockStock(tx, due); err != nil {
 			return err
 		}
 	}
-	if e.push, err = e.unschedule(tx, order.ExpireTimer, final...); err != nil {
+	for _, o := range due {
+		final = append(final, o.ID)
+	}
+	if len(final) == 0 {
+		return nil
+	}
+	end := script{}
+	if len(due) > 0 {
+		e.expire(&end, due, rows[0].Now)
+	}
+	if e.push, err = e.timers.Cancel(tx.Statement.Context, &end, order.ExpireTimer, final...); err != nil {
 		return err
 	}
-	// The stock rows come last, as everybody who buys the SKU waits for them.
-	return e.release(tx, bySKU(lines))
+	if err := e.Store.run(tx, &end); err != nil {
+		return err
+	}
+	return e.release(tx, bySKU(due), free)
 }
 
-// expire ends the orders, which the transaction has found due at now, records
-// their units in the ledger and returns their lines.
-func (e *expiration) expire(tx *gorm.DB, due []*order.Order, now int64) (lines []lineRow, err error) {
-	ids := make([]string, len(due))
-	ended := make(map[string]*order.Order, len(due))
-	for i, o := range due {
-		ids[i], ended[o.ID] = o.ID, o
+// lock locks the rows of the orders, and returns those that nobody else has locked.
+func (e *expiration) lock(tx *gorm.DB) (rows []orderRow, err error) {
+	read := "SELECT o.*, " + e.dialect.now + " AS now FROM orders o" + e.dialect.byKey + " WHERE id IN ? ORDER BY id" + e.dialect.skipLocked
+	if err := tx.Raw(read, e.ids).Scan(&rows).Error; err != nil || len(rows) == len(e.ids) {
+		return rows, err
 	}
-	r := tx.Exec("UPDATE orders SET status = ? WHERE id IN ? AND status = ? AND expires_at <= ?",
-		string(order.Expired), ids, string(order.Pending), now)
-	if r.Error != nil {
-		return nil, r.Error
+	had := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		had[r.ID] = true
 	}
-	if r.RowsAffected != int64(len(due)) {
-		return nil, fmt.Errorf("sqlstore: %d of %d orders were due, though their rows are locked", r.RowsAffected, len(due))
-	}
-	if err := tx.Raw("SELECT * FROM order_lines"+e.dialect.byKey+" WHERE order_id IN ?", ids).Scan(&lines).Error; err != nil {
+	missing := slices.DeleteFunc(slices.Clone(e.ids), func(id string) bool { return had[id] })
+	var locked []string
+	if err := tx.Raw("SELECT id FROM orders WHERE id IN ?", missing).Scan(&locked).Error; err != nil {
 		return nil, err
 	}
-	slices.SortFunc(lines, func(a, b lineRow) int { return strings.Compare(a.SKU, b.SKU) })
-	ledger := make([]ledgerRow, len(lines))
-	for i, l := range lines {
-		o := ended[l.OrderID]
-		o.Items = append(o.Items, order.Item{SKU: l.SKU, Quantity: l.Quantity})
-		ledger[i] = e.entry(stock.Release, l.SKU, l.OrderID, l.Quantity, now, dlock.Fence{})
+	for _, id := range missing {
+		e.found[id] = order.Expiry{}
 	}
-	maps.Copy(e.ended, ended)
-	return lines, tx.CreateInBatches(&ledger, maxRows).Error
+	for _, id := range locked {
+		e.found[id] = order.Expiry{Again: orderBusy}
+	}
+	return rows, nil
 }
 
-// bySKU adds up the units of lines and returns one line per SKU, sorted.
-func bySKU(lines []lineRow) []lineRow {
-	units := make(map[string]int64)
+// lockStock locks the stock of the orders, and reads their lines. It returns the orders of which it has
+// every SKU, and which rows of each SKU it has: 0 is the SKU's own, the others are segments.
+func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.Order, free map[string][]int, err error) {
+	byID := make(map[string]*order.Order, len(due))
+	for _, o := range due {
+		byID[o.ID] = o
+	}
+	var lines []lineRow
+	err = tx.Raw("SELECT * FROM order_lines"+e.dialect.byKey+" WHERE order_id IN ?", slices.Collect(maps.Keys(byID))).Scan(&lines).Error
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.SortFunc(lines, func(a, b lineRow) int { return strings.Compare(a.SKU, b.SKU) })
 	for _, l := range lines {
-		units[l.SKU] += l.Quantity
+		o := byID[l.OrderID]
+		o.Items = append(o.Items, order.Item{SKU: l.SKU, Quantity: l.Quantity})
+	}
+	if free, err = e.lockSKUs(tx, lines); err != nil {
+		return nil, nil, err
+	}
+	for _, o := range due {
+		for _, it := range o.Items { // ascending, as the lines are
+			if len(free[it.SKU]) == 0 {
+				e.blocked[o.ID] = append(e.blocked[o.ID], it.SKU)
+			}
+		}
+		if len(e.blocked[o.ID]) > 0 {
+			e.found[o.ID] = order.Expiry{Again: stockBusy}
+		} else {
+			ready = append(ready, o)
+		}
+	}
+	return ready, free, nil
+}
+
+// lockSKUs locks the rows of the SKUs of lines that nobody else has locked, and returns them.
+func (e *expiration) lockSKUs(tx *gorm.DB, lines []lineRow) (free map[string][]int, err error) {
+	var skus, segmented []string
+	for _, l := range lines { // which are sorted
+		if n := len(skus); n == 0 || skus[n-1] != l.SKU {
+			skus = append(skus, l.SKU)
+		}
+	}
+	kinds, err := e.kindsOf(tx, skus...)
+	if err != nil {
+		return nil, err
+	}
+	free = make(map[string][]int, len(skus))
+	for some := range slices.Chunk(skus, maxRows) {
+		var own []string
+		if err := tx.Raw("SELECT sku FROM skus"+e.dialect.byKey+" WHERE sku IN ? ORDER BY sku"+e.dialect.skipLocked, some).Scan(&own).Error; err != nil {
+			return nil, err
+		}
+		for _, sku := range own {
+			free[sku] = []int{0}
+		}
+	}
+	for _, sku := range skus {
+		if kinds[sku].segments > 0 {
+			segmented = append(segmented, sku)
+		}
+	}
+	for some := range slices.Chunk(segmented, maxRows) {
+		var others []segmentRow
+		err := tx.Raw("SELECT sku, segment FROM sku_segments"+e.dialect.byKey+" WHERE sku IN ? ORDER BY sku, segment"+e.dialect.skipLocked, some).Scan(&others).Error
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range others {
+			free[o.SKU] = append(free[o.SKU], o.Segment)
+		}
+	}
+	return free, nil
+}
+
+// expire adds to end what ends the orders, which the transaction has found due at now, and records their
+// units in the ledger.
+func (e *expiration) expire(end *script, due []*order.Order, now int64) {
+	ids, orders := make([]any, len(due)), make([]order.Order, len(due))
+	for i, o := range due {
+		ids[i], orders[i] = o.ID, *o
+		e.ended[o.ID] = o
+	}
+	end.add("UPDATE orders SET status = ? WHERE id IN (?"+strings.Repeat(", ?", len(ids)-1)+")", append([]any{string(order.Expired)}, ids...)...)
+	for some := range slices.Chunk(orders, maxRows) {
+		end.ledger(e.Store, stock.Release, some, now, nil)
+	}
+}
+
+// wait expires orders whose stock was locked, as that of a SKU is most of the time that sells well: it waits
+// for the rows that some of them lack, with nothing else locked. It gives up at the first that does not come free in
+// time. Why that is so is no concern of the orders: they are tried again.
+func (e *expiration) wait(ctx context.Context) error {
+	groups := make(map[string][]string) // orders by the SKUs that they lack
+	for id, skus := range e.blocked {
+		key := strings.Join(skus, "\x00")
+		groups[key] = append(groups[key], id)
+	}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		skus := strings.Split(key, "\x00")
+		if !e.stuck.enter(skus) {
+			continue
+		}
+		some, had := *e, 0
+		some.ids = slices.Sorted(slices.Values(groups[key]))
+		err := e.translate(ctx, e.once(ctx, func(tx *gorm.DB) error {
+			for _, sku := range skus {
+				if _, err := readRow(tx, "sku", sku, e.dialect.forUpdate); err != nil {
+					return err
+				}
+				had++
+			}
+			return some.run(tx)
+		}))
+		e.stuck.leave(skus, had)
+		if err == nil {
+			some.push()
+			continue
+		}
+		for _, id := range some.ids {
+			e.found[id] = order.Expiry{Again: stockBusy}
+		}
+		if errors.Is(err, stock.ErrBusy) || errors.Is(err, stock.ErrUnavailable) || errors.Is(err, order.ErrOutcomeUnknown) {
+			return nil
+		}
+		return err
+	}
+	return nil
+}
+
+// bySKU adds up the units of orders and returns one line per SKU, sorted.
+func bySKU(orders []*order.Order) []lineRow {
+	units := make(map[string]int64)
+	for _, o := range orders {
+		for _, it := range o.Items {
+			units[it.SKU] += it.Quantity
+		}
 	}
 	sums := make([]lineRow, 0, len(units))
 	for _, sku := range slices.Sorted(maps.Keys(units)) {
@@ -125,33 +276,27 @@ func bySKU(lines []lineRow) []lineRow {
 	return sums
 }
 
-// release gives units of several SKUs back, which it locks in the order of sums.
-func (e *expiration) release(tx *gorm.DB, sums []lineRow) error {
-	skus := make([]string, len(sums))
-	for i, l := range sums {
-		skus[i] = l.SKU
-	}
-	kinds, err := e.kindsOf(tx, skus...)
-	if err != nil {
-		return err
-	}
-	for from := 0; from < len(sums); {
-		l, to := sums[from], from
-		if rows := kinds[l.SKU].segments + 1; rows > 1 {
-			parts := even(l.Quantity, rows, int(e.turn.Add(1)%uint64(rows)))
-			if err := shift(tx, e.dialect, stock.Release, l.SKU, parts); err != nil {
-				return err
-			}
-			from++
+// release gives units of several SKUs back, to the rows that the transaction has locked.
+func (e *expiration) release(tx *gorm.DB, sums []lineRow, free map[string][]int) error {
+	var plain []lineRow
+	for _, l := range sums {
+		rows := free[l.SKU]
+		if len(rows) == 1 && rows[0] == 0 {
+			plain = append(plain, l)
 			continue
 		}
-		for to < len(sums) && to < from+maxRows && kinds[sums[to].SKU].segments == 0 {
-			to++
+		parts := make([]int64, segments+1)
+		for i, n := range even(l.Quantity, len(rows), int(e.turn.Add(1)%uint64(len(rows)))) {
+			parts[rows[i]] = n
 		}
-		if err := release(tx, sums[from:to]); err != nil {
+		if err := shift(tx, e.dialect, stock.Release, l.SKU, parts); err != nil {
 			return err
 		}
-		from = to
+	}
+	for some := range slices.Chunk(plain, maxRows) {
+		if err := release(tx, some); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -22,11 +23,23 @@ func place(t testing.TB, s *sqlstore.Store, ttl time.Duration, skus ...string) o
 	for _, sku := range skus {
 		claims = append(claims, claim(sku, writeOf(t, s, sku), dlock.Fence{})...)
 	}
-	_, err := insist(t.Context(), func() (any, error) { return nil, s.Commit(t.Context(), claims, []*order.Request{r}) })
-	if err != nil || r.Err != nil {
+	if err := commitAlone(t, s, claims, r); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
 	return r.Order
+}
+
+// commitAlone commits a request, again while another transaction has the row of its customer.
+func commitAlone(t testing.TB, s *sqlstore.Store, claims []stock.Claim, r *order.Request) error {
+	t.Helper()
+	_, err := insist(t.Context(), func() (any, error) {
+		err := s.Commit(t.Context(), claims, []*order.Request{r})
+		if errors.Is(r.Err, order.ErrCustomerBusy) {
+			err, r.Err, r.Answered = r.Err, nil, false
+		}
+		return nil, err
+	})
+	return err
 }
 
 // balanced fails the test unless the books of sku are in order with so many
@@ -38,14 +51,37 @@ func balanced(t *testing.T, s *sqlstore.Store, sku string, open, sold int64) {
 	}
 }
 
-// expire expires one batch and returns the states that were found.
+// expire expires one batch and returns the states that were found. What somebody else has locked
+// is tried again, as a queue does.
 func expire(t testing.TB, s *sqlstore.Store, ids ...string) []order.Expiry {
 	t.Helper()
+	end := time.Now().Add(time.Minute)
 	found, err := insist(t.Context(), func() ([]order.Expiry, error) { return s.Expire(t.Context(), ids) })
-	if err != nil || len(found) != len(ids) {
-		t.Fatalf("%d answers for %d orders, %v", len(found), len(ids), err)
+	for {
+		if err != nil || len(found) != len(ids) {
+			t.Fatalf("%d answers for %d orders, %v", len(found), len(ids), err)
+		}
+		var busy []int
+		var again []string
+		for i, e := range found {
+			if e.Again > 0 {
+				busy, again = append(busy, i), append(again, ids[i])
+			}
+		}
+		if len(busy) == 0 {
+			return found
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d orders are still busy", len(busy), len(ids))
+		}
+		<-time.After(5 * time.Millisecond)
+		var rest []order.Expiry
+		if rest, err = insist(t.Context(), func() ([]order.Expiry, error) { return s.Expire(t.Context(), again) }); err == nil {
+			for i, j := range busy {
+				found[j] = rest[i]
+			}
+		}
 	}
-	return found
 }
 
 // Each order of a batch is looked at by itself, and running the batch again

@@ -15,7 +15,7 @@ func (s *Store) Extend(ctx context.Context, t order.Target, by, life time.Durati
 	var push func()
 	err = s.answering(ctx, s.resolving(t.Once), t.Once, func(tx *gorm.DB) (result any, done bool, err error) {
 		changed, push = false, func() {}
-		if o, err = s.readOrder(tx, t, s.dialect.forUpdate); err != nil || o.Status != order.Pending {
+		if _, o, err = s.lockOrder(tx, t); err != nil || o.Status != order.Pending {
 			return nil, false, err
 		}
 		extended := o

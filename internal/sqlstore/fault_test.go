@@ -191,28 +191,6 @@ func (l *lookup) Initialize(db *gorm.DB) error { return db.Raw(l.query).Scan(l.i
 // A transaction that was in another one's way starts again and goes through.
 func TestTransientFailuresAreRepeated(t *testing.T) {
 	t.Parallel()
-	t.Run("lock wait timeout", func(t *testing.T) {
-		database := testbedtest.Database(t)
-		s, db := open(t, database, "one"), rawDB(t, database)
-		create(t, s, "a", "conditional", 10)
-		tx, err := db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tx.Rollback()
-		if _, err := tx.ExecContext(t.Context(), "UPDATE skus SET version = version + 1 WHERE sku = 'a'"); err != nil {
-			t.Fatal(err)
-		}
-		release := time.AfterFunc(3*time.Second, func() { tx.Rollback() }) // longer than one wait for the row
-		defer release.Stop()
-		r := request(1, "a")
-		if err := s.Commit(t.Context(), claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r}); err != nil || r.Err != nil {
-			t.Error(err, r.Err)
-		}
-		if a := auditOf(t, s, "a"); !a.LedgerOK() || a.Open != 1 {
-			t.Errorf("%+v %q", a, a.Broken())
-		}
-	})
 	t.Run("deadlock", func(t *testing.T) {
 		database := testbedtest.Database(t)
 		db := rawDB(t, database)

@@ -21,6 +21,17 @@ var _ identity.Store = (*Store)(nil)
 // has not been there.
 var ErrNoSchema = errors.New("sqlstore: the schema is not up to date")
 
+// RequireSchema returns [ErrNoSchema] if [Store.Migrate] was never called on the database, which may be another one than the
+// user thinks.
+func (s *Store) RequireSchema(ctx context.Context) error {
+	versions := 0
+	err := s.pool.QueryRowContext(ctx, "SELECT COUNT(*) FROM schema_migrations").Scan(&versions)
+	if err == nil && versions == 0 {
+		return ErrNoSchema
+	}
+	return schema(err)
+}
+
 // keyRow is a row of api_keys. No time is 0.
 type keyRow struct {
 	Prefix     string

@@ -299,7 +299,8 @@ func rawDB(t *testing.T, rawURL string) *sql.DB {
 	c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
 	c.Passwd, _ = u.User.Password()
 	c.ClientFoundRows = true
-	db, err := sql.Open("mysql", c.FormatDSN()+"&tx_isolation='READ-COMMITTED'")
+	c.Params = map[string]string{testbedtest.IsolationVariable(t, rawURL): "'READ-COMMITTED'"}
+	db, err := sql.Open("mysql", c.FormatDSN())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,72 +64,105 @@ func (b *batch) customers() []string {
 }
 
 // tallyUp finds out what the customers have whom a limit concerns. It locks their rows, so
-// that of two orders of one customer the second one counts the first. That comes before
-// anything else is locked, so nobody who holds stock waits here.
+// that of two orders of one customer the second one counts the first. It waits for none of them.
 func (b *batch) tallyUp(tx *gorm.DB) error {
 	b.tallies = make(map[string]*tally)
 	customers := b.customers()
 	if len(customers) == 0 {
 		return nil
 	}
-	if b.dialect.forUpdate != "" { // elsewhere there is one writer at a time
-		var known []string
-		lock := "SELECT customer_id FROM customers WHERE customer_id IN ? ORDER BY customer_id" + b.dialect.forUpdate
-		if err := tx.Raw(lock, customers).Scan(&known).Error; err != nil {
+	if b.dialect.skipLocked != "" { // elsewhere there is one writer at a time
+		var free []string
+		lock := "SELECT customer_id FROM customers WHERE customer_id IN ? ORDER BY customer_id" + b.dialect.skipLocked
+		if err := tx.Raw(lock, customers).Scan(&free).Error; err != nil {
 			return err
 		}
-		if len(known) < len(customers) {
-			return errStranger
+		if len(free) < len(customers) {
+			if err := b.knows(tx, customers); err != nil {
+				return err
+			}
+			b.hold(func(customer string) bool { return !slices.Contains(free, customer) })
+			if customers = free; len(customers) == 0 {
+				return nil
+			}
 		}
 	}
 	for _, c := range customers {
 		b.tallies[c] = &tally{units: make(map[string]int64)}
 	}
-	if err := b.tallyOpen(tx, customers); err != nil || len(b.limited) == 0 {
+	now, err := b.tallyOpen(tx, customers)
+	if err != nil || len(b.limited) == 0 {
 		return err
 	}
-	return b.tallyUnits(tx, customers)
+	return b.tallyUnits(tx, customers, now)
 }
 
-// tallyOpen counts pending orders.
-func (b *batch) tallyOpen(tx *gorm.DB, customers []string) error {
-	var rows []orderRow
-	err := tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o"+b.dialect.index("orders_customer_status")+
-		" WHERE customer_id IN ? AND status = ?", customers, string(order.Pending)).Scan(&rows).Error
-	if err == nil && len(b.limited) > 0 && b.dialect.forShare != "" {
-		err = b.freeze(tx, &rows)
+// knows fails with errStranger unless all customers have rows.
+func (b *batch) knows(tx *gorm.DB, customers []string) error {
+	var n int
+	if err := tx.Raw("SELECT COUNT(*) FROM customers WHERE customer_id IN ?", customers).Scan(&n).Error; err != nil {
+		return err
 	}
-	for _, r := range rows {
-		if r.order(nil).Status == order.Pending {
-			b.tallies[r.CustomerID].open++
-		}
-	}
-	return err
-}
-
-// freeze keeps pending orders from being paid or given up until the transaction ends, and reads
-// them again. So an order that is being paid as it expires is seen as paid or as expired by all
-// that follows. It locks them by their ids, as everybody does: by another index it would meet
-// those who change them half-way.
-func (b *batch) freeze(tx *gorm.DB, rows *[]orderRow) error {
-	ids := make([]string, len(*rows))
-	for i, r := range *rows {
-		ids[i] = r.ID
-	}
-	slices.Sort(ids)
-	*rows = nil
-	for some := range slices.Chunk(ids, maxRows) {
-		var found []orderRow
-		err := tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o"+b.dialect.byKey+" WHERE id IN ?"+b.dialect.forShare, some).Scan(&found).Error
-		if err != nil {
-			return err
-		}
-		*rows = append(*rows, found...)
+	if n < len(customers) {
+		return errStranger
 	}
 	return nil
 }
 
-func (b *batch) tallyUnits(tx *gorm.DB, customers []string) error {
+// hold refuses the requests of customers whose rows another transaction has. They are to come again: nobody else in the batch
+// waits for them.
+func (b *batch) hold(held func(customer string) bool) {
+	for i, r := range b.requests {
+		if held(r.Order.CustomerID) {
+			b.refused[i] = order.ErrCustomerBusy
+		}
+	}
+}
+
+// tallyOpen counts pending orders that have not expired at now, the moment for which all is counted. What is
+// open then counts whatever becomes of it. What is late is read again as nobody can change it any more, as a
+// payment or an extension may be under way that was in time.
+func (b *batch) tallyOpen(tx *gorm.DB, customers []string) (now int64, err error) {
+	var rows []orderRow
+	err = tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o"+b.dialect.index("orders_customer_status")+
+		" WHERE customer_id IN ? AND status = ?", customers, string(order.Pending)).Scan(&rows).Error
+	if err != nil {
+		return 0, err
+	}
+	var late []string
+	for _, r := range rows {
+		if now = r.Now; r.late() {
+			late = append(late, r.ID)
+		} else {
+			b.tallies[r.CustomerID].open++
+		}
+	}
+	of := make(map[string]string, len(late)) // customers by their late orders
+	for _, r := range rows {
+		if r.late() {
+			of[r.ID] = r.CustomerID
+		}
+	}
+	if rows, err = b.lateRows(tx, late); err != nil {
+		return 0, err
+	}
+	for _, r := range rows {
+		delete(of, r.ID)
+	}
+	if len(of) > 0 {
+		changing := slices.Collect(maps.Values(of))
+		b.hold(func(customer string) bool { return slices.Contains(changing, customer) })
+	}
+	for _, r := range rows {
+		if r.order(nil).Status == order.Pending { // it was extended meanwhile
+			b.tallies[r.CustomerID].open++
+		}
+	}
+	return now, nil
+}
+
+// tallyUnits adds up the units of orders that are paid, or open at now.
+func (b *batch) tallyUnits(tx *gorm.DB, customers []string, now int64) error {
 	var rows []struct {
 		CustomerID string
 		SKU        string
@@ -137,9 +170,9 @@ func (b *batch) tallyUnits(tx *gorm.DB, customers []string) error {
 	}
 	err := tx.Raw("SELECT o.customer_id, l.sku, SUM(l.quantity) AS units FROM orders o"+b.dialect.index("orders_customer_status")+
 		" "+b.dialect.firstJoin+" order_lines l ON l.order_id = o.id"+
-		" WHERE o.customer_id IN ? AND (o.status = ? OR o.status = ? AND o.expires_at > "+b.dialect.now+") AND l.sku IN ?"+
+		" WHERE o.customer_id IN ? AND (o.status = ? OR o.status = ? AND o.expires_at > ?) AND l.sku IN ?"+
 		" GROUP BY o.customer_id, l.sku",
-		customers, string(order.Confirmed), string(order.Pending), slices.Sorted(maps.Keys(b.limited))).Scan(&rows).Error
+		customers, string(order.Confirmed), string(order.Pending), now, slices.Sorted(maps.Keys(b.limited))).Scan(&rows).Error
 	for _, r := range rows {
 		b.tallies[r.CustomerID].units[r.SKU] = r.Units
 	}
@@ -151,9 +184,18 @@ func (b *batch) tallyUnits(tx *gorm.DB, customers []string) error {
 // them, and those deadlock.
 func (b *batch) enroll(ctx context.Context) error {
 	customers := b.customers()
-	args := make([]any, len(customers))
-	for i, c := range customers {
-		args[i] = c
+	var known []string // which may be locked
+	if err := b.db.WithContext(ctx).Raw("SELECT customer_id FROM customers WHERE customer_id IN ?", customers).Scan(&known).Error; err != nil {
+		return b.translate(ctx, err)
+	}
+	var args []any
+	for _, c := range customers {
+		if !slices.Contains(known, c) {
+			args = append(args, c)
+		}
+	}
+	if len(args) == 0 {
+		return nil
 	}
 	return b.writing(ctx, func() error {
 		return b.db.WithContext(ctx).Exec("INSERT IGNORE INTO customers (customer_id) VALUES (?)"+

@@ -17,7 +17,7 @@ const maxExamined = 2000
 
 // Orders implements [order.Store].
 func (s *Store) Orders(ctx context.Context, f order.Filter) (order.Page, error) {
-	p, err := s.page(s.db.WithContext(ctx), f)
+	p, err := s.page(ctx, f)
 	if err != nil {
 		return order.Page{}, s.translate(ctx, err)
 	}
@@ -26,8 +26,8 @@ func (s *Store) Orders(ctx context.Context, f order.Filter) (order.Page, error) 
 
 // page first finds out how far back a page with a filter may look, and then reads what is
 // there. Orders that are stored between the two lie before the page or inside it.
-func (s *Store) page(db *gorm.DB, f order.Filter) (order.Page, error) {
-	q := s.listing(f)
+func (s *Store) page(ctx context.Context, f order.Filter) (order.Page, error) {
+	db, q := s.db.WithContext(ctx), s.listing(f)
 	var bounds []string
 	if f.Status != "" || f.SKU != "" {
 		bound := "SELECT " + q.id + " FROM " + q.first + q.where() + " ORDER BY " + q.id + " DESC LIMIT 2 OFFSET ?"
@@ -52,9 +52,14 @@ func (s *Store) page(db *gorm.DB, f order.Filter) (order.Page, error) {
 	case len(bounds) == 2:
 		p.Next = bounds[0]
 	}
+	if err := s.decided(ctx, rows); err != nil {
+		return order.Page{}, err
+	}
 	lines, err := s.linesOf(db, rows)
 	for _, r := range rows {
-		p.Orders = append(p.Orders, r.order(lines[r.ID]))
+		if o := r.order(lines[r.ID]); f.Status == "" || o.Status == f.Status {
+			p.Orders = append(p.Orders, o)
+		}
 	}
 	return p, err
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"example.com/shop/internal/dlock/sqllock"
 )
@@ -30,7 +29,7 @@ func (s *Store) Locks(c sqllock.Config) (*Locks, error) {
 	}
 	pool.SetMaxOpenConns(lockConnections)
 	pool.SetMaxIdleConns(lockConnections)
-	pool.SetConnMaxIdleTime(time.Minute)
+	pool.SetConnMaxIdleTime(s.dialect.idle)
 	locker, err := sqllock.New(pool, s.dialect.locks, c)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open locks in %s: %w", s.address, err), pool.Close())

@@ -22,8 +22,8 @@ import (
 var migrations embed.FS
 
 // migrateLock is the name of the lock, as an expression: one per database of
-// the server, and not longer than MySQL allows.
-const migrateLock = "CONCAT('shop:migrate:', MD5(DATABASE()))"
+// the server, and not longer than MySQL allows, which has no MD5 any more.
+const migrateLock = "CONCAT('shop:migrate:', LEFT(SHA2(DATABASE(), 256), 32))"
 
 // Migrate brings the schema up to date. Any number of instances may call it at
 // once: one of them works, the others wait for it and find nothing to do. It
@@ -132,7 +132,11 @@ func (st step) apply(ctx context.Context, conn *sql.Conn) error {
 // the session, which ends with the session too.
 func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(context.Context, error) error, err error) {
 	if s.dialect.name == "sqlite" {
-		if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		begin := func() error {
+			_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+			return err
+		}
+		if err := patiently(ctx, begin); err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, failed error) error {

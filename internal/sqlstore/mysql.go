@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+	"go.opentelemetry.io/otel/trace"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 
@@ -28,16 +30,15 @@ const (
 // parseMySQL returns how to connect to the server that rawURL names, and its
 // address without secrets.
 func parseMySQL(rawURL string) (c *driver.Config, address string, err error) {
+	// No error repeats a part of the text: an unescaped character in the password moves it anywhere.
+	malformed := errors.New("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE, in PASSWORD %2F for / and so on for ? # %")
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		if detail, ok := errors.AsType[*url.Error](err); ok {
-			err = detail.Err // the rest of the text would repeat the password
-		}
-		return nil, "", fmt.Errorf("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE: %w", err)
+		return nil, "", malformed
 	}
 	name := strings.TrimPrefix(u.Path, "/")
-	if u.Hostname() == "" || name == "" || strings.Contains(name, "/") || u.RawQuery != "" {
-		return nil, "", fmt.Errorf("database %s: want mysql://USER:PASSWORD@HOST:PORT/DATABASE", u.Redacted())
+	if u.Hostname() == "" || name == "" || strings.Contains(name, "/") || u.RawQuery != "" || u.Fragment != "" {
+		return nil, "", malformed
 	}
 	c = driver.NewConfig()
 	c.User = u.User.Username()
@@ -52,15 +53,15 @@ func parseMySQL(rawURL string) (c *driver.Config, address string, err error) {
 
 // mysqlDialect describes the MariaDB or MySQL server that rawURL names, which
 // it asks for its version: the two have different names for the isolation
-// level.
-func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address string, err error) {
+// level. tp traces the statements.
+func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (d dialect, dsn, address string, err error) {
 	c, address, err := parseMySQL(rawURL)
 	if err != nil {
 		return dialect{}, "", "", err
 	}
-	version := ""
+	var mariaDB, galera bool
 	err = patiently(ctx, func() (err error) {
-		version, err = serverVersion(ctx, c)
+		mariaDB, galera, err = serverKind(ctx, c)
 		return err
 	})
 	if err != nil {
@@ -70,12 +71,7 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 		"innodb_lock_wait_timeout": "2",        // less than ReadTimeout, which would cut the session
 		"time_zone":                "'+00:00'", // in UTC no hour comes twice
 	}
-	isolation := "transaction_isolation"
-	if strings.Contains(version, "MariaDB") {
-		isolation = "tx_isolation"
-		c.Params["idle_transaction_timeout"] = "5" // an instance that is stopped keeps no rows locked; MySQL has no such limit
-	}
-	c.Params[isolation] = "'READ-COMMITTED'"
+	b := bounds(c, mariaDB)
 	connector, err := driver.NewConnector(c)
 	if err != nil {
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
@@ -87,23 +83,30 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
 	}
 	slow := c.Clone()
+	delete(slow.Params, b.longest)
 	slow.ReadTimeout = 0 // a change of the schema, or an audit, takes as long as the tables are large
 	unhurried, err := driver.NewConnector(slow)
 	if err != nil {
 		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
 	}
 	return dialect{
-		name: "mysql",
-		open: func(string) gorm.Dialector { // by a connector, as a data source name would lose the logger
-			return mysql.New(mysql.Config{Conn: sql.OpenDB(scripts), SkipInitializeWithVersion: true})
+		name: "mysql", galera: galera,
+		open: func(string) (gorm.Dialector, error) { // by a connector, as a data source name would lose the logger
+			return mysql.New(mysql.Config{Conn: openMySQL(scripts, tp), SkipInitializeWithVersion: true}), nil
 		},
-		unhurried:   func() *sql.DB { return sql.OpenDB(unhurried) },
+		unhurried:   func() *sql.DB { return openMySQL(unhurried, tp) },
+		within:      b.within,
+		idle:        b.idle,
+		session:     "SELECT CONNECTION_ID()",
+		kill:        "KILL QUERY %d",
 		connections: 32,
 		scripts:     true,
 		now:         mysqlNow,
 		present:     mysqlPresent,
 		forUpdate:   " FOR UPDATE",
-		forShare:    " LOCK IN SHARE MODE",
+		skipLocked:  " FOR UPDATE SKIP LOCKED",
+		noWait:      " FOR UPDATE NOWAIT",
+		shareFree:   b.share + " SKIP LOCKED",
 		firstJoin:   "STRAIGHT_JOIN",
 		insertNew:   "INSERT IGNORE",
 		index:       func(name string) string { return " FORCE INDEX (" + name + ")" },
@@ -111,17 +114,63 @@ func mysqlDialect(ctx context.Context, rawURL string) (d dialect, dsn, address s
 		byKey:       " FORCE INDEX (PRIMARY)",
 		timers:      sqltimers.MySQL,
 		locks:       sqllock.MySQL,
-		pool:        func() (*sql.DB, error) { return sql.OpenDB(connector), nil },
+		pool:        func() (*sql.DB, error) { return openMySQL(connector, tp), nil },
 	}, "", address, nil
 }
 
-func serverVersion(ctx context.Context, c *driver.Config) (version string, err error) {
+// limits is what MariaDB and MySQL have in common under different names.
+type limits struct {
+	longest string                                     // variable: how long a statement may take
+	within  func(query string, d time.Duration) string // see dialect
+	idle    time.Duration                              // how long a connection is kept that nobody uses
+	share   string                                     // suffix of a SELECT that keeps others from changing its rows
+}
+
+// maxIdle is how long a session may do nothing within a transaction. An instance that is paused keeps rows
+// locked for no longer.
+const maxIdle = 2 * time.Second
+
+// bounds has sessions of c read what is committed, end statements whose result nobody reads any more, and end
+// when they stand still within a transaction. MySQL has no limit for that but the one for sessions, which ends those
+// without a transaction as well: their connections are closed before.
+func bounds(c *driver.Config, mariaDB bool) limits {
+	if mariaDB {
+		c.Params["tx_isolation"] = "'READ-COMMITTED'"
+		c.Params["max_statement_time"] = strconv.FormatFloat(c.ReadTimeout.Seconds(), 'f', -1, 64)
+		c.Params["idle_transaction_timeout"] = strconv.FormatFloat(maxIdle.Seconds(), 'f', -1, 64)
+		return limits{
+			longest: "max_statement_time", idle: time.Minute, share: " LOCK IN SHARE MODE",
+			within: func(query string, d time.Duration) string {
+				return fmt.Sprintf("SET STATEMENT max_statement_time = %.3f FOR %s", max(0.001, d.Seconds()), query)
+			},
+		}
+	}
+	c.Params["transaction_isolation"] = "'READ-COMMITTED'"
+	c.Params["max_execution_time"] = strconv.FormatInt(c.ReadTimeout.Milliseconds(), 10)
+	c.Params["wait_timeout"] = strconv.FormatFloat(maxIdle.Seconds(), 'f', -1, 64)
+	return limits{
+		longest: "max_execution_time", idle: maxIdle / 2, share: " FOR SHARE",
+		within: func(query string, d time.Duration) string {
+			return strings.Replace(query, "SELECT", fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */", max(1, d.Milliseconds())), 1)
+		},
+	}
+}
+
+// serverKind says whether the server is MariaDB, and whether it is a node of a Galera cluster.
+func serverKind(ctx context.Context, c *driver.Config) (mariaDB, galera bool, err error) {
 	connector, err := driver.NewConnector(c)
 	if err != nil {
-		return "", err
+		return false, false, err
 	}
 	db := sql.OpenDB(connector)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	err = db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version)
-	return version, err
+	var version, name, wsrep string
+	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return false, false, err
+	}
+	err = db.QueryRowContext(ctx, "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'").Scan(&name, &wsrep)
+	if errors.Is(err, sql.ErrNoRows) { // a server without Galera
+		err = nil
+	}
+	return strings.Contains(version, "MariaDB"), wsrep == "ON", err
 }

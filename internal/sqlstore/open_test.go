@@ -16,6 +16,12 @@ func TestOpenNamesTheAddressAndNoPassword(t *testing.T) {
 		"mysql://user:secret@127.0.0.1:1/shop",
 		"mysql://user:secret@127.0.0.1:port/shop",
 		"mysql://user:secret@127.0.0.1:1/",
+		"mysql://user:1/secret@127.0.0.1:1/shop", // what a URL means by /, ? and # ends the address
+		"mysql://user:/secret@127.0.0.1:1/shop",
+		"mysql://user:?secret@127.0.0.1:1/shop",
+		"mysql://user:#secret@127.0.0.1:1/shop",
+		"mysql://user:secret#@127.0.0.1:1/shop",
+		"mysql://user:%secret@127.0.0.1:1/shop",
 		"sqlite:" + filepath.Join(t.TempDir(), "no", "such", "folder", "shop.db"),
 		"sqlite:",
 		"postgres://127.0.0.1/shop",

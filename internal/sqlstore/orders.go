@@ -3,56 +3,146 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlerr"
 	"example.com/shop/internal/stock"
 )
 
 // Order implements [order.Store].
 func (s *Store) Order(ctx context.Context, id, owner string) (order.Order, error) {
-	o, err := s.readOrder(s.db.WithContext(ctx), order.Target{ID: id, Owner: owner}, "")
+	db, t := s.db.WithContext(ctx), order.Target{ID: id, Owner: owner}
+	row, err := s.orderRow(db, t, s.dialect.now, "")
+	if err == nil && row.late() {
+		rows := []orderRow{row}
+		err = s.decided(ctx, rows)
+		row = rows[0]
+	}
+	var o order.Order
+	if err == nil {
+		o, err = s.withLines(db, row)
+	}
 	if err != nil {
 		return order.Order{}, s.translate(ctx, err)
 	}
 	return o, nil
 }
 
-// readOrder reads an order through db, which may be a transaction. A suffix that
-// locks keeps others from changing the order until the transaction ends.
-func (s *Store) readOrder(db *gorm.DB, t order.Target, suffix string) (order.Order, error) {
-	var row orderRow
-	r := db.Raw("SELECT o.*, "+s.dialect.now+" AS now FROM orders o WHERE id = ? AND ? IN ('', customer_id)"+suffix, t.ID, t.Owner).Scan(&row)
-	if r.Error != nil {
-		return order.Order{}, r.Error
+// decided reads those of the rows again that are late. A transaction that has changed the order in time may not
+// have committed yet, so this waits for it: nobody reads that an order has expired which is paid a moment later. Those
+// who lock the row afterwards find that it is late.
+func (s *Store) decided(ctx context.Context, rows []orderRow) error {
+	late := make(map[string]*orderRow)
+	for i := range rows {
+		if rows[i].late() {
+			late[rows[i].ID] = &rows[i]
+		}
 	}
-	if r.RowsAffected == 0 {
-		return order.Order{}, fmt.Errorf("%w %q", order.ErrNotFound, t.ID)
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(late)), maxRows) {
+		err := s.inTx(ctx, func(tx *gorm.DB) error {
+			found, err := s.lateRows(tx, some)
+			for _, r := range found {
+				*late[r.ID] = r
+			}
+			if err == nil && len(found) < len(some) {
+				err = errHeld
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// lateRows returns the rows of the orders as nobody can change them any more if they are late, without those that another
+// transaction is changing.
+// It locks them by their ids, as everybody does: by another index it would meet those who change them half-way.
+func (s *Store) lateRows(tx *gorm.DB, ids []string) (rows []orderRow, err error) {
+	for some := range slices.Chunk(slices.Sorted(slices.Values(ids)), maxRows) {
+		var found []orderRow
+		err := tx.Raw("SELECT o.*, "+s.dialect.present+" AS now FROM orders o"+s.dialect.byKey+" WHERE id IN ?"+s.dialect.shareFree, some).Scan(&found).Error
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, found...)
+	}
+	return rows, nil
+}
+
+// orderRow reads the row of an order through db, which may be a transaction, and the time by now. A suffix
+// that locks keeps others from changing the order until the transaction ends.
+func (s *Store) orderRow(db *gorm.DB, t order.Target, now, suffix string) (row orderRow, err error) {
+	r := db.Raw("SELECT o.*, "+now+" AS now FROM orders o WHERE id = ? AND ? IN ('', customer_id)"+suffix, t.ID, t.Owner).Scan(&row)
+	if r.Error == nil && r.RowsAffected == 0 {
+		return orderRow{}, fmt.Errorf("%w %q", order.ErrNotFound, t.ID)
+	}
+	return row, r.Error
+}
+
+// withLines returns the order that row is, with its lines.
+func (s *Store) withLines(db *gorm.DB, row orderRow) (order.Order, error) {
 	var lines []lineRow
-	if err := db.Raw("SELECT * FROM order_lines WHERE order_id = ? ORDER BY sku", t.ID).Scan(&lines).Error; err != nil {
+	if err := db.Raw("SELECT * FROM order_lines WHERE order_id = ? ORDER BY sku", row.ID).Scan(&lines).Error; err != nil {
 		return order.Order{}, err
 	}
 	return row.order(lines), nil
 }
 
+// lockOrder locks an order until the transaction ends, and reads it as it is then. It fails with errHeld if another transaction
+// has the order. Whatever the transaction
+// decides about the order, it decides by that one reading of the clock: row.Now.
+func (s *Store) lockOrder(tx *gorm.DB, t order.Target) (row orderRow, o order.Order, err error) {
+	row, err = s.orderRow(tx, t, s.dialect.present, s.dialect.noWait)
+	if sqlerr.LockTimeout(err) {
+		err = errHeld
+	}
+	if err == nil {
+		o, err = s.withLines(tx, row)
+	}
+	return row, o, err
+}
+
 // Settle implements [order.Store].
 func (s *Store) Settle(ctx context.Context, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
+	err = s.rows.at(ctx, nil, func(at *places) error {
+		o, changed, err = s.settle(ctx, at, t, to, paymentID)
+		return err
+	})
+	return o, changed, err
+}
+
+// settle is Settle with places at the SKUs of the order, which it reads in the transaction.
+func (s *Store) settle(ctx context.Context, at *places, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
 	var push func()
 	err = s.answering(ctx, s.repeating, t.Once, func(tx *gorm.DB) (result any, done bool, err error) {
 		push = func() {}
-		was, err := s.leave(tx, t, to, paymentID)
-		if err != nil {
+		var row orderRow
+		if row, o, err = s.lockOrder(tx, t); err != nil {
 			return nil, false, err
 		}
-		changed = was != ""
-		if o, err = s.readOrder(tx, t, ""); err != nil || !changed {
+		was := o.Status
+		changed = was == order.Pending || was == order.Queued && to == order.Cancelled
+		if !changed {
+			return nil, false, nil
+		}
+		if was == order.Pending {
+			if err := at.need(skusOf(o)...); err != nil {
+				return nil, false, err
+			}
+		}
+		if err := tx.Exec("UPDATE orders SET status = ?, payment_id = ? WHERE id = ?", string(to), paymentID, t.ID).Error; err != nil {
 			return nil, false, err
 		}
+		o.Status, o.PaymentID = to, paymentID
 		if was == order.Pending { // a queued order has no units
-			if err := s.settleStock(tx, o, to.Movement()); err != nil {
+			if err := s.settleStock(tx, o, to.Movement(), row.Now); err != nil {
 				return nil, false, err
 			}
 		}
@@ -66,30 +156,16 @@ func (s *Store) Settle(ctx context.Context, t order.Target, to order.Status, pay
 	return o, changed, nil
 }
 
-// leave turns the order into to and returns the state that it was in, or nothing if to
-// cannot be reached from there.
-func (s *Store) leave(tx *gorm.DB, t order.Target, to order.Status, paymentID string) (was order.Status, err error) {
-	from := []order.Status{order.Pending}
-	if to == order.Cancelled {
-		// What became pending between the first two looks is found by the third.
-		from = []order.Status{order.Pending, order.Queued, order.Pending}
+func skusOf(o order.Order) []string {
+	skus := make([]string, len(o.Items))
+	for i, it := range o.Items {
+		skus[i] = it.SKU
 	}
-	for _, was := range from {
-		r := tx.Exec("UPDATE orders SET status = ?, payment_id = ? WHERE id = ? AND ? IN ('', customer_id) AND status = ? AND expires_at > "+s.dialect.now,
-			string(to), paymentID, t.ID, t.Owner, string(was))
-		if r.Error != nil || r.RowsAffected > 0 {
-			return was, r.Error
-		}
-	}
-	return "", nil
+	return skus
 }
 
-// settleStock moves the units of o, SKU by SKU in ascending order.
-func (s *Store) settleStock(tx *gorm.DB, o order.Order, m stock.Movement) error {
-	now, err := s.clock(tx)
-	if err != nil {
-		return err
-	}
+// settleStock moves the units of o, SKU by SKU in ascending order, as was decided at now.
+func (s *Store) settleStock(tx *gorm.DB, o order.Order, m stock.Movement, now int64) error {
 	entries := make([]ledgerRow, len(o.Items))
 	for i, it := range o.Items {
 		if err := s.move(tx, m, it); err != nil {

@@ -97,9 +97,7 @@ func (b *batch) store(tx *gorm.DB) (err error) {
 		}
 		if r.Queued {
 			dequeued = append(dequeued, o.ID)
-			if err := b.dequeue(tx, o); err != nil {
-				return err
-			}
+			b.dequeue(o)
 			continue
 		}
 		added = append(added, o)

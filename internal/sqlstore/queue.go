@@ -10,13 +10,8 @@ import (
 
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlerr"
-	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
-
-// errMoved says that a queued order, which was locked as such, is queued no longer: its time
-// was over while the transaction waited for stock.
-var errMoved = fmt.Errorf("sqlstore: the order left the queue meanwhile: %w", stock.ErrBusy)
 
 // Enqueue implements [order.Store].
 func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Duration) error {
@@ -113,37 +108,32 @@ func (b *batch) lockQueued(tx *gorm.DB) error {
 		return nil
 	}
 	var rows []orderRow
-	err := tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o WHERE id IN ? ORDER BY id"+b.dialect.forUpdate, ids).Scan(&rows).Error
+	err := tx.Raw("SELECT o.*, "+b.dialect.present+" AS now FROM orders o WHERE id IN ? ORDER BY id"+b.dialect.forUpdate, ids).Scan(&rows).Error
 	if err != nil {
 		return err
 	}
-	queued := make(map[string]bool)
+	found := make(map[string]orderRow, len(rows))
 	for _, row := range rows {
-		queued[row.ID] = row.order(nil).Status == order.Queued
+		found[row.ID] = row
 	}
 	for i, r := range b.requests {
-		if !r.Queued || queued[r.Order.ID] {
-			continue
-		}
-		o, err := b.readOrder(tx, order.Target{ID: r.Order.ID}, "")
+		row, ok := found[r.Order.ID]
 		switch {
-		case errors.Is(err, order.ErrNotFound):
-			b.refused[i] = err
-		case err != nil:
-			return err
+		case !r.Queued, ok && row.order(nil).Status == order.Queued:
+		case !ok:
+			b.refused[i] = fmt.Errorf("%w %q", order.ErrNotFound, r.Order.ID)
 		default:
+			o, err := b.withLines(tx, row)
+			if err != nil {
+				return err
+			}
 			b.refused[i] = &order.StateError{Order: o}
 		}
 	}
 	return nil
 }
 
-// dequeue turns an order that is queued into o.
-func (b *batch) dequeue(tx *gorm.DB, o order.Order) error {
-	r := tx.Exec("UPDATE orders SET status = ?, expires_at = ? WHERE id = ? AND status = ? AND expires_at > "+b.dialect.now,
-		string(o.Status), o.ExpiresAt.UnixMicro(), o.ID, string(order.Queued))
-	if r.Error == nil && r.RowsAffected == 0 {
-		return errMoved
-	}
-	return r.Error
+// dequeue turns an order that is queued, and locked, into o.
+func (b *batch) dequeue(o order.Order) {
+	b.end.add("UPDATE orders SET status = ?, expires_at = ? WHERE id = ?", string(o.Status), o.ExpiresAt.UnixMicro(), o.ID)
 }

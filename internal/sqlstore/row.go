@@ -60,6 +60,11 @@ func fromOrder(o order.Order) orderRow {
 	}
 }
 
+// late reports whether the order was open when its time was over, at r.Now.
+func (r orderRow) late() bool {
+	return r.ExpiresAt <= r.Now && (r.Status == string(order.Pending) || r.Status == string(order.Queued))
+}
+
 // order returns the order as it reads at r.Now.
 func (r orderRow) order(lines []lineRow) order.Order {
 	o := order.Order{
@@ -67,11 +72,10 @@ func (r orderRow) order(lines []lineRow) order.Order {
 		Reason:    order.Reason(r.Reason),
 		CreatedAt: time.UnixMicro(r.CreatedAt).UTC(), ExpiresAt: time.UnixMicro(r.ExpiresAt).UTC(),
 	}
-	late := r.ExpiresAt <= r.Now
 	switch {
-	case late && o.Status == order.Pending:
+	case r.late() && o.Status == order.Pending:
 		o.Status = order.Expired
-	case late && o.Status == order.Queued:
+	case r.late():
 		o.Status, o.Reason = order.Rejected, order.NotInTime
 	}
 	for _, l := range lines {

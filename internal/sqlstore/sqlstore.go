@@ -36,14 +36,19 @@ type Config struct {
 	// URL is sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE.
 	URL string
 
+	// Access is what a SQLite file is opened for; a server has its own rights. Default: AccessCreate.
+	Access Access
+
 	// Instance is recorded in the ledger beside every movement.
 	Instance string
 
 	// Connections is the largest number of open connections; default 32, and 8
-	// on SQLite.
+	// on SQLite. Those who write to the row of one SKU have a quarter of them at most. A few more are for audits,
+	// for Ping, and for probes of rows that are locked.
 	Connections int
 
-	// Tracer records a span for every statement. Default: none.
+	// Tracer records a span for every statement in a sampled span, also for those of locks and timers.
+	// Default: none.
 	Tracer trace.TracerProvider
 
 	// Plugins are installed in gorm. They are for tests that have to stop a
@@ -55,7 +60,10 @@ type Config struct {
 type Store struct {
 	db       *gorm.DB
 	pool     *sql.DB
-	auditors *sql.DB // connections of audits; nil: the usual ones
+	auditors *sql.DB       // connection of audits; nil: the usual ones
+	auditing chan struct{} // one token per audit that may run
+	aside    *sql.DB       // connections of Ping and of probes, which no order can use up
+	rows     *bulkheads
 	dialect  dialect
 	instance string
 	address  string
@@ -63,45 +71,54 @@ type Store struct {
 	lookUps  *cohort.Group[*lookUp]
 	kinds    *sync.Map      // SKU to its kind, which never changes
 	turn     *atomic.Uint64 // of the segments: each order begins with another
+	stuck    *stuck         // SKUs that expiries have waited for in vain
 	writers  chan struct{}  // one token per transaction that may run at once; nil: no limit
 }
 
 // dialect is what differs between the engines.
 type dialect struct {
 	name        string
-	open        func(dsn string) gorm.Dialector
+	galera      bool // the server is a node of a Galera cluster
+	open        func(dsn string) (gorm.Dialector, error)
 	connections int    // default size of the pool
 	writers     int    // transactions at once per process; 0: no limit
 	now         string // expression: microseconds since 1970 by the database's clock
 	present     string // the same, in a statement that locks a row: when it has the lock
 	forUpdate   string // suffix of a SELECT that locks its rows
-	forShare    string // suffix of a SELECT that keeps others from changing its rows
+	skipLocked  string // the same, without those that others have locked
+	noWait      string // the same as forUpdate, but fails if others have locked a row
+	shareFree   string // suffix of a SELECT that keeps others from changing its rows, without those that others are changing
 	firstJoin   string // joins the table on the left, which is read first
 	purge       string // deletes answers that are older than the first argument, at most the second
 	insertNew   string // INSERT, unless there is a row with the key
 
-	index     func(name string) string // suffix of a table that is read by that index
-	unhurried func() *sql.DB           // connections for statements that take long; nil: the usual ones
-	byKey     string                   // suffix of a table that is read by its primary key, however few rows it has
+	index     func(name string) string                   // suffix of a table that is read by that index
+	unhurried func() *sql.DB                             // connections for statements that take long; nil: the usual ones
+	within    func(query string, d time.Duration) string // has the server end a query after d
+	idle      time.Duration                              // how long a connection is kept that nobody uses
+	session   string                                     // number of the session, as a query
+	kill      string                                     // ends the query of the session whose number is formatted in
+	byKey     string                                     // suffix of a table that is read by its primary key, however few rows it has
 	timers    sqltimers.Dialect
 	locks     sqllock.Dialect
 	pool      func() (*sql.DB, error) // connections beside the usual ones
 	scripts   bool                    // several statements may be sent at once
 }
 
-// maxAudits is how many audits read at the same time; others wait for them.
-const maxAudits = 2
-
 // Open connects to the database that c.URL names. It fails, naming the address,
 // when the database does not answer before ctx ends. Close the Store.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	d, dsn, address, err := parse(ctx, c.URL)
+	d, dsn, address, err := parse(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	var db *gorm.DB
 	err = patiently(ctx, func() (err error) { // the driver for SQLite asks for the version
-		db, err = gorm.Open(d.open(dsn), &gorm.Config{
+		engine, err := d.open(dsn)
+		if err != nil {
+			return err
+		}
+		db, err = gorm.Open(engine, &gorm.Config{
 			Logger:                 logger.Discard,
 			SkipDefaultTransaction: true,
 			DisableAutomaticPing:   true,
@@ -109,7 +126,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", address, err)
+		return nil, fmt.Errorf("open database %s: %w", address, opening(err))
 	}
 	pool, err := db.DB()
 	if err != nil {
@@ -118,20 +135,29 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	n := cmp.Or(c.Connections, d.connections)
 	pool.SetMaxOpenConns(n)
 	pool.SetMaxIdleConns(n)
-	pool.SetConnMaxIdleTime(time.Minute)
-	s := &Store{db: db, pool: pool, dialect: d, instance: c.Instance, address: address, timers: noTimers{}, kinds: new(sync.Map), turn: new(atomic.Uint64)}
+	pool.SetConnMaxIdleTime(d.idle)
+	aside, err := d.pool()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open database %s: %w", address, err), pool.Close())
+	}
+	aside.SetMaxOpenConns(1 + probers)
+	aside.SetConnMaxIdleTime(d.idle)
+	s := &Store{
+		db: db, pool: pool, aside: aside, dialect: d, instance: c.Instance, address: address, timers: noTimers{},
+		kinds: new(sync.Map), turn: new(atomic.Uint64), stuck: newStuck(),
+		auditing: make(chan struct{}, 1), // it reads all there is
+	}
 	if d.unhurried != nil {
 		s.auditors = d.unhurried()
-		s.auditors.SetMaxOpenConns(maxAudits)
-		s.auditors.SetConnMaxIdleTime(time.Minute)
+		s.auditors.SetConnMaxIdleTime(d.idle)
+	}
+	if d.writers == 0 {
+		s.rows = newBulkheads(ctx, max(1, n/4), s.probe)
 	}
 	s.turn.Store(rand.Uint64())
 	s.lookUps = newLookUps(db)
 	if d.writers > 0 {
 		s.writers = make(chan struct{}, d.writers)
-	}
-	if c.Tracer != nil {
-		c.Plugins = append(c.Plugins, statementSpans(c.Tracer))
 	}
 	for _, p := range c.Plugins {
 		if err := db.Use(p); err != nil {
@@ -169,7 +195,7 @@ func late(err error) bool {
 func ValidURL(url string) (err error) {
 	switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
 	case "sqlite":
-		_, _, _, err = sqliteDialect(rest)
+		_, _, _, err = sqliteDialect(rest, AccessCreate, nil)
 	case "mysql":
 		_, _, err = parseMySQL(url)
 	default:
@@ -183,29 +209,48 @@ func unknownEngine() error {
 	return errors.New("database: want sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE")
 }
 
-// parse chooses the engine that url names and returns its data source name,
+// parse chooses the engine that c.URL names and returns its data source name,
 // and the address without secrets.
-func parse(ctx context.Context, url string) (d dialect, dsn, address string, err error) {
-	switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
+func parse(ctx context.Context, c Config) (d dialect, dsn, address string, err error) {
+	switch scheme, rest, _ := strings.Cut(c.URL, ":"); scheme {
 	case "sqlite":
-		return sqliteDialect(rest)
+		d, dsn, address, err = sqliteDialect(rest, c.Access, c.Tracer)
+		if err != nil {
+			return d, dsn, address, err
+		}
+		if err = c.Access.check(rest); err != nil {
+			err = fmt.Errorf("open database %s: %w", address, err)
+		}
+		return d, dsn, address, err
 	case "mysql":
-		return mysqlDialect(ctx, url)
+		return mysqlDialect(ctx, c.URL, c.Tracer)
 	}
 	return dialect{}, "", "", unknownEngine()
 }
 
-// Ping asks the database whether it is there.
+// Ping asks the database whether it is there, on a connection that it shares with nobody.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.pool.PingContext(ctx); err != nil {
+	if err := s.aside.PingContext(ctx); err != nil {
 		return fmt.Errorf("database %s: %w", s.address, err)
+	}
+	return nil
+}
+
+// probe waits for the rows of sku, as long as a session waits for a lock, and keeps none.
+func (s *Store) probe(ctx context.Context, sku string) error {
+	for _, table := range []string{"skus", "sku_segments"} {
+		var n int
+		if err := s.aside.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table+" WHERE sku = ?"+s.dialect.forUpdate, sku).Scan(&n); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // Close closes all connections.
 func (s *Store) Close() error {
-	err := s.pool.Close()
+	s.rows.close()
+	err := errors.Join(s.aside.Close(), s.pool.Close())
 	if s.auditors != nil {
 		err = errors.Join(err, s.auditors.Close())
 	}
@@ -220,6 +265,10 @@ func (s *Store) clock(db *gorm.DB) (t int64, err error) {
 	err = db.Raw("SELECT " + s.dialect.now).Scan(&t).Error
 	return t, err
 }
+
+// Galera reports whether the database is a node of a Galera cluster. All instances have to write to the same
+// node: a row lock does not reach the other nodes.
+func (s *Store) Galera() bool { return s.dialect.galera }
 
 // Address returns where the database is, without secrets.
 func (s *Store) Address() string { return s.address }

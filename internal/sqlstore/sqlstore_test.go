@@ -83,7 +83,7 @@ func create(t testing.TB, s *sqlstore.Store, sku, strategy string, units int64) 
 }
 
 // auditOf returns the audit of one SKU.
-func auditOf(t *testing.T, s *sqlstore.Store, sku string) stock.Audit {
+func auditOf(t testing.TB, s *sqlstore.Store, sku string) stock.Audit {
 	t.Helper()
 	audits, err := insist(t.Context(), func() ([]stock.Audit, error) { return s.Audit(t.Context(), sku) })
 	if err != nil {

@@ -103,6 +103,14 @@ func (s *Store) levels(ctx context.Context, which string, args ...any) ([]stock.
 
 // Restock implements [stock.Store].
 func (s *Store) Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (level stock.Level, err error) {
+	err = s.rows.at(ctx, []string{sku}, func(*places) error {
+		level, err = s.restock(ctx, sku, quantity, once)
+		return err
+	})
+	return level, err
+}
+
+func (s *Store) restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (level stock.Level, err error) {
 	err = s.answering(ctx, s.resolving(once), once, func(tx *gorm.DB) (result any, done bool, err error) {
 		if err = s.move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
 			return nil, false, err

@@ -1,18 +1,73 @@
 package sqlstore
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"strings"
+
+	"github.com/XSAM/otelsql"
+	"github.com/glebarez/sqlite"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric/noop"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
-	"gorm.io/gorm"
-	"gorm.io/plugin/opentelemetry/tracing"
+
+	"example.com/shop/internal/sqlerr"
 )
 
-// statementSpans returns a plugin that records a span of tp for every statement. Its db.query.text is the statement with its placeholders:
-// values, which belong to customers, stay out of the trace. BEGIN and COMMIT
-// have no span of their own.
-func statementSpans(tp trace.TracerProvider) gorm.Plugin {
-	return tracing.NewPlugin(
-		tracing.WithTracerProvider(tp),
-		tracing.WithoutQueryVariables(),
-		tracing.WithoutMetrics(), // they would go to the global provider
-	)
+// openMySQL returns a pool of c's connections. If tp is not nil, every statement in a sampled span has a
+// span of its own.
+func openMySQL(c driver.Connector, tp trace.TracerProvider) *sql.DB {
+	if tp == nil {
+		return sql.OpenDB(c)
+	}
+	return otelsql.OpenDB(c, traced(tp, semconv.DBSystemNameMySQL)...)
+}
+
+// openSQLite is openMySQL for the file that dsn names.
+func openSQLite(dsn string, tp trace.TracerProvider) (*sql.DB, error) {
+	if tp == nil {
+		return sql.Open(sqlite.DriverName, dsn)
+	}
+	return otelsql.Open(sqlite.DriverName, dsn, traced(tp, semconv.DBSystemNameSQLite)...)
+}
+
+// traced describes the spans. Their db.query.text is the statement with its placeholders: values, which belong
+// to customers, stay out of the trace. What is not part of a sampled trace, such as polling, has no span, and
+// so costs next to nothing.
+func traced(tp trace.TracerProvider, system attribute.KeyValue) []otelsql.Option {
+	return []otelsql.Option{
+		otelsql.WithTracerProvider(tp),
+		otelsql.WithMeterProvider(noop.NewMeterProvider()), // the default is the global one
+		otelsql.WithAttributes(system),
+		otelsql.WithSpanNameFormatter(spanName),
+		otelsql.WithSpanOptions(otelsql.SpanOptions{
+			DisableErrSkip:       true, // the driver asks for the statement to be prepared
+			OmitConnResetSession: true,
+			OmitConnPrepare:      true,
+			OmitRows:             true,
+			RecordError:          func(err error) bool { return !sqlerr.Duplicate(err) }, // its text repeats the key
+			SpanFilter: func(ctx context.Context, _ otelsql.Method, _ string, _ []driver.NamedValue) bool {
+				return trace.SpanContextFromContext(ctx).IsSampled()
+			},
+		}),
+	}
+}
+
+// spanName is the first word of the statement, in capitals as SQL has it.
+func spanName(_ context.Context, m otelsql.Method, query string) string {
+	switch m {
+	case otelsql.MethodConnBeginTx:
+		return "BEGIN"
+	case otelsql.MethodTxCommit:
+		return "COMMIT"
+	case otelsql.MethodTxRollback:
+		return "ROLLBACK"
+	default:
+		if words := strings.Fields(query); len(words) > 0 {
+			return words[0]
+		}
+		return string(m)
+	}
 }

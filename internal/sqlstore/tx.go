@@ -18,7 +18,16 @@ import (
 const (
 	maxRetries = 5
 	retryPause = 2 * time.Millisecond // longest first pause; doubles with each retry
+
+	maxHeldPause = 7 // the pause for a row that is held doubles so often
 )
+
+// heldWait is how long an operation waits for the row of an order or a customer that another transaction has.
+const heldWait = 2 * time.Second
+
+// errHeld rolls back a transaction that needs the row of an order, because another transaction has it. The wait for the row
+// is outside of the transaction, so that it keeps no connection from other orders.
+var errHeld = fmt.Errorf("sqlstore: another transaction has the order: %w", stock.ErrRowLocked)
 
 // inTx runs fn in a transaction and commits it, unless fn returns an error,
 // which is returned. Failures that may pass are tried again from the start. fn
@@ -61,14 +70,21 @@ func (s *Store) repeating(ctx context.Context, fn func(tx *gorm.DB) error) error
 }
 
 // retrying calls f until it succeeds or fails for good, at most 1 + maxRetries
-// times.
+// times beside those that found the row of an order held, which end after heldWait.
 func (s *Store) retrying(ctx context.Context, f func() error) error {
-	for try := 0; ; try++ {
+	try, held, began := 0, 0, time.Now()
+	for ; ; try++ {
 		err := f()
 		if err == nil || errors.Is(err, order.ErrOutcomeUnknown) {
 			return err
 		}
-		again := ctx.Err() == nil && (sqlerr.Transient(err) || sqlerr.Broken(err))
+		if errors.Is(err, errHeld) && time.Since(began) < heldWait && pause(ctx, retryPause<<min(held, maxHeldPause)) {
+			held++
+			try--
+			continue
+		}
+		// A row that was locked for as long as a session waits is not waited for again: the connection is for others.
+		again := ctx.Err() == nil && !sqlerr.LockTimeout(err) && (sqlerr.Transient(err) || sqlerr.Broken(err))
 		if !again || try == maxRetries || !pause(ctx, retryPause<<try) {
 			return s.translate(ctx, err)
 		}
@@ -120,6 +136,8 @@ func (s *Store) translate(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w: %w", stock.ErrBusy, context.Cause(ctx), err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	case sqlerr.LockTimeout(err):
+		return fmt.Errorf("%w: %s: %w", stock.ErrRowLocked, s.address, err)
 	case sqlerr.Transient(err):
 		return fmt.Errorf("%w: %s: %w", stock.ErrBusy, s.address, err)
 	case sqlerr.Broken(err):

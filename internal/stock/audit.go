@@ -2,7 +2,12 @@ package stock
 
 import (
 	"fmt"
+	"time"
 )
+
+// OverdueGrace is how late an order may expire before an audit reports it. Failures that the timers
+// recover from without help cost seconds.
+const OverdueGrace = time.Minute
 
 // Audit compares what the columns of one SKU say with what its ledger and its
 // orders say, all read in one snapshot.
@@ -20,6 +25,7 @@ type Audit struct {
 	Open     int64 // orders: units that pending orders hold
 	Sold     int64 // orders: units that were paid for
 	TwoFates int64 // ledger: orders that were paid or released more than once, or both
+	Overdue  int64 // orders: those that are pending more than OverdueGrace after their expiry
 
 	FenceStepsBack int64 // ledger: reservations under an older fence than the one before
 }
@@ -49,10 +55,10 @@ func (a Audit) LedgerOK() bool {
 		a.TwoFates == 0 && a.FenceStepsBack == 0
 }
 
-// OK reports whether every invariant of the books holds.
+// OK reports whether every invariant of the books holds and no order is overdue.
 func (a Audit) OK() bool { return len(a.Broken()) == 0 }
 
-// Broken names each invariant that does not hold, with its figures.
+// Broken names each invariant that does not hold, and overdue orders, with the figures.
 func (a Audit) Broken() []string {
 	var broken []string
 	check := func(ok bool, format string, args ...any) {
@@ -68,6 +74,7 @@ func (a Audit) Broken() []string {
 	check(a.Stocked-a.LedgerOnHand == a.Sold, "ledger differs from the paid orders: ledger %d, orders %d", a.Stocked-a.LedgerOnHand, a.Sold)
 	check(a.TwoFates == 0, "settled twice: %d orders were paid or released more than once", a.TwoFates)
 	check(a.FenceStepsBack == 0, "fence went back: %d reservations under an older fence", a.FenceStepsBack)
+	check(a.Overdue == 0, "overdue: %d orders hold units more than %v after their expiry", a.Overdue, OverdueGrace)
 	return broken
 }
 

@@ -43,6 +43,10 @@ var (
 	// deadline came. It had no effect.
 	ErrBusy = errors.New("stock: busy until the deadline")
 
+	// ErrRowLocked says that somebody else keeps a row locked that the operation needs, for longer than it
+	// waits for rows. The operation had no effect. It matches [ErrBusy].
+	ErrRowLocked = fmt.Errorf("stock: a row is locked: %w", ErrBusy)
+
 	// ErrFencesLost says that the lock service of the SKU gives fences far below the one that the row has
 	// accepted: it has lost its data. The operation had no effect. It matches [ErrBusy].
 	ErrFencesLost = fmt.Errorf("stock: the lock service has lost its data and counts its fences anew: see shop fence rebase: %w", ErrBusy)

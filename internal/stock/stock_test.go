@@ -32,6 +32,7 @@ func TestEveryBrokenInvariantHasAName(t *testing.T) {
 		"ledger differs from the paid orders": func(a *stock.Audit) { a.Sold = 2 },
 		"settled twice":                       func(a *stock.Audit) { a.TwoFates = 1 },
 		"fence went back":                     func(a *stock.Audit) { a.FenceStepsBack = 1 },
+		"overdue":                             func(a *stock.Audit) { a.Overdue = 1 },
 	} {
 		a := exact
 		breakIt(&a)

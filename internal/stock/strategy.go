@@ -186,7 +186,7 @@ func (s *Strategies) Lookup(name string) (Strategy, error) {
 		return Strategy{}, fmt.Errorf("%w %q", ErrUnknownStrategy, name)
 	}
 	if st.Guard == nil {
-		return st, fmt.Errorf("%w: %q", ErrStrategyUnavailable, name)
+		return st, fmt.Errorf("%w: %q needs --%s", ErrStrategyUnavailable, name, st.Store)
 	}
 	return st, nil
 }

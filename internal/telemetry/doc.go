@@ -20,15 +20,16 @@
 //	shop_order_retries_total{reason} attempts made again: fenced, lost, conflict
 //	shop_fence_rejections_total     stale fences that the database refused
 //	shop_oversold_units{strategy}   units promised beyond those that exist: must stay 0
+//	shop_audit_age_seconds          how long ago the audit for shop_oversold_units was
 //	shop_audit_failures_total       audits for shop_oversold_units that gave no answer
 //	shop_permits, _leased, _in_use, _instances, _alone, _refused_total, _store_calls_total
 //	                                see [WatchPermits]
 //	shop_waiting                    orders that wait for units
 //
 // shop_oversold_units comes from an audit of the books, which reads all of
-// them. However often and by however many it is scraped, there is at most one
-// audit per interval, one at a time and bounded in time. While the latest audit
-// failed the gauge is absent: the number is then unknown, which is not 0.
+// them. No scrape waits for it: a scrape shows the latest audit, and starts the next one in the background. However
+// often it is scraped, there is at most one audit per interval, one at a time, bounded in time, and audits take a twentieth of the
+// time at most. While the latest audit failed the gauge is absent: the number is then unknown, which is not 0.
 //
 // Those of timers have the labels kind, of which there are few, and role, which is base or canary:
 //

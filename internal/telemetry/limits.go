@@ -29,8 +29,9 @@ func WatchPermits(mp metric.MeterProvider, stats func() permits.Stats) error {
 	used := gauge("_in_use", "Orders that this instance is placing.")
 	instances := gauge("_instances", "Instances that share the permits, as this one has seen last.")
 	alone := gauge("_alone", "1 while this instance serves its share without the store, or else 0.")
+	unshared := counter("_unshared_total", "Orders that were admitted while this instance served its share without the store.")
 	refused := counter("_refused_total", "Orders that were refused for want of a permit.")
-	calls := counter("_store_calls_total", "Calls to the store for permits, without renewals.")
+	calls := counter("_store_calls_total", "Calls to the store for permits.")
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("telemetry: permits: %w", err)
 	}
@@ -41,10 +42,11 @@ func WatchPermits(mp metric.MeterProvider, stats func() permits.Stats) error {
 		to.ObserveInt64(used, int64(s.InUse))
 		to.ObserveInt64(instances, int64(s.Instances))
 		to.ObserveInt64(alone, number(s.Alone))
+		to.ObserveInt64(unshared, s.Unshared)
 		to.ObserveInt64(refused, s.Rejected)
 		to.ObserveInt64(calls, s.Calls)
 		return nil
-	}, all, leased, used, instances, alone, refused, calls)
+	}, all, leased, used, instances, alone, unshared, refused, calls)
 	if err != nil {
 		return fmt.Errorf("telemetry: permits: %w", err)
 	}

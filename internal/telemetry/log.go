@@ -13,9 +13,20 @@ import (
 // level on. Lines logged with the context of a span carry its trace_id and
 // span_id.
 func NewLogger(w io.Writer, level slog.Leveler) *slog.Logger {
-	h := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
-	return slog.New(&traced{inner: h, outer: h})
+	return withTraces(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 }
+
+// NewTextLogger returns the same for people: a line of text instead of an object, with the time of day.
+func NewTextLogger(w io.Writer, level slog.Leveler) *slog.Logger {
+	return withTraces(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey && len(groups) == 0 && a.Value.Kind() == slog.KindTime {
+			a.Value = slog.StringValue(a.Value.Time().Format("15:04:05.000"))
+		}
+		return a
+	}}))
+}
+
+func withTraces(h slog.Handler) *slog.Logger { return slog.New(&traced{inner: h, outer: h}) }
 
 // traced adds the ids of the span in the context to each record.
 type traced struct {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/slogtest"
 
@@ -68,6 +69,18 @@ func TestLogWithoutSpanHasNoIDs(t *testing.T) {
 	telemetry.NewLogger(&out, slog.LevelInfo).InfoContext(t.Context(), "started")
 	if _, ok := lines(t, &out)[0]["trace_id"]; ok {
 		t.Errorf("a line outside of any trace has a trace_id: %s", &out)
+	}
+}
+
+func TestLogForPeople(t *testing.T) {
+	tel := setup(t, telemetry.Config{})
+	ctx, span := tel.TracerProvider.Tracer("test").Start(t.Context(), "work")
+	defer span.End()
+	var out bytes.Buffer
+	telemetry.NewTextLogger(&out, slog.LevelInfo).With("instance", "a").InfoContext(ctx, "order placed", "n", 1)
+	want := "level=INFO msg=\"order placed\" instance=a n=1 trace_id=" + span.SpanContext().TraceID().String() + " span_id="
+	if !strings.Contains(out.String(), want) || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("wrote %s, want %s", &out, want)
 	}
 }
 

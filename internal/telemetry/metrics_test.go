@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -166,9 +167,7 @@ func TestServiceReportsMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := func(ctx context.Context) ([]stock.Audit, error) { return levels.Audit(ctx, "") }
-	if err := telemetry.WatchOversold(tel.MeterProvider, all, telemetry.OversoldConfig{}); err != nil {
-		t.Fatal(err)
-	}
+	watchOversold(t, tel.MeterProvider, all)
 	mug := []order.Item{{SKU: "mug", Quantity: 1}}
 	for range 2 {
 		if _, err := orders.Place(t.Context(), order.Purchase{Customer: "c1", Items: mug}); err != nil && !errors.As(err, new(*stock.ShortageError)) {
@@ -176,6 +175,9 @@ func TestServiceReportsMetrics(t *testing.T) {
 		}
 	}
 	got := scrape(t, tel)
+	for end := time.Now().Add(time.Minute); !has(got, "shop_oversold_units") && time.Now().Before(end); got = scrape(t, tel) {
+		time.Sleep(time.Millisecond)
+	}
 	expect(t, got, map[string]string{
 		`shop_orders_total{outcome="accepted"}`:                             "1",
 		`shop_orders_total{outcome="out_of_stock"}`:                         "1",

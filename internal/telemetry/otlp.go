@@ -19,10 +19,13 @@ type target struct {
 	base   string // base URL; empty when the exporter finds its URL in the environment
 }
 
-// endpoint returns the target of signal, TRACES or METRICS. The exporters read
-// the same variables, but answer a malformed URL by exporting to localhost, so
+// endpoint returns the target of signal, TRACES or METRICS. It has none if the environment switches telemetry or
+// the signal off. The exporters read the same variables, but answer a malformed URL by exporting to localhost, so
 // it is refused here.
 func endpoint(base, signal string) (target, error) {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_"+signal+"_EXPORTER") == "none" {
+		return target{}, nil
+	}
 	const general = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	specific := "OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT"
 	raw, name := base, "endpoint"

@@ -49,6 +49,8 @@ func TestExport(t *testing.T) {
 		name     string
 		variable string // set to the receiver's URL and path
 		config   string // Endpoint: the receiver's URL and this, if not empty
+		off      string // set to value
+		value    string
 		path     string
 		want     map[string]bool
 	}{
@@ -65,11 +67,23 @@ func TestExport(t *testing.T) {
 			want: map[string]bool{"POST /below/v1/traces": true, "POST /below/v1/metrics": true},
 		},
 		{name: "nowhere", want: map[string]bool{}},
+		{name: "disabled", variable: general, off: "OTEL_SDK_DISABLED", value: "TRUE", want: map[string]bool{}},
+		{
+			name: "no traces", variable: general, off: "OTEL_TRACES_EXPORTER", value: "none",
+			want: map[string]bool{"POST /v1/metrics": true},
+		},
+		{
+			name: "no metrics", config: "/", off: "OTEL_METRICS_EXPORTER", value: "none",
+			want: map[string]bool{"POST /v1/traces": true},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(general, "")
 			t.Setenv(traces, "")
 			t.Setenv(metrics, "")
+			if c.off != "" {
+				t.Setenv(c.off, c.value)
+			}
 			url, paths := receiver(t)
 			if c.variable != "" {
 				t.Setenv(c.variable, url+c.path)

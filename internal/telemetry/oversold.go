@@ -20,40 +20,55 @@ type Audit func(ctx context.Context) ([]stock.Audit, error)
 // OversoldConfig configures [WatchOversold].
 type OversoldConfig struct {
 	Interval time.Duration // least time from one audit to the next; default 10 s
-	Timeout  time.Duration // of one audit; default 2 s
+	Timeout  time.Duration // of one audit; default 1 min
 }
 
-// WatchOversold makes shop_oversold_units show what audit finds, summed over
-// the SKUs of each strategy. audit runs when metrics are collected and the
-// latest result is older than the interval, never twice at once, and should
-// return soon after its context has ended. While the latest audit failed, the
-// gauge is absent and shop_audit_failures_total has grown.
-func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) error {
+// restPerAudit is how many times as long as an audit took there is none afterwards: audits of large books take long, and are not
+// what a database is for.
+const restPerAudit = 20
+
+// WatchOversold makes shop_oversold_units show what audit finds, summed over the SKUs of each strategy, and
+// shop_audit_age_seconds how long ago that was. No collection of metrics waits for an audit. One that finds the latest older than the
+// interval has run, which must be called, start another, unless one has taken long lately. run blocks until ctx ends and
+// returns nil. audit is never called twice at once, and should return soon after its context has ended. While the latest audit
+// failed, both gauges are absent and shop_audit_failures_total has grown.
+func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) (run func(ctx context.Context) error, err error) {
 	m := mp.Meter(scope)
 	units, err1 := m.Int64ObservableGauge("shop_oversold_units",
 		metric.WithDescription("Units promised to customers beyond those that ever existed; must stay 0."))
-	failed, err2 := m.Int64ObservableCounter("shop_audit_failures_total",
+	age, err2 := m.Float64ObservableGauge("shop_audit_age_seconds",
+		metric.WithDescription("Age of the audit that shop_oversold_units comes from."))
+	failed, err3 := m.Int64ObservableCounter("shop_audit_failures_total",
 		metric.WithDescription("Audits of the books for shop_oversold_units that gave no answer."))
-	if err := errors.Join(err1, err2); err != nil {
-		return fmt.Errorf("telemetry: oversold units: %w", err)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, fmt.Errorf("telemetry: oversold units: %w", err)
 	}
 	o := &oversold{
 		audit:    audit,
 		interval: cmp.Or(c.Interval, 10*time.Second),
-		timeout:  cmp.Or(c.Timeout, 2*time.Second),
+		timeout:  cmp.Or(c.Timeout, time.Minute),
+		wanted:   make(chan struct{}, 1),
 	}
-	_, err := m.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
-		byStrategy, failures := o.latest(ctx)
-		for strategy, n := range byStrategy {
+	_, err = m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for strategy, n := range o.units {
 			to.ObserveInt64(units, n, metric.WithAttributes(attribute.String("strategy", strategy)))
 		}
-		to.ObserveInt64(failed, failures)
+		if o.units != nil {
+			to.ObserveFloat64(age, time.Since(o.at).Seconds())
+		}
+		to.ObserveInt64(failed, o.failures)
+		select {
+		case o.wanted <- struct{}{}:
+		default:
+		}
 		return nil // an error would keep every other metric from being exported
-	}, units, failed)
+	}, units, age, failed)
 	if err != nil {
-		return fmt.Errorf("telemetry: oversold units: %w", err)
+		return nil, fmt.Errorf("telemetry: oversold units: %w", err)
 	}
-	return nil
+	return o.run, nil
 }
 
 // oversold remembers the latest audit.
@@ -61,31 +76,42 @@ type oversold struct {
 	audit    Audit
 	interval time.Duration
 	timeout  time.Duration
+	wanted   chan struct{} // has room for one: somebody collects
 
-	mu       sync.Mutex // held during an audit: whoever collects meanwhile waits for its result
-	next     time.Time  // when the latest audit is too old
-	units    map[string]int64
+	mu       sync.Mutex
+	units    map[string]int64 // by strategy; nil: unknown
+	at       time.Time        // when the latest audit began
 	failures int64
 }
 
-// latest returns the units by strategy, which the caller must not change, or
-// nil when they are unknown, and how many audits have failed.
-func (o *oversold) latest(ctx context.Context) (units map[string]int64, failures int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !time.Now().Before(o.next) {
+// run audits when somebody collects, and rests afterwards.
+func (o *oversold) run(ctx context.Context) error {
+	for {
+		select {
+		case <-o.wanted:
+		case <-ctx.Done():
+			return nil
+		}
+		began := time.Now()
 		o.refresh(ctx)
-		o.next = time.Now().Add(o.interval)
+		rest := max(o.interval-time.Since(began), restPerAudit*time.Since(began))
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+			return nil
+		}
 	}
-	return o.units, o.failures
 }
 
 // refresh runs an audit, and forgets the former one in any case.
 func (o *oversold) refresh(ctx context.Context) {
-	o.units = nil
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	audits, err := o.audit(ctx)
+	audits, err := o.audit(limited)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.units, o.at = nil, began
 	if err != nil {
 		o.failures++
 		return

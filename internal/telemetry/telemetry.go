@@ -40,7 +40,8 @@ type Config struct {
 	// http://HOST:4318. Default: OTEL_EXPORTER_OTLP_ENDPOINT, or the variable
 	// for the one signal; when those are empty too, nothing is exported. All
 	// other OTEL_EXPORTER_OTLP_ variables (headers, timeout, certificates)
-	// apply in any case.
+	// apply in any case. OTEL_TRACES_EXPORTER=none, OTEL_METRICS_EXPORTER=none and
+	// OTEL_SDK_DISABLED=true, which is both, win over all of them; the page for Prometheus stays.
 	Endpoint string
 
 	// Spans receives each span as soon as it ends, instead of the OTLP

@@ -42,7 +42,7 @@
 //     WhatKillsEveryConsumerIsBuried), and is kept as dead until somebody decides
 //     (RedriveAndFireNowBringDeadOnesBack).
 //   - What is nobody's fault is no attempt (UnavailableIsNobodysFault,
-//     DatabaseAwayBurnsNoAttempt, SweepOfWhatIsInHandBurnsNoAttempt, NotDueBurnsNoAttempt,
+//     DatabaseAwayBurnsNoAttempt, SweepOfWhatIsInHandBurnsNoAttempt, NotDueBurnsNoAttempt, AgainBurnsNoAttempt,
 //     NewerTimersAreLeftToNewerHandlers).
 //   - A timer that gets a later due time while it is handled fires again
 //     (MovedWhileHandledFiresAgain, DueAgainWhileHandledFiresAgain).
@@ -50,7 +50,8 @@
 //     free hands for (NoPileUpBehindASlowHandler).
 //   - The end of a process costs no lease (DrainFinishesWhatRuns, RollingRestart).
 //   - A canary is lent nothing and leads nobody (CanaryClaimsNothing, HintsThatNobodyHearsAreNotPushed);
-//     a lane without consumers is not forgotten (LaneWithoutConsumerIsAdopted).
+//     a lane without consumers is not forgotten (LaneWithoutConsumerIsAdopted), and the index
+//     keeps nothing of it (LaneWithoutConsumerLeavesNoHints).
 //   - In a healthy system nothing is repaired (SteadyStateRepairsNothing), so a
 //     repair is worth an alert.
 //

@@ -31,6 +31,26 @@ func TestCrashBeforePushIsNotLate(t *testing.T) {
 	}
 }
 
+// A reconciler that was told to take its time looks as far ahead as it is away.
+func TestSlowPaceLooksFurtherAhead(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		b := newBook()
+		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
+		q.SetPace(time.Minute)
+		start := time.Now()
+		time.Sleep(time.Second)
+		for n, id := range ids(20) { // without a push
+			if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: id, Due: start.Add(5*time.Minute + time.Duration(5*n)*time.Second)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		b.within(t, 20, time.Millisecond)
+	})
+}
+
 // With a delay shorter than any look of the reconciler, the sweep fires it.
 func TestCrashBeforePushOfAShortDelay(t *testing.T) {
 	t.Parallel()

@@ -134,6 +134,38 @@ func TestNotDueBurnsNoAttempt(t *testing.T) {
 	})
 }
 
+// What somebody else has locked may stay locked for longer than any number of attempts would take.
+func TestAgainBurnsNoAttempt(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		b := newBook()
+		start := time.Now()
+		q, _ := r.start(timeout.Config{}, each(b, func(f timeout.Fired) timeout.Outcome {
+			if time.Since(start) < 10*time.Minute {
+				return timeout.Again(2 * time.Second)
+			}
+			b.effect(f)
+			return timeout.Done()
+		}), timeout.Options{Attempts: 2})
+		r.schedule(q, start, "a")
+		time.Sleep(11 * time.Minute)
+		calls := b.of("a")
+		if n := len(calls); n < 150 || n > 301 {
+			t.Errorf("%d calls in 10 minutes, with 2 to 4 s between them", n)
+		}
+		for i, c := range calls {
+			if c.attempt != 1 {
+				t.Errorf("call %d counts as attempt %d", i, c.attempt)
+			}
+			if i > 0 && c.at.Sub(calls[i-1].at) < 2*time.Second {
+				t.Errorf("call %d came %v after the one before", i, c.at.Sub(calls[i-1].at))
+			}
+		}
+		r.drained()
+	})
+}
+
 // While what the handler depends on is away, nothing is an attempt and nothing is hammered.
 func TestUnavailableIsNobodysFault(t *testing.T) {
 	t.Parallel()

@@ -85,6 +85,10 @@ type Index interface {
 	// no more, until the next loss.
 	Complete(ctx context.Context, kind, lane string) error
 
+	// Drop deletes all that the index has of a kind and lane. If a consumer claims there
+	// later, Claim reports Wiped.
+	Drop(ctx context.Context, kind, lane string) error
+
 	// Stats counts.
 	Stats(ctx context.Context, kind, lane string) (IndexStats, error)
 

@@ -206,6 +206,50 @@ func TestLaneWithoutConsumerIsAdopted(t *testing.T) {
 	})
 }
 
+// What a lane without consumers leaves in the index is dropped: the hints of its adopted timers, and of
+// timers that another lane has cancelled. An index that does not answer meanwhile loses nothing else.
+func TestLaneWithoutConsumerLeavesNoHints(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		base, lane := newBook(), newBook()
+		of, _ := r.start(timeout.Config{}, base.handle, timeout.Options{})
+		old := timeout.Config{Lane: "release-1"}
+		q, stop := r.start(old, lane.handle, timeout.Options{})
+		r.schedule(q, time.Now().Add(time.Hour), ids(20)...)
+		time.Sleep(time.Minute)
+		pending := func(want int) {
+			t.Helper()
+			s, err := r.mem.Stats(t.Context(), kind, old.Lane)
+			if err != nil || s.Pending != want || s.Leased != 0 {
+				t.Errorf("the index has %+v of the lane, %v; want %d pending", s, err, want)
+			}
+		}
+		pending(20) // while its consumer lives
+		stop()
+		push, err := of.Cancel(t.Context(), nil, kind, ids(10)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		push()
+		r.link.set(func(l *link) { l.down = true })
+		time.Sleep(3 * time.Minute)
+		r.link.set(func(l *link) { l.down = false })
+		time.Sleep(3 * time.Minute)
+		pending(0)
+
+		// The lane has a consumer again, which fires its timers as if nothing had been.
+		q, _ = r.start(old, lane.handle, timeout.Options{})
+		r.schedule(q, time.Now().Add(5*time.Minute), "new")
+		time.Sleep(2 * time.Minute)
+		pending(1)
+		time.Sleep(time.Hour)
+		lane.within(t, 1, time.Millisecond)
+		base.within(t, 10, time.Millisecond)
+		base.once(t)
+	})
+}
+
 // The pace of the reconciler can be changed while it runs: at a slow one what a crash kept from
 // the index is left to the sweep, at a fast one it is found before it is due.
 func TestPaceOfTheReconciler(t *testing.T) {

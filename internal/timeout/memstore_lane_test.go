@@ -84,6 +84,20 @@ func (s *memStore) Adopt(ctx context.Context, office timeout.Office, silent time
 	return n, nil
 }
 
+func (s *memStore) SilentLanes(_ context.Context, silent time.Duration) ([]string, error) {
+	if err := s.lock(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var lanes []string
+	for lane, last := range s.beats {
+		if lane != timeout.Base && s.now().Sub(last) > silent {
+			lanes = append(lanes, lane)
+		}
+	}
+	return lanes, nil
+}
+
 // open returns how many timers are neither worked off nor dead.
 func (s *memStore) open() int {
 	s.mu.Lock()

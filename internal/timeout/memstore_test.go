@@ -69,14 +69,14 @@ func (s *memStore) Insert(_ context.Context, _ timeout.Tx, lane, trace string, t
 	return nil
 }
 
-func (s *memStore) Delete(_ context.Context, _ timeout.Tx, kind string, ids []string, due time.Time) (int, error) {
+func (s *memStore) Delete(_ context.Context, _ timeout.Tx, kind string, ids []string, due []time.Time) (int, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
 	defer s.mu.Unlock()
 	n := 0
-	for _, id := range ids {
-		if r, ok := s.rows[name{kind, id}]; ok && (due.IsZero() || !r.Due.After(due)) {
+	for i, id := range ids {
+		if r, ok := s.rows[name{kind, id}]; ok && (due == nil || !r.Due.After(due[i])) {
 			delete(s.rows, name{kind, id})
 			n++
 		}

@@ -1,6 +1,7 @@
 package timeout_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -55,6 +56,33 @@ func TestDueAgainWhileHandledFiresAgain(t *testing.T) {
 		c := b.of("a")
 		if len(c) != 2 || c[1].at.Sub(c[0].at) > 250*time.Millisecond || c[1].attempt != 1 {
 			t.Errorf("calls: %+v, want a second one at once", c)
+		}
+		r.drained()
+	})
+}
+
+// Done ends each timer as it was due. That another one of the batch was due later ends nothing that is newer.
+func TestDueAgainBeforeAnotherOfTheBatchFiresAgain(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		b := newBook()
+		var q *timeout.Queue
+		q, _ = r.start(timeout.Config{}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+			if len(b.of("a")) == 0 && len(batch) == 2 {
+				r.schedule(q, time.Now().Add(-time.Minute), "a") // later than it was due, and earlier than b was
+			}
+			return b.handle(ctx, batch)
+		}, timeout.Options{})
+		push, err := q.Schedule(t.Context(), nil,
+			timeout.Timer{Kind: kind, ID: "a", Due: time.Now().Add(-time.Hour)}, timeout.Timer{Kind: kind, ID: "b", Due: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		push()
+		time.Sleep(time.Minute)
+		if c := b.of("a"); len(c) != 2 || c[0].batch != 2 || c[1].attempt != 1 {
+			t.Errorf("calls: %+v, want one together with b and a second one", c)
 		}
 		r.drained()
 	})

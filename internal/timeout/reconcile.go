@@ -15,7 +15,7 @@ const (
 	tailOverlap  = 2 * time.Second  // how long a transaction may take from its insert to its commit
 	tailYoungest = time.Second      // what is younger is about to be pushed, and no repair
 	horizonEvery = 10 * time.Second
-	horizonAhead = 30 * time.Second
+	horizonAhead = 30 * time.Second // at least; twice the pace if that is more
 	driftEvery   = time.Minute
 	driftLeast   = 1000 // a difference of counts that two counts at two moments can have
 )
@@ -51,6 +51,7 @@ type reconciler struct {
 	horizon time.Time // when they were last done, here
 	drift   time.Time
 	adopt   time.Time
+	drop    time.Time
 }
 
 // holds reports whether this instance still has the office. What follows goes to the index,
@@ -81,6 +82,7 @@ func (r *reconciler) round(ctx context.Context) {
 		r.w.q.failed(ctx, r.w.kind, "tail", err)
 	}
 	r.every(ctx, &r.drift, driftEvery, "drift", r.compare)
+	r.every(ctx, &r.drop, driftEvery, "drop lanes", r.dropLanes)
 }
 
 func (r *reconciler) every(ctx context.Context, last *time.Time, d time.Duration, name string, f func(context.Context) error) {
@@ -126,7 +128,7 @@ func (r *reconciler) lookAhead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := Filter{Kind: r.w.kind, State: Open, Until: now.Add(horizonAhead), Limit: pageMax}
+	f := Filter{Kind: r.w.kind, State: Open, Until: now.Add(max(horizonAhead, 2*r.w.q.pace())), Limit: pageMax}
 	first := Row{Timer: Timer{Kind: r.w.kind, ID: " "}, Next: now} // before all of that moment
 	return r.pages(ctx, RepairHorizon, func(after Row) ([]Row, error) {
 		if f.After = after; after.ID == "" {
@@ -192,6 +194,22 @@ func (w *worker) adoptLanes(ctx context.Context, office Office) (all int, err er
 		more = n == pageMax
 	}
 	return all, nil
+}
+
+// dropLanes deletes what the index has of lanes without a consumer, if this instance is of base:
+// hints of adopted timers, and of timers that another lane has cancelled. A lane whose consumers
+// come back finds its index wiped, and its leader rebuilds it.
+func (r *reconciler) dropLanes(ctx context.Context) error {
+	if r.w.q.cfg.Lane != Base {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	lanes, err := r.w.q.store.SilentLanes(call, silence)
+	for _, lane := range lanes {
+		err = errors.Join(err, r.w.q.index.Drop(call, r.w.kind, lane))
+	}
+	return err
 }
 
 // compare counts on both sides. An index that knows much less than it should has

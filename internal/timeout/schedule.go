@@ -56,7 +56,7 @@ func (q *Queue) Cancel(ctx context.Context, tx Tx, kind string, ids ...string) (
 	if len(ids) == 0 {
 		return nothing, nil
 	}
-	if _, err := q.store.Delete(ctx, tx, kind, ids, time.Time{}); err != nil {
+	if _, err := q.store.Delete(ctx, tx, kind, ids, nil); err != nil {
 		return nothing, fmt.Errorf("timeout: cancel %d %s timers: %w", len(ids), kind, err)
 	}
 	hints := make([]hint, len(ids))

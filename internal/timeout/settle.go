@@ -24,7 +24,7 @@ var (
 func (b *batch) settle(group []*item, outcomes []Outcome) {
 	b.w.hands.settle(group)
 	var finished, over, buried []*item
-	var again []later
+	var late []later
 	now := b.dbNow()
 	why := map[*item]error{}
 	for i, o := range outcomes {
@@ -34,12 +34,15 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 			finished = append(finished, it)
 		case committed:
 			over = append(over, it)
-		case notDue:
+		case notDue, again:
 			at := o.at
+			if o.verdict == again {
+				at = now.Add(o.after + rand.N(o.after+1)) // so that those which meet now do not meet again
+			}
 			if soonest := now.Add(notDuePause); at.Before(soonest) {
 				at = soonest
 			}
-			again = append(again, later{it, ceil(at), it.burned, errors.New(it.row.LastError)})
+			late = append(late, later{it, ceil(at), it.burned, errors.New(it.row.LastError)})
 		case dead:
 			buried, why[it] = append(buried, it), cmp.Or(o.err, errDead)
 		default: // retry, or no outcome at all
@@ -55,14 +58,14 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 			if wait <= 0 {
 				wait = b.backoff(it.attempt)
 			}
-			again = append(again, later{it, ceil(now.Add(wait)), it.attempt, err})
+			late = append(late, later{it, ceil(now.Add(wait)), it.attempt, err})
 		}
 	}
 	b.finish(finished)
 	b.w.settled(VerdictCommitted, len(over))
 	b.ack(over)
 	b.bury(buried, func(it *item) error { return why[it] })
-	b.delay(again)
+	b.delay(late)
 }
 
 func (w *worker) settled(v Verdict, n int) {
@@ -85,13 +88,9 @@ func (b *batch) finish(items []*item) {
 	if len(items) == 0 {
 		return
 	}
-	ids := make([]string, len(items))
-	var due time.Time // the latest of them; the time now would not spare what was scheduled for now meanwhile
+	ids, due := make([]string, len(items)), make([]time.Time, len(items))
 	for i, it := range items {
-		ids[i] = it.id
-		if it.row.Due.After(due) {
-			due = it.row.Due
-		}
+		ids[i], due[i] = it.id, it.row.Due
 	}
 	ctx, cancel := b.call()
 	defer cancel()

@@ -51,9 +51,9 @@ type Store interface {
 	// is open again with no attempts, so that scheduling can be repeated.
 	Insert(ctx context.Context, tx Tx, lane, trace string, timers []Timer) error
 
-	// Delete deletes timers, open or dead, and returns how many there were. A
-	// due that is not zero spares those which are due later than that.
-	Delete(ctx context.Context, tx Tx, kind string, ids []string, due time.Time) (int, error)
+	// Delete deletes timers, open or dead, and returns how many there were. A due that is
+	// not nil has a time for each of ids, which differ, and spares those that are due later than theirs.
+	Delete(ctx context.Context, tx Tx, kind string, ids []string, due []time.Time) (int, error)
 
 	// Move gives a timer another due time and no attempts, or fails with
 	// ErrNotFound. A dead one is open again. It returns the row as it is then.
@@ -92,7 +92,9 @@ type Store interface {
 
 	// Beat says that instance consumes the lane. Adopt moves open timers out of
 	// lanes that nobody has consumed for the given time into the lane "base", and
-	// returns how many it moved.
+	// returns how many it moved. SilentLanes returns the other lanes that had consumers in
+	// the last day, and none for the given time.
 	Beat(ctx context.Context, lane, instance string) error
 	Adopt(ctx context.Context, office Office, silent time.Duration, limit int) (int, error)
+	SilentLanes(ctx context.Context, silent time.Duration) ([]string, error)
 }

@@ -54,7 +54,7 @@ type Fired struct {
 // [ErrUnavailable] is nobody's fault: the batch is tried again after a pause, and no attempt counts.
 type Handler func(ctx context.Context, batch []Fired) ([]Outcome, error)
 
-// Outcome is what became of a timer: [Done], [Committed], [Retry], [NotDue] or [Dead].
+// Outcome is what became of a timer: [Done], [Committed], [Retry], [NotDue], [Again] or [Dead].
 type Outcome struct {
 	verdict verdict
 	at      time.Time
@@ -69,6 +69,7 @@ const (
 	committed
 	retry
 	notDue
+	again
 	dead
 )
 
@@ -87,6 +88,11 @@ func Retry(after time.Duration, cause error) Outcome {
 
 // NotDue says that the timer came too early and is due at the given moment. No attempt counts.
 func NotDue(at time.Time) Outcome { return Outcome{verdict: notDue, at: at} }
+
+// Again says that the timer is due, and what it is about cannot be had at the moment, which is not
+// its fault. It is tried again after that pause, which must not be negative, or up to twice as long, and
+// as often as it takes. No attempt counts.
+func Again(after time.Duration) Outcome { return Outcome{verdict: again, after: after} }
 
 // Dead says that no further attempt could help. The timer is kept with the error,
 // until somebody redrives or cancels it.

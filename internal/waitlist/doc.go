@@ -67,6 +67,8 @@
 //   - Notifications are merged (StormIsMerged), do not block (NotifyDoesNotBlock), and
 //     cost one command where nobody waits (NobodyWaits).
 //   - A waiter that is killed is first for one TTL of Line at most (FirstInLineIsKilled).
+//   - An owner has at most Config.MaxPerOwner places of a process (OneOwnerDoesNotFillTheList), and those who wait
+//     for one key leave as many places free as they have (OneKeyLeavesPlacesForOthers).
 //   - While the lock service is away customers are served (RedisIsKilled, RedisIsSilent),
 //     few of a process at a time (WithoutALine).
 //

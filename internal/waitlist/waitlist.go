@@ -12,7 +12,8 @@ import (
 
 // Outcomes of a wait, to be tested with errors.Is.
 var (
-	// ErrFull means that this process has as many waiters as it may have.
+	// ErrFull means that this process has as many waiters as it may have: in all, for the key, or of the
+	// owner.
 	ErrFull = errors.New("waitlist: too many wait")
 
 	// ErrKey means that a key is not 1 to 128 letters, digits and . : _ -, which every
@@ -36,8 +37,12 @@ type Config struct {
 	// The default is Lock, whose keys begin otherwise.
 	Line dlock.Locker
 
-	// Max is how many may wait in this process, for all keys together. 0 means 1,000.
+	// Max is how many may wait in this process, for all keys together. 0 means 1,000. Those who wait for one
+	// key leave as many places free for other keys as they have.
 	Max int
+
+	// MaxPerOwner is how many of one owner may wait in this process, for all keys together. 0 means 20.
+	MaxPerOwner int
 
 	// Recheck is how often the first in line looks without having been told. 0 means 1 s.
 	Recheck time.Duration
@@ -55,8 +60,8 @@ func (c *Config) validate() error {
 	if c.Lock == nil || c.Cond == nil {
 		errs = append(errs, errors.New("a lock and a condition that belongs to it are required"))
 	}
-	if c.Max < 0 {
-		errs = append(errs, fmt.Errorf("max %d is negative", c.Max))
+	if c.Max < 0 || c.MaxPerOwner < 0 {
+		errs = append(errs, fmt.Errorf("max %d or max per owner %d is negative", c.Max, c.MaxPerOwner))
 	}
 	if c.Recheck < 0 {
 		errs = append(errs, fmt.Errorf("recheck %v is negative", c.Recheck))
@@ -68,12 +73,16 @@ func (c *Config) validate() error {
 		c.OnError = func(string, error) {}
 	}
 	c.Max = cmp.Or(c.Max, 1000)
+	c.MaxPerOwner = cmp.Or(c.MaxPerOwner, 20)
 	c.Recheck = cmp.Or(c.Recheck, time.Second)
 	return errors.Join(errs...)
 }
 
 // Claim is what somebody waits to do.
 type Claim struct {
+	// Owner is who waits, for [Config.MaxPerOwner]. Empty: nobody in particular, of whom any number may wait.
+	Owner string
+
 	// Look reports whether Try may succeed. It is called often, with the lock of the key
 	// held, so that it must be cheap and change nothing: one read. It has to see what was
 	// committed before it was called. ctx ends within Recheck. If Look fails, Try is
@@ -91,7 +100,7 @@ type Claim struct {
 // concurrent use.
 type Waitlist struct {
 	cfg    Config
-	places chan struct{} // one for each waiter of this process
+	places *places
 	hands  chan struct{} // one for each that looks without a place in line
 	notices
 }
@@ -107,14 +116,14 @@ func New(c Config) (*Waitlist, error) {
 	}
 	return &Waitlist{
 		cfg:     c,
-		places:  make(chan struct{}, c.Max),
+		places:  newPlaces(c.Max, c.MaxPerOwner),
 		hands:   make(chan struct{}, strays),
 		notices: newNotices(),
 	}, nil
 }
 
 // Waiting returns how many wait in this process.
-func (w *Waitlist) Waiting() int { return len(w.places) }
+func (w *Waitlist) Waiting() int { return w.places.count() }
 
 // Wait stands in line for key, and calls c.Try when this waiter is first and c.Look
 // has found units, until Try succeeds. It looks at once when it becomes first, then
@@ -135,12 +144,11 @@ func (w *Waitlist) Wait(ctx context.Context, key string, c Claim) error {
 	if ctx.Err() != nil {
 		return dlock.Ended(ctx)
 	}
-	select {
-	case w.places <- struct{}{}:
-	default:
-		return ErrFull
+	leave, err := w.places.enter(key, c.Owner)
+	if err != nil {
+		return err
 	}
-	defer func() { <-w.places }()
+	defer leave()
 	t := &turn{cfg: &w.cfg, key: key, claim: c}
 	for {
 		line, err := w.cfg.Line.Acquire(ctx, lineKey(key))

@@ -20,6 +20,7 @@ func TestNewRefuses(t *testing.T) {
 		"no lock":          {Cond: memlock.NewCond(l)},
 		"no condition":     {Lock: l},
 		"negative max":     {Lock: l, Cond: memlock.NewCond(l), Max: -1},
+		"negative owner":   {Lock: l, Cond: memlock.NewCond(l), MaxPerOwner: -1},
 		"negative recheck": {Lock: l, Cond: memlock.NewCond(l), Recheck: -1},
 	} {
 		if _, err := waitlist.New(c); err == nil {
@@ -57,7 +58,7 @@ func TestKeys(t *testing.T) {
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
-		c.Max = 3
+		c.Max = 6 // half of them for one key
 		w := start(t, c)
 		s := newShelf()
 		var waits []<-chan error
@@ -65,7 +66,7 @@ func TestFull(t *testing.T) {
 			waits = append(waits, background(t, func(ctx context.Context) error { return w.Wait(ctx, s.key, s.claim(id, 1)) }))
 		}
 		time.Sleep(time.Second)
-		if err := w.Wait(t.Context(), "another", s.claim(3, 1)); !errors.Is(err, waitlist.ErrFull) || w.Waiting() != 3 {
+		if err := w.Wait(t.Context(), s.key, s.claim(3, 1)); !errors.Is(err, waitlist.ErrFull) || w.Waiting() != 3 {
 			t.Errorf("the fourth of %d: %v, want ErrFull", w.Waiting(), err)
 		}
 		s.give(w, 4)

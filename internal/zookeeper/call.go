@@ -55,7 +55,7 @@ func call[T any](ctx context.Context, s *Session, what string, f func(*zk.Conn) 
 	case o := <-done:
 		return o.value, named(what, o.err)
 	case <-ctx.Done():
-		why = ended(ctx)
+		why = ctx.Err() // and not its cause, which may look like an answer
 	case <-limit.C:
 		why = errSilent
 	}
@@ -93,7 +93,7 @@ func explain(err error) error {
 	}
 }
 
-// confirming is call for a request that the leader answers: it proves that the
+// confirming is call for a request that a majority has to accept: it proves that the
 // session lived when it was sent.
 func confirming[T any](ctx context.Context, s *Session, what string, f func(*zk.Conn) (T, error), late func(T, error)) (T, error) {
 	return call(ctx, s, what, func(conn *zk.Conn) (T, error) {

@@ -20,6 +20,9 @@ type client struct {
 	end     context.CancelFunc
 	timeout atomic.Int64 // of the session, as a server has it; 0 before it has said so
 
+	turns int  // changes of the connection so far; guarded by mu of the session
+	known bool // a server has taken the user, and zk repeats it to the next ones; guarded by mu of the session
+
 	mu       sync.Mutex
 	at       int // the next server
 	attempts int // since the last session

@@ -23,6 +23,8 @@
 //     (WatchesOutliveConnections), and are told when the session ends.
 //   - The next server is tried at once when one is lost, and soon when it says nothing
 //     (SilentServerIsPassedOver); rounds of all servers are paced from 10 ms to 1 s.
+//   - With [Config].Auth the nodes belong to one user, who is named to a server before anything else
+//     (NodesBelongToTheUser). Nodes that exist already keep their ACL.
 //   - Nodes are below a root of the application. Parents are made on demand, as
 //     containers, which the servers delete some time after the last child has gone.
 //
@@ -31,15 +33,18 @@
 // The servers end a session when its leader has not heard of it for its timeout S,
 // rounded up to a tick. An answer alone proves little: a follower that is cut off
 // from its leader goes on answering reads for a while, when the leader may have ended
-// the session already. Writes and Sync are answered by the leader. [Session.Confirmed]
-// is when the last of these was sent that was answered.
+// the session already. So does a leader that is cut off from the others: it answers a
+// Sync, when there may be another leader. A write is accepted by a majority.
+// [Session.Confirmed] is when the last one was sent that was, and [Session.Confirm] is a
+// write that changes nothing (OnlyAMajorityConfirms).
 //
 // The leader hears of a session from the follower that has it: twice per tick, and
 // what it hears may be as old as the last request or ping, of which there is one per
 // S/3. So the session lasts for S - S/3 - half a tick at least, from when a confirmed
 // request was sent. Who relies on a session stops before that: a lock after 0.54 S,
 // which is right if S is 4 ticks at least. The servers allow sessions of 2 to 20 ticks
-// unless told otherwise; Timeout says what they have chosen.
+// unless told otherwise; Timeout says what they have chosen. If they raise a session to the least
+// that they allow ([Session.Raised]), S is 2 ticks, and a lock stops after 0.36 S.
 //
 // No clocks are compared. A process that is stopped cannot stop relying on its
 // session in time: that is what fences are for.

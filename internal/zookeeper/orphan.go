@@ -85,12 +85,12 @@ func (s *Session) deleteAll(batch []orphan) (failed []orphan) {
 	return failed
 }
 
-// deleteOrphan looks for a node whose name it does not know after a Sync: what an
+// deleteOrphan looks for a node whose name it does not know after a commit: what an
 // earlier connection of the session may have sent has taken effect then, or never will.
 func (s *Session) deleteOrphan(ctx context.Context, one orphan) error {
 	path := one.path
 	if path == "" {
-		if err := s.Sync(ctx); err != nil {
+		if err := s.Confirm(ctx); err != nil {
 			return err
 		}
 		names, _, err := s.Children(ctx, one.dir)

@@ -97,7 +97,7 @@ func (s *Session) send(conn *zk.Conn, p Protected, n *Node) (r []zk.MultiRespons
 			&zk.SetDataRequest{Path: s.path(p.Dir), Data: []byte{}, Version: p.ParentVersion},
 			&zk.CreateRequest{
 				Path: s.path(p.Dir) + "/" + n.ID + "-" + p.Label, Data: append([]byte{}, p.Data...),
-				Acl: acl(), Flags: zk.FlagEphemeralSequential,
+				Acl: s.acl(), Flags: zk.FlagEphemeralSequential,
 			},
 		)
 	}

@@ -12,8 +12,13 @@ import (
 // path is p below the root.
 func (s *Session) path(p string) string { return s.cfg.Root + p }
 
-// acl is that of all nodes: whoever may reach the servers may use them.
-func acl() []zk.ACL { return zk.WorldACL(zk.PermAll) }
+// acl is that of all nodes: of the user of the session, or without one of everybody who reaches the servers.
+func (s *Session) acl() []zk.ACL {
+	if s.cfg.Auth != "" {
+		return zk.AuthACL(zk.PermAll)
+	}
+	return zk.WorldACL(zk.PermAll)
+}
 
 // Get returns the data of a node. It may be that of a moment ago, unless a Sync
 // has come before.
@@ -35,11 +40,21 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 	return r.names, r.stat, err
 }
 
-// Sync returns when the server has caught up with the leader, so that what is read
-// afterwards is no older than the call. It confirms the session.
+// Sync returns when the server has caught up with its leader, so that what is read
+// afterwards is no older than the call, unless another leader has been chosen meanwhile:
+// a leader answers Sync without asking the majority (ZOOKEEPER-1675).
 func (s *Session) Sync(ctx context.Context) error {
-	_, err := confirming(ctx, s, "sync", func(conn *zk.Conn) (string, error) {
+	_, err := call(ctx, s, "sync", func(conn *zk.Conn) (string, error) {
 		return conn.Sync(cmp.Or(s.cfg.Root, "/"))
+	}, nil)
+	return err
+}
+
+// Confirm confirms the session by a commit that changes nothing. What is read afterwards is
+// no older than the call.
+func (s *Session) Confirm(ctx context.Context) error {
+	_, err := confirming(ctx, s, "confirm", func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
 	}, nil)
 	return err
 }
@@ -56,7 +71,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 func (s *Session) Create(ctx context.Context, path string, data []byte) error {
 	for {
 		_, err := confirming(ctx, s, "create "+path, func(conn *zk.Conn) (string, error) {
-			return conn.Create(s.path(path), append([]byte{}, data...), 0, acl())
+			return conn.Create(s.path(path), append([]byte{}, data...), 0, s.acl())
 		}, nil)
 		parent := path[:strings.LastIndexByte(path, '/')]
 		if !errors.Is(err, zk.ErrNoNode) || parent == "" {
@@ -89,6 +104,11 @@ func ExistsOp(path string) Op {
 	return Op{func(root string) any { return &zk.CheckVersionRequest{Path: root + path, Version: -1} }}
 }
 
+// VersionOp fails with zk.ErrBadVersion unless the data of a node have that version.
+func VersionOp(path string, version int32) Op {
+	return Op{func(root string) any { return &zk.CheckVersionRequest{Path: root + path, Version: version} }}
+}
+
 // DeleteOp deletes a node that has no children.
 func DeleteOp(path string) Op {
 	return Op{func(root string) any { return &zk.DeleteRequest{Path: root + path, Version: -1} }}
@@ -117,7 +137,7 @@ func (s *Session) EnsureContainer(ctx context.Context, path string) error {
 func (s *Session) ensure(ctx context.Context, full string) error {
 	for {
 		_, err := confirming(ctx, s, "create "+full, func(conn *zk.Conn) (string, error) {
-			return conn.CreateContainer(full, []byte{}, zk.FlagContainer, acl())
+			return conn.CreateContainer(full, []byte{}, zk.FlagContainer, s.acl())
 		}, nil)
 		switch parent := full[:strings.LastIndexByte(full, '/')]; {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):

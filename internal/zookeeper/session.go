@@ -50,6 +50,10 @@ type Config struct {
 
 	// Root is put before every path. It is made on demand. Empty means "/shop".
 	Root string
+
+	// Auth is the USER:PASSWORD of the scheme digest. The nodes of the session are then of this user
+	// alone. Empty means none: everybody who reaches the servers may read and change them.
+	Auth string
 }
 
 // Session is the connection of a process to ZooKeeper, and its sessions there, one
@@ -67,10 +71,11 @@ type Session struct {
 	client    *client // nil while one is replaced by another
 	state     State
 	epoch     uint64
-	confirmed time.Time     // when the last request was sent that the leader has answered in this epoch
+	confirmed time.Time     // when the last request was sent that a majority has accepted in this epoch
 	timeout   time.Duration // as the servers have it
 	changed   chan struct{} // closed when state changes
 	listeners []*listener
+	closing   []func()    // called by Close before the session ends
 	away      *time.Timer // replaces the client; nil while connected
 	closed    bool
 }
@@ -103,6 +108,9 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	if cfg.Root != "" && !strings.HasPrefix(cfg.Root, "/") {
 		return nil, fmt.Errorf("zookeeper: root %q does not begin with a slash", cfg.Root)
 	}
+	if user, password, _ := strings.Cut(cfg.Auth, ":"); cfg.Auth != "" && (user == "" || password == "") {
+		return nil, errors.New("zookeeper: auth: want USER:PASSWORD")
+	}
 	s := &Session{cfg: cfg, timeout: cfg.Timeout, changed: make(chan struct{})}
 	s.life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.watches.paths = map[watchKey]*watched{}
@@ -118,19 +126,22 @@ func (s *Session) refused(err error) error {
 }
 
 // Close ends the session, and with it its ephemeral nodes, if a server answers
-// within a second or so; otherwise the servers end it after its timeout. Calls in
-// flight return. It waits for them, and for all goroutines, or for the end of ctx:
+// within a second or so; otherwise the servers end it after its timeout. Before that it
+// calls what [Session.OnClose] was given. Calls in flight return. It waits for them, and for all goroutines, or for the end of ctx:
 // then they end by themselves soon after.
 func (s *Session) Close(ctx context.Context) error {
 	s.mu.Lock()
-	closed, c := s.closed, s.client
-	s.closed = true
+	closed, c, closing := s.closed, s.client, s.closing
+	s.closed, s.closing = true, nil
 	if s.away != nil {
 		s.away.Stop()
 	}
 	s.mu.Unlock()
 	if closed {
 		return nil
+	}
+	for _, f := range closing {
+		f()
 	}
 	done := make(chan struct{})
 	go func() {
@@ -150,6 +161,19 @@ func (s *Session) Close(ctx context.Context) error {
 	}
 }
 
+// OnClose has f called once, by Close before the session ends, or now if it was closed: who
+// relies on the session stops. f must not block, and no request of it is sent any more.
+func (s *Session) OnClose(f func()) {
+	s.mu.Lock()
+	if !s.closed {
+		s.closing = append(s.closing, f)
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	f()
+}
+
 // State returns what is known about the session now.
 func (s *Session) State() State {
 	s.mu.Lock()
@@ -164,6 +188,14 @@ func (s *Session) Timeout() time.Duration {
 	return s.timeout
 }
 
+// Raised reports whether the servers keep a session for longer than was asked for. Then they keep it for the shortest
+// time that they allow, which is two of their ticks unless they are told otherwise.
+func (s *Session) Raised() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout > s.cfg.Timeout
+}
+
 // Epoch numbers the sessions. It changes when a session is known to be over: the
 // ephemeral nodes that were made in an earlier epoch are gone, or will be.
 func (s *Session) Epoch() uint64 {
@@ -172,7 +204,7 @@ func (s *Session) Epoch() uint64 {
 	return s.epoch
 }
 
-// Confirmed returns when the last request was sent that the leader has answered, in
+// Confirmed returns when the last request was sent that a majority has accepted, in
 // the present epoch. The session cannot end before Timeout has passed from then;
 // see the package comment for how much of that may be relied on. It is zero if
 // there is none.

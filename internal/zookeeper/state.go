@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -28,9 +27,17 @@ func (s *Session) hear(c *client, e zk.Event) {
 		s.watches.fire(e.Path, e.Type)
 		return
 	}
+	s.mu.Lock()
+	c.turns++
+	turn, known := c.turns, c.known || s.cfg.Auth == ""
+	s.mu.Unlock()
 	switch e.State {
 	case zk.StateHasSession:
-		s.become(c, Connected)
+		if known {
+			s.become(c, Connected)
+		} else if s.begin() {
+			go s.introduce(c, turn)
+		}
 	case zk.StateDisconnected:
 		s.become(c, Disconnected)
 	case zk.StateExpired:
@@ -39,9 +46,28 @@ func (s *Session) hear(c *client, e zk.Event) {
 	}
 }
 
+// introduce names the user to the server before anything else is sent: nodes are to be made with its ACL.
+// If the connection breaks meanwhile, the next one has a turn of its own.
+func (s *Session) introduce(c *client, turn int) {
+	defer s.running.Done()
+	err := c.conn.AddAuth("digest", []byte(s.cfg.Auth))
+	s.mu.Lock()
+	c.known = c.known || err == nil
+	if err != nil || turn != c.turns {
+		s.mu.Unlock()
+		return
+	}
+	s.becomeLocked(c, Connected)
+}
+
 // become changes the state, on behalf of c.
 func (s *Session) become(c *client, next State) {
 	s.mu.Lock()
+	s.becomeLocked(c, next)
+}
+
+// becomeLocked requires mu, and gives it back.
+func (s *Session) becomeLocked(c *client, next State) {
 	if c != s.client || next == s.state || next == Disconnected && s.state == Expired {
 		s.mu.Unlock()
 		return
@@ -114,7 +140,7 @@ func (s *Session) replace(c *client) {
 func (s *Session) await(ctx context.Context, limit <-chan time.Time) (*client, error) {
 	for {
 		if ctx.Err() != nil {
-			return nil, ended(ctx)
+			return nil, ctx.Err()
 		}
 		s.mu.Lock()
 		c, state, changed, closed := s.client, s.state, s.changed, s.closed
@@ -132,15 +158,7 @@ func (s *Session) await(ctx context.Context, limit <-chan time.Time) (*client, e
 		case <-limit:
 			return nil, ErrUnavailable
 		case <-ctx.Done():
-			return nil, ended(ctx)
+			return nil, ctx.Err()
 		}
 	}
-}
-
-// ended returns the error of an ended ctx together with its cause.
-func ended(ctx context.Context) error {
-	if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // The same value, or another one.
-		return fmt.Errorf("%w: %w", ctx.Err(), cause)
-	}
-	return ctx.Err()
 }

@@ -142,3 +142,12 @@ export function instance(response) {
 export function newRun() {
   return `k6-${Date.now().toString(36)}${Math.random().toString(36).slice(2, 6)}`;
 }
+
+// gone tells whether nothing listens at an address any more.
+export function gone(url) {
+  try {
+    return http.get(`${url}/livez`, { ...params('GET /livez'), timeout: '5s', responseCallback: null }).status === 0;
+  } catch (e) {
+    return true;
+  }
+}

@@ -20,6 +20,9 @@ export const urls = list('BASE_URLS', __ENV.BASE_URL || 'http://127.0.0.1:8080')
 // Those of them that are still there once the unpaid orders are placed.
 export const survivors = list('SURVIVORS', urls.join(',')).map((u) => u.replace(/\/+$/, ''));
 
+// The others, which have to be killed by then.
+export const dying = urls.filter((u) => !survivors.includes(u));
+
 // An admin's key, for deployments that ask for one.
 export const apiKey = __ENV.API_KEY || '';
 

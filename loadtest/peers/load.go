@@ -25,6 +25,9 @@ type load struct {
 	goroutines int  // per client
 	shared     bool // one key for all of them, not one each
 
+	// inside runs between the two steps that the lock makes one. May be nil, as it is in a measurement.
+	inside func()
+
 	// fault breaks something before the run, when everybody has acquired once. May be nil.
 	fault func(*servers) (repair func() error, err error)
 }
@@ -34,6 +37,7 @@ type gate struct {
 	inside  atomic.Int64
 	counter atomic.Int64 // read and written in two steps, which only a lock makes one
 	crowds  atomic.Int64 // how often there were too many inside
+	between func()       // runs between the two steps, unless it is nil
 }
 
 func (g *gate) enter(permits int) {
@@ -41,6 +45,9 @@ func (g *gate) enter(permits int) {
 		g.crowds.Add(1)
 	}
 	seen := g.counter.Load()
+	if g.between != nil {
+		g.between()
+	}
 	g.counter.Store(seen + 1)
 }
 
@@ -104,12 +111,12 @@ func (l load) run(ctx context.Context, on *servers, s subject, d time.Duration) 
 	ctx, cancel := context.WithTimeout(ctx, d+2*patience)
 	defer cancel()
 	permits := max(1, s.permit)
-	name, shared := rand.Text(), &gate{}
+	name, shared := rand.Text(), &gate{between: l.inside}
 	callers := make([]*caller, l.clients*l.goroutines)
 	for i := range callers {
 		callers[i] = &caller{client: all[i%l.clients], key: name, gate: shared}
 		if !l.shared {
-			callers[i].key, callers[i].gate = name+strconv.Itoa(i), &gate{}
+			callers[i].key, callers[i].gate = name+strconv.Itoa(i), &gate{between: l.inside}
 		}
 	}
 	// Once round, so that everybody is connected, and subscribed.

@@ -59,7 +59,7 @@
 // most 256 messages by pipeline and 64 by PUBLISH, and waits for the answer before it sends the next: so
 // messages arrive in the order of their numbers, and the faster they come, the less each
 // costs, the server too. A pipeline that fails is not sent again, because some of it may have
-// arrived. If the outbox is full the message is dropped, and counted; its number is missing
+// arrived; if there was no connection nothing has, and it waits (UnsentMessagesAreSentLater). If the outbox is full the message is dropped, and counted; its number is missing
 // then, which tells everybody. Run sends at its end what is left (RunSendsTheRest).
 //
 // # Bounds

@@ -40,15 +40,17 @@ func failover(t testing.TB, one, two *redisbus.Bus, f func()) {
 }
 
 func TestBusBehindSentinel(t *testing.T) {
-	testbedtest.FullSize(t)
+	t.Parallel()
 	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
 	t.Run("suite", func(t *testing.T) {
+		testbedtest.FullSize(t)
 		broadcasttest.Run(t, harness(func(tb testing.TB) redis.UniversalClient {
 			tb.Helper()
 			return sentinelClient(tb, group)
 		}))
 	})
 	t.Run("failover", func(t *testing.T) {
+		testbedtest.FullSize(t) // a master that stalls is replaced in the same way
 		testbedtest.Steady(t, func(t testing.TB) {
 			failover(t, bus(t, sentinelClient(t, group), redisbus.Config{}), bus(t, sentinelClient(t, group), redisbus.Config{}), func() {
 				master, err := group.Master(t.Context())

@@ -1,6 +1,7 @@
 package redisbus
 
 import (
+	"slices"
 	"sync"
 
 	"example.com/shop/internal/broadcast"
@@ -68,6 +69,15 @@ func (o *outbox) take() []frame {
 		o.queue = nil
 	}
 	return batch
+}
+
+// putBack returns a batch of which nothing was sent, so that it is taken again before what came later. So the outbox may
+// have a batch more than there is room for.
+func (o *outbox) putBack(batch []frame) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.queue = slices.Concat(batch, o.queue)
+	o.wakeUp()
 }
 
 // beat returns a frame that tells the last number, or none if that would be news: then

@@ -2,8 +2,10 @@ package redisbus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,8 +47,13 @@ func (b *Bus) send(ctx context.Context) {
 				break
 			}
 			quiet = false
-			if !b.transmit(on, batch) {
+			switch b.transmit(on, batch) {
+			case unsent:
+				b.out.putBack(batch)
 				pause(ctx)
+			case failed:
+				pause(ctx)
+			case taken:
 			}
 		}
 	}
@@ -54,16 +61,27 @@ func (b *Bus) send(ctx context.Context) {
 	last, cancel := context.WithTimeout(on, b.cfg.Timeout)
 	defer cancel()
 	for batch := b.out.take(); len(batch) > 0; batch = b.out.take() {
-		b.transmit(last, batch)
+		if b.transmit(last, batch) == unsent {
+			b.out.putBack(batch)
+			pause(last)
+		}
 	}
 }
 
-// transmit sends frames, once, and reports whether the server has taken all of them. It
-// ends after Config.Timeout. Send gives it a context that lasts: what is on its way is not
+// outcome is what became of a pipeline.
+type outcome int
+
+const (
+	taken  outcome = iota // the server has all of it
+	failed                // the server may lack some of it, or all
+	unsent                // nothing of it has left this process: there was no connection
+)
+
+// transmit sends frames, once. It ends after Config.Timeout. Send gives it a context that lasts: what is on its way is not
 // given up because the process ends.
-func (b *Bus) transmit(ctx context.Context, frames []frame) bool {
+func (b *Bus) transmit(ctx context.Context, frames []frame) outcome {
 	if len(frames) == 0 {
-		return true
+		return taken
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
 	defer cancel()
@@ -77,21 +95,33 @@ func (b *Bus) transmit(ctx context.Context, frames []frame) bool {
 	}
 	b.echo.sending(time.Now())
 	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
-	var failed error
+	var failure error
+	var missing uint64
+	unconnected := true
 	for i, p := range packets {
-		if err := replies[i].Err(); err != nil {
-			failed = err
-			b.failed.Add(p.messages)
+		err := replies[i].Err()
+		if err != nil {
+			failure = err
+			missing += p.messages
 		}
+		e, ok := errors.AsType[*net.OpError](err)
+		unconnected = unconnected && ok && e.Op == "dial"
 	}
-	if failed != nil {
+	if failure != nil {
 		b.echo.reset()
 		if !b.failing {
-			b.cfg.OnError(fmt.Errorf("redisbus: send to %s: %w", b.cfg.Channel, failed))
+			b.cfg.OnError(fmt.Errorf("redisbus: send to %s: %w", b.cfg.Channel, failure))
 		}
 	}
-	b.failing = failed != nil
-	return !b.failing
+	b.failing = failure != nil
+	switch {
+	case failure == nil:
+		return taken
+	case unconnected && ctx.Err() == nil:
+		return unsent
+	}
+	b.failed.Add(missing)
+	return failed
 }
 
 // pause waits until another attempt may be worth it, or ctx ends.

@@ -26,7 +26,7 @@ func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leade
 			wait = c.cfg.TTL / 20
 		}
 		if pause(ctx, wait) != nil {
-			return c.run(context.WithoutCancel(ctx), clearScript, keys, token+";"+text).Err()
+			return c.insist(context.WithoutCancel(ctx), clearScript, keys, token+";"+text)
 		}
 	}
 }

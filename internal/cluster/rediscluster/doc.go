@@ -31,7 +31,8 @@
 //	a notice    post.lua   every TTL/3; GET every Poll by each that observes
 //	its end     clear.lua
 //
-// All of them can be repeated, so that a lost reply costs a repetition.
+// All of them can be repeated, so that a lost reply costs a repetition. Leave and the end of a notice are
+// repeated for half a Timeout, as nobody else deletes these entries before the TTL (RefusedEndsAreRepeated).
 //
 // # Failures
 //

@@ -78,7 +78,7 @@ func (p *place) Keep(ctx context.Context) error {
 
 // Drop implements [cluster.Place].
 func (p *place) Drop(ctx context.Context) error {
-	return p.c.run(ctx, leaveScript, p.c.memberKeys(), p.ttl(), p.name, p.incarnation).Err()
+	return p.c.insist(ctx, leaveScript, p.c.memberKeys(), p.ttl(), p.name, p.incarnation)
 }
 
 func (p *place) ttl() int64 { return p.c.cfg.TTL.Milliseconds() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed" // the scripts are files
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -40,6 +41,17 @@ var (
 )
 
 func newScript(parts ...string) *redis.Script { return redis.NewScript(strings.Join(parts, "\n")) }
+
+// insist runs a script that deletes what others would see until its TTL has passed. If Redis refuses or does
+// not answer, it is repeated for half a Timeout.
+func (c *Cluster) insist(ctx context.Context, s *redis.Script, keys []string, args ...any) error {
+	for began := time.Now(); ; {
+		err := c.run(ctx, s, keys, args...).Err()
+		if err == nil || time.Since(began) > c.cfg.Timeout/2 || pause(ctx, c.cfg.Timeout/20) != nil {
+			return err
+		}
+	}
+}
 
 // run runs a script, in the time that a round trip may take. Each can be repeated.
 func (c *Cluster) run(ctx context.Context, s *redis.Script, keys []string, args ...any) *redis.Cmd {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	neturl "net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,6 +126,41 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
+// TestRefusedEndsAreRepeated has a member leave and a leader resign while Redis refuses connections for a moment.
+func TestRefusedEndsAreRepeated(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		address, err := neturl.Parse(testbedtest.Redis(t))
+		check(t, err)
+		rdb, group := client(t, address.String()), rand.Text()
+		proxy := testbedtest.StartProxy(t, address.Host)
+		address.Host = proxy.Addr()
+		c, err := rediscluster.New(client(t, address.String()), rediscluster.Config{TTL: 10 * time.Minute, Timeout: time.Minute, Prefix: prefix(group)})
+		check(t, err)
+		p := clustertest.Join(t, c, cluster.Member{Name: "a"})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 2)
+		go func() { done <- c.Announce(ctx, "e", cluster.Leader{Name: "a"}) }()
+		count := func() int {
+			all, err := rdb.Keys(t.Context(), prefix(group)+"*").Result()
+			check(t, err)
+			return len(all)
+		}
+		clustertest.Wait(t, "four keys", func() bool { return count() == 4 })
+		proxy.Refuse()
+		cancel()
+		go func() { done <- p.Leave(t.Context()) }()
+		time.Sleep(100 * time.Millisecond) // enough for a first attempt of each
+		check(t, proxy.Pass())
+		check(t, <-done)
+		check(t, <-done)
+		if n := count(); n != 1 { // the epoch
+			t.Errorf("%d keys are left", n)
+		}
+	})
+}
+
 // TestStormIsMerged has a hundred members join within a second, all of which watch.
 func TestStormIsMerged(t *testing.T) {
 	t.Parallel()
@@ -184,7 +220,6 @@ func TestConfigIsChecked(t *testing.T) {
 
 // TestRedisCluster has the members in one slot of a Cluster, and notices in any.
 func TestRedisCluster(t *testing.T) {
-	testbedtest.FullSize(t)
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		group := testbedtest.StartCluster(t, testbed.ClusterConfig{})

@@ -47,12 +47,12 @@
 //	a notice         1 + c   create
 //	Set              1 + c
 //	a setting        2       list, and get each that is there
-//	nothing happens  2       per third of S and sequence: sync, and list again
+//	nothing happens  1 + c   per third of S and sequence: a commit that changes nothing, and list again
 //
 // # What a list is worth
 //
 // A server that is cut off from its leader goes on answering for a while. So lists that
-// nothing has asked for, every third of S, begin with a sync, if the session has not been
+// nothing has asked for, every third of S, begin with such a commit, if the session has not been
 // confirmed otherwise. When there is no answer for another third of S the list is stale.
 //
 // # Failures

@@ -65,7 +65,6 @@ func noQuorumNoLeader(t testing.TB, servers *testbed.ZooKeeperEnsemble, f *fleet
 // TestCutOffFollowerIsStale stops the leader of servers that wait for it for a long time.
 // A follower answers readings meanwhile as if nothing had happened.
 func TestCutOffFollowerIsStale(t *testing.T) {
-	testbedtest.FullSize(t)
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{Settings: []string{"syncLimit=100"}})

@@ -63,16 +63,34 @@ type Harness struct {
 	// Behind returns a client whose network can be broken. Nil: there is no network.
 	Behind func(t testing.TB) (dlock.Locker, Link)
 
+	// Other returns a client whose leases have that TTL. Nil: all have the same.
+	Other func(t testing.TB, ttl time.Duration) dlock.Locker
+
+	// Answers are errors by which the client of the store says that it was answered, or
+	// that nothing was sent.
+	Answers []error
+
+	// Foreign puts something in the place of a holder of key that no client has put
+	// there, and that does not end by itself. Nil: nothing can be there.
+	Foreign func(t testing.TB, key string)
+
 	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
 	Bubble func(t *testing.T, f func(t *testing.T))
+
+	// as returns the side of a client that shared cases are about. Nil: it has one side.
+	as func(l dlock.Locker) dlock.Locker
+
+	// waiters counts those who wait for key, for a backend that is no Inspector.
+	waiters func(t testing.TB, key string) int
 }
 
 // Link is the network between one client and the store.
 type Link struct {
 	Cut       func()     // holds all bytes back both ways; connections stay open
-	Heal      func()     // ends Cut, and delivers what was held back
+	Heal      func()     // ends Cut and Refuse, and delivers what was held back
 	LoseReply func()     // loses the reply to the next request, once the store has executed it
 	Lost      func() int // how many replies were lost
+	Refuse    func()     // breaks all connections, and refuses new ones. Nil: it cannot
 }
 
 type testCase struct {
@@ -81,7 +99,7 @@ type testCase struct {
 }
 
 func cases() []testCase {
-	return []testCase{
+	return append([]testCase{
 		{"TryAcquireHeld", tryAcquireHeld},
 		{"ReleaseFrees", releaseFrees},
 		{"ReleaseTwice", releaseTwice},
@@ -127,7 +145,8 @@ func cases() []testCase {
 		{"ForceReleaseIsTold", forceReleaseIsTold},
 		{"ForceReleaseHandsOn", forceReleaseHandsOn},
 		{"MaxHoldEndsTheLease", maxHoldEndsTheLease},
-	}
+		{"MaxHoldEndsAllLeases", maxHoldEndsAllLeases},
+	}, sharedCases()...)
 }
 
 // Run checks every promise of [dlock.Locker].
@@ -140,6 +159,9 @@ func Run(t *testing.T, h Harness) {
 			l, link := behind(t)
 			return tracked{l, t}, link
 		}
+	}
+	if other := h.Other; other != nil {
+		h.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return tracked{other(t, ttl), t} }
 	}
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {

@@ -170,24 +170,3 @@ func forceReleaseHandsOn(ctx context.Context, t testing.TB, h Harness, key strin
 	wantErr(t, <-forced, nil)
 	waitDone(t, stuck, h.TTL)
 }
-
-func maxHoldEndsTheLease(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.Capped == nil {
-		t.Skip("leases last for as long as they are renewed")
-	}
-	limit := 3 * h.TTL / 2
-	start := time.Now()
-	l := h.Capped(t, limit)
-	lease, err := l.Acquire(ctx, key)
-	wantErr(t, err, nil)
-	defer lease.Release(ctx)
-	waitDone(t, lease, limit+h.TTL/2)
-	if d := time.Since(start); d < limit-h.TTL/4 {
-		t.Errorf("the lease ended after %v, want %v", d, limit)
-	}
-	lost, ok := errors.AsType[*dlock.LostError](lease.Err())
-	if !ok || lost.Reason != dlock.MaxHold {
-		t.Errorf("Err = %v, want the reason %q", lease.Err(), dlock.MaxHold)
-	}
-	release(ctx, t, acquire(ctx, t, h, l, key)) // the store is not told, and forgets
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 func (h Harness) needReentrancy(t testing.TB) {
@@ -142,4 +143,55 @@ func reentryRefused(ctx context.Context, t testing.TB, h Harness, key string) {
 		t.Errorf("the refusal took %v", d)
 	}
 	wantErr(t, lease.Err(), nil)
+}
+
+// reentryAfterUncertainPoll has a waiter lose the answer to a look of its own, before it is
+// granted the key. What is done about that when the lease has ended, is not done when one
+// of several leases has.
+func reentryAfterUncertainPoll(ctx context.Context, t testing.TB, h Harness, key string) {
+	h.needReentrancy(t)
+	if h.Behind == nil {
+		t.Skip("there is no network")
+	}
+	behind, link := h.Behind(t)
+	waiter, rival := h.side(behind), h.New(t)
+	release(ctx, t, acquire(ctx, t, h, waiter, key)) // connected
+	first := acquire(ctx, t, h, rival, key)
+	granted := make(chan result, 1)
+	go func() {
+		lease, err := waiter.Acquire(ctx, key)
+		granted <- result{lease, err}
+	}()
+	h.queued(ctx, t, key, 1)
+	link.LoseReply()
+	for end := time.Now().Add(2 * h.TTL); link.Lost() == 0; pause(ctx, h.TTL/300) {
+		if time.Now().After(end) {
+			release(ctx, t, first)
+			if got := <-granted; got.err == nil {
+				got.lease.Release(ctx)
+			}
+			t.Skip("a waiter asks for nothing")
+		}
+	}
+	release(ctx, t, first)
+	got := <-granted
+	if got.err != nil { // then it is no case of this one
+		t.Skipf("Acquire = %v", got.err)
+	}
+	inner := nested(ctx, t, waiter, got.lease, key)
+	release(ctx, t, got.lease)
+	for end := time.Now().Add(h.TTL); time.Now().Before(end); pause(ctx, h.TTL/200) {
+		lease, err := rival.TryAcquire(ctx, key)
+		if err == nil && inner.Err() == nil {
+			testbedtest.Final(t, "granted to another while it is held by a lease of one who entered again")
+		}
+		if err == nil {
+			release(ctx, t, lease)
+			break
+		}
+		wantErr(t, err, dlock.ErrHeld)
+	}
+	wantErr(t, inner.Err(), nil)
+	release(ctx, t, inner)
+	wantFree(ctx, t, h, key)
 }

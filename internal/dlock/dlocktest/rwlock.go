@@ -34,12 +34,24 @@ type RWHarness struct {
 	// Reentrant says that the context of a lease makes its user the holder.
 	Reentrant bool
 
+	// NoReentry returns a client without reentrancy. Nil: it cannot be turned off.
+	NoReentry func(t testing.TB) dlock.RWLocker
+
+	// Capped returns a client whose leases last for limit at most. Nil: it has no cap.
+	Capped func(t testing.TB, limit time.Duration) dlock.RWLocker
+
 	// Behind returns a client whose network can be broken. Nil: there is no network.
 	Behind func(t testing.TB) (dlock.RWLocker, Link)
 
 	// Patience is how long the store believes in a waiter that has fallen silent.
 	// It is needed with Behind only.
 	Patience time.Duration
+
+	// Other returns a client whose leases have that TTL. Nil: all have the same.
+	Other func(t testing.TB, ttl time.Duration) dlock.RWLocker
+
+	// Answers are as in [Harness].
+	Answers []error
 
 	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
 	Bubble func(t *testing.T, f func(t *testing.T))
@@ -51,7 +63,7 @@ type rwCase struct {
 }
 
 func rwCases() []rwCase {
-	return []rwCase{
+	cases := []rwCase{
 		{"ReadersShare", readersShare},
 		{"WriterExcludesAll", writerExcludesAll},
 		{"ReleaseFrees", rwReleaseFrees},
@@ -69,6 +81,7 @@ func rwCases() []rwCase {
 		{"ReadersAreNotStarvedByWriters", readersAreNotStarved},
 		{"NestedReaderWaitsForNobody", nestedReader},
 		{"WriterMayRead", writerMayRead},
+		{"ReentryRefused", rwReentryRefused},
 		{"KeepsAlive", rwKeepsAlive},
 		{"LossIsReported", rwLossIsReported},
 		{"LateReaderIsHarmless", lateReader},
@@ -80,9 +93,39 @@ func rwCases() []rwCase {
 		{"ReplyLostAcquireLeavesNothing", rwReplyLostAcquire},
 		{"InspectTells", rwInspectTells},
 		{"ForceReleaseIsTold", rwForceRelease},
+		{"MaxHoldEndsAllLeases", rwMaxHold},
 		{"MutualExclusion", rwMutualExclusion},
 		{"WaitersLeaveNothing", rwWaitersLeaveNothing},
 	}
+	for _, c := range sharedCases() {
+		cases = append(cases, rwCase{c.name, func(ctx context.Context, t testing.TB, h RWHarness, key string) {
+			eachSide(key, func(key string, write bool) { c.fn(ctx, t, h.locker(write), key) })
+		}})
+	}
+	return cases
+}
+
+// locker is the harness of the writer's side, or of the reader's, where others write.
+func (h RWHarness) locker(write bool) Harness {
+	one := func(l dlock.RWLocker, t testing.TB) dlock.Locker { return tracked{l, t} }
+	l := Harness{
+		New: func(t testing.TB) dlock.Locker { return one(h.New(t).(trackedRW).RWLocker, t) },
+		TTL: h.TTL, Expire: h.Expire, Reentrant: h.Reentrant, Answers: h.Answers, waiters: h.Waiting,
+		as: func(l dlock.Locker) dlock.Locker {
+			own := l.(tracked)
+			return tracked{side(own.Locker.(dlock.RWLocker), write), own.t}
+		},
+	}
+	if h.Behind != nil {
+		l.Behind = func(t testing.TB) (dlock.Locker, Link) {
+			behind, link := h.Behind(t)
+			return one(behind.(trackedRW).RWLocker, t), link
+		}
+	}
+	if h.Other != nil {
+		l.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return one(h.Other(t, ttl), t) }
+	}
+	return l
 }
 
 // RunRW checks every promise of [dlock.RWLocker].

@@ -48,6 +48,13 @@ type SemaphoreHarness struct {
 	// Behind returns a client whose network can be broken. Nil: there is no network.
 	Behind func(t testing.TB, permits int) (dlock.Semaphore, Link)
 
+	// Other returns a client with one permit whose leases have that TTL. Nil: all have
+	// the same.
+	Other func(t testing.TB, ttl time.Duration) dlock.Semaphore
+
+	// Answers are as in [Harness].
+	Answers []error
+
 	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
 	Bubble func(t *testing.T, f func(t *testing.T))
 }
@@ -58,7 +65,7 @@ type semaphoreCase struct {
 }
 
 func semaphoreCases() []semaphoreCase {
-	return []semaphoreCase{
+	cases := []semaphoreCase{
 		{"NeverMoreThanThePermits", semNeverMore},
 		{"TryAcquireRefusesAtOnce", semTryRefuses},
 		{"AcquireWaits", semAcquireWaits},
@@ -90,6 +97,30 @@ func semaphoreCases() []semaphoreCase {
 		{"BlackHoleAcquireLeavesNothing", semBlackHoleAcquire},
 		{"BlackHoleIsReportedBeforeTheNextGrant", semBlackHole},
 	}
+	for _, c := range sharedCases() {
+		cases = append(cases, semaphoreCase{c.name, func(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
+			c.fn(ctx, t, h.mutex(), key)
+		}})
+	}
+	return cases
+}
+
+// mutex is the harness of semaphores with one permit, as locks.
+func (h SemaphoreHarness) mutex() Harness {
+	m := Harness{
+		New: func(t testing.TB) dlock.Locker { return tracked{dlock.Mutex(h.New(t, 1)), t} },
+		TTL: h.TTL, Expire: h.Expire, FIFO: h.FIFO, Answers: h.Answers, waiters: h.Waiters,
+	}
+	if h.Behind != nil {
+		m.Behind = func(t testing.TB) (dlock.Locker, Link) {
+			s, link := h.Behind(t, 1)
+			return tracked{dlock.Mutex(s), t}, link
+		}
+	}
+	if h.Other != nil {
+		m.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return tracked{dlock.Mutex(h.Other(t, ttl)), t} }
+	}
+	return m
 }
 
 // RunSemaphore checks every promise of [dlock.Semaphore].

@@ -99,11 +99,11 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 	return dlock.InOrder(ctx, keys, l.Acquire)
 }
 
-// Close ends the watches, revokes the leases of etcd that nobody uses, and waits until
-// every uncertain acquisition has been given back, or its TTL has passed, or ctx has
-// ended: then it returns the error of ctx, and the rest is left to the TTL. What is held
-// is not released; that is for the holders. What is acquired later gets no news, and waits
-// by its own looks.
+// Close ends all leases as lost, with the reason [dlock.Closed], and the watches; it revokes
+// the leases of etcd, also those that nobody uses, and waits until they and every uncertain
+// acquisition have been given back, or their TTL has passed, or ctx has ended: then it
+// returns the error of ctx, and the rest is left to the TTL. What is acquired later is lost
+// at once.
 func (l *Locker) Close(ctx context.Context) error { return l.s.close(ctx) }
 
 // enter is what comes before an acquisition.

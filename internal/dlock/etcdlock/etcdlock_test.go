@@ -8,6 +8,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -47,6 +48,12 @@ func TestLocker(t *testing.T) {
 		Deaf: func(t testing.TB) dlock.Locker {
 			return locker(t, client(t, addr, grpc.WithChainStreamInterceptor(deaf)))
 		},
+		Answers: answers,
+		Foreign: func(t testing.TB, key string) {
+			if _, err := admin.Put(t.Context(), lockQueue(key)+"maintenance", ""); err != nil {
+				t.Fatal(err)
+			}
+		},
 		NoReentry: func(t testing.TB) dlock.Locker { return with(t, etcdlock.Config{NoReentry: true}) },
 		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return with(t, etcdlock.Config{MaxHold: limit})
@@ -57,6 +64,9 @@ func TestLocker(t *testing.T) {
 		},
 	})
 }
+
+// answers of etcd prove that nothing was written.
+var answers = []error{rpctypes.ErrGRPCLeaseNotFound, status.Error(codes.ResourceExhausted, "too many requests")}
 
 // lockQueue begins the keys of all who hold key or wait for it.
 func lockQueue(key string) string { return "shop/locks/" + url.PathEscape(key) + "/" }
@@ -166,6 +176,7 @@ func behind(t testing.TB, addr string) (*clientv3.Client, dlocktest.Link) {
 				t.Error(err)
 			}
 		},
+		Refuse:    th.proxy.Refuse,
 		LoseReply: func() { th.armed.Store(true) },
 		Lost:      func() int { return int(th.lost.Load()) },
 	}

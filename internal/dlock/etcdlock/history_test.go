@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -37,7 +38,7 @@ func contenders() []contender {
 			return cfg
 		},
 		open: func(t testing.TB, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient {
-			return h.RW(rwLocker(t, cli))
+			return h.RW(rwLocker(t, cli, etcdlock.Config{}))
 		},
 	}}
 }

@@ -8,6 +8,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"example.com/shop/internal/dlock"
 )
 
 // hub has the watches of one client, all on one stream. The first watch starts its
@@ -51,13 +53,23 @@ func newHub(ctx context.Context, client pb.WatchClient) *hub {
 	return h
 }
 
-// close ends all watches. Later ones hear of nothing.
-func (h *hub) close() {
+// close ends all watches, and waits for the goroutines, or the end of ctx. Later watches hear of nothing.
+func (h *hub) close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
 	h.stop()
-	h.joined.Wait()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.joined.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return dlock.Ended(ctx)
+	}
 }
 
 // add begins a watch: from a revision on, or from now on if that is 0. It does

@@ -56,19 +56,21 @@ func (s *store) inspect(ctx context.Context, key string) (dlock.State, error) {
 		return state, nil
 	}
 	first := holders[0]
-	left, err := request(ctx, s.cfg.Timeout, func(ctx context.Context, q *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-		return s.leases.LeaseTimeToLive(ctx, q)
-	}, &pb.LeaseTimeToLiveRequest{ID: first.Lease})
-	if err != nil {
-		return dlock.State{}, fmt.Errorf("etcdlock: inspect %q: %w", key, err)
-	}
-	if left.TTL < 0 { // it has ended since
-		return state, nil
+	if first.Lease != 0 { // a key that somebody else has put there may have none, and does not end
+		left, err := request(ctx, s.cfg.Timeout, func(ctx context.Context, q *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
+			return s.leases.LeaseTimeToLive(ctx, q)
+		}, &pb.LeaseTimeToLiveRequest{ID: first.Lease})
+		if err != nil {
+			return dlock.State{}, fmt.Errorf("etcdlock: inspect %q: %w", key, err)
+		}
+		if left.TTL < 0 { // it has ended since
+			return state, nil
+		}
+		state.TTL = time.Duration(left.TTL) * time.Second
 	}
 	_, owner := s.keys.kindOf(key, string(first.Key))
 	state.Held, state.Waiters = true, waiters
 	state.Fence = dlock.Fence{Token: uint64(first.CreateRevision), Owner: owner}
-	state.TTL = time.Duration(left.TTL) * time.Second
 	if since, err := strconv.ParseInt(string(first.Value), 10, 64); err == nil {
 		state.Since = time.UnixMicro(since)
 	}

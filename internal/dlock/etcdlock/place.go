@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,10 @@ type place struct {
 	leaving  atomic.Bool // the caller gives up, and waits for little
 	watch    *watch      // of own
 	wake     chan struct{}
+
+	mu     sync.Mutex
+	over   bool          // the grant, whose leases may have ended one after the other
+	timers []*time.Timer // that run until then
 }
 
 func (s *store) newPlace(key, kind string, t tenure) *place {
@@ -109,8 +114,32 @@ func (p *place) keep(ctx context.Context, backend any) {
 	p.lease = dlock.NewLease(ctx, dlock.Grant{
 		Key: h.Key, Kind: h.Kind, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL,
 		Backend: backend, NoReentry: p.s.cfg.NoReentry, Renewer: p.s.renewer,
-		Release: p.release, Abandon: func() { p.s.undo.Add(values, h) }, // its key may be gone, and the lease not
+		Release: p.release,
+		Abandon: func() {
+			p.end()
+			p.s.undo.Add(values, h) // its key may be gone, and the lease not
+		},
 	})
+}
+
+// after calls f after d, unless the grant is over by then.
+func (p *place) after(d time.Duration, f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.timers = append(p.timers, time.AfterFunc(d, f))
+	}
+}
+
+// end is called when the grant is over: it was released by its last lease, or lost.
+func (p *place) end() {
+	p.s.hub.drop(p.watch)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	for _, timer := range p.timers {
+		timer.Stop()
+	}
 }
 
 // leave gives up a wait. What cannot be given back at once is in the background.
@@ -127,16 +156,9 @@ func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
 		p.leave(ctx)
 		return nil, p.lost()
 	}
-	watching := time.AfterFunc(watchAfter, func() { p.s.hub.add(p.watch, p.revision+1) })
-	p.lease.OnEnd(func(error) {
-		watching.Stop()
-		p.s.hub.drop(p.watch)
-	})
-	if limit := p.s.cfg.MaxHold; limit > 0 {
-		timer := time.AfterFunc(limit, func() {
-			p.s.renewer.Lose(p.owner, &dlock.LostError{Reason: dlock.MaxHold})
-		})
-		p.lease.OnEnd(func(error) { timer.Stop() })
+	p.after(watchAfter, func() { p.s.hub.add(p.watch, p.revision+1) })
+	if limit := p.s.cfg.MaxHold; limit > 0 { // from now on, and not from when the lease of etcd was granted
+		p.after(limit, func() { p.s.renewer.Lose(p.owner, &dlock.LostError{Reason: dlock.MaxHold}) })
 	}
 	return p.lease, nil
 }

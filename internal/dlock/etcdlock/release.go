@@ -13,7 +13,7 @@ import (
 // instead: it is not used again before all that was ever written under it is known to
 // be gone.
 func (p *place) release(ctx context.Context) error {
-	p.s.hub.drop(p.watch)
+	p.end()
 	limit := p.s.cfg.Timeout
 	if p.leaving.Load() {
 		limit /= 4

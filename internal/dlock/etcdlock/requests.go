@@ -93,8 +93,12 @@ func leaving(own string, revision int64) *pb.TxnRequest {
 }
 
 // forcing is the transaction that deletes own if it is what was created at revision,
-// and that leaves word for its owner until the lease of that ends.
+// and that leaves word for its owner until the lease of that ends. What has no lease has no
+// owner who could hear of it.
 func forcing(own, word string, revision, id int64) *pb.TxnRequest {
+	if id == 0 {
+		return leaving(own, revision)
+	}
 	return &pb.TxnRequest{Compare: []*pb.Compare{created(own, revision)}, Success: []*pb.RequestOp{
 		putting(word, id), deleting(own),
 	}}

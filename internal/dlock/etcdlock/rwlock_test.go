@@ -3,6 +3,7 @@ package etcdlock_test
 import (
 	"net/url"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -16,9 +17,12 @@ func TestRW(t *testing.T) {
 	t.Parallel()
 	addr := testbedtest.Etcd(t)
 	admin := client(t, addr)
-	inspector := rwLocker(t, admin)
+	inspector := rwLocker(t, admin, etcdlock.Config{})
+	with := func(t testing.TB, cfg etcdlock.Config) dlock.RWLocker {
+		return rwLocker(t, connected(t, client(t, addr)), cfg)
+	}
 	dlocktest.RunRW(t, dlocktest.RWHarness{
-		New: func(t testing.TB) dlock.RWLocker { return rwLocker(t, connected(t, client(t, addr))) },
+		New: func(t testing.TB) dlock.RWLocker { return with(t, etcdlock.Config{}) },
 		TTL: ttl,
 		Expire: func(t testing.TB, key string) {
 			state, err := inspector.Inspect(t.Context(), key)
@@ -40,19 +44,25 @@ func TestRW(t *testing.T) {
 			return state.Waiters
 		},
 		Reentrant: true,
-		Patience:  ttl,
+		Answers:   answers,
+		NoReentry: func(t testing.TB) dlock.RWLocker { return with(t, etcdlock.Config{NoReentry: true}) },
+		Capped: func(t testing.TB, limit time.Duration) dlock.RWLocker {
+			return with(t, etcdlock.Config{MaxHold: limit})
+		},
+		Patience: ttl,
 		Behind: func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 			cli, link := behind(t, addr)
-			return rwLocker(t, cli), link
+			return rwLocker(t, cli, etcdlock.Config{}), link
 		},
 	})
 }
 
 func rwQueue(key string) string { return "shop/rwlocks/" + url.PathEscape(key) + "/" }
 
-func rwLocker(t testing.TB, cli *clientv3.Client) *etcdlock.RW {
+func rwLocker(t testing.TB, cli *clientv3.Client, cfg etcdlock.Config) *etcdlock.RW {
 	t.Helper()
-	l, err := etcdlock.NewRW(cli, etcdlock.Config{TTL: ttl})
+	cfg.TTL = ttl
+	l, err := etcdlock.NewRW(cli, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

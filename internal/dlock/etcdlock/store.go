@@ -46,12 +46,11 @@ func newStore(cli *clientv3.Client, cfg Config) *store {
 	return s
 }
 
-// close ends the watches and the leases that nobody uses, and waits for what is given
-// back.
+// close ends all leases and the watches, and waits for what is given back.
 func (s *store) close(ctx context.Context) error {
-	s.hub.close()
+	s.renewer.Shut()
 	s.pool.close()
-	return s.undo.Wait(ctx)
+	return errors.Join(s.hub.close(ctx), s.undo.Wait(ctx))
 }
 
 // recheck is the longest pause of a waiter between two looks.
@@ -127,7 +126,11 @@ func (s *store) failed(ctx context.Context, p *place, err error) error {
 	if p != nil {
 		s.undo.Add(ctx, p.held())
 	}
-	if refused(err) {
+	known := refused(err)
+	if ctx.Err() != nil { // its cause may look like an answer
+		err = errors.Join(dlock.Ended(ctx), err)
+	}
+	if known {
 		return err
 	}
 	return fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
@@ -149,10 +152,11 @@ func refused(err error) bool {
 }
 
 // inTime adds the end of ctx to err, which the client reports in its own words, and
-// sometimes before ctx itself is done.
+// sometimes before ctx itself is done. It leaves the cause of ctx out, which may look like
+// an answer of etcd.
 func inTime(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return errors.Join(dlock.Ended(ctx), err)
+		return errors.Join(ctx.Err(), err)
 	}
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		return errors.Join(context.DeadlineExceeded, err)

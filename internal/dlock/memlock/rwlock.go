@@ -15,6 +15,7 @@ import (
 // served. Its clients share one RW.
 type RW struct {
 	ttl   time.Duration
+	cfg   Config
 	sides dlock.RWSides
 
 	mu   sync.Mutex
@@ -50,7 +51,7 @@ var _ dlock.RWLocker = (*RW)(nil)
 
 // NewRW returns an RW that holds nothing.
 func NewRW(cfg Config) *RW {
-	return &RW{ttl: cmp.Or(cfg.TTL, 30*time.Second), keys: map[string]*rwEntry{}}
+	return &RW{ttl: cmp.Or(cfg.TTL, 30*time.Second), cfg: cfg, keys: map[string]*rwEntry{}}
 }
 
 // Acquire implements [dlock.Locker] for a writer.
@@ -135,7 +136,8 @@ func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease,
 // lease turns a grant into what the caller gets. It does not block, and may run under mu.
 func (l *RW) lease(ctx context.Context, key string, write bool, g rwGrant) *dlock.Lease {
 	return dlock.NewLease(ctx, dlock.Grant{
-		Key: key, Fence: g.fence, Sent: g.sent, TTL: l.ttl, Backend: l.sides.Side(write),
+		Key: key, Fence: g.fence, Sent: g.sent, TTL: l.ttl, MaxHold: l.cfg.MaxHold,
+		Backend: l.sides.Side(write), NoReentry: l.cfg.NoReentry,
 		Extend: func(context.Context) error {
 			return l.held(key, g, func(*rwEntry) { g.until = time.Now().Add(l.ttl) })
 		},

@@ -19,6 +19,12 @@ func TestRW(t *testing.T) {
 		PhaseFair:   true,
 		SharedFence: true,
 		Reentrant:   true,
-		Bubble:      synctest.Test,
+		NoReentry: func(testing.TB) dlock.RWLocker {
+			return memlock.NewRW(memlock.Config{TTL: 10 * time.Second, NoReentry: true})
+		},
+		Capped: func(_ testing.TB, limit time.Duration) dlock.RWLocker {
+			return memlock.NewRW(memlock.Config{TTL: 10 * time.Second, MaxHold: limit})
+		},
+		Bubble: synctest.Test,
 	})
 }

@@ -5,8 +5,9 @@
 -- waiter, whoever asks.
 -- KEYS and ARGV[2..6] as in queue.lua
 -- ARGV[1] owner  ARGV[7] TTL of the lock in ms  ARGV[8] stamp of the caller, or '' if it does not wait
--- Returns the token as a string; else a number: the TTL of the holder in ms, or
--- -1 if dead waiters are in the way, and the caller should ask again at once.
+-- Returns the token as a string; else a number: the TTL of the holder in ms, 0 if it has
+-- none, as a value that no client has written, or -1 if dead waiters are in the way, and
+-- the caller should ask again at once.
 local held = redis.call('GET', KEYS[1])
 if held then
   local owner, token = string.match(held, '^(.*):(%d+)$')
@@ -23,20 +24,18 @@ if ARGV[8] ~= '' then
     local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
     redis.call('ZADD', KEYS[3], digits(math.max((tonumber(last) or 0) + 1, time)), ARGV[1])
   end
-  redis.call('HSET', KEYS[4], ARGV[1], digits(time) .. ' ' .. ARGV[8])
-  local forget = digits(ARGV[4] / 500) -- ms: twice the life of a waiter
-  redis.call('PEXPIRE', KEYS[3], forget)
-  redis.call('PEXPIRE', KEYS[4], forget)
+  show(ARGV[1], ARGV[8], time)
+  keep(KEYS[3], redis.call('PTTL', KEYS[4]))
 end
 if not held then
-  local id, stamp = first(time)
+  local id, span, stamp = first(time)
   if id and id ~= ARGV[1] then
-    hand(id, stamp, time)
-  elseif not id and stamp then
+    hand(id, span, stamp, time)
+  elseif not id and span then
     return -1
   else
     dequeue(ARGV[1])
     return grant(KEYS[1], KEYS[2], ARGV[1], ARGV[7], time)
   end
 end
-return redis.call('PTTL', KEYS[1])
+return math.max(0, redis.call('PTTL', KEYS[1]))

@@ -26,14 +26,19 @@ type granted struct {
 	fence dlock.Fence
 	sent  time.Time
 	first time.Duration // of a pushed grant; 0 means the TTL
+
+	// ended, if there is one, is called when the grant is over.
+	ended func(error)
 }
 
 func (a answer) grant(id string) granted {
 	return granted{fence: dlock.Fence{Token: a.token, Owner: id}, sent: a.sent}
 }
 
-// dead is how long a waiter lives without a sign of life, which it gives at each re-check.
-func (l *Locker) dead() time.Duration { return 5 * l.recheck() }
+// dead is how long a waiter lives without a sign of life, which it gives at each re-check. It is less than
+// a TTL less one re-check. So the lease of a process that died outlives its waiters, and none of them
+// is granted the key when that lease ends.
+func (l *Locker) dead() time.Duration { return l.recheck() * 5 / 2 }
 
 // recheck is the longest pause of a waiter between two looks.
 func (l *Locker) recheck() time.Duration { return min(time.Second, l.cfg.TTL/4) }
@@ -105,7 +110,7 @@ func refused(err error) bool {
 // or later.
 func uncertain(err error) bool { return !errors.Is(err, errUnsent) && !refused(err) }
 
-// inTime adds the end of ctx to err: the client reports the deadline of a
+// inTime adds the end of ctx to err, and its cause, once err was classified: the client reports the deadline of a
 // context as an i/o timeout, and may do so before ctx itself is done.
 func inTime(ctx context.Context, err error) error {
 	if ctx.Err() != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"example.com/shop/internal/dlock"
 )
@@ -31,9 +30,9 @@ import (
 // pass it by. If it comes back, or if the server has lost its data, it goes to the
 // queue without a signal: it may have missed one.
 type Cond struct {
-	l      *Locker
-	name   string
-	undoer undoer
+	l    *Locker
+	name string
+	undo *dlock.Undo
 }
 
 var _ dlock.Cond = (*Cond)(nil)
@@ -44,12 +43,14 @@ func NewCond(l *Locker, name string) (*Cond, error) {
 	if err := checkCond(name); err != nil {
 		return nil, err
 	}
-	return &Cond{l: l, name: name, undoer: undoer{timeout: l.cfg.Timeout}}, nil
+	c := &Cond{l: l, name: name}
+	c.undo = undoOf(max(l.cfg.TTL, 2*l.dead()), l.cfg.Timeout, c.giveBack)
+	return c, nil
 }
 
 // Close waits until every wait with an unknown outcome has been taken back, or
 // Redis has forgotten it, or ctx has ended: then it returns the error of ctx.
-func (c *Cond) Close(ctx context.Context) error { return c.undoer.wait(ctx) }
+func (c *Cond) Close(ctx context.Context) error { return c.undo.Wait(ctx) }
 
 // Signal implements [dlock.Cond].
 func (c *Cond) Signal(ctx context.Context, lease *dlock.Lease) error { return c.wake(ctx, lease, 1) }
@@ -89,13 +90,19 @@ func (c *Cond) start(ctx context.Context, s script, key, first string, more ...a
 
 // abandon takes back in the background whatever the waiter id has.
 func (c *Cond) abandon(ctx context.Context, key, id string) {
-	until := time.Now().Add(max(c.l.cfg.TTL, 2*c.l.dead()))
-	c.undoer.add(ctx, undo{until: until, run: func(ctx context.Context) (bool, error) {
-		return c.takeBack(ctx, key, id)
-	}})
+	c.undo.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
 }
 
+func (c *Cond) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
+	calls := make([]*call, len(held))
+	for i, h := range held {
+		calls[i] = c.start(ctx, condAbandonScript, h.Key, h.Fence.Owner)
+	}
+	return foundBy(calls)
+}
+
+// takeBack takes back at once whatever the waiter id has.
 func (c *Cond) takeBack(ctx context.Context, key, id string) (found bool, err error) {
-	n, _, err := c.start(ctx, condAbandonScript, key, id).wait()
-	return n == int64(1), err
+	all, err := c.giveBack(ctx, []dlock.Held{{Key: key, Fence: dlock.Fence{Owner: id}}})
+	return all[0], err
 }

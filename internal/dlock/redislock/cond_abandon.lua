@@ -11,12 +11,13 @@ local place = redis.call('ZSCORE', KEYS[3], id)
 local mine = string.match(redis.call('GET', KEYS[1]) or '', '^(.*):%d+$') == id
 dequeue(id)
 if not place and not mine then return 0 end
-local heir, stamp = rouse(time)
+local heir, span, stamp = rouse(time)
 if mine and heir then
-  hand(heir, stamp, time)
+  hand(heir, span, stamp, time)
 elseif mine then
   pass()
 elseif heir then
   redis.call('ZADD', KEYS[3], place, heir)
+  keep(KEYS[3], redis.call('PTTL', KEYS[4]))
 end
 return 1

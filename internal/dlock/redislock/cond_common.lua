@@ -1,7 +1,6 @@
 -- What the scripts of a condition share, behind queue.lua.
 -- KEYS[1..4] and ARGV[2..6] as in queue.lua  KEYS[5] waiters for a signal, by ticket
 local asleep = KEYS[5]
-local forget = digits(ARGV[4] / 500) -- ms: twice the life of a waiter, as in acquire.lua
 local at_once = 64 -- waiters looked at in one call
 
 -- Puts id behind those in set.
@@ -10,14 +9,14 @@ local function append(set, id, time)
   redis.call('ZADD', set, digits(math.max((tonumber(last) or 0) + 1, time)), id)
 end
 
--- Takes out who has waited longest for a signal, with its stamp, if it lives.
+-- Takes out who has waited longest for a signal and lives, with what it has shown.
 local function rouse(time)
   for _ = 1, at_once do
     local id = redis.call('ZRANGE', asleep, 0, 0)[1]
     if not id then return nil end
     redis.call('ZREM', asleep, id)
-    local seen, stamp = string.match(redis.call('HGET', KEYS[4], id) or '', '^(%d+) (%d+)$')
-    if seen and time - seen <= tonumber(ARGV[4]) then return id, stamp end
+    local span, stamp = living(id, time)
+    if span then return id, span, stamp end
     redis.call('HDEL', KEYS[4], id)
   end
 end
@@ -30,7 +29,6 @@ local function stale(held)
 end
 
 local function remember(id, stamp, time)
-  redis.call('HSET', KEYS[4], id, digits(time) .. ' ' .. stamp)
-  redis.call('PEXPIRE', KEYS[4], forget)
-  redis.call('PEXPIRE', asleep, forget)
+  show(id, stamp, time)
+  keep(asleep, redis.call('PTTL', KEYS[4]))
 end

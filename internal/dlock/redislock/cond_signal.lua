@@ -11,6 +11,5 @@ for _ = 1, math.min(tonumber(ARGV[7]), at_once) do
   append(KEYS[3], id, time)
   moved = moved + 1
 end
-redis.call('PEXPIRE', KEYS[3], forget)
-redis.call('PEXPIRE', KEYS[4], forget)
+keep(KEYS[3], redis.call('PTTL', KEYS[4]))
 return {1, moved, redis.call('EXISTS', asleep)}

@@ -69,11 +69,10 @@ func (c *Cond) wait(ctx context.Context, w *wait, key, id string, known time.Tim
 		if g.fence.Token == 0 {
 			continue
 		}
-		next := c.l.lease(ctx, key, g)
-		if doubt { // that request may arrive when the lease is over, and take the key for nobody
-			next.OnEnd(func(error) { c.l.abandon(ctx, key, id) })
+		if doubt { // that request may arrive when the grant is over, and take the key for nobody
+			g.ended = func(error) { c.l.abandon(ctx, key, id) }
 		}
-		return next, nil
+		return c.l.lease(ctx, key, g), nil
 	}
 }
 

@@ -15,8 +15,8 @@
 //
 //	shop:lock:{KEY}         string  OWNER:TOKEN          TTL of the lock; 3 s for a pushed grant
 //	shop:lock:{KEY}:fence   string  TOKEN:TIME:FORCED    24 h, or twice the TTL of the lock
-//	shop:lock:{KEY}:queue   zset    OWNER by ticket      10 s after the last sign of life of any waiter
-//	shop:lock:{KEY}:alive   hash    OWNER: TIME STAMP    the same
+//	shop:lock:{KEY}:queue   zset    OWNER by ticket      5 s after the last sign of life of any waiter
+//	shop:lock:{KEY}:alive   hash    OWNER: DEAD SPAN STAMP   the same
 //	shop:lock:push:PROCESS  channel OWNER TOKEN STAMP    in a Cluster shop:lock:{KEY}:push:PROCESS, sharded
 //
 // OWNER is PROCESS-NUMBER and new for every call of Acquire and TryAcquire.
@@ -70,7 +70,10 @@
 // push brings it back. Redis had executed that request when it granted. So the
 // request was sent before the grant, whatever was lost, delayed or repeated in
 // between, and even if the push belongs to a grant that has lapsed: then its window
-// is over too. Only the process that wrote the stamp reads it.
+// is over too. Only the process that wrote the stamp reads it. With it Redis keeps until
+// when the waiter lives without another request (DEAD), and the validity of a
+// pushed grant (SPAN): clients may have different TTLs, and whoever hands the lock on
+// goes by those of the waiter.
 //
 // Requests are repeated every second, so the stamp is at most about that old, and
 // a pushed grant is kept for 3 s (the TTL if that is shorter): the first renewal is
@@ -103,8 +106,9 @@
 // # What a crash leaves behind
 //
 // A holder: the lock, until its TTL ends; then the first waiter that looks has it
-// given to the head of the queue. A waiter: its place, for 5 s; if it is granted
-// the key in that time, 3 s more. Either: the token, for a day. The server: after a
+// given to the head of the queue. A waiter: its place, for 2.5 s; if it is granted
+// the key in that time, 3 s more. With a TTL of less than 4 s its place lasts five eighths of the TTL,
+// and a grant to it the TTL at most. Either: the token, for a day. The server: after a
 // restart without its data, or a failover to a replica that did not have the lock
 // yet, a second holder is possible while the first finds out at its next renewal;
 // the fence keeps the first one's late writes out. The queue forms again in the

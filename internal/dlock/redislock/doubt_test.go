@@ -212,3 +212,57 @@ func soon(ctx context.Context, t testing.TB, what string, c <-chan struct{}) {
 		t.Fatalf("the request was not %s", what)
 	}
 }
+
+// A waiter whose poll was lost enters again with the lease that it is granted. What may
+// have become of that poll is looked for when the last of its leases has ended.
+func TestReentryAfterALostPoll(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		own, others, key := client(t, testbedtest.Redis(t)), locker(t, client(t, testbedtest.Redis(t))), rand.Text()
+		l := locker(t, own)
+		sleeper, waker := condition(t, l, "a"), condition(t, others, "a")
+		held, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := &straggler{key: key, lose: 3, lost: make(chan struct{}), arrived: make(chan struct{})}
+		own.AddHook(late)
+		woken := make(chan *dlock.Lease, 1)
+		go func() {
+			lease, err := sleeper.Wait(ctx, held)
+			if err != nil {
+				t.Error(err)
+			}
+			woken <- lease
+		}()
+		soon(ctx, t, "lost", late.lost)
+		first, err := others.Acquire(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(waker.Signal(ctx, first), first.Release(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		outer := <-woken
+		if outer == nil {
+			return
+		}
+		within, stop := outer.Context(ctx)
+		defer stop()
+		inner, err := l.Acquire(within, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer inner.Release(ctx)
+		if err := outer.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(ttl); time.Now().Before(end); <-time.After(ttl / 200) {
+			if _, err := others.TryAcquire(ctx, key); !errors.Is(err, dlock.ErrHeld) {
+				t.Fatalf("TryAcquire = %v while it is held by the inner lease: %v", err, inner.Err())
+			}
+		}
+	})
+}

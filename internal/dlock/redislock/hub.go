@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
 )
 
 // hub receives what scripts push to this process, for one client object: a
@@ -171,16 +173,26 @@ func (h *hub) open(ctx context.Context) {
 	h.joined.Go(l.run)
 }
 
-// close unsubscribes and waits for the goroutines of the hub. Waits that go on
-// have their re-checks.
-func (h *hub) close() {
+// close unsubscribes, and waits for the goroutines of the hub, or for the end of ctx.
+// Waits that continue have their fallback polls.
+func (h *hub) close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true
 	if h.cancel != nil {
 		h.cancel()
 	}
 	h.mu.Unlock()
-	h.joined.Wait()
+	gone := make(chan struct{})
+	go func() { // ends with the goroutines of the hub, which have been told
+		defer close(gone)
+		h.joined.Wait()
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return dlock.Ended(ctx)
+	}
 }
 
 // deliver passes on one message. A wait that does not keep up has its re-check.

@@ -29,11 +29,14 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	fence, _ := fields[2].(string)
 	waiters, _ := fields[3].(int64)
 	state := dlock.State{Key: key, Waiters: int(waiters)}
-	at := strings.LastIndexByte(held, ':')
-	if at < 0 {
+	if held == "" {
 		return state, nil
 	}
 	state.Held, state.TTL = true, time.Duration(max(0, ttl))*time.Millisecond
+	at := strings.LastIndexByte(held, ':')
+	if at < 0 { // no client has written that
+		return state, nil
+	}
 	state.Fence.Owner = held[:at]
 	state.Fence.Token, _ = strconv.ParseUint(held[at+1:], 10, 64)
 	if parts := strings.SplitN(fence, ":", 3); len(parts) > 1 && parts[0] == held[at+1:] {

@@ -16,7 +16,7 @@ type keySet struct {
 	lock  string // the grant, OWNER:FENCE, for the TTL of the lock
 	fence string // the last token, when it was issued, and who was forced out last
 	queue string // sorted set: waiters by ticket
-	alive string // hash: when Redis last heard of each waiter, and the stamp it gave
+	alive string // hash: until when each waiter lives, the validity of a pushed grant, and the stamp it gave
 }
 
 func (k keySet) all() []string { return []string{k.lock, k.fence, k.queue, k.alive} }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"example.com/shop/internal/dlock"
 )
 
 // maxBatch bounds a pipeline, and with it how long the first of its replies waits for the last.
@@ -80,6 +78,9 @@ func (l *lane) start(ctx context.Context, script script, keys []string, args ...
 	return c
 }
 
+// wait returns the reply, or why there is none. The cause of the context is not among the
+// reasons: it may look like an answer of Redis, and callers classify the error. They add
+// it when they have done so; see inTime.
 func (c *call) wait() (any, time.Time, error) {
 	select {
 	case <-c.done:
@@ -87,13 +88,13 @@ func (c *call) wait() (any, time.Time, error) {
 	case <-c.ctx.Done():
 	}
 	if c.state.CompareAndSwap(callQueued, callLeft) {
-		return nil, time.Time{}, errors.Join(errUnsent, dlock.Ended(c.ctx))
+		return nil, time.Time{}, errors.Join(errUnsent, c.ctx.Err())
 	}
 	select {
 	case <-c.done:
 		return c.reply, c.sent, c.err
 	default:
-		return nil, time.Time{}, dlock.Ended(c.ctx)
+		return nil, time.Time{}, c.ctx.Err()
 	}
 }
 
@@ -122,7 +123,7 @@ func (l *lane) send(ctx context.Context, batch []*call) {
 	live := batch[:0]
 	for _, c := range batch {
 		if c.ctx.Err() != nil || !c.state.CompareAndSwap(callQueued, callSent) {
-			c.finish(nil, errors.Join(errUnsent, dlock.Ended(c.ctx)))
+			c.finish(nil, errors.Join(errUnsent, c.ctx.Err()))
 			continue
 		}
 		c.sent = sent

@@ -24,7 +24,7 @@ func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dl
 		Key: held[0].Key, Fence: held[0].Fence, Rest: held[1:],
 		Sent: g.sent, First: g.first, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
 		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
-		Release: func(ctx context.Context) error { return l.release(ctx, held) },
+		Release: func(ctx context.Context) error { return l.release(ctx, held) }, Ended: g.ended,
 	})
 }
 
@@ -48,8 +48,8 @@ func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
 		reply, _, err := c.wait()
 		if err == nil {
 			err = verdict(held[i], reply)
-		} else if !refused(err) {
-			l.abandon(ctx, held[i].Key, held[i].Fence.Owner) // the request may have been lost
+		} else { // lost, or refused for now: nobody else gives the lock back before its TTL
+			l.abandon(ctx, held[i].Key, held[i].Fence.Owner)
 		}
 		errs = append(errs, err)
 	}

@@ -24,11 +24,10 @@ func (l *Locker) queue(ctx context.Context, key string) (*dlock.Lease, error) {
 		doubt  bool      // an attempt was sent and not answered
 	)
 	lease := func(g granted) *dlock.Lease {
-		held := l.lease(ctx, key, g)
-		if doubt { // that attempt may arrive when the lease is over, and take the key for nobody
-			held.OnEnd(func(error) { l.abandon(ctx, key, id) })
+		if doubt { // that attempt may arrive when the grant is over, and take the key for nobody
+			g.ended = func(error) { l.abandon(ctx, key, id) }
 		}
-		return held
+		return l.lease(ctx, key, g)
 	}
 	leave := func(why error) error {
 		if doubt {

@@ -1,7 +1,8 @@
 -- What the scripts of the queue share; this text stands before each of them.
 -- KEYS[1] lock  KEYS[2] fence  KEYS[3] queue  KEYS[4] alive
--- ARGV[2] TTL of the fence in ms  ARGV[3] TTL of a pushed grant in ms
--- ARGV[4] how long a waiter lives after its last sign of life, in us
+-- ARGV[2] TTL of the fence in ms
+-- ARGV[3] what a grant lasts that is pushed to the caller, in ms
+-- ARGV[4] how long the caller lives, as a waiter, after its last sign of life, in us
 -- ARGV[5] command to push with  ARGV[6] what stands before the process in the channel
 local function now()
   local t = redis.call('TIME')
@@ -33,23 +34,42 @@ local function dequeue(id)
   return queued
 end
 
--- The first waiter that lives, and its stamp. Takes out dead ones before it, four
--- at most: then it returns nil and true, there may be more.
+-- Lets key live for ms at least. Clients may have different TTLs; the longest wins.
+local function keep(key, ms)
+  if redis.call('PTTL', key) < tonumber(ms) then redis.call('PEXPIRE', key, ms) end
+end
+
+-- Shows that the caller waits and lives: until when, in us, for how many ms it trusts a
+-- grant that is pushed to it, and the stamp of its request. All that is its own, and
+-- nothing of whoever hands the lock on.
+local function show(id, stamp, time)
+  redis.call('HSET', KEYS[4], id, digits(time + ARGV[4]) .. ' ' .. ARGV[3] .. ' ' .. stamp)
+  keep(KEYS[4], digits(ARGV[4] / 500)) -- ms: twice the life of a waiter
+end
+
+-- What a waiter has shown, if it lives: for how many ms it trusts a grant, and its stamp.
+local function living(id, time)
+  local dead, span, stamp = string.match(redis.call('HGET', KEYS[4], id) or '', '^(%d+) (%d+) (%d+)$')
+  if dead and time <= tonumber(dead) then return span, stamp end
+end
+
+-- The first waiter that lives, and what it has shown. Takes out dead ones before it,
+-- four at most: then it returns nil and true, there may be more.
 local function first(time)
   for _ = 1, 4 do
     local id = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
     if not id then return nil, false end
-    local seen, stamp = string.match(redis.call('HGET', KEYS[4], id) or '', '^(%d+) (%d+)$')
-    if seen and time - seen <= tonumber(ARGV[4]) then return id, stamp end
+    local span, stamp = living(id, time)
+    if span then return id, span, stamp end
     dequeue(id)
   end
   return nil, true
 end
 
 -- Gives the lock to a waiter, and pushes the grant to its process.
-local function hand(id, stamp, time)
+local function hand(id, span, stamp, time)
   dequeue(id)
-  local token = grant(KEYS[1], KEYS[2], id, ARGV[3], time)
+  local token = grant(KEYS[1], KEYS[2], id, span, time)
   redis.call(ARGV[5], ARGV[6] .. string.match(id, '^[^-]*'), id .. ' ' .. token .. ' ' .. stamp)
 end
 
@@ -57,8 +77,8 @@ end
 local function pass()
   if redis.call('EXISTS', KEYS[3]) == 1 then
     local time = now()
-    local id, stamp = first(time)
-    if id then return hand(id, stamp, time) end
+    local id, span, stamp = first(time)
+    if id then return hand(id, span, stamp, time) end
   end
   redis.call('DEL', KEYS[1])
 end

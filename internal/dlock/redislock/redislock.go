@@ -107,7 +107,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 	if l.hub.cluster == nil {
 		l.common = append(l.common, l.hub.home())
 	}
-	l.undo = l.newUndo()
+	l.undo = undoOf(max(cfg.TTL, 2*l.dead()), cfg.Timeout, l.giveBack)
 	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
@@ -138,12 +138,11 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 
 // Close ends the subscriptions and waits until every uncertain acquisition has
 // been given back, or its TTL has passed, or ctx has ended: then it returns the
-// error of ctx, and the rest is left to the TTL. Leases are not released; that is
-// for their holders. What is acquired later gets no pushes, and waits by its
-// re-checks.
+// error of ctx, and the rest is left to the TTL. Before that it ends all leases as lost,
+// with the reason [dlock.Closed], and gives them back. What is acquired later is lost at
+// once.
 func (l *Locker) Close(ctx context.Context) error {
-	l.hub.close()
-	return l.undo.Wait(ctx)
+	return errors.Join(l.renewer.Close(ctx), l.hub.close(ctx), l.undo.Wait(ctx))
 }
 
 // enter is what comes before an acquisition.

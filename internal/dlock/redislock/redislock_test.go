@@ -14,6 +14,7 @@ import (
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -89,6 +90,11 @@ func suite(t *testing.T, url string, cfg redislock.Config, crowd int) {
 		h.Recheck = ttl / 4
 		h.Deaf = func(t testing.TB) dlock.Locker { return configured(t, deaf{client(t, url)}, cfg) }
 	}
+	h.Other = func(t testing.TB, ttl time.Duration) dlock.Locker {
+		return configured(t, client(t, url), with(func(c *redislock.Config) { c.TTL = ttl }))
+	}
+	h.Answers = answers
+	h.Foreign = func(t testing.TB, key string) { foreign(t, admin, lockKey(key)) }
 	if strings.HasPrefix(url, "redis://") { // a proxy stands before one server
 		h.Behind = func(t testing.TB) (dlock.Locker, dlocktest.Link) {
 			return behind(t, url, cfg)
@@ -113,7 +119,11 @@ func behind(t testing.TB, url string, cfg redislock.Config) (*redislock.Locker, 
 		t.Fatal(err)
 	}
 	proxy := testbedtest.StartProxy(t, opts.Addr)
-	return configured(t, client(t, "redis://"+proxy.Addr()), cfg), dlocktest.Link{
+	return configured(t, client(t, "redis://"+proxy.Addr()), cfg), linkOf(t, proxy)
+}
+
+func linkOf(t testing.TB, proxy *testbed.Proxy) dlocktest.Link {
+	return dlocktest.Link{
 		Cut: proxy.BlackHole,
 		Heal: func() {
 			if err := proxy.Pass(); err != nil {
@@ -122,6 +132,18 @@ func behind(t testing.TB, url string, cfg redislock.Config) (*redislock.Locker, 
 		},
 		LoseReply: func() { proxy.DropReply("evalsha") },
 		Lost:      proxy.Dropped,
+		Refuse:    proxy.Refuse,
+	}
+}
+
+// answers are what go-redis says of a request that was answered, or not sent.
+var answers = []error{redis.Nil, redis.ErrPoolTimeout}
+
+// foreign puts a value that is no grant where the grants are, without a TTL.
+func foreign(t testing.TB, admin redis.UniversalClient, key string) {
+	t.Helper()
+	if err := admin.Set(t.Context(), key, "maintenance", 0).Err(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -46,7 +46,7 @@ type RWConfig struct {
 //	shop:rw:{KEY}:writers-waiting   sorted set  ids by ticket
 //	shop:rw:{KEY}:readers-waiting   sorted set  ids by ticket: those of the next phase
 //	shop:rw:{KEY}:readers-next      sorted set  those of a phase that has begun and are not in yet
-//	shop:rw:{KEY}:waits             hash        when each waiter was last heard of, and the stamp it gave
+//	shop:rw:{KEY}:waits             hash        when each waiter last sent a request, the validity of a pushed grant, and the stamp it gave
 //
 // A phase begins by renaming readers-waiting to readers-next: so who comes later
 // waits for the next one. All times are those of the server.
@@ -83,7 +83,7 @@ type RW struct {
 	calls    *batcher
 	renewals *batcher // apart, so that a renewal waits for no other call
 	renewer  *dlock.Renewer
-	undoer   undoer
+	undo     *dlock.Undo
 	sides    dlock.RWSides
 }
 
@@ -117,19 +117,18 @@ func NewRW(rdb redis.UniversalClient, cfg RWConfig) (*RW, error) {
 		hub:      newHub(rdb, cfg.Prefix, nil),
 		calls:    newBatcher(rdb, cfg.Timeout),
 		renewals: newBatcher(rdb, cfg.Timeout),
-		undoer:   undoer{timeout: cfg.Timeout},
 	}
+	l.undo = undoOf(max(cfg.TTL, 2*rwPatience), cfg.Timeout, l.giveBack)
 	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
 
 // Close stops to listen for pushes, and waits until every uncertain acquisition
 // has been given back, or its TTL has passed, or ctx has ended: then it returns
-// the error of ctx, and the rest is left to the TTL. Leases are not released; that
-// is for their holders.
+// the error of ctx, and the rest is left to the TTL. Before that it
+// ends all leases as lost, with the reason [dlock.Closed], and gives them back.
 func (l *RW) Close(ctx context.Context) error {
-	l.hub.close()
-	return l.undoer.wait(ctx)
+	return errors.Join(l.renewer.Close(ctx), l.hub.close(ctx), l.undo.Wait(ctx))
 }
 
 // start sends one script about key with the arguments that all of them begin with.
@@ -166,25 +165,22 @@ func (l *RW) lease(ctx context.Context, a *rwAttempt, fence dlock.Fence, sent ti
 		Kind: a.kind(), Backend: l.sides.Side(a.write), Renewer: l.renewer,
 	}
 	g.Release = func(ctx context.Context) error { return l.release(ctx, a, fence) }
-	lease := dlock.NewLease(ctx, g)
-	if a.doubt { // that request may arrive when the lease is over, and take the key for nobody
-		lease.OnEnd(func(error) { l.abandon(ctx, a) })
+	if a.doubt { // that request may arrive when the grant is over, and take the key for nobody
+		g.Ended = func(error) { l.abandon(ctx, a) }
 	}
-	return lease
+	return dlock.NewLease(ctx, g)
 }
 
 // release gives one grant back. Of a large phase that begins with that, it lets
 // in all: the scripts do so in parts, to stay short.
 func (l *RW) release(ctx context.Context, a *rwAttempt, fence dlock.Fence) error {
 	reply, err := numbers(l.start(ctx, l.calls, rwReleaseScript, a.key, a.id, a.mode(), fence.Token), 2)
-	switch {
-	case err == nil:
-		l.admit(ctx, a.key, reply[1])
-		return rwVerdict(a.key, fence, reply[0])
-	case !refused(err):
-		l.abandon(ctx, a) // the request may have been lost
+	if err != nil { // lost, or refused for now: nobody else gives the grant back before its TTL
+		l.abandon(ctx, a)
+		return err
 	}
-	return err
+	l.admit(ctx, a.key, reply[1])
+	return rwVerdict(a.key, fence, reply[0])
 }
 
 // admit goes on for as long as there is more. If it cannot, those who wait do so

@@ -29,7 +29,7 @@ local function free()
 end
 
 local function remember()
-  redis.call('HSET', waits, id, digits(now) .. ' ' .. stamp)
+  redis.call('HSET', waits, id, digits(now) .. ':' .. digits(first) .. ':' .. stamp)
   for i = 3, 6 do keep(KEYS[i], patience) end
 end
 

@@ -2,7 +2,7 @@
 -- are the same for all of them:
 -- KEYS[1] state  KEYS[2] readers  KEYS[3] waiting writers  KEYS[4] waiting readers
 -- KEYS[5] readers of the phase that has begun  KEYS[6] what is known of those who wait
--- ARGV[1] TTL of a grant in ms  ARGV[2] TTL of a pushed grant in ms  ARGV[3] patience
+-- ARGV[1] TTL of a grant in ms  ARGV[2] what a grant lasts that is pushed to the caller, in ms  ARGV[3] patience
 -- with a waiter that does not ask again, in ms  ARGV[4] command that pushes  ARGV[5] its channels
 local state, readers, writing, reading, phase, waits = unpack(KEYS)
 local ttl, first, patience = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -53,10 +53,11 @@ local function drop(id)
   redis.call('HDEL', waits, id)
 end
 
--- The stamp of a waiter's last request, or nil if it has been silent for too long.
+-- For how many ms a waiter trusts a pushed grant, and the stamp of its last request; or
+-- nil if it has been silent for too long.
 local function alive(id)
-  local seen, stamp = string.match(redis.call('HGET', waits, id) or '', '^(%d+) (.*)$')
-  if seen and tonumber(seen) + patience > now then return stamp end
+  local seen, span, stamp = string.match(redis.call('HGET', waits, id) or '', '^(%d+):(%d+):(.*)$')
+  if seen and tonumber(seen) + patience > now then return tonumber(span), stamp end
 end
 
 -- Each grant returns what its owner has to know: the token and the owner of the fence.
@@ -86,14 +87,14 @@ local function push(id, fence, stamp)
   redis.call(ARGV[4], ARGV[5] .. string.match(id, '^[^-]+'), table.concat({id, fence[1], fence[2], stamp}, ' '))
 end
 
--- The first writer that waits and is alive, with its stamp; or nil; or false if
--- there may be one behind many dead ones.
+-- The first writer that waits and is alive, with what alive says of it; or nil; or
+-- false if there may be one behind many dead ones.
 local function next_writer()
   for _ = 1, at_once do
     local id = redis.call('ZRANGE', writing, 0, 0)[1]
     if not id then return nil end
-    local stamp = alive(id)
-    if stamp then return id, stamp end
+    local span, stamp = alive(id)
+    if span then return id, span, stamp end
     drop(id)
   end
   return false
@@ -104,11 +105,11 @@ local function admit(caller)
   for _ = 1, at_once do
     local id = redis.call('ZRANGE', phase, 0, 0)[1]
     if not id then return end
-    local stamp = alive(id)
+    local span, stamp = alive(id)
     if id == caller then
       grant_read(id, ttl)
-    elseif stamp then
-      push(id, grant_read(id, first), stamp)
+    elseif span then
+      push(id, grant_read(id, span), stamp)
     else
       drop(id)
     end
@@ -124,7 +125,7 @@ local function pump(caller)
     redis.call('ZREM', readers, id)
   end
   if writer() then return 0 end
-  local id, stamp = next_writer()
+  local id, span, stamp = next_writer()
   if redis.call('EXISTS', phase) == 0 and redis.call('EXISTS', reading) == 1
     and (id == nil or redis.call('HGET', state, 'wrote') == '1') then
     redis.call('RENAME', reading, phase)
@@ -133,8 +134,7 @@ local function pump(caller)
   admit(caller)
   if redis.call('EXISTS', phase) == 1 then return 1 end
   if id and no_reader() then
-    local ms = id == caller and ttl or first
-    local fence = grant_write(id, ms)
+    local fence = grant_write(id, id == caller and ttl or span)
     if id ~= caller then push(id, fence, stamp) end
   end
   return 0

@@ -182,11 +182,11 @@ func TestRWHandOver(t *testing.T) {
 func TestRWLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
-		l, key := patientRW(t, rdb), rand.Text()
+		l, waiting, key := patientRW(t, rdb), patientRW(t, rdb), rand.Text()
 		writer := mustTake(t, l.Acquire, key)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		for _, take := range []func(context.Context, string) (*dlock.Lease, error){l.Acquire, l.AcquireRead} {
+		for _, take := range []func(context.Context, string) (*dlock.Lease, error){waiting.Acquire, waiting.AcquireRead} {
 			wg.Go(func() { take(ctx, key) })
 		}
 		waitFor(t, "the waiters", func() bool { return rwWaiting(t, rdb, key) == 2 })
@@ -201,7 +201,7 @@ func TestRWLeavesNothingBehind(t *testing.T) {
 		}
 		cancel()
 		wg.Wait()
-		if err := l.Close(t.Context()); err != nil { // where the server was slow, they leave in the background
+		if err := waiting.Close(t.Context()); err != nil { // where the server was slow, they leave in the background
 			t.Error(err)
 		}
 		writer.Release(t.Context())

@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestRWOnMiniredis(t *testing.T) {
 
 func rwHarness(t testing.TB, url string) dlocktest.RWHarness {
 	t.Helper()
-	h := rwHarnessOn(t, func(t testing.TB) redis.UniversalClient { return client(t, url) })
+	h := rwHarnessOn(t, func(t testing.TB) redis.UniversalClient { return watched(t, client(t, url)) })
 	h.Patience = 3 * time.Second
 	h.Behind = func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 		rdb, link := proxied(t, url)
@@ -50,6 +51,16 @@ func rwHarnessOn(t testing.TB, open func(t testing.TB) redis.UniversalClient) dl
 		PhaseFair:   true,
 		SharedFence: true,
 		Reentrant:   true,
+		NoReentry: func(t testing.TB) dlock.RWLocker {
+			return rwLockWith(t, open(t), redislock.RWConfig{NoReentry: true})
+		},
+		Capped: func(t testing.TB, limit time.Duration) dlock.RWLocker {
+			return rwLockWith(t, open(t), redislock.RWConfig{MaxHold: limit})
+		},
+		Other: func(t testing.TB, ttl time.Duration) dlock.RWLocker {
+			return rwLockWith(t, open(t), redislock.RWConfig{TTL: ttl})
+		},
+		Answers: answers,
 	}
 }
 
@@ -61,22 +72,19 @@ func proxied(t testing.TB, url string) (redis.UniversalClient, dlocktest.Link) {
 		t.Fatal(err)
 	}
 	proxy := testbedtest.StartProxy(t, opts.Addr)
-	return client(t, "redis://"+proxy.Addr()), dlocktest.Link{
-		Cut: proxy.BlackHole,
-		Heal: func() {
-			if err := proxy.Pass(); err != nil {
-				t.Error(err)
-			}
-		},
-		LoseReply: func() { proxy.DropReply("evalsha") },
-		Lost:      proxy.Dropped,
-	}
+	return client(t, "redis://"+proxy.Addr()), linkOf(t, proxy)
 }
 
 // rwLock returns an RW that is closed at the end of the test.
 func rwLock(t testing.TB, rdb redis.UniversalClient) *redislock.RW {
 	t.Helper()
-	l, err := redislock.NewRW(rdb, redislock.RWConfig{TTL: ttl})
+	return rwLockWith(t, rdb, redislock.RWConfig{})
+}
+
+func rwLockWith(t testing.TB, rdb redis.UniversalClient, cfg redislock.RWConfig) *redislock.RW {
+	t.Helper()
+	cfg.TTL = cmp.Or(cfg.TTL, ttl)
+	l, err := redislock.NewRW(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

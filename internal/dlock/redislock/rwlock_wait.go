@@ -185,18 +185,31 @@ func (l *RW) failed(ctx context.Context, a *rwAttempt, cause error) error {
 
 // abandon takes back in the background whatever a may have.
 func (l *RW) abandon(ctx context.Context, a *rwAttempt) {
-	l.undoer.add(ctx, undo{until: time.Now().Add(max(l.cfg.TTL, 2*rwPatience)), run: func(ctx context.Context) (bool, error) {
-		return l.takeBack(ctx, a)
-	}})
+	l.undo.Add(ctx, dlock.Held{Key: a.key, Fence: dlock.Fence{Owner: a.id}})
 }
 
-func (l *RW) takeBack(ctx context.Context, a *rwAttempt) (found bool, err error) {
-	reply, err := numbers(l.start(ctx, l.calls, rwAbandonScript, a.key, a.id), 2)
-	if err != nil {
-		return false, err
+func (l *RW) giveBack(ctx context.Context, held []dlock.Held) (found []bool, err error) {
+	calls := make([]*call, len(held))
+	for i, h := range held {
+		calls[i] = l.start(ctx, l.calls, rwAbandonScript, h.Key, h.Fence.Owner)
 	}
-	l.admit(ctx, a.key, reply[1])
-	return reply[0] == 1, nil
+	found = make([]bool, len(held))
+	for i, h := range held {
+		reply, failed := numbers(calls[i], 2)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		found[i] = reply[0] == 1
+		l.admit(ctx, h.Key, reply[1])
+	}
+	return found, err
+}
+
+// takeBack takes back at once whatever a may have.
+func (l *RW) takeBack(ctx context.Context, a *rwAttempt) (found bool, err error) {
+	all, err := l.giveBack(ctx, []dlock.Held{{Key: a.key, Fence: dlock.Fence{Owner: a.id}}})
+	return all[0], err
 }
 
 // pushed returns the lease of a pushed grant, or nil to ask again: if something

@@ -181,7 +181,7 @@ func TestDeadWaitersArePassedOverAFewAtATime(t *testing.T) {
 		for i := range 9 {
 			id := "dead-" + string(rune('0'+i))
 			rdb.ZAdd(t.Context(), k+":queue", redis.Z{Score: float64(i), Member: id})
-			rdb.HSet(t.Context(), k+":alive", id, "1 1")
+			rdb.HSet(t.Context(), k+":alive", id, "1 1 1")
 		}
 		for range 2 {
 			if got := run(t, rdb, "acquire", key, "live-1", 30_000, "5"); got != int64(-1) {

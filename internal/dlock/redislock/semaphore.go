@@ -3,6 +3,7 @@ package redislock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,7 +44,7 @@ type SemaphoreConfig struct {
 //
 //	shop:sem:{KEY}         zset    OWNER:1 ... OWNER:N -> when the permit lapses, by the clock of the server
 //	shop:sem:{KEY}:queue   zset    OWNER -> ticket
-//	shop:sem:{KEY}:owners  hash    OWNER -> FENCE:N of a holder, FENCE:N:SEEN:STAMP of a waiter
+//	shop:sem:{KEY}:owners  hash    OWNER -> FENCE:N of a holder, FENCE:N:DEAD:SPAN:STAMP of a waiter
 //	shop:sem:{KEY}:state   hash    last fence; epoch, when this state began; hold, until when nothing is granted
 //	shop:sem:{KEY}:limit   string  number of permits, if it was resized
 //
@@ -129,7 +130,7 @@ type Semaphore struct {
 	renewer *dlock.Renewer
 
 	renewals *batcher // apart, so that a renewal waits for no other call
-	undoer   undoer
+	undo     *dlock.Undo
 }
 
 var (
@@ -149,7 +150,6 @@ func NewSemaphore(rdb redis.UniversalClient, cfg SemaphoreConfig) (*Semaphore, e
 		timeout: timeout,
 		recheck: min(time.Second, ttl/8),
 		prefix:  cmp.Or(cfg.Prefix, semaphorePrefix),
-		undoer:  undoer{timeout: timeout},
 		calls:   newBatcher(rdb, timeout),
 
 		renewals: newBatcher(rdb, timeout),
@@ -163,6 +163,7 @@ func NewSemaphore(rdb redis.UniversalClient, cfg SemaphoreConfig) (*Semaphore, e
 	if err := redisclient.Check(rdb); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
+	s.undo = undoOf(max(ttl, 2*s.patience()), timeout, s.giveBack)
 	s.hub = newHub(rdb, s.prefix, nil)
 	s.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: s.renew})
 	return s, nil
@@ -202,10 +203,10 @@ func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
 // Close waits until every uncertain acquisition has been given back, or its TTL
 // has passed, or ctx has ended: then it returns the error of ctx, and the rest
 // is left to the TTL. It ends the subscription, without which those who still
-// wait are slower. Leases are not released; that is for their holders.
+// wait are slower. Before that it ends all leases as lost, with the reason
+// [dlock.Closed], and gives them back.
 func (s *Semaphore) Close(ctx context.Context) error {
-	s.hub.close()
-	return s.undoer.wait(ctx)
+	return errors.Join(s.renewer.Close(ctx), s.hub.close(ctx), s.undo.Wait(ctx))
 }
 
 // check refuses what no number of permits could allow, before anything is sent.

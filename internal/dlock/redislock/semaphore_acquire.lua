@@ -42,7 +42,9 @@ if not entry then
   entry = ticket() .. ':' .. n
   redis.call('ZADD', queue, string.match(entry, '^%d+'), owner)
 end
-redis.call('HSET', owners, owner, string.match(entry, '^%d+:%d+') .. ':' .. digits(now) .. ':' .. stamp)
+-- Until when it lives, and how long it trusts what it is handed, are its own to say.
+redis.call('HSET', owners, owner, table.concat({string.match(entry, '^%d+:%d+'),
+  digits(now + patience), digits(math.min(ttl, patience)), stamp}, ':'))
 touch()
 pump(owner)
 entry = redis.call('HGET', owners, owner)

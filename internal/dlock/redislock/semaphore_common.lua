@@ -2,7 +2,8 @@
 -- same for all of them:
 -- KEYS[1] holders  KEYS[2] queue  KEYS[3] owners  KEYS[4] state  KEYS[5] limit
 -- ARGV[1] permits, unless resized  ARGV[2] TTL of a grant in ms  ARGV[3] patience
--- with a waiter that does not ask again, or does not renew what it was handed, in ms
+-- with the caller, as a waiter that does not ask again, or does not renew what it was
+-- handed, in ms
 -- ARGV[4] command to publish with  ARGV[5] what begins the channel of a process
 local holders, queue, owners, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local ttl, patience = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -81,9 +82,9 @@ local function pump(caller)
   for _ = 1, 64 do
     local head = redis.call('ZRANGE', queue, 0, 0)[1]
     if not head then return end
-    local fence, n, seen, stamp = string.match(redis.call('HGET', owners, head) or '', '^(%d+):(%d+):(%d+):(%d+)$')
+    local fence, n, dead, span, stamp = string.match(redis.call('HGET', owners, head) or '', '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
     n = tonumber(n)
-    if not fence or tonumber(seen) + patience <= now then
+    if not fence or tonumber(dead) <= now then
       drop(head)
     elseif n > limit then
       drop(head)
@@ -93,7 +94,7 @@ local function pump(caller)
       if head == caller then
         grant(head, fence, n, ttl)
       else
-        grant(head, fence, n, math.min(ttl, patience))
+        grant(head, fence, n, span)
         push(head, 'granted ' .. fence .. ' ' .. stamp)
       end
     else

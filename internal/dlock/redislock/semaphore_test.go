@@ -49,7 +49,7 @@ func semaphoreHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 	admin := client(t, url)
 	return dlocktest.SemaphoreHarness{
 		New: func(t testing.TB, permits int) dlock.Semaphore {
-			return semaphore(t, client(t, url), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
+			return semaphore(t, watched(t, client(t, url)), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
 		},
 		TTL:    ttl,
 		Expire: func(t testing.TB, key string) { lapse(t, admin, semKey(key)) },
@@ -62,23 +62,13 @@ func semaphoreHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 		Waiters:   func(t testing.TB, key string) int { return int(admin.ZCard(t.Context(), semKey(key)+":queue").Val()) },
 		FIFO:      true,
 		Ordered:   true,
+		Other: func(t testing.TB, ttl time.Duration) dlock.Semaphore {
+			return semaphore(t, client(t, url), redislock.SemaphoreConfig{TTL: ttl})
+		},
+		Answers: answers,
 		Behind: func(t testing.TB, permits int) (dlock.Semaphore, dlocktest.Link) {
-			opts, err := redis.ParseURL(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			proxy := testbedtest.StartProxy(t, opts.Addr)
-			s := semaphore(t, client(t, "redis://"+proxy.Addr()), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
-			return s, dlocktest.Link{
-				Cut: proxy.BlackHole,
-				Heal: func() {
-					if err := proxy.Pass(); err != nil {
-						t.Error(err)
-					}
-				},
-				LoseReply: func() { proxy.DropReply("evalsha") },
-				Lost:      proxy.Dropped,
-			}
+			rdb, link := proxied(t, url)
+			return semaphore(t, rdb, redislock.SemaphoreConfig{Permits: permits, TTL: ttl}), link
 		},
 	}
 }

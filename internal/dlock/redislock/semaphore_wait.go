@@ -106,24 +106,24 @@ func (a *attempt) invalid(limit string) error {
 func (s *Semaphore) granted(ctx context.Context, a *attempt, token string, sent time.Time, first time.Duration) *dlock.Lease {
 	n, _ := strconv.ParseUint(token, 10, 64) // made by digits in the script
 	fence := dlock.Fence{Token: n, Owner: a.owner}
-	lease := dlock.NewLease(ctx, dlock.Grant{
+	g := dlock.Grant{
 		Key: a.key, Fence: fence, Kind: strconv.Itoa(a.n),
 		Sent: sent, First: first, TTL: s.ttl, MaxHold: s.maxHold, Renewer: s.renewer,
 		Release: func(ctx context.Context) error {
 			live, _, err := s.run(ctx, semaphoreReleaseScript, a.key, fence.Owner, fence.Token, a.n)
 			switch {
-			case err != nil && !refused(err):
-				s.abandon(ctx, a) // the request may have been lost
+			case err != nil: // lost, or refused for now: nobody else gives them back before the TTL
+				s.abandon(ctx, a)
 			case live == int64(0):
 				return dlock.ErrLost
 			}
 			return err
 		},
-	})
-	if a.doubt { // that request may arrive when the lease is over, and take permits for nobody
-		lease.OnEnd(func(error) { s.abandon(ctx, a) })
 	}
-	return lease
+	if a.doubt { // that request may arrive when the grant is over, and take permits for nobody
+		g.Ended = func(error) { s.abandon(ctx, a) }
+	}
+	return dlock.NewLease(ctx, g)
 }
 
 // failed ends an attempt that was not granted: by an error, or without one by
@@ -158,9 +158,13 @@ func (s *Semaphore) failed(ctx context.Context, a *attempt, err error) error {
 
 // abandon takes back in the background whatever a may have.
 func (s *Semaphore) abandon(ctx context.Context, a *attempt) {
-	until := time.Now().Add(max(s.ttl, 2*s.patience()))
-	s.undoer.add(ctx, undo{until: until, run: func(ctx context.Context) (bool, error) {
-		n, _, err := s.run(ctx, semaphoreAbandonScript, a.key, a.owner)
-		return n == int64(1), err
-	}})
+	s.undo.Add(ctx, dlock.Held{Key: a.key, Fence: dlock.Fence{Owner: a.owner}})
+}
+
+func (s *Semaphore) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
+	calls := make([]*call, len(held))
+	for i, h := range held {
+		calls[i] = s.calls.start(ctx, semaphoreAbandonScript, s.keys(h.Key), s.args(h.Key, h.Fence.Owner)...)
+	}
+	return foundBy(calls)
 }

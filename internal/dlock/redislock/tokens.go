@@ -65,7 +65,7 @@ type TokensConfig struct {
 //	shop:sem:{KEY}:turn         list    the one turn to collect several tokens
 //	shop:sem:{KEY}:withheld     list    tokens that wait for the end of a TTL, after a loss of data
 //	shop:sem:{KEY}:tokens       hash    how many were made, and when; the last fence
-//	shop:sem:used:NAME          set     keys that the process of that name has used
+//	shop:sem:used:NAME          set     keys that the process of that name has used; ends a day after the last one
 //
 // A HOLDER is NAME:RANDOM-N, one client of one key at a time. Its list is the
 // truth about what it holds. A reply that was lost loses no token: the token is in
@@ -131,12 +131,13 @@ type Tokens struct {
 	calls    *batcher
 	renewals *batcher // apart, so that a renewal waits for no other call
 	renewer  *dlock.Renewer
-	undoer   undoer
+	undo     *dlock.Undo
 	fetchers sync.WaitGroup
 
 	mu      sync.Mutex
 	taps    map[string]*tap
-	holders int // made so far
+	holders int                // made so far
+	retired map[string]*holder // by name: those with leases, or with requests in flight
 }
 
 var _ dlock.Semaphore = (*Tokens)(nil)
@@ -160,9 +161,10 @@ func NewTokens(rdb redis.UniversalClient, cfg TokensConfig) (*Tokens, error) {
 		prefix:   cmp.Or(cfg.Prefix, semaphorePrefix),
 		calls:    newBatcher(rdb, timeout),
 		renewals: newBatcher(rdb, timeout),
-		undoer:   undoer{timeout: timeout},
 		taps:     map[string]*tap{},
+		retired:  map[string]*holder{},
 	}
+	t.undo = undoOf(10*ttl, timeout, t.giveBack)
 	if ttl < 4*time.Millisecond {
 		return nil, fmt.Errorf("redislock: TTL %v is less than four milliseconds", ttl)
 	}
@@ -211,8 +213,10 @@ func (t *Tokens) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, 
 
 // Close waits until everything with an unknown outcome has been given back, or
 // ctx has ended: then it returns the error of ctx, and the rest is left to the
-// TTL. Leases are not released; that is for their holders. No call may be waiting.
+// TTL. Before that it ends all leases as lost, with the reason [dlock.Closed], and gives
+// them back. No call may be waiting.
 func (t *Tokens) Close(ctx context.Context) error {
+	closed := t.renewer.Close(ctx)
 	idle := make(chan struct{})
 	go func() { // ends within the block time and a round trip, as every fetcher does
 		defer close(idle)
@@ -221,14 +225,14 @@ func (t *Tokens) Close(ctx context.Context) error {
 	var err error
 	select {
 	case <-idle:
-		err = t.undoer.wait(ctx)
+		err = t.undo.Wait(ctx)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
 	if t.owned {
 		err = errors.Join(err, t.blocking.Close())
 	}
-	return err
+	return errors.Join(closed, err)
 }
 
 // check refuses what no number of tokens could allow, before anything is sent.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // reap gives back what lapsed holders have, and returns how many tokens that was.
@@ -23,20 +24,26 @@ func (t *Tokens) reap(ctx context.Context, key string, force bool, names ...stri
 func (t *Tokens) note(ctx context.Context, key string) {
 	t.mu.Lock()
 	p := t.tap(key)
-	noted := p.noted
-	p.noted = true
+	noted := !p.noted.IsZero() && time.Since(p.noted) < t.forgotten()/4
+	p.noted = time.Now()
 	t.mu.Unlock()
 	if noted || !t.named {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
-	if t.rdb.SAdd(ctx, t.usedKey(), key).Err() != nil {
+	pipe := t.rdb.Pipeline()
+	pipe.SAdd(ctx, t.usedKey(), key)
+	pipe.PExpire(ctx, t.usedKey(), t.forgotten())
+	if _, err := pipe.Exec(ctx); err != nil {
 		t.mu.Lock()
-		t.tap(key).noted = false
+		t.tap(key).noted = time.Time{}
 		t.mu.Unlock()
 	}
 }
+
+// forgotten is for how long Redis remembers what is not used.
+func (t *Tokens) forgotten() time.Duration { return max(24*time.Hour, 2*t.ttl) }
 
 // ReleaseAll gives back at once what an earlier process with the name of this
 // one held, of every key, instead of waiting for its TTL. The earlier process must

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"example.com/shop/internal/dlock"
 )
 
 // maxTaps bounds the keys that a client remembers and does not use.
@@ -17,7 +19,7 @@ type tap struct {
 	holder *holder
 	queue  []*request // callers that wait, in order
 	served bool       // a fetcher runs
-	noted  bool       // Redis knows that this process uses the key
+	noted  time.Time  // when Redis was told that this process uses the key
 }
 
 // holder is a client as Redis knows it: the owner of a list of tokens. The list
@@ -63,6 +65,7 @@ func (t *Tokens) landed(h *holder, tokens ...string) {
 	for _, token := range tokens {
 		h.known[token]++
 	}
+	t.forgetRetired(h)
 }
 
 // drop forgets tokens that are no longer held, or are to go back.
@@ -74,6 +77,7 @@ func (t *Tokens) drop(h *holder, tokens ...string) {
 			delete(h.known, token)
 		}
 	}
+	t.forgetRetired(h)
 }
 
 // retire gives back in the background what the list of h has and the client does
@@ -84,20 +88,56 @@ func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
 	if p := t.taps[key]; p != nil && p.holder == h {
 		p.holder = nil
 	}
+	t.retired[h.name] = h
+	t.forgetRetired(h)
 	t.mu.Unlock()
-	t.undoer.add(ctx, undo{until: time.Now().Add(10 * t.ttl), run: func(ctx context.Context) (bool, error) {
-		t.mu.Lock()
-		flying, args := h.flying, []any{t.ttl.Milliseconds()}
-		for token := range h.known {
-			args = append(args, token)
+	t.undo.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: h.name}})
+}
+
+// forgetRetired forgets a retired holder of whose list nothing is known, and nothing on
+// its way. It is called under mu.
+func (t *Tokens) forgetRetired(h *holder) {
+	if h.flying == 0 && len(h.known) == 0 {
+		delete(t.retired, h.name)
+	}
+}
+
+func (t *Tokens) giveBack(ctx context.Context, held []dlock.Held) (found []bool, err error) {
+	calls := make([]*call, len(held))
+	for i, h := range held {
+		if args, ok := t.knownTo(h.Fence.Owner); ok {
+			calls[i] = t.calls.start(ctx, tokensReconcileScript, t.keys(h.Key, h.Fence.Owner), args...)
 		}
-		t.mu.Unlock()
-		if flying > 0 {
-			return false, errInFlight
+	}
+	found = make([]bool, len(held))
+	for i, c := range calls {
+		if c == nil {
+			err = errInFlight
+			continue
 		}
-		n, _, err := t.calls.run(ctx, tokensReconcileScript, t.keys(key, h.name), args...)
-		return n != int64(0), err
-	}})
+		n, _, failed := c.wait()
+		if failed != nil {
+			err = failed
+		}
+		found[i] = failed == nil && n != int64(0)
+	}
+	return found, err
+}
+
+// knownTo returns the arguments that tell what a retired holder has. It is not ok while
+// requests of it are in flight.
+func (t *Tokens) knownTo(name string) (args []any, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	args = []any{t.ttl.Milliseconds()}
+	h := t.retired[name]
+	if h == nil {
+		return args, true
+	}
+	for token := range h.known {
+		args = append(args, token)
+	}
+	return args, h.flying == 0
 }
 
 // tap is called under mu.

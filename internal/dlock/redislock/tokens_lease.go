@@ -15,7 +15,7 @@ import (
 func (t *Tokens) lease(ctx context.Context, key string, got *taken, fence string, tokens []string) *dlock.Lease {
 	h := got.holder
 	number, _ := strconv.ParseUint(fence, 10, 64) // made by digits in the script
-	lease := dlock.NewLease(ctx, dlock.Grant{
+	return dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Fence: dlock.Fence{Token: number, Owner: rand.Text()}, Kind: h.name + " " + strings.Join(tokens, " "),
 		Sent: got.sent, TTL: t.ttl, MaxHold: t.maxHold, Renewer: t.renewer,
 		Release: func(ctx context.Context) error {
@@ -25,14 +25,13 @@ func (t *Tokens) lease(ctx context.Context, key string, got *taken, fence string
 			}
 			return err
 		},
+		Ended: func(outcome error) {
+			t.drop(h, tokens...)
+			if !errors.Is(outcome, dlock.ErrReleased) { // the list may have the tokens still
+				t.retire(ctx, key, h)
+			}
+		},
 	})
-	lease.OnEnd(func(outcome error) {
-		t.drop(h, tokens...)
-		if !errors.Is(outcome, dlock.ErrReleased) { // the list may have the tokens still
-			t.retire(ctx, key, h)
-		}
-	})
-	return lease
 }
 
 // release gives tokens back that h has, and returns how many those were.

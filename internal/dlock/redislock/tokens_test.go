@@ -48,7 +48,7 @@ func tokensHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 	admin := client(t, url)
 	return dlocktest.SemaphoreHarness{
 		New: func(t testing.TB, permits int) dlock.Semaphore {
-			return tokens(t, client(t, url), redislock.TokensConfig{Permits: permits, TTL: ttl})
+			return tokens(t, watched(t, client(t, url)), redislock.TokensConfig{Permits: permits, TTL: ttl})
 		},
 		TTL:    ttl,
 		Expire: func(t testing.TB, key string) { lapse(t, admin, semKey(key)+":holders") },
@@ -59,23 +59,13 @@ func tokensHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 		},
 		Remembers: true,
 		Ordered:   true,
+		Other: func(t testing.TB, ttl time.Duration) dlock.Semaphore {
+			return tokens(t, client(t, url), redislock.TokensConfig{TTL: ttl})
+		},
+		Answers: answers,
 		Behind: func(t testing.TB, permits int) (dlock.Semaphore, dlocktest.Link) {
-			opts, err := redis.ParseURL(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			proxy := testbedtest.StartProxy(t, opts.Addr)
-			s := tokens(t, client(t, "redis://"+proxy.Addr()), redislock.TokensConfig{Permits: permits, TTL: ttl})
-			return s, dlocktest.Link{
-				Cut: proxy.BlackHole,
-				Heal: func() {
-					if err := proxy.Pass(); err != nil {
-						t.Error(err)
-					}
-				},
-				LoseReply: func() { proxy.DropReply("evalsha") },
-				Lost:      proxy.Dropped,
-			}
+			rdb, link := proxied(t, url)
+			return tokens(t, rdb, redislock.TokensConfig{Permits: permits, TTL: ttl}), link
 		},
 	}
 }

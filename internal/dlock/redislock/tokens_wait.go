@@ -157,8 +157,15 @@ func (t *Tokens) blockFor(ctx context.Context, key string, s *spares, n int) err
 	request, cancel := context.WithTimeout(ctx, t.block+t.timeout)
 	defer cancel()
 	seconds := strconv.FormatFloat(t.block.Seconds(), 'f', 3, 64)
-	cmd := redis.NewCmd(request, "blmove", source, t.keys(key, h.name)[6], "left", "right", seconds)
-	t.blocking.Process(request, once{cmd}) //nolint:errcheck // The command has the error.
+	held := t.keys(key, h.name)[6]
+	cmd := redis.NewCmd(request, "blmove", source, held, "left", "right", seconds)
+	// The list may be new, and this client may die before it runs a script.
+	ends := redis.NewCmd(request, "pexpire", held, t.forgotten().Milliseconds())
+	pipe := t.blocking.Pipeline()
+	for _, c := range []*redis.Cmd{cmd, ends} {
+		pipe.Process(request, once{c}) //nolint:errcheck // It only queues.
+	}
+	pipe.Exec(request) //nolint:errcheck // The first command has the error.
 	token, err := cmd.Text()
 	switch {
 	case errors.Is(err, redis.Nil):

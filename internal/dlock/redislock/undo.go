@@ -7,16 +7,6 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// newUndo returns what gives back the attempts of l whose outcome is unknown.
-func (l *Locker) newUndo() *dlock.Undo {
-	return dlock.NewUndo(dlock.UndoConfig{
-		TTL:      max(l.cfg.TTL, 2*l.dead()),
-		Pause:    max(l.cfg.Timeout/4, time.Millisecond),
-		Timeout:  2 * l.cfg.Timeout,
-		GiveBack: l.giveBack,
-	})
-}
-
 // abandon gives back in the background what id may have of key: the key, or a
 // place in its queue.
 func (l *Locker) abandon(ctx context.Context, key, id string) {
@@ -29,13 +19,26 @@ func (l *Locker) giveBack(ctx context.Context, held []dlock.Held) (found []bool,
 		k := keysOf(l.cfg.Prefix, h.Key)
 		calls[i] = l.calls.start(ctx, abandonScript, k.all(), l.args(k, h.Fence.Owner)...)
 	}
-	found = make([]bool, len(held))
+	return foundBy(calls)
+}
+
+// foundBy reads the replies of calls that say 1 if there was anything to release.
+func foundBy(calls []*call) (found []bool, err error) {
+	found = make([]bool, len(calls))
 	for i, c := range calls {
 		n, _, failed := c.wait()
 		if failed != nil {
 			err = failed
 		}
-		found[i] = n != int64(0)
+		found[i] = n == int64(1)
 	}
 	return found, err
+}
+
+// undoOf returns what rolls back the attempts of a client whose outcome is unknown. After
+// longest Redis has forgotten them.
+func undoOf(longest, timeout time.Duration, giveBack func(ctx context.Context, held []dlock.Held) ([]bool, error)) *dlock.Undo {
+	return dlock.NewUndo(dlock.UndoConfig{
+		TTL: longest, Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, GiveBack: giveBack,
+	})
 }

@@ -203,6 +203,9 @@ func (b *ballot) end(ctx context.Context) (asked int, answers <-chan answer, vot
 			asked++
 			b.l.background.run(func() {
 				verdict, err := b.free(ctx, i)
+				if v.state == unknown && err == nil && verdict != verdictHeld {
+					b.l.nodes[i].undo.Add(ctx, b.held()) // the take may be on its way yet
+				}
 				said <- answer{verdict, err}
 			})
 		default:

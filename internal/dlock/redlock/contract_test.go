@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -158,6 +159,26 @@ func TestNewRefuses(t *testing.T) {
 		}
 		if _, err := redlock.New([]redis.UniversalClient{a, b, c}, redlock.Config{}); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A value without an end is no reason to ask again at once.
+func TestForeignValueIsNotPolledInATightLoop(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		text, err := os.ReadFile("take.lua")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rdb, key := client(t, testbedtest.Redis(t)), rand.Text()
+		if err := rdb.MSet(t.Context(), key, "maintenance", key+":known", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		keys := []string{key, key + ":fence", key + ":known", key + ":settling"}
+		left, err := redis.NewScript(string(text)).Run(t.Context(), rdb, keys, "a", 3000, 6000, 0).Int()
+		if err != nil || left != 3000 {
+			t.Errorf("take = %d, %v, want a TTL of 3000", left, err)
 		}
 	})
 }

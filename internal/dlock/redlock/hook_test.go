@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,7 +109,8 @@ func TestFailedReleaseIsMadeUpFor(t *testing.T) {
 	})
 }
 
-// lateReplies delivers every reply late, and sends nothing more once it is cut.
+// lateReplies delivers every reply late, and sends nothing more once it is cut. A server that
+// lacks a script replies at once: the call is sent again, and both have to fit into its limit.
 type lateReplies struct {
 	delay time.Duration
 	cut   *atomic.Bool
@@ -130,7 +132,9 @@ func (h lateReplies) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return net.ErrClosed
 		}
 		err := next(ctx, cmd)
-		<-time.After(h.delay)
+		if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			<-time.After(h.delay)
+		}
 		return err
 	}
 }
@@ -141,7 +145,6 @@ func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 3)
-		take(t, locker(t, s.urls(), redlock.Config{TTL: ttl}), "k").Release(t.Context()) // the servers know the scripts
 		var cut atomic.Bool
 		all := make([]redis.UniversalClient, len(s))
 		for i, server := range s {
@@ -168,6 +171,78 @@ func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
 		}
 		if d := time.Since(start); d > 7*ttl/6 { // counted from the second round it is longer
 			t.Errorf("the lease ended %v after the request was sent, its TTL is %v", d, ttl)
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// lateTake times a take out, and delivers it after the next release.
+type lateTake struct {
+	take, release int // how many arguments they have
+	lost          atomic.Bool
+	late          atomic.Pointer[redis.Cmd]
+	delivered     chan struct{}
+}
+
+// DialHook implements redis.Hook.
+func (*lateTake) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (*lateTake) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// ProcessHook implements redis.Hook.
+func (h *lateTake) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		switch n := len(cmd.Args()); {
+		case n == h.take && h.lost.CompareAndSwap(false, true):
+			h.late.Store(redis.NewCmd(context.WithoutCancel(ctx), cmd.Args()...))
+			cmd.SetErr(os.ErrDeadlineExceeded)
+			return os.ErrDeadlineExceeded
+		case n == h.release:
+			err := next(ctx, cmd)
+			if late := h.late.Swap(nil); late != nil {
+				defer close(h.delivered)
+				return errors.Join(err, next(ctx, late))
+			}
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// A take whose vote is unknown arrives after the release has looked for it: the server is
+// looked at again, and not blocked for a TTL.
+func TestLateTakeIsLookedForAgain(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 3)
+		take(t, locker(t, s.urls(), redlock.Config{TTL: ttl}), "k").Release(t.Context()) // the servers know the scripts
+		all := make([]redis.UniversalClient, len(s))
+		for i, server := range s {
+			all[i] = client(t, server.URL())
+		}
+		h := &lateTake{take: 3 + 4 + 4, release: 3 + 2 + 2, delivered: make(chan struct{})}
+		all[0].AddHook(h)
+		l, err := redlock.New(all, redlock.Config{TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		take(t, l, "k").Release(t.Context())
+		select {
+		case <-h.delivered:
+		case <-time.After(10 * ttl):
+			t.Fatal("the take was not delivered")
+		}
+		start := time.Now()
+		waitFor(t, "the lock of the server", func() bool {
+			return client(t, s[0].URL()).Exists(t.Context(), lockKey("k")).Val() == 0
+		})
+		if d := time.Since(start); d > 2*ttl/3 {
+			t.Errorf("the server was free only after %v; the TTL is %v", d, ttl)
 		}
 		if err := l.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -28,8 +28,8 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 		}
 		held, _ := fields[0].(string)
 		ttl, _ := fields[1].(int64)
-		at := strings.LastIndexByte(held, ':')
-		if at < 0 {
+		at := max(0, strings.LastIndexByte(held, ':')) // of what no client has written there may be none
+		if held == "" {
 			continue
 		}
 		votes[held[:at]]++

@@ -219,10 +219,10 @@ func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error
 
 // Close waits until every call to a server has ended and every uncertain attempt has
 // been given back, or its TTL has passed, or ctx has ended: then it returns the error
-// of ctx, and the rest is left to the TTL. Leases are not released; that is for their
-// holders.
+// of ctx, and the rest is left to the TTL. Before that it ends all leases as lost, with
+// the reason [dlock.Closed], and gives them back.
 func (l *Locker) Close(ctx context.Context) error {
-	err := l.background.wait(ctx)
+	err := errors.Join(l.renewer.Close(ctx), l.background.wait(ctx))
 	for _, n := range l.nodes {
 		err = errors.Join(err, n.undo.Wait(ctx))
 	}

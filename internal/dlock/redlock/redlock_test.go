@@ -139,6 +139,7 @@ func link(t testing.TB, proxies []*testbed.Proxy) dlocktest.Link {
 				t.Error(err)
 			}
 		}),
+		Refuse:    each((*testbed.Proxy).Refuse),
 		LoseReply: each(func(p *testbed.Proxy) { p.DropReply("evalsha") }),
 		Lost: func() (lost int) {
 			for _, p := range proxies {
@@ -196,6 +197,17 @@ func suite(t *testing.T, n int) {
 		},
 		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return locker(t, s.urls(), redlock.Config{TTL: ttl, MaxHold: limit})
+		},
+		Other: func(t testing.TB, ttl time.Duration) dlock.Locker {
+			return locker(t, s.urls(), redlock.Config{TTL: ttl})
+		},
+		Answers: []error{redis.Nil, redis.ErrPoolTimeout},
+		Foreign: func(t testing.TB, key string) {
+			for _, server := range s {
+				if err := client(t, server.URL()).Set(t.Context(), lockKey(key), "maintenance", 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
 		},
 		Behind: func(t testing.TB) (dlock.Locker, dlocktest.Link) {
 			l, proxies := s.behind(t, redlock.Config{TTL: ttl})

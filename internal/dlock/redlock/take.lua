@@ -2,7 +2,8 @@
 -- KEYS[1] lock  KEYS[2] fence  KEYS[3] known  KEYS[4] settling
 -- ARGV[1] OWNER  ARGV[2] TTL in ms  ARGV[3] TTL of the fence in ms
 -- ARGV[4] how long a server without data grants nothing, in ms; 0: it grants at once
--- Returns a token; or for how many ms another owner has the lock if it does not renew.
+-- Returns a token; or for how many ms another owner has the lock if it does not renew. A
+-- value without an end, which no client has written, counts as a lock of one TTL.
 local t = redis.call('TIME')
 local time = t[1] .. string.format('%06d', t[2])
 local state = redis.call('EXISTS', KEYS[3], KEYS[4])
@@ -18,6 +19,7 @@ if state ~= 1 then
   end
 end
 local left = redis.call('PTTL', KEYS[1])
+if left == -1 then return tonumber(ARGV[2]) end
 if left ~= -2 then return left end
 local token = tonumber(time)
 local last, forced = string.match(redis.call('GET', KEYS[2]) or '', '^(%d+):(.*)$')

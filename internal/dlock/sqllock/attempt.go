@@ -53,7 +53,7 @@ func (l *Locker) write(ctx context.Context, f func(ctx context.Context, conn *sq
 		case l.writers <- struct{}{}:
 			defer func() { <-l.writers }()
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", errUnsent, dlock.Ended(ctx))
+			return fmt.Errorf("%w: %w", errUnsent, ctx.Err())
 		}
 	}
 	return l.run(ctx, f)
@@ -83,13 +83,14 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// inTime tells the end of the caller's ctx from that of the time of a statement.
+// inTime tells the end of the caller's ctx from that of the time of a statement. It leaves
+// the cause of ctx out, which may look like an answer of the database.
 func (l *Locker) inTime(ctx, limited context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", dlock.Ended(ctx), err)
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	case limited.Err() != nil && errors.Is(err, errUnsent):
 		return fmt.Errorf("%w: no connection within %v", errUnsent, l.cfg.Timeout)
 	case limited.Err() != nil:
@@ -111,12 +112,17 @@ func (l *Locker) attempt(ctx context.Context, key, id string) (token uint64, sen
 		token, err = l.take(ctx, conn, key, id, l.cfg.TTL.Microseconds())
 		return err
 	})
-	switch {
-	case err == nil:
+	if err == nil {
 		return token, sent, nil
-	case errors.Is(err, errUnsent) && ctx.Err() != nil:
+	}
+	unsent, known := errors.Is(err, errUnsent), certain(err)
+	if ctx.Err() != nil { // its cause may look like an answer
+		err = fmt.Errorf("%w: %w", dlock.Ended(ctx), err)
+	}
+	switch {
+	case unsent && ctx.Err() != nil:
 		return 0, sent, dlock.Ended(ctx)
-	case certain(err):
+	case known:
 		return 0, sent, fmt.Errorf("sqllock: acquire %q: %w", key, err)
 	}
 	return 0, sent, fmt.Errorf("sqllock: acquire %q: %w: %w", key, dlock.ErrUncertain, err)
@@ -157,7 +163,7 @@ func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) 
 	case token == 0:
 		return nil, fmt.Errorf("sqllock: %q: %w", key, dlock.ErrHeld)
 	}
-	return l.lease(ctx, key, dlock.Fence{Token: token, Owner: id}, sent), nil
+	return l.lease(ctx, key, dlock.Fence{Token: token, Owner: id}, sent, nil), nil
 }
 
 // abandon gives back in the background what id may have of key.

@@ -152,7 +152,7 @@ func TestStatementsLockOnlyTheirRows(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := mariaDB(testbedtest.Database(t))
 		pool := s.create(t)
-		s.change = func(c *mysql.Config) { c.Params["tx_isolation"] = "'REPEATABLE-READ'" }
+		s.change = func(c *mysql.Config) { c.Params[testbedtest.IsolationVariable(t, s.address)] = "'REPEATABLE-READ'" }
 		l := s.locker(t, sqllock.Config{TTL: ttl})
 		for _, key := range []string{"a", "b", "c"} {
 			take(t, l, key).Release(t.Context())

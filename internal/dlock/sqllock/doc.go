@@ -66,7 +66,8 @@
 // them can be repeated, because they name the owner: to take what one has already is to
 // renew it, with the same token; to free what one does not have does nothing. So a
 // failed renewal is repeated, and a waiter whose attempt got no answer finds out by its
-// next look whether the key is its own. It goes on until the database has not answered
+// next look whether the key is its own. What arrives after its release is given back, too
+// (LateAttemptOfAHolderIsGivenBack). It continues until the database has not answered
 // for a TTL. A first attempt without an answer returns [dlock.ErrUncertain] at once, so
 // that callers hear of an outage, and so does a release; what they may have left is
 // given back in the background, by owner, until the database has answered, twice if

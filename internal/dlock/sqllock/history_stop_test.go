@@ -40,7 +40,6 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 // TestHistoryOfStoppedHoldersOfAFile is the same on SQLite, where a process that stops
 // in the middle of a statement also keeps others from writing.
 func TestHistoryOfStoppedHoldersOfAFile(t *testing.T) {
-	testbedtest.FullSize(t)
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := sqlite(filepath.Join(t.TempDir(), "locks.db"))

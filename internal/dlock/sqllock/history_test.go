@@ -56,8 +56,9 @@ func faulty(keys int) dlocktest.TrialConfig {
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t testing.TB) store{
-		"mariadb": func(t testing.TB) store { return mariaDB(testbedtest.Database(t)) },
-		"sqlite":  func(t testing.TB) store { return processes(t, 3) },
+		"mariadb":           func(t testing.TB) store { return mariaDB(testbedtest.Database(t)) },
+		"mariadb otherwise": mariaDBOtherwise,
+		"sqlite":            func(t testing.TB) store { return processes(t, 3) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,13 +10,15 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// lease turns a grant into what the caller gets.
-func (l *Locker) lease(ctx context.Context, key string, f dlock.Fence, sent time.Time) *dlock.Lease {
+// lease turns a grant into what the caller gets. ended is called when the grant is over, and may
+// be nil.
+func (l *Locker) lease(ctx context.Context, key string, f dlock.Fence, sent time.Time, ended func(error)) *dlock.Lease {
 	held := dlock.Held{Key: key, Fence: f}
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Fence: f, Sent: sent, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
 		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
 		Release: func(ctx context.Context) error { return l.release(ctx, held) },
+		Ended:   ended,
 	})
 }
 

@@ -141,10 +141,13 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 	return dlock.InOrder(ctx, keys, l.Acquire)
 }
 
-// Close waits until every uncertain acquisition has been given back, or its TTL has
-// passed, or ctx has ended: then it returns the error of ctx, and the rest is left to
-// the TTL. Leases are not released; that is for their holders.
-func (l *Locker) Close(ctx context.Context) error { return l.undo.Wait(ctx) }
+// Close ends all leases as lost, with the reason [dlock.Closed], and gives them back. It waits
+// until they and every uncertain acquisition have been given back, or their TTL has passed, or
+// ctx has ended: then it returns the error of ctx, and the rest is left to the TTL. What is
+// acquired later is lost at once.
+func (l *Locker) Close(ctx context.Context) error {
+	return errors.Join(l.renewer.Close(ctx), l.undo.Wait(ctx))
+}
 
 // maxKey is the size of the column.
 const maxKey = 255

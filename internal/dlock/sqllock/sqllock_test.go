@@ -33,19 +33,27 @@ func TestMariaDB(t *testing.T) {
 	suite(t, ttl, func(testing.TB) store { return s })
 }
 
-// TestMariaDBOtherwise prepares statements and counts rows in the other way, in
-// another time zone: none of that matters.
+// TestMariaDBOtherwise runs the suite on a store that is configured otherwise. The usual size of
+// this is a history.
 func TestMariaDBOtherwise(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
+	s := mariaDBOtherwise(t)
+	s.create(t)
+	suite(t, ttl, func(testing.TB) store { return s })
+}
+
+// mariaDBOtherwise prepares statements and counts rows in the other way, in another time zone, and
+// reads from snapshots: none of that matters.
+func mariaDBOtherwise(t testing.TB) store {
+	t.Helper()
 	s := mariaDB(testbedtest.Database(t))
 	s.change = func(c *mysql.Config) {
 		c.ClientFoundRows, c.InterpolateParams = false, false
 		c.Params["time_zone"] = "'+05:30'"
-		c.Params["tx_isolation"] = "'REPEATABLE-READ'"
+		c.Params[testbedtest.IsolationVariable(t, s.address)] = "'REPEATABLE-READ'"
 	}
-	s.create(t)
-	suite(t, ttl, func(testing.TB) store { return s })
+	return s
 }
 
 // TestSQLite has a file for each case, which the cases would otherwise wait for.
@@ -120,7 +128,9 @@ func (s store) open(tb testing.TB) *sql.DB {
 	c.Net, c.Addr, c.DBName = "tcp", u.Host, u.Path[1:]
 	c.Timeout, c.ReadTimeout, c.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
 	c.ClientFoundRows, c.InterpolateParams = true, true
-	c.Params = map[string]string{"tx_isolation": "'READ-COMMITTED'", "innodb_lock_wait_timeout": "2", "time_zone": "'+00:00'"}
+	c.Params = map[string]string{
+		testbedtest.IsolationVariable(tb, s.address): "'READ-COMMITTED'", "innodb_lock_wait_timeout": "2", "time_zone": "'+00:00'",
+	}
 	c.Logger = &mysql.NopLogger{}
 	if s.change != nil {
 		s.change(c)
@@ -193,6 +203,7 @@ func (s store) behind(t testing.TB, cfg sqllock.Config) (*sqllock.Locker, dlockt
 				t.Error(err)
 			}
 		},
+		Refuse:    proxy.Refuse,
 		LoseReply: func() { proxy.DropReply(path.Base(t.Name())) }, // the key begins so; a statement that is only prepared has none
 		Lost:      proxy.Dropped,
 	}
@@ -215,7 +226,10 @@ func suite(t *testing.T, ttl time.Duration, of func(t testing.TB) store) {
 		Expire: func(t testing.TB, key string) {
 			exec(t, of(t).open(t), "UPDATE leases SET expires_at = 1 WHERE name = ?", key)
 		},
-		Wipe: func(t testing.TB, key string) { exec(t, of(t).open(t), "DELETE FROM leases WHERE name = ?", key) },
+		Wipe: func(t testing.TB, key string) {
+			exec(t, of(t).open(t), "DELETE FROM leases WHERE name = ?", key)
+			time.Sleep(2 * time.Millisecond) // the next token starts from the clock, which counts milliseconds on SQLite
+		},
 		Leftovers: func(t testing.TB, key string) (left []string) {
 			var n int
 			row := of(t).open(t).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leases WHERE name = ? AND (expires_at > 0 OR owner <> '')", key)
@@ -223,6 +237,13 @@ func suite(t *testing.T, ttl time.Duration, of func(t testing.TB) store) {
 				return []string{key}
 			}
 			return nil
+		},
+		Other: func(t testing.TB, ttl time.Duration) dlock.Locker {
+			return of(t).locker(t, sqllock.Config{TTL: ttl})
+		},
+		Answers: []error{driver.ErrBadConn, &mysql.MySQLError{Number: 1062}},
+		Foreign: func(t testing.TB, key string) {
+			exec(t, of(t).open(t), "INSERT INTO leases (name, owner, fence, forced, since_at, expires_at) VALUES (?, 'maintenance', 1, 0, 0, ?)", key, int64(1)<<60)
 		},
 		NoReentry: func(t testing.TB) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl, NoReentry: true}) },
 		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {

@@ -68,7 +68,12 @@ func (w *waiter) look(ctx context.Context) (*dlock.Lease, time.Duration, error) 
 	case err != nil, token == 0:
 		return nil, w.l.cfg.TTL, err
 	}
-	return w.l.lease(ctx, w.key, dlock.Fence{Token: token, Owner: w.id}, sent), 0, nil
+	var ended func(error)
+	if w.doubt != nil { // that attempt may arrive when the key has been released, and take it again
+		values := context.WithoutCancel(ctx)
+		ended = func(error) { w.l.abandon(values, w.key, w.id) }
+	}
+	return w.l.lease(ctx, w.key, dlock.Fence{Token: token, Owner: w.id}, sent, ended), 0, nil
 }
 
 // leave ends the wait with err, and gives back what an attempt may have taken.

@@ -108,3 +108,55 @@ func TestWaiterLooksWhenTheLeaseEnds(t *testing.T) {
 		lease.Release(ctx)
 	})
 }
+
+// A waiter that was not answered, and tried again, has the key. Its first attempt arrives when the
+// key has been released: it is given back as one that was never answered would be.
+func TestLateAttemptOfAHolderIsGivenBack(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		l, s, other, pool := scripted(t)
+		held := take(t, other, "k")
+		granted := make(chan *dlock.Lease, 1)
+		go func() {
+			lease, err := l.Acquire(t.Context(), "k")
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lease
+		}()
+		waitFor(t, "the waiter to look", func() bool { return len(s.sent()) > 3 })
+		var late, owner string
+		s.play(func(_ int, statement string) error {
+			if late == "" && strings.HasPrefix(statement, "INSERT") {
+				late = statement
+				return mysql.ErrInvalidConn
+			}
+			return nil
+		}, func(_ int, statement string) error {
+			if !strings.HasPrefix(statement, "UPDATE leases SET owner = ''") {
+				return nil
+			}
+			s.play(nil, nil)
+			_, err := pool.ExecContext(t.Context(), late, "k", owner, ttl.Microseconds())
+			return err
+		})
+		held.Release(t.Context())
+		lease := <-granted
+		if lease == nil || late == "" {
+			t.Fatal("no attempt of the waiter failed, or all did")
+		}
+		owner = lease.Fence().Owner
+		if err := lease.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		released := time.Now()
+		next, err := other.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(released); d > 2*ttl/3 {
+			t.Errorf("the key was free only after %v; the TTL is %v", d, ttl)
+		}
+		next.Release(t.Context())
+	})
+}

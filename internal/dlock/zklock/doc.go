@@ -31,14 +31,14 @@
 //	Release           1 + c   set data and delete, in one step
 //	hand-off          1 + c   from Release in one process to the grant in another
 //	hand-off          0       in the same process
-//	renewal           1       every 0.2 S: sync, and get each node
+//	renewal           1 + c   every 0.2 S: a commit that changes nothing, and get each node
 //
 // Where this process has had a key last, alone, Acquire creates with the condition
 // that nobody has come since, and does not list (quiet.go). A TryAcquire that fails has
 // never created a node, so that nobody is refused because of one.
 //
 // Who waits looks by itself every second (a sixth of S if that is shorter), by one
-// sync per process and one get. It gives up with an error when no server has answered
+// empty commit per process and one get. It gives up with an error when no server has answered
 // for S.
 //
 // # Hand-off
@@ -64,11 +64,13 @@
 // # Trust
 //
 // A lease has a trust window of nine tenths of three fifths of S, the timeout of the
-// session, from when a request was sent that the leader has answered: that is over
+// session as the servers have chosen it (ShorterSessionIsTrustedForLess), from when a
+// request was sent that a majority has accepted: that is over
 // before the leader can end the session, by the reasoning in package zookeeper. So a
 // holder that is cut off stops before its node is deleted, while the end of the session
 // is news only after the network is back (HolderHearsOfThePartition). A disconnection that
-// is shorter costs nothing.
+// is shorter costs nothing. If the servers have raised the session to the shortest that they allow, which is
+// 2 ticks, the window is nine tenths of two fifths of S (RaisedSessionIsTrustedForLess).
 //
 // A lease that is lost while its session lives has its node deleted, or it would be in
 // the way for ever. A holder whose node was deleted hears it at its next renewal, and
@@ -91,8 +93,8 @@
 //
 // # Servers
 //
-// ZooKeeper 3.5.3 or later, for containers. S must be 4 ticks at least, and within the
-// servers' limits (2 to 20 ticks unless set otherwise). Every server of the ensemble
-// belongs in the configuration of the session. The nodes are open to whoever reaches
-// the servers.
+// ZooKeeper 3.5.3 or later, for containers. S must be 4 ticks at least, or what the servers
+// raise it to. Their limits (2 to 20 ticks unless set otherwise) are the same on all
+// of them, and the lower one is 2 ticks at least. Every server of the ensemble belongs in the configuration of the session. The
+// nodes are open to whoever reaches the servers.
 package zklock

@@ -42,7 +42,7 @@ func contenders() []contender {
 			return cfg
 		},
 		open: func(t testing.TB, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient {
-			return h.RW(rwLocker(t, session(t, addrs...)))
+			return h.RW(rwLocker(t, session(t, addrs...), zklock.Config{}))
 		},
 	}}
 }

@@ -88,22 +88,22 @@ func (q *queue) lost(g *grant) error {
 	return lost
 }
 
-// renew asks whether the nodes are there. That the session lives is proved by the
-// leader: another server might answer for a while after the leader has given it up.
+// renew asks whether the nodes are there. That the session lives is proved by a commit:
+// servers might answer for a while after a new leader has given the session up.
 func (q *queue) renew(ctx context.Context, held []dlock.Held) []error {
 	errs := make([]error, len(held))
 	var (
-		wg     sync.WaitGroup
-		synced error
+		wg        sync.WaitGroup
+		confirmed error
 	)
-	wg.Go(func() { synced = q.s.Sync(ctx) })
+	wg.Go(func() { confirmed = q.s.Confirm(ctx) })
 	for i, h := range held {
 		wg.Go(func() { errs[i] = q.check(ctx, h.Kind) })
 	}
 	wg.Wait()
 	for i, h := range held {
 		if errs[i] == nil {
-			errs[i] = synced
+			errs[i] = confirmed
 		}
 		q.mu.Lock()
 		g := q.grants[h.Kind]

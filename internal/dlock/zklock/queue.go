@@ -40,12 +40,19 @@ type claim struct {
 
 func newQueue(s *zookeeper.Session, cfg Config) *queue {
 	q := &queue{s: s, cfg: cfg, grants: map[string]*grant{}, next: map[string]map[chan event]struct{}{}}
-	q.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: q.ttl(), Renew: q.renew})
+	q.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: q.ttl(), Keeps: q.ttl, Renew: q.renew})
+	s.OnClose(q.renewer.Shut)
 	return q
 }
 
-// ttl is how long a confirmation of the session counts. See the package comment.
-func (q *queue) ttl() time.Duration { return q.s.Timeout() * 3 / 5 }
+// ttl is how long a confirmation of the session counts, by the timeout that the servers have
+// chosen. See the package comment.
+func (q *queue) ttl() time.Duration {
+	if q.s.Raised() {
+		return q.s.Timeout() * 2 / 5
+	}
+	return q.s.Timeout() * 3 / 5
+}
 
 // recheck is the longest pause of a waiter between two looks.
 func (q *queue) recheck() time.Duration { return min(time.Second, q.ttl()/4) }
@@ -53,9 +60,30 @@ func (q *queue) recheck() time.Duration { return min(time.Second, q.ttl()/4) }
 // errGone means that the node of a waiter is gone: deleted, or with its session.
 var errGone = errors.New("zklock: the place in the queue is gone")
 
-// acquire takes a place in the queue and waits until it is the first, as often as
-// the place is taken away.
+// acquire takes c, and waits for it.
 func (q *queue) acquire(ctx context.Context, c claim) (*dlock.Lease, error) {
+	return caused(ctx)(q.enter(ctx, c))
+}
+
+// try takes c if nobody is in the way.
+func (q *queue) try(ctx context.Context, c claim) (*dlock.Lease, error) {
+	return caused(ctx)(q.enterFree(ctx, c))
+}
+
+// caused adds the cause of ctx to an error that says that ctx has ended: last, because a
+// cause can look like an answer of the servers.
+func caused(ctx context.Context) func(*dlock.Lease, error) (*dlock.Lease, error) {
+	return func(lease *dlock.Lease, err error) (*dlock.Lease, error) {
+		if ended := ctx.Err(); ended != nil && errors.Is(err, ended) && !errors.Is(err, context.Cause(ctx)) {
+			err = fmt.Errorf("%w: %w", err, dlock.Ended(ctx))
+		}
+		return lease, err
+	}
+}
+
+// enter takes a place in the queue and waits until it is the first, as often as
+// the place is taken away.
+func (q *queue) enter(ctx context.Context, c claim) (*dlock.Lease, error) {
 	for placed := false; ; placed = true {
 		was, alone := q.quiet.since(c.dir)
 		n, err := q.place(ctx, c, was.version, !alone)
@@ -96,11 +124,11 @@ func (q *queue) place(ctx context.Context, c claim, version int32, list bool) (z
 	return n, err
 }
 
-// try takes the first place if nobody is in the way. Each node that is created
+// enterFree takes the first place if nobody is in the way. Each node that is created
 // raises the version of the directory, so that a node with the condition that the
 // version is still that of an empty queue is the first for certain: no other
 // attempt ever sees one of a TryAcquire that fails.
-func (q *queue) try(ctx context.Context, c claim) (*dlock.Lease, error) {
+func (q *queue) enterFree(ctx context.Context, c claim) (*dlock.Lease, error) {
 	for fresh := false; ; {
 		was, free, err := q.look(ctx, c)
 		if err == nil && !free {

@@ -3,9 +3,12 @@ package zklock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/go-zookeeper/zk"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/zookeeper"
@@ -46,7 +49,8 @@ var (
 	_ dlock.ForceReleaser = (*RW)(nil)
 )
 
-// NewRW returns an RW on s, which it does not close. The end of s ends all leases.
+// NewRW returns an RW on s, which it does not close. The end of s ends all leases, as that of a
+// [Locker].
 func NewRW(s *zookeeper.Session, cfg Config) (*RW, error) {
 	if err := cfg.validate("/rwlocks"); err != nil {
 		return nil, err
@@ -117,6 +121,11 @@ func (l *RW) last(ctx context.Context, key string) (dlock.Fence, error) {
 	if err != nil {
 		return dlock.Fence{}, err
 	}
+	return fenceOf(data, stat)
+}
+
+// fenceOf returns the fence on record.
+func fenceOf(data []byte, stat *zk.Stat) (dlock.Fence, error) {
 	if len(data) == 0 {
 		return dlock.Fence{Token: token(uint64(stat.Czxid)), Owner: "nobody-" + strconv.FormatInt(stat.Czxid, 10)}, nil
 	}
@@ -148,16 +157,39 @@ func (l *RW) ForceRelease(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	s := l.queue.s
 	return l.queue.force(ctx, l.claim(key), func(p place, path string) error {
 		if p.kind == kindRead {
-			return s.Delete(ctx, path, -1)
+			return l.queue.s.Delete(ctx, path, -1)
 		}
-		_, stat, err := s.Get(ctx, path)
-		if err != nil {
-			return err
+		for {
+			if err := l.evict(ctx, key, path); !errors.Is(err, zk.ErrBadVersion) {
+				return err
+			}
 		}
-		next := dlock.Fence{Token: token(uint64(stat.Czxid)) + 1, Owner: rand.Text()}
-		return s.Multi(ctx, zookeeper.DeleteOp(path), zookeeper.SetOp(l.record(key), text(next)))
 	})
+}
+
+// evict deletes the node of a writer and leaves the fence behind that comes after it, unless a
+// later one is on record: the writer may have handed the key on within its process already. It
+// returns zk.ErrBadVersion if another fence has been written meanwhile.
+func (l *RW) evict(ctx context.Context, key, path string) error {
+	s := l.queue.s
+	_, node, err := s.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	data, record, err := s.Get(ctx, l.record(key))
+	if err != nil {
+		return err
+	}
+	last, err := fenceOf(data, record)
+	if err != nil {
+		return err
+	}
+	next := dlock.Fence{Token: token(uint64(node.Czxid)) + 1, Owner: rand.Text()}
+	if last.Token > next.Token {
+		return s.Delete(ctx, path, -1)
+	}
+	return s.Multi(ctx, zookeeper.DeleteOp(path),
+		zookeeper.VersionOp(l.record(key), record.Version), zookeeper.SetOp(l.record(key), text(next)))
 }

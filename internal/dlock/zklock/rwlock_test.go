@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"context"
 	"crypto/rand"
 	"testing"
 	"time"
@@ -15,9 +16,15 @@ import (
 func TestRW(t *testing.T) {
 	t.Parallel()
 	addr := testbedtest.ZooKeeper(t)
-	admin := rwLocker(t, session(t, addr))
+	admin := rwLocker(t, session(t, addr), zklock.Config{})
+	with := func(cfg zklock.Config) func(t testing.TB) dlock.RWLocker {
+		return func(t testing.TB) dlock.RWLocker {
+			s := session(t, addr)
+			return closingRW{rwLocker(t, s, cfg), s}
+		}
+	}
 	dlocktest.RunRW(t, dlocktest.RWHarness{
-		New: func(t testing.TB) dlock.RWLocker { return rwLocker(t, session(t, addr)) },
+		New: with(zklock.Config{}),
 		TTL: ttl,
 		Expire: func(t testing.TB, key string) {
 			if err := admin.ForceRelease(t.Context(), key); err != nil {
@@ -33,19 +40,33 @@ func TestRW(t *testing.T) {
 		},
 		SharedFence: true,
 		Reentrant:   true,
-		Patience:    ttl,
+		Answers:     answers,
+		NoReentry:   with(zklock.Config{NoReentry: true}),
+		Capped: func(t testing.TB, limit time.Duration) dlock.RWLocker {
+			return with(zklock.Config{MaxHold: limit})(t)
+		},
+		Patience: ttl,
 		Behind: func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 			proxy := testbedtest.StartProxy(t, addr)
 			link := link(t, proxy)
 			link.LoseReply = func() { proxy.DropReply("/queue/") }
-			return rwLocker(t, session(t, proxy.Addr())), link
+			return rwLocker(t, session(t, proxy.Addr()), zklock.Config{}), link
 		},
 	})
 }
 
-func rwLocker(t testing.TB, s *zookeeper.Session) *zklock.RW {
+// closingRW is an RW that is closed with its session.
+type closingRW struct {
+	*zklock.RW
+	s *zookeeper.Session
+}
+
+// Close ends the session.
+func (c closingRW) Close(ctx context.Context) error { return c.s.Close(ctx) }
+
+func rwLocker(t testing.TB, s *zookeeper.Session, cfg zklock.Config) *zklock.RW {
 	t.Helper()
-	l, err := zklock.NewRW(s, zklock.Config{})
+	l, err := zklock.NewRW(s, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +78,7 @@ func rwLocker(t testing.TB, s *zookeeper.Session) *zklock.RW {
 func TestWriterWaitsForAllReaders(t *testing.T) {
 	t.Parallel()
 	addr := testbedtest.ZooKeeper(t)
-	first, writer := rwLocker(t, session(t, addr)), rwLocker(t, session(t, addr))
+	first, writer := rwLocker(t, session(t, addr), zklock.Config{}), rwLocker(t, session(t, addr), zklock.Config{})
 	for name, second := range map[string]*zklock.RW{"own": writer, "other": first} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

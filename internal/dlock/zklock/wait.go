@@ -79,7 +79,7 @@ func (s *self) watched(ctx context.Context) error {
 			return err
 		}
 	case <-ctx.Done():
-		return dlock.Ended(ctx)
+		return ctx.Err()
 	}
 	select {
 	case <-s.gone:
@@ -93,7 +93,7 @@ func (s *self) watched(ctx context.Context) error {
 // was last confirmed, so that has to be of late.
 func (q *queue) first(ctx context.Context, c claim, n zookeeper.Node, own *self) (*dlock.Lease, error) {
 	for time.Since(q.s.Confirmed()) > q.ttl()/3 {
-		if err := q.s.Sync(ctx); err != nil {
+		if err := q.s.Confirm(ctx); err != nil {
 			if err := q.patient(ctx, n, err); err != nil {
 				return nil, err
 			}
@@ -154,14 +154,14 @@ func (q *queue) sleep(ctx context.Context, own *self, events <-chan event) (e ev
 	case <-own.gone:
 		return look, false, errGone
 	case <-ctx.Done():
-		return look, false, dlock.Ended(ctx)
+		return look, false, ctx.Err()
 	}
 }
 
 // glance confirms the session, once for all who wait, and reads the node at path.
 func (q *queue) glance(ctx context.Context, path string) error {
 	if time.Since(q.s.Confirmed()) > q.recheck()/2 {
-		if err := q.s.Sync(ctx); err != nil {
+		if err := q.s.Confirm(ctx); err != nil {
 			return err
 		}
 	}
@@ -224,7 +224,7 @@ func (q *queue) stand(ctx context.Context, c claim, n zookeeper.Node) (standing,
 func (q *queue) patient(ctx context.Context, n zookeeper.Node, failed error) error {
 	switch {
 	case ctx.Err() != nil:
-		return dlock.Ended(ctx)
+		return ctx.Err()
 	case q.s.Epoch() != n.Epoch:
 		return errGone
 	case errors.Is(failed, zookeeper.ErrClosed), time.Since(q.s.Confirmed()) > q.s.Timeout():
@@ -236,6 +236,6 @@ func (q *queue) patient(ctx context.Context, n zookeeper.Node, failed error) err
 	case <-pause.C:
 		return nil
 	case <-ctx.Done():
-		return dlock.Ended(ctx)
+		return ctx.Err()
 	}
 }

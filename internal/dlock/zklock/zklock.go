@@ -47,7 +47,8 @@ var (
 	_ dlock.ForceReleaser = (*Locker)(nil)
 )
 
-// New returns a Locker on s, which it does not close. The end of s ends all leases.
+// New returns a Locker on s, which it does not close. The end of s ends all leases: when s is
+// closed they are lost before their nodes are gone.
 func New(s *zookeeper.Session, cfg Config) (*Locker, error) {
 	if err := cfg.validate("/locks"); err != nil {
 		return nil, err

@@ -28,7 +28,10 @@ func TestLocker(t *testing.T) {
 	addr := testbedtest.ZooKeeper(t)
 	admin := locker(t, session(t, addr), zklock.Config{})
 	with := func(cfg zklock.Config) func(t testing.TB) dlock.Locker {
-		return func(t testing.TB) dlock.Locker { return locker(t, session(t, addr), cfg) }
+		return func(t testing.TB) dlock.Locker {
+			s := session(t, addr)
+			return closing{locker(t, s, cfg), s}
+		}
 	}
 	dlocktest.Run(t, dlocktest.Harness{
 		New:       with(zklock.Config{}),
@@ -43,6 +46,14 @@ func TestLocker(t *testing.T) {
 		},
 		Wipe:      func(t testing.TB, key string) { wipe(t, addr, "/shop/locks/"+url.PathEscape(key)) },
 		Leftovers: func(t testing.TB, key string) []string { return children(t, addr, "/shop/locks/"+url.PathEscape(key)) },
+		Answers:   answers,
+		Foreign: func(t testing.TB, key string) {
+			cycle(t, admin, key) // makes the queue
+			node := "/shop/locks/" + url.PathEscape(key) + "/maintenance-lease-0000000000"
+			if _, err := raw(t, addr).Create(node, []byte{}, 0, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+		},
 		NoReentry: with(zklock.Config{NoReentry: true}),
 		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return with(zklock.Config{MaxHold: limit})(t)
@@ -53,6 +64,18 @@ func TestLocker(t *testing.T) {
 		},
 	})
 }
+
+// answers are what a server, or the session, says of a request that has done nothing.
+var answers = []error{zk.ErrNoNode, zk.ErrBadVersion, zookeeper.ErrUnavailable, zookeeper.ErrUncertain}
+
+// closing is a Locker that is closed with its session.
+type closing struct {
+	*zklock.Locker
+	s *zookeeper.Session
+}
+
+// Close ends the session.
+func (c closing) Close(ctx context.Context) error { return c.s.Close(ctx) }
 
 // session opens a session, as another process would.
 func session(t testing.TB, addrs ...string) *zookeeper.Session {
@@ -97,6 +120,7 @@ func link(t testing.TB, proxy *testbed.Proxy) dlocktest.Link {
 				t.Error(err)
 			}
 		},
+		Refuse:    proxy.Refuse,
 		LoseReply: func() { proxy.DropReply("-lease-") },
 		Lost:      proxy.Dropped,
 	}

@@ -51,7 +51,8 @@ func newWorld(t *testing.T) *world {
 
 func newWorldAt(t *testing.T, redis string) *world {
 	t.Helper()
-	w := &world{t: t, database: testbedtest.Database(t), address: redis}
+	database := testbedtest.Database(t)
+	w := &world{t: t, database: database + "?isolation=" + testbedtest.IsolationVariable(t, database), address: redis}
 	db, err := open(w.database)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +67,7 @@ func newWorldAt(t *testing.T, redis string) *world {
 	return w
 }
 
-// open connects to a database as the product does.
+// open connects to a database as the product does. The address names the variable of the isolation level.
 func open(address string) (*sql.DB, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -77,7 +78,7 @@ func open(address string) (*sql.DB, error) {
 	c.Passwd, _ = u.User.Password()
 	c.Net, c.Addr, c.DBName = "tcp", u.Host, u.Path[1:]
 	c.ClientFoundRows, c.InterpolateParams = true, true
-	c.Params = map[string]string{"tx_isolation": "'READ-COMMITTED'", "innodb_lock_wait_timeout": "2"}
+	c.Params = map[string]string{u.Query().Get("isolation"): "'READ-COMMITTED'", "innodb_lock_wait_timeout": "2"}
 	c.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {

@@ -168,6 +168,17 @@ func (x *Index) Complete(ctx context.Context, kind, lane string) error {
 	return nil
 }
 
+// Drop implements [timeout.Index].
+func (x *Index) Drop(ctx context.Context, kind, lane string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	p := x.part(timeout.Shard{Kind: kind, Lane: lane})
+	defer p.mu.Unlock()
+	p.clear()
+	return nil
+}
+
 // Stats implements [timeout.Index].
 func (x *Index) Stats(ctx context.Context, kind, lane string) (timeout.IndexStats, error) {
 	if ctx.Err() != nil {

@@ -5,17 +5,33 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
+	"example.com/shop/internal/timeout/timeouttest"
 )
 
-// Six shards are two on each of three masters, and all keys of a shard, and its
-// channel, are in one slot.
-func TestShardsSpreadOverMasters(t *testing.T) {
-	testbedtest.FullSize(t)
+// TestCluster has one cluster for all cases; the last one kills a master.
+func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	t.Run("suite", func(t *testing.T) {
+		timeouttest.RunIndex(t, harness(func(tb testing.TB) redis.UniversalClient {
+			tb.Helper()
+			return clusterClient(tb, c)
+		}))
+	})
+	t.Run("shards spread over masters", func(t *testing.T) { shardsSpreadOverMasters(t, c) })
+	t.Run("failover", func(t *testing.T) { clusterFailover(t, c) })
+}
+
+// shardsSpreadOverMasters expects two of six shards on each of three masters, and all keys of a
+// shard, and its channel, in one slot.
+func shardsSpreadOverMasters(t *testing.T, c *testbed.Cluster) {
+	t.Helper()
 	x := index(t, clusterClient(t, c), redisindex.Config{Shards: 6})
 	for _, kind := range []string{"order", "hold", "a.b-c_d"} {
 		count := map[string]int{}
@@ -34,11 +50,10 @@ func TestShardsSpreadOverMasters(t *testing.T) {
 	}
 }
 
-// While a master fails over its shards are away; then all timers that Redis had
+// clusterFailover kills a master: its shards are away meanwhile. Then all timers that Redis had
 // are lent, and messages arrive again.
-func TestClusterFailover(t *testing.T) {
-	testbedtest.FullSize(t)
-	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+func clusterFailover(t *testing.T, c *testbed.Cluster) {
+	t.Helper()
 	x, from := index(t, clusterClient(t, c), redisindex.Config{}), index(t, clusterClient(t, c), redisindex.Config{})
 	s := x.Shards("kind", lane)[0]
 	id, wake, at := idFor(t, from, s), x.Wake(s), farAway()

@@ -55,7 +55,7 @@
 //	return.lua    for each ZREM and ZADD; as schedule.lua
 //	extend.lua    TIME, ZMSCORE, ZADD
 //
-// Ack and Remove are plain ZREM.
+// Ack and Remove are plain ZREM, Drop is UNLINK.
 //
 // # Wake-ups
 //

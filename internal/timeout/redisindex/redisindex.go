@@ -130,6 +130,16 @@ func (x *Index) Complete(ctx context.Context, kind, lane string) error {
 	return x.named("complete", timeout.Shard{Kind: kind, Lane: lane}, x.pipeline(ctx, commands))
 }
 
+// Drop implements [timeout.Index].
+func (x *Index) Drop(ctx context.Context, kind, lane string) error {
+	var commands []*redis.Cmd
+	for _, s := range x.Shards(kind, lane) {
+		k := x.keysOf(s)
+		commands = append(commands, redis.NewCmd(ctx, "unlink", k.pending, k.leased, k.fence, k.complete))
+	}
+	return x.named("drop", timeout.Shard{Kind: kind, Lane: lane}, x.pipeline(ctx, commands))
+}
+
 // Stats implements [timeout.Index].
 func (x *Index) Stats(ctx context.Context, kind, lane string) (timeout.IndexStats, error) {
 	var commands []*redis.Cmd

@@ -114,17 +114,7 @@ func TestIndexOnMiniredis(t *testing.T) {
 	})
 }
 
-func TestIndexOnCluster(t *testing.T) {
-	testbedtest.FullSize(t)
-	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
-	t.Run("suite", func(t *testing.T) {
-		timeouttest.RunIndex(t, harness(func(tb testing.TB) redis.UniversalClient {
-			tb.Helper()
-			return clusterClient(tb, c)
-		}))
-	})
-}
-
+// What a sentinel adds, another master, a cluster adds as well.
 func TestIndexBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
 	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})

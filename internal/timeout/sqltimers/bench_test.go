@@ -86,7 +86,7 @@ func BenchmarkDelete(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if got, err := c.Delete(b.Context(), tx, kind, ids, time.Time{}); got != size || err != nil {
+		if got, err := c.Delete(b.Context(), tx, kind, ids, nil); got != size || err != nil {
 			b.Fatal(got, err)
 		}
 		if err := tx.Commit(); err != nil {

@@ -15,7 +15,7 @@ const caseChunk = 100
 // Delay implements [timeout.Store].
 func (s *Store) Delay(ctx context.Context, kind string, later []timeout.Later) error {
 	return s.fail(ctx, fmt.Sprintf("delay %d timers of %s", len(later), kind), later, func(q *query, later []timeout.Later) {
-		byID(q, "next_at =", later, func(l timeout.Later) any { return millis(l.At) })
+		byID(q, "next_at =", later, func(l timeout.Later) (string, any) { return l.ID, millis(l.At) })
 	}, kind)
 }
 
@@ -40,10 +40,10 @@ func (s *Store) fail(
 		}
 		q := new(query)
 		set(q, chunk)
-		byID(q.add(", "), "attempt =", chunk, func(l timeout.Later) any { return l.Attempt })
-		byID(q.add(", "), "last_error =", chunk, func(l timeout.Later) any { return cut(l.Error, errorSize) })
+		byID(q.add(", "), "attempt =", chunk, func(l timeout.Later) (string, any) { return l.ID, l.Attempt })
+		byID(q.add(", "), "last_error =", chunk, func(l timeout.Later) (string, any) { return l.ID, cut(l.Error, errorSize) })
 		q = s.dialect.update(q, kind, ids)
-		byID(q.add(" AND state = ? AND ", timeout.Open), "due_at <=", chunk, func(l timeout.Later) any { return millis(l.Due) })
+		byID(q.add(" AND state = ? AND ", timeout.Open), "due_at <=", chunk, func(l timeout.Later) (string, any) { return l.ID, millis(l.Due) })
 		queries = append(queries, q)
 	}
 	_, err := s.run(ctx, what, nil, queries)
@@ -51,10 +51,11 @@ func (s *Store) fail(
 }
 
 // byID adds the assignment of a value per timer to a column, or its comparison with one.
-func byID(q *query, operation string, later []timeout.Later, value func(timeout.Later) any) {
+func byID[T any](q *query, operation string, timers []T, value func(T) (id string, value any)) {
 	q.add(operation + " CASE id")
-	for _, l := range later {
-		q.add(" WHEN ? THEN ?", l.ID, value(l))
+	for _, t := range timers {
+		id, v := value(t)
+		q.add(" WHEN ? THEN ?", id, v)
 	}
 	q.add(" END")
 }

@@ -58,7 +58,7 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 			t.Errorf("%d: swept %v, %v; want the timer once", number, swept, err)
 		}
 		s.play(func(int, string) error { return refused(number) })
-		_, err = store.Delete(ctx, nil, kind, []string{"a"}, time.Time{})
+		_, err = store.Delete(ctx, nil, kind, []string{"a"}, nil)
 		if !errors.Is(err, timeout.ErrUnavailable) || s.count() != 6 {
 			t.Errorf("%d: %v after %d tries, want ErrUnavailable after 6", number, err, s.count())
 		}
@@ -120,7 +120,7 @@ func TestFailureInTheMiddleLeavesNothing(t *testing.T) {
 	}
 	insert(t, sane, time.UnixMilli(1e12), 0, ids)
 	s.play(second)
-	n, err := store.Delete(t.Context(), nil, kind, ids, time.Time{})
+	n, err := store.Delete(t.Context(), nil, kind, ids, nil)
 	rows, _, loadErr = sane.Load(t.Context(), kind, ids)
 	if err == nil || n != 0 || len(rows) != len(ids) || loadErr != nil {
 		t.Errorf("delete: %d, %v, and %d rows are left, %v; want all", n, err, len(rows), loadErr)
@@ -144,7 +144,7 @@ func TestDatabaseAway(t *testing.T) {
 		later := []timeout.Later{{ID: "a"}}
 		_, errs["now"] = store.Now(ctx)
 		errs["insert"] = store.Insert(ctx, nil, timeout.Base, "", timersOf([]string{"a"}))
-		_, errs["delete"] = store.Delete(ctx, nil, kind, []string{"a"}, now)
+		_, errs["delete"] = store.Delete(ctx, nil, kind, []string{"a"}, []time.Time{now})
 		_, errs["move"] = store.Move(ctx, nil, kind, "a", now)
 		_, _, errs["load"] = store.Load(ctx, kind, []string{"a"})
 		_, _, errs["load nothing"] = store.Load(ctx, kind, nil)

@@ -2,6 +2,7 @@ package sqltimers
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -52,6 +53,18 @@ func (s *Store) Adopt(ctx context.Context, office timeout.Office, silent time.Du
 		return 0, err
 	}
 	return n, nil
+}
+
+// SilentLanes implements [timeout.Store].
+func (s *Store) SilentLanes(ctx context.Context, silent time.Duration) (lanes []string, err error) {
+	q := newQuery("SELECT lane FROM timeout_lanes WHERE lane <> ? GROUP BY lane HAVING MAX(seen_at) < "+s.dialect.now+" - ?",
+		timeout.Base, silent.Milliseconds())
+	err = s.read(ctx, "list silent lanes", func() error {
+		rows, err := q.query(ctx, s.db)
+		lanes, err = collect(rows, err, func(rows *sql.Rows) (lane string, err error) { return lane, rows.Scan(&lane) })
+		return err
+	})
+	return lanes, err
 }
 
 // orphans selects open timers of silent lanes.

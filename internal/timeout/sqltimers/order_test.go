@@ -22,7 +22,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			return s.Insert(ctx, tx, timeout.Base, "", timersOf(ids))
 		},
 		"delete": func(ctx context.Context, s timeout.Store, tx timeout.Tx, ids []string) error {
-			_, err := s.Delete(ctx, tx, kind, ids, time.Time{})
+			_, err := s.Delete(ctx, tx, kind, ids, nil)
 			return err
 		},
 	} {

@@ -98,7 +98,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			rows, err := c.Sweep(ctx, nil, kinds, timeout.Base, 0, now, now.Add(time.Hour), limit)
 			return len(rows), err
 		}},
-		{"delete", 6 * limit, func() (int, error) { return c.Delete(ctx, nil, kind, ids[:limit], time.Time{}) }},
+		{"delete", 6 * limit, func() (int, error) { return c.Delete(ctx, nil, kind, ids[:limit], nil) }},
 		{"load", 2 * limit, func() (int, error) {
 			rows, _, err := c.Load(ctx, kind, ids[limit:2*limit])
 			return len(rows), err
@@ -205,7 +205,7 @@ func lockOnlyTheirRows(ctx context.Context, t *testing.T, c timeouttest.StoreCli
 			t.Error(err)
 		}
 	}()
-	if n, err := c.Delete(ctx, tx, kind, held[:3], time.Time{}); n != 3 || err != nil {
+	if n, err := c.Delete(ctx, tx, kind, held[:3], nil); n != 3 || err != nil {
 		t.Fatal(n, err)
 	}
 	for _, id := range held[3:] {
@@ -224,7 +224,7 @@ func lockOnlyTheirRows(ctx context.Context, t *testing.T, c timeouttest.StoreCli
 	insertErr := c.Insert(ctx, nil, "gone", "", rows)
 	adopted, adoptErr := c.Adopt(ctx, nil, time.Minute, 5000)
 	swept, sweepErr := c.Sweep(ctx, nil, []string{kind}, timeout.Base, 0, time.Now(), time.Now(), 5000)
-	n, deleteErr := c.Delete(ctx, nil, kind, ids, time.Time{})
+	n, deleteErr := c.Delete(ctx, nil, kind, ids, nil)
 	if err := errors.Join(moveErr, delayErr, buryErr, redriveErr, insertErr, adoptErr, sweepErr, deleteErr); err != nil {
 		t.Error(err)
 	}

@@ -44,6 +44,7 @@ func TestStore(t *testing.T) {
 		t.Parallel()
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			RowLocks: true,
+			Many:     testbedtest.Size(4000, 10_000), // pages of 777, of each state
 			New: func(t *testing.T) timeouttest.StoreClient {
 				t.Helper()
 				return client(t, openMariaDB(t, testbedtest.Database(t), nil), sqltimers.MySQL)
@@ -55,6 +56,7 @@ func TestStore(t *testing.T) {
 		t.Parallel()
 		timeouttest.RunStore(t, timeouttest.StoreHarness{
 			RowLocks: true,
+			Many:     testbedtest.Size(4000, 10_000), // pages of 777, of each state
 			New: func(t *testing.T) timeouttest.StoreClient {
 				t.Helper()
 				return client(t, openMariaDB(t, testbedtest.Database(t), func(c *mysql.Config) {
@@ -105,7 +107,7 @@ func connectorTo(tb testing.TB, address string, change func(*mysql.Config)) driv
 	c.Net, c.Addr, c.DBName = "tcp", u.Host, u.Path[1:]
 	c.ClientFoundRows, c.InterpolateParams = true, true
 	c.Params = map[string]string{
-		"tx_isolation": "'READ-COMMITTED'", "innodb_lock_wait_timeout": "2", "time_zone": "'+00:00'",
+		testbedtest.IsolationVariable(tb, address): "'READ-COMMITTED'", "innodb_lock_wait_timeout": "2", "time_zone": "'+00:00'",
 	}
 	c.Logger = &mysql.NopLogger{}
 	if change != nil {

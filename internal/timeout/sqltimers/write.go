@@ -47,12 +47,16 @@ func (s *Store) insert(lane, trace string, timers []timeout.Timer) *query {
 }
 
 // Delete implements [timeout.Store].
-func (s *Store) Delete(ctx context.Context, tx timeout.Tx, kind string, ids []string, due time.Time) (int, error) {
+func (s *Store) Delete(ctx context.Context, tx timeout.Tx, kind string, ids []string, due []time.Time) (int, error) {
 	queries := make([]*query, 0, 1)
-	for chunk := range slices.Chunk(keysOf(kind, ids), keyChunk) {
+	size, last := keyChunk, make(map[string]time.Time, len(due))
+	for i, d := range due {
+		size, last[ids[i]] = caseChunk, d
+	}
+	for chunk := range slices.Chunk(keysOf(kind, ids), size) {
 		q := s.dialect.delete(chunk)
-		if !due.IsZero() {
-			q.add(" AND due_at <= ?", millis(due))
+		if due != nil {
+			byID(q.add(" AND "), "due_at <=", chunk, func(k key) (string, any) { return k.id, millis(last[k.id]) })
 		}
 		queries = append(queries, q)
 	}

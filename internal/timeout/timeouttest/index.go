@@ -61,6 +61,7 @@ func indexCases() []indexCase {
 		{"NeverToldIsWiped", neverToldIsWiped},
 		{"WipeIsNoticed", wipeIsNoticed},
 		{"CompleteEndsWiped", completeEndsWiped},
+		{"DropIsAWipeOfOneLane", dropIsAWipe},
 		{"FencesGrow", fencesGrow},
 		{"KindsAndLanesAreApart", kindsAndLanesAreApart},
 		{"ShardsStay", shardsStay},

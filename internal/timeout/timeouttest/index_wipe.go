@@ -3,6 +3,7 @@ package timeouttest
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"example.com/shop/internal/timeout"
 )
@@ -66,6 +67,32 @@ func wipeIsNoticed(t *testing.T, h IndexHarness) {
 		t.Errorf("wiped: %v for an index that is complete again", got)
 	}
 	b.holds(0, 20)
+}
+
+func dropIsAWipe(t *testing.T, h IndexHarness) {
+	clients := benches(t, h, 2)
+	b := clients[1]
+	b.complete()
+	b.put(b.now(), series(20)...)
+	claims := b.await(20, long)
+	b.put(b.now().Add(time.Hour), series(40)...)
+	b.holds(40, 20)
+	if err := b.Drop(b.ctx, b.kind, "other"); err != nil {
+		t.Fatal(err)
+	}
+	b.holds(40, 20)
+	for range 2 { // the second one finds nothing
+		if err := clients[0].Drop(b.ctx, b.kind, lane); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.holds(0, 0)
+	if n := b.ack(claims); n != 0 {
+		t.Errorf("Ack after Drop = %d, want 0", n)
+	}
+	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
+		t.Errorf("wiped: %v for a lane that was dropped", got)
+	}
 }
 
 func fencesGrow(t *testing.T, h IndexHarness) {

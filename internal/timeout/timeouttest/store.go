@@ -85,6 +85,7 @@ func storeCases() []storeCase {
 		{"PauseIsKept", pauseIsKept},
 		{"AdoptSilentLanes", adoptSilent},
 		{"AdoptAtMostLimit", adoptLimit},
+		{"SilentLanesHadConsumers", silentLanes},
 		{"AdoptSparesDeadTimers", adoptSparesDead},
 		{"OfficeIsOneTransactionWithTheWork", officeIsOne},
 		{"EndedContextFails", endedContext},

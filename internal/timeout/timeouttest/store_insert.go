@@ -87,7 +87,7 @@ func insertMany(ctx context.Context, t *testing.T, c StoreClient) {
 	if got := c.load(ctx, t, ids...); len(got) != len(ids) {
 		t.Errorf("%d timers of %d are stored", len(got), len(ids))
 	}
-	n, err := c.Delete(ctx, nil, kind, ids, time.Time{})
+	n, err := c.Delete(ctx, nil, kind, ids, nil)
 	if n != len(ids) || err != nil {
 		t.Errorf("deleted %d of %d, %v", n, len(ids), err)
 	}
@@ -106,7 +106,7 @@ func insertNothing(ctx context.Context, t *testing.T, c StoreClient) {
 	if err := c.Insert(ctx, nil, timeout.Base, "", nil); err != nil {
 		t.Error(err)
 	}
-	if n, err := c.Delete(ctx, nil, kind, nil, time.Time{}); n != 0 || err != nil {
+	if n, err := c.Delete(ctx, nil, kind, nil, nil); n != 0 || err != nil {
 		t.Errorf("delete of nothing: %d, %v", n, err)
 	}
 	if err := errors.Join(c.Delay(ctx, kind, nil), c.Bury(ctx, kind, nil)); err != nil {
@@ -133,7 +133,7 @@ func rollbackLeavesNothing(ctx context.Context, t *testing.T, c StoreClient) {
 		if err != nil {
 			return err
 		}
-		if _, err := c.Delete(ctx, tx, kind, []string{"kept"}, time.Time{}); err != nil {
+		if _, err := c.Delete(ctx, tx, kind, []string{"kept"}, nil); err != nil {
 			return err
 		}
 		_, err = c.Move(ctx, tx, kind, "moved", due.Add(time.Hour))
@@ -167,10 +167,10 @@ func kindsAreDistinct(ctx context.Context, t *testing.T, c StoreClient) {
 	due := c.now(ctx, t).Add(time.Minute)
 	c.insert(ctx, t, due, "a", "A")
 	c.insertIn(ctx, t, timeout.Base, timeout.Timer{Kind: "other", ID: "a", Due: due}, timeout.Timer{Kind: "Other", ID: "a", Due: due})
-	if n, err := c.Delete(ctx, nil, "other", []string{"a", "A"}, time.Time{}); n != 1 || err != nil {
+	if n, err := c.Delete(ctx, nil, "other", []string{"a", "A"}, nil); n != 1 || err != nil {
 		t.Errorf("deleted %d, %v; want 1", n, err)
 	}
-	if n, err := c.Delete(ctx, nil, kind, []string{"A"}, time.Time{}); n != 1 || err != nil {
+	if n, err := c.Delete(ctx, nil, kind, []string{"A"}, nil); n != 1 || err != nil {
 		t.Errorf("deleted %d, %v; want 1", n, err)
 	}
 	rows, err := c.List(ctx, timeout.Filter{})

@@ -2,6 +2,7 @@ package timeouttest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,6 +64,33 @@ func adoptSilent(ctx context.Context, t *testing.T, c StoreClient) {
 		t.Errorf("the timer of a lane that is alive is in %s", lane)
 	}
 	same(t, "the adopted timer", c.one(ctx, t, "left"), want)
+}
+
+func silentLanes(ctx context.Context, t *testing.T, c StoreClient) {
+	const silent = 500 * time.Millisecond
+	list := func(silent time.Duration) []string {
+		t.Helper()
+		lanes, err := c.SilentLanes(ctx, silent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(lanes)
+		return lanes
+	}
+	c.insertIn(ctx, t, "never", timeout.Timer{Kind: kind, ID: "x"})
+	for _, lane := range []string{timeout.Base, "alive", "gone", "left"} {
+		c.beat(ctx, t, lane, "one")
+	}
+	same(t, "silent for an hour", list(time.Hour), []string(nil))
+	c.past(ctx, t, c.now(ctx, t).Add(2*silent))
+	before := c.now(ctx, t)
+	c.beat(ctx, t, "alive", "two")
+	got := list(silent)
+	if c.now(ctx, t).Sub(before) < silent { // otherwise the machine was paused, and all are silent
+		same(t, "silent", got, []string{"gone", "left"})
+	}
+	c.beat(ctx, t, "left", "two")
+	same(t, "silent for an hour, after one is back", list(time.Hour), []string(nil))
 }
 
 func adoptLimit(ctx context.Context, t *testing.T, c StoreClient) {

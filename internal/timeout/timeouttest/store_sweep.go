@@ -113,7 +113,7 @@ func sweepPassesOver(ctx context.Context, t *testing.T, c StoreClient) {
 			t.Error(err)
 		}
 	}()
-	if _, err := c.Delete(ctx, tx, kind, ids[:5], time.Time{}); err != nil {
+	if _, err := c.Delete(ctx, tx, kind, ids[:5], nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Move(ctx, tx, kind, ids[7], now.Add(time.Hour)); err != nil {
@@ -125,7 +125,7 @@ func sweepPassesOver(ctx context.Context, t *testing.T, c StoreClient) {
 	}
 	same(t, "swept", idsOf(swept), slices.Concat(ids[5:7], ids[8:16]))
 	// What the sweep claimed and returned, it does not keep locked either.
-	if n, err := c.Delete(ctx, nil, kind, ids[8:], time.Time{}); n != 12 || err != nil {
+	if n, err := c.Delete(ctx, nil, kind, ids[8:], nil); n != 12 || err != nil {
 		t.Errorf("deleted %d, %v; want 12", n, err)
 	}
 }

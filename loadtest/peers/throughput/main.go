@@ -96,7 +96,7 @@ func measure(ctx context.Context, args []string) error {
 		return json.NewEncoder(os.Stdout).Encode(reports)
 	}
 	for _, r := range reports {
-		fmt.Print(r.Markdown())
+		fmt.Fprint(os.Stdout, r.Markdown())
 	}
 	return nil
 }

@@ -13,9 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
-
 	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
@@ -23,6 +20,8 @@ import (
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 )
 
 // serve is one instance that sells under the locks of a library. It takes those flags
@@ -93,7 +92,7 @@ func serve(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Println(*instance, fleet.Listening+"http://"+listener.Addr().String())
+	fmt.Fprintln(os.Stdout, *instance, fleet.Listening+"http://"+listener.Addr().String())
 	server := httpapi.NewServer(handler, slog.New(slog.DiscardHandler))
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return timers.Run(ctx) })

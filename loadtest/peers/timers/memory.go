@@ -44,11 +44,11 @@ func (m *memory) Insert(_ context.Context, _ timeout.Tx, lane, trace string, tim
 }
 
 // Delete implements [timeout.Store].
-func (m *memory) Delete(_ context.Context, _ timeout.Tx, _ string, ids []string, due time.Time) (n int, err error) {
+func (m *memory) Delete(_ context.Context, _ timeout.Tx, _ string, ids []string, due []time.Time) (n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, id := range ids {
-		if row, ok := m.rows[id]; ok && (due.IsZero() || !row.Due.After(due)) {
+	for i, id := range ids {
+		if row, ok := m.rows[id]; ok && (due == nil || !row.Due.After(due[i])) {
 			delete(m.rows, id)
 			n++
 		}
@@ -164,6 +164,9 @@ func (m *memory) Paused(context.Context) ([]string, error) { return nil, nil }
 
 // Beat implements [timeout.Store].
 func (m *memory) Beat(context.Context, string, string) error { return nil }
+
+// SilentLanes implements [timeout.Store].
+func (m *memory) SilentLanes(context.Context, time.Duration) ([]string, error) { return nil, nil }
 
 // Adopt implements [timeout.Store].
 func (m *memory) Adopt(context.Context, timeout.Office, time.Duration, int) (int, error) {

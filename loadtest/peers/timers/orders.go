@@ -50,7 +50,7 @@ func expiring(ctx context.Context, on *servers, n int, wait time.Duration) (resu
 	}
 	defer func() { err = cmp.Or(err, o.stop()) }()
 	s := &shop{db: db, orders: db.WithTimers(o.q)}
-	e := &expired{expire: order.NewService(s.orders, nil, order.Config{}).Expire, want: n, ids: map[string]bool{}, all: make(chan time.Time, 1)}
+	e := &expired{expire: order.NewService(s.orders, stock.NewStrategies(stock.Lockers{}), order.Config{}).Expire, want: n, ids: map[string]bool{}, all: make(chan time.Time, 1)}
 	if err := o.q.Handle(order.ExpireTimer, e.handle, timeout.Options{Batch: expireMany}); err != nil {
 		return sample{}, err
 	}

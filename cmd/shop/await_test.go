@@ -1,0 +1,95 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// waits is what a starting instance logs while it waits for a store.
+const waits = "waiting for a store"
+
+// TestStartWaitsForAStore that refuses connections for a moment, as a server does that restarts.
+func TestStartWaitsForAStore(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"database", "redis"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addresses := map[string]string{"database": testbedtest.Database(t), "redis": ownRedis(t)}
+			u, err := url.Parse(addresses[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy := testbedtest.StartProxy(t, u.Host)
+			proxy.Refuse()
+			u.Host = proxy.Addr()
+			addresses[name] = u.String()
+			s := launch(t, "--database", addresses["database"], "--redis", addresses["redis"])
+			becomes(t, "the instance waits, or has ended", func() bool {
+				select {
+				case <-s.exited:
+					return true
+				default:
+					return strings.Contains(s.stderr.String(), waits)
+				}
+			})
+			if err := proxy.Pass(); err != nil {
+				t.Fatal(err)
+			}
+			s.listens(t)
+			s.want(t, http.StatusOK, http.MethodGet, "/api/v1/skus", "")
+			if n := strings.Count(s.stderr.String(), waits); n != 1 {
+				t.Errorf("%d lines: %s", n, s.stderr)
+			}
+		})
+	}
+}
+
+// TestStartDoesNotWaitForMistakes: an answer that no wait will change ends the start.
+func TestStartDoesNotWaitForMistakes(t *testing.T) {
+	t.Parallel()
+	change := func(address string, f func(*url.URL)) string {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(u)
+		return u.String()
+	}
+	database := testbedtest.Database(t)
+	redis := testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()
+	for name, flags := range map[string][]string{
+		"user of the database": {"--database", change(database, func(u *url.URL) { u.User = url.UserPassword("nobody", "wrong") })},
+		"unknown database":     {"--database", change(database, func(u *url.URL) { u.Path = "/nowhere" })},
+		"no such file":         {"--database", "sqlite:" + t.TempDir() + "/no/such/shop.db"},
+		"password of redis":    {"--database", database, "--redis", change(redis, func(u *url.URL) { u.User = url.UserPassword("nobody", "wrong") })},
+	} {
+		code, _, stderr := call(t, noEnv, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
+		if code != 1 || strings.Contains(stderr, waits) {
+			t.Errorf("%s: exit code %d: %s", name, code, stderr)
+		}
+	}
+}
+
+// TestStartEndsWithoutItsStore: the wait is bounded, and the last line is the error with the address.
+func TestStartEndsWithoutItsStore(t *testing.T) {
+	t.Parallel()
+	for address, flags := range map[string][]string{
+		"127.0.0.1:1": {"--database", sqliteURL(t), "--redis", "redis://user:secret@127.0.0.1:1/0"},
+		"127.0.0.1:2": {"--database", "mysql://user:secret@127.0.0.1:2/shop"},
+	} {
+		t.Run(address, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := call(t, noEnv, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
+			log, last, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
+			if code != 1 || !strings.Contains(log, waits) || !strings.HasPrefix(last, "shop: open ") || !strings.Contains(last, address) ||
+				strings.Contains(last, "\n") || strings.Contains(stderr, "secret") {
+				t.Errorf("exit code %d: %s", code, stderr)
+			}
+		})
+	}
+}

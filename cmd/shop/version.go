@@ -1,0 +1,28 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime/debug"
+)
+
+// release is the version that the linker is given: go build -ldflags "-X main.release=v1.2.3".
+var release string
+
+// version returns the release, or else what the go command says of the main module.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return cmp.Or(release, info.Main.Version, "unknown")
+	}
+	return cmp.Or(release, "unknown")
+}
+
+// printVersion prints the version.
+func printVersion(_ context.Context, p process, args []string) error {
+	if err := newFlags(p, "version", "print the version of this program").parse(args); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(p.stdout, version())
+	return err
+}

@@ -1,0 +1,93 @@
+package dlocktest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// closeEndsAllLeases closes a client with leases out: one that was just granted, one that was
+// renewed, one that its holder has entered again, and one of several keys. Others are waiting.
+func closeEndsAllLeases(ctx context.Context, t testing.TB, h Harness, key string) {
+	l := h.New(t)
+	end, mine := optional[closer](t, l), h.side(l)
+	old := acquire(ctx, t, h, mine, key+"-old")
+	pause(ctx, h.TTL/2)
+	leases := []*dlock.Lease{old, acquire(ctx, t, h, mine, key+"-new")}
+	if h.Reentrant {
+		outer := acquire(ctx, t, h, mine, key+"-nested")
+		leases = append(leases, nested(ctx, t, mine, outer, key+"-nested"))
+		release(ctx, t, outer)
+	}
+	if own, ok := l.(tracked).Locker.(dlock.MultiLocker); ok {
+		lease, err := own.AcquireAll(ctx, []string{key + "-a", key + "-b"})
+		wantErr(t, err, nil)
+		leases = append(leases, lease)
+	}
+	h.closing(ctx, t, h.New(t), leases, end)
+	again, err := mine.TryAcquire(ctx, key+"-later")
+	if err == nil {
+		wantErr(t, again.Err(), dlock.ErrLost)
+	}
+}
+
+// closing ends a client, while somebody waits for each key of its leases.
+func (h Harness) closing(ctx context.Context, t testing.TB, other dlock.Locker, leases []*dlock.Lease, end closer) {
+	t.Helper()
+	type grant struct {
+		of, lease *dlock.Lease
+		trusted   bool // whether the holder before trusted its lease then
+		err       error
+	}
+	grants, waiting := make(chan grant), 0
+	for _, lease := range leases {
+		for _, key := range lease.Keys() {
+			waiting++
+			go func() {
+				next, err := other.Acquire(ctx, key)
+				grants <- grant{lease, next, lease.Err() == nil, err}
+			}()
+		}
+	}
+	pause(ctx, h.TTL/10) // for them to queue
+	told := make(chan error, len(leases))
+	for _, lease := range leases {
+		lease.OnEnd(func(outcome error) { told <- outcome })
+	}
+	closed := time.Now()
+	if err := end.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	for _, lease := range leases {
+		lost, ok := errors.AsType[*dlock.LostError](lease.Err())
+		if !ok || lost.Reason != dlock.Closed {
+			t.Errorf("%q after Close: Err = %v, want the reason %q", lease.Keys(), lease.Err(), dlock.Closed)
+		}
+	}
+	for range leases {
+		select {
+		case outcome := <-told:
+			wantErr(t, outcome, dlock.ErrLost)
+		case <-time.After(h.TTL):
+			t.Fatal("OnEnd is not called")
+		}
+	}
+	for range waiting {
+		g := <-grants
+		if g.trusted {
+			testbedtest.Final(t, "%q was granted to another, and the holder trusts its lease", g.of.Keys())
+		}
+		if g.err != nil {
+			t.Errorf("Acquire: %v", g.err)
+			continue
+		}
+		release(ctx, t, g.lease)
+	}
+	if d := time.Since(closed); d > 2*h.TTL/3 {
+		t.Errorf("the keys were free only %v after Close; the TTL is %v", d, h.TTL)
+	}
+}

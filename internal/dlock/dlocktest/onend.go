@@ -1,0 +1,99 @@
+package dlocktest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// blockingOnEnd has a callback that does not return, of a lease that was lost, and of one
+// that was taken from its holder. The client has other things to do.
+func blockingOnEnd(ctx context.Context, t testing.TB, h Harness, key string) {
+	l, other := h.New(t), h.New(t)
+	mine := h.side(l)
+	blocked := make(chan struct{})
+	end := sync.OnceFunc(func() { close(blocked) })
+	defer end()
+	stuck := func(key string, take func()) {
+		called := make(chan struct{})
+		acquire(ctx, t, h, mine, key).OnEnd(func(error) {
+			close(called)
+			<-blocked
+		})
+		take()
+		select {
+		case <-called:
+		case <-time.After(2 * h.TTL):
+			t.Fatal("OnEnd is not called")
+		}
+	}
+	if force, ok := other.(tracked).Locker.(dlock.ForceReleaser); ok {
+		stuck(key+"-forced", func() { wantErr(t, force.ForceRelease(ctx, key+"-forced"), nil) })
+	}
+	stuck(key+"-lost", func() { h.Expire(t, key+"-lost") })
+
+	kept, lost := acquire(ctx, t, h, mine, key+"-kept"), acquire(ctx, t, h, mine, key+"-second")
+	h.Expire(t, key+"-second")
+	waitDone(t, lost, 2*h.TTL)
+	release(ctx, t, acquire(ctx, t, h, mine, key+"-free"))
+	if h.Recheck > 0 {
+		fastest := h.Recheck
+		for range 5 {
+			fastest = min(fastest, handOff(ctx, t, h, other, mine, key))
+		}
+		if fastest > h.Recheck/4 {
+			t.Errorf("a hand-off takes %v, while a waiter looks by itself every %v", fastest, h.Recheck)
+		}
+	}
+	pause(ctx, h.TTL)
+	wantErr(t, kept.Err(), nil)
+	release(ctx, t, kept)
+
+	closer, ok := l.(tracked).Locker.(closer)
+	if !ok {
+		return
+	}
+	short, cancel := context.WithTimeout(ctx, h.TTL)
+	defer cancel()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = closer.Close(short) // it may wait for the callbacks, for as long as it has time
+	}()
+	select {
+	case <-closed:
+	case <-time.After(3 * h.TTL):
+		t.Error("Close has no end, while its context has")
+	}
+}
+
+// closer is a client that can be closed.
+type closer interface {
+	Close(ctx context.Context) error
+}
+
+// closeInsideOnEnd closes the client when its lease was lost.
+func closeInsideOnEnd(ctx context.Context, t testing.TB, h Harness, key string) {
+	l := h.New(t)
+	closer := optional[closer](t, l)
+	closed := make(chan error, 1)
+	acquire(ctx, t, h, h.side(l), key).OnEnd(func(error) {
+		bounded, cancel := context.WithTimeout(ctx, 5*h.TTL)
+		defer cancel()
+		closed <- closer.Close(bounded)
+	})
+	if force, ok := h.New(t).(tracked).Locker.(dlock.ForceReleaser); ok {
+		wantErr(t, force.ForceRelease(ctx, key), nil)
+	} else {
+		h.Expire(t, key)
+	}
+	select {
+	case err := <-closed:
+		wantErr(t, err, nil)
+	case <-time.After(6 * h.TTL):
+		t.Fatal("Close does not return")
+	}
+}

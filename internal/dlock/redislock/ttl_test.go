@@ -1,0 +1,119 @@
+package redislock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// wantTTL checks that there are keys like pattern, and that each ends by itself.
+func wantTTL(t testing.TB, admin redis.UniversalClient, pattern string) {
+	t.Helper()
+	keys, err := admin.Keys(t.Context(), pattern).Result()
+	if err != nil || len(keys) == 0 {
+		t.Fatalf("keys %q: %q, %v", pattern, keys, err)
+	}
+	for _, key := range keys {
+		if left, err := admin.PTTL(t.Context(), key).Result(); err != nil || left <= 0 {
+			t.Errorf("%s lives for %v, %v", key, left, err)
+		}
+	}
+}
+
+// A client dies when a token has been moved to its list, before it says anything more.
+func TestTokensOfADeadWaiterEnd(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		server, key := testbedtest.StartRedis(t, testbed.RedisConfig{}), rand.Text()
+		url := server.URL()
+		admin, dying := client(t, url), client(t, url)
+		var cut atomic.Bool
+		dying.AddHook(spy{fail: func() error {
+			if cut.Load() {
+				return redis.ErrPoolTimeout // nothing gets through
+			}
+			return nil
+		}})
+		holder := tokens(t, client(t, url), redislock.TokensConfig{TTL: ttl})
+		waiter := tokens(t, dying, redislock.TokensConfig{TTL: ttl, Name: "w" + rand.Text(), Blocking: client(t, url)})
+		lease, err := holder.Acquire(ctx, key, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := make(chan error, 1)
+		go func() {
+			_, err := waiter.Acquire(ctx, key, 1)
+			failed <- err
+		}()
+		waitFor(t, "somebody who waits for a token", func() bool {
+			clients, err := admin.Do(ctx, "client", "list").Text()
+			return err == nil && strings.Contains(clients, "cmd=blmove")
+		})
+		cut.Store(true)
+		if err := lease.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-failed; !errors.Is(err, redis.ErrPoolTimeout) {
+			t.Fatalf("Acquire = %v, want the error of the network", err)
+		}
+		wantTTL(t, admin, semKey(key)+":held:*")
+		wantTTL(t, admin, "shop:sem:used:w*")
+		cut.Store(false)
+	})
+}
+
+// A waiter that was signalled gives up, and leaves its place to the next: in a queue that
+// is a new key then.
+func TestQueueOfAnHeirEnds(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		rdb, key := client(t, testbedtest.Redis(t)), rand.Text()
+		l := locker(t, rdb)
+		c, queue := condition(t, l, "a"), lockKey(key)+":queue"
+		var waits sync.WaitGroup
+		defer waits.Wait()
+		short, end := context.WithCancel(ctx)
+		defer end()
+		for _, ctx := range []context.Context{short, ctx} {
+			held, err := l.Acquire(ctx, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits.Go(func() {
+				if lease, err := c.Wait(ctx, held); err == nil {
+					lease.Release(ctx)
+				}
+			})
+			waitFor(t, "a waiter", func() bool { return rdb.Exists(ctx, lockKey(key)).Val() == 0 })
+		}
+		held, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Release(ctx)
+		if err := c.Signal(ctx, held); err != nil {
+			t.Fatal(err)
+		}
+		signalled := rdb.ZRange(ctx, queue, 0, 0).Val()
+		end()
+		waitFor(t, "the heir", func() bool {
+			heir := rdb.ZRange(ctx, queue, 0, 0).Val()
+			return len(heir) == 1 && len(signalled) == 1 && heir[0] != signalled[0]
+		})
+		wantTTL(t, rdb, queue)
+	})
+}

@@ -1,0 +1,81 @@
+package order_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+)
+
+// slow is a store whose commits take as long as the test wants.
+type slow struct {
+	*sqlstore.Store
+
+	begun  chan struct{} // closed when a commit has begun
+	finish chan struct{}
+	once   sync.Once
+}
+
+// Commit implements [order.Store].
+func (s *slow) Commit(ctx context.Context, claims []stock.Claim, requests []*order.Request) error {
+	s.once.Do(func() { close(s.begun) })
+	<-s.finish
+	return s.Store.Commit(context.WithoutCancel(ctx), claims, requests)
+}
+
+// An order whose time is over is answered, although the batch that it is in goes on for others. Nobody can know then what
+// becomes of it, and its id finds it later.
+func TestDeadlineBoundsTheWaitForABatch(t *testing.T) {
+	t.Parallel()
+	s, l := locked(t)
+	s.Cohort = true
+	_, store := setup(t, s, order.Config{})
+	db := &slow{Store: store, begun: make(chan struct{}), finish: make(chan struct{})}
+	svc := order.NewService(db, stock.NewStrategies(stock.Lockers{}).With(s), order.Config{})
+	lease := hold(t, l) // so that both orders are in one batch
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	type answer struct {
+		order order.Order
+		err   error
+	}
+	place := func(ctx context.Context) <-chan answer {
+		done := make(chan answer, 1)
+		go func() {
+			o, err := svc.Place(ctx, one("a"))
+			done <- answer{o, err}
+		}()
+		return done
+	}
+	short, long := place(ctx), place(t.Context())
+	<-time.After(100 * time.Millisecond) // for both to wait; if one comes later, the other one is answered in time all the same
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-db.begun
+	var late answer
+	select {
+	case late = <-short:
+	case <-time.After(30 * time.Second):
+		t.Fatal("an order waits for its batch when its time is over")
+	}
+	if !errors.Is(late.err, order.ErrOutcomeUnknown) || late.order.ID == "" {
+		t.Errorf("%+v, %v; want the id of an order whose outcome is unknown", late.order, late.err)
+	}
+	close(db.finish)
+	if a := <-long; a.err != nil {
+		t.Error(a.err)
+	}
+	if err := svc.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if o, err := svc.Order(t.Context(), late.order.ID, ""); err != nil || o.Status != order.Pending {
+		t.Errorf("%+v, %v", o, err)
+	}
+	exact(t, store, "a", 2)
+}

@@ -1,0 +1,151 @@
+// Package ordertest records what clients of the order service were answered, and checks it: there must be one
+// sequence of events per order, per SKU and per customer that explains every answer, every read and every
+// refusal with its numbers, and in which each takes effect between its request and its answer (linearizability).
+//
+// The checker needs the clock of the database to be that of this process, and outcomes that are known.
+package ordertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// Shop is what clients do with orders. [*order.Service] is one.
+type Shop interface {
+	Place(ctx context.Context, p order.Purchase) (order.Order, error)
+	Pay(ctx context.Context, t order.Target, payment string) (order.Order, error)
+	Cancel(ctx context.Context, t order.Target) (order.Order, error)
+	Extend(ctx context.Context, t order.Target, by time.Duration) (order.Order, error)
+	Order(ctx context.Context, id, owner string) (order.Order, error)
+	Orders(ctx context.Context, f order.Filter) (order.Page, error)
+}
+
+type kind string
+
+const (
+	place  kind = "place"
+	pay    kind = "pay"
+	cancel kind = "cancel"
+	extend kind = "extend"
+	read   kind = "read"
+	expire kind = "expire" // its units came back, as the service published
+)
+
+// op is an operation and its answer. An operation that was refused has err, and the order as it was told.
+type op struct {
+	kind      kind
+	call, ret time.Time
+	customer  string
+	items     []order.Item
+	payment   string
+	order     order.Order
+	err       error
+}
+
+// History is what clients were answered. It is the [order.Publisher] of the services that they use. It is safe for
+// concurrent use; its methods do not block.
+type History struct {
+	mu  sync.Mutex
+	ops []op
+}
+
+var _ order.Publisher = (*History)(nil)
+
+// Changed implements [order.Publisher]: it notes when an order has expired.
+func (h *History) Changed(o order.Order) {
+	if o.Status == order.Expired {
+		h.add(op{kind: expire, call: o.ExpiresAt, ret: time.Now(), order: o})
+	}
+}
+
+// Held implements [order.Publisher].
+func (*History) Held(string, string, dlock.Fence) {}
+
+// Expired returns how many orders have expired.
+func (h *History) Expired() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, o := range h.ops {
+		if o.kind == expire {
+			n++
+		}
+	}
+	return n
+}
+
+func (h *History) add(o op) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ops = append(h.ops, o)
+}
+
+// Client returns s with a record of all that it answers.
+func (h *History) Client(s Shop) Shop { return client{h, s} }
+
+type client struct {
+	h *History
+	Shop
+}
+
+// note records the answer to o, unless it says that the store was busy and nothing happened.
+func (c client) note(o op, answer order.Order, err error) {
+	o.ret, o.order, o.err = time.Now(), answer, err
+	if moved, ok := errors.AsType[*order.StateError](err); ok {
+		o.order = moved.Order
+	}
+	busy := errors.Is(err, stock.ErrBusy) || errors.Is(err, order.ErrSaturated) || errors.Is(err, order.ErrInvalid)
+	if !busy || errors.Is(err, order.ErrOutcomeUnknown) {
+		c.h.add(o)
+	}
+}
+
+// Place implements [Shop], and so do the other methods.
+func (c client) Place(ctx context.Context, p order.Purchase) (order.Order, error) {
+	began := op{kind: place, call: time.Now(), customer: p.Customer, items: p.Items}
+	o, err := c.Shop.Place(ctx, p)
+	c.note(began, o, err)
+	return o, err
+}
+
+func (c client) Pay(ctx context.Context, t order.Target, payment string) (order.Order, error) {
+	began := op{kind: pay, call: time.Now(), payment: payment}
+	o, err := c.Shop.Pay(ctx, t, payment)
+	c.note(began, o, err)
+	return o, err
+}
+
+func (c client) Cancel(ctx context.Context, t order.Target) (order.Order, error) {
+	began := op{kind: cancel, call: time.Now()}
+	o, err := c.Shop.Cancel(ctx, t)
+	c.note(began, o, err)
+	return o, err
+}
+
+func (c client) Extend(ctx context.Context, t order.Target, by time.Duration) (order.Order, error) {
+	began := op{kind: extend, call: time.Now()}
+	o, err := c.Shop.Extend(ctx, t, by)
+	c.note(began, o, err)
+	return o, err
+}
+
+func (c client) Order(ctx context.Context, id, owner string) (order.Order, error) {
+	began := op{kind: read, call: time.Now()}
+	o, err := c.Shop.Order(ctx, id, owner)
+	c.note(began, o, err)
+	return o, err
+}
+
+func (c client) Orders(ctx context.Context, f order.Filter) (order.Page, error) {
+	began := op{kind: read, call: time.Now()}
+	p, err := c.Shop.Orders(ctx, f)
+	for _, o := range p.Orders {
+		c.note(began, o, nil)
+	}
+	return p, err
+}

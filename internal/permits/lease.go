@@ -1,0 +1,229 @@
+package permits
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed allocate.lua
+var allocateSource string
+
+var allocate = redis.NewScript(allocateSource)
+
+// limitField is the field with the number of permits; those of instances are their ids.
+const limitField = ":limit"
+
+func (l *Limiter) key() string { return "shop:permits:{" + l.cfg.Key + "}" }
+
+// every is the pause between two calls, and spacing between two of an instance that wants more.
+func (l *Limiter) every() time.Duration   { return l.cfg.TTL / 12 }
+func (l *Limiter) spacing() time.Duration { return l.cfg.TTL / 100 }
+
+// Run keeps the lease of this instance, until ctx ends. Then Take refuses; Run waits for
+// operations in flight, at most Config.Drain, gives the permits back and returns nil. It is
+// called once. It starts no goroutine.
+func (l *Limiter) Run(ctx context.Context) error {
+	l.mu.Lock()
+	if l.running {
+		l.mu.Unlock()
+		return errors.New("permits: Run is called twice")
+	}
+	l.running = true
+	l.mu.Unlock()
+	if l.rdb == nil {
+		<-ctx.Done()
+		return nil
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	last := time.Now()
+	for ctx.Err() == nil {
+		now := time.Now()
+		paused := now.Sub(last) > l.cfg.TTL/2
+		last = now
+		l.expire(now)
+		if wait := l.due(now); wait > 0 {
+			timer.Reset(wait)
+		} else {
+			l.call(ctx, paused)
+			last = time.Now()
+			timer.Reset(max(0, l.due(last)))
+		}
+		select {
+		case <-timer.C:
+		case <-l.wake:
+		case <-ctx.Done():
+		}
+	}
+	l.end(ctx)
+	return nil
+}
+
+// expire takes the permits of a lease that has expired. A process that was paused wakes up
+// with one.
+func (l *Limiter) expire(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := &l.state; s.seen && !s.alone && now.After(s.until) {
+		s.lost, s.granted = true, 0
+		l.gate.resize(0)
+	}
+}
+
+// due returns the time until the next call.
+func (l *Limiter) due(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &l.state
+	if s.lost {
+		return 0
+	}
+	pause := l.every()
+	if capacity, used := l.gate.load(); l.pending != nil || s.granted > max(capacity, used) && !s.alone {
+		pause = l.spacing()
+	}
+	return s.asked.Add(pause).Sub(now)
+}
+
+// call renews the lease and asks for what is needed. It blocks at most Config.Timeout.
+func (l *Limiter) call(ctx context.Context, paused bool) {
+	l.mu.Lock()
+	f := l.pending
+	l.pending = nil
+	s := &l.state
+	now := time.Now()
+	capacity, used := l.gate.load()
+	needed := max(int(l.peak.Swap(int64(used))), used) + int(l.shunned.Swap(0))
+	if f != nil {
+		needed += f.waiting
+	}
+	// The need of a moment counts for a second, so that permits do not go to and fro.
+	s.demand = max(float64(needed), s.demand*(1-min(1, now.Sub(s.asked).Seconds())))
+	want := min(s.permits, int(math.Ceil(s.demand-0.01)))
+	if l.closing {
+		want = used
+	}
+	s.asked, s.want = now, want
+	ran := 0
+	if s.seen && !paused {
+		ran = 1
+	}
+	permits := s.permits
+	l.mu.Unlock()
+	request, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
+	defer cancel()
+	l.calls.Add(1)
+	answer, err := allocate.Run(request, l.rdb, []string{l.key()},
+		l.id, max(capacity, used), want, l.cfg.TTL.Milliseconds(), permits, ran).Int64Slice()
+	if err == nil && len(answer) != 5 {
+		err = errors.New("permits: unexpected answer")
+	}
+	if ctx.Err() == nil || err == nil {
+		l.answered(ctx, now, answer, err)
+	}
+	if f == nil {
+		return
+	}
+	l.mu.Lock()
+	if !s.alone && max(s.granted, s.target) <= capacity {
+		s.denied = now.Add(l.spacing())
+	}
+	l.mu.Unlock()
+	close(f.done)
+}
+
+// answered applies the answer to a call that was sent at that time.
+func (l *Limiter) answered(ctx context.Context, sent time.Time, answer []int64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &l.state
+	was := s.alone
+	s.alone = err != nil
+	l.alone.Store(s.alone)
+	if s.alone {
+		if sent.After(s.until) {
+			s.granted = 0
+		}
+		s.lost = false
+		l.open(s.share())
+		l.serve() // the next call may take long
+	} else {
+		s.granted, s.target, s.permits = int(answer[0]), int(answer[1]), int(answer[2])
+		s.held, s.instances = int(answer[3]), max(1, int(answer[4]))
+		s.until, s.seen, s.lost = sent.Add(l.cfg.TTL*9/10), true, false
+		l.open(min(s.granted, s.target))
+	}
+	if s.alone != was && l.cfg.OnAlone != nil {
+		l.cfg.OnAlone(ctx, s.alone)
+	}
+}
+
+// serve ends the wait for the next call. It is called under mu.
+func (l *Limiter) serve() {
+	if l.pending != nil {
+		close(l.pending.done)
+		l.pending = nil
+	}
+}
+
+// open sets the capacity. It is called under mu.
+func (l *Limiter) open(capacity int) {
+	if l.closing {
+		capacity = 0
+	}
+	l.gate.resize(capacity)
+}
+
+// share is what an instance serves without the store: at least 1, and no more than that if it
+// has never seen how many instances there are.
+func (s *state) share() int {
+	if !s.seen {
+		return 1
+	}
+	return max(1, s.permits/s.instances)
+}
+
+// end lets nobody begin, and returns the permits when the operations have ended.
+func (l *Limiter) end(ctx context.Context) {
+	l.mu.Lock()
+	l.closing = true
+	l.gate.resize(0)
+	l.serve()
+	l.mu.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	limit := time.NewTimer(l.cfg.Drain)
+	defer limit.Stop()
+	renew := time.NewTicker(l.every())
+	defer renew.Stop()
+	for late := false; !late; {
+		if _, used := l.gate.load(); used == 0 {
+			break
+		}
+		select {
+		case <-renew.C:
+			l.call(ctx, false)
+		case <-l.wake:
+		case <-limit.C:
+			late = true
+		}
+	}
+	request, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
+	defer cancel()
+	l.calls.Add(1)
+	for l.rdb.HDel(request, l.key(), l.id).Err() != nil && request.Err() == nil { // otherwise the TTL does it
+		time.Sleep(l.cfg.Timeout / 10)
+	}
+	l.mu.Lock()
+	l.state.granted = 0
+	l.mu.Unlock()
+}
+
+func (l *Limiter) resize(ctx context.Context, n int) error {
+	l.calls.Add(1)
+	return l.rdb.HSet(ctx, l.key(), limitField, n).Err()
+}
