@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,16 +22,16 @@ var databaseCommands = [][]string{
 	{"fence", "rebase", "a"},
 }
 
-// contents returns what is in the files of a folder.
-func contents(t *testing.T, folder string) map[string]string {
+// contents returns what is in the files of the working folder.
+func contents(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		text, _ := os.ReadFile(filepath.Join(folder, e.Name())) // of a folder there is none
+		text, _ := os.ReadFile(e.Name()) // of a folder there is none
 		files[e.Name()] = string(text)
 	}
 	return files
@@ -49,7 +48,7 @@ func TestWrongDatabaseIsNamedAndLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := contents(t, ".")
+	before := contents(t)
 	const check = "check --database"
 	for database, want := range map[string][]string{
 		"sqlite:mistyped.db":                {"mistyped.db", "no such file", check},
@@ -83,7 +82,7 @@ func TestWrongDatabaseIsNamedAndLeftAlone(t *testing.T) {
 			}
 		}
 	}
-	if after := contents(t, "."); !maps.Equal(before, after) {
+	if after := contents(t); !maps.Equal(before, after) {
 		t.Errorf("the folder has changed: %q", after)
 	}
 }
@@ -104,7 +103,7 @@ func TestDemoOnAnotherDatabaseSellsNothing(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %q: %s%s", args, code, want, out, stderr)
 		}
 	}
-	if files := contents(t, "."); len(files) != 0 {
+	if files := contents(t); len(files) != 0 {
 		t.Errorf("refused demos have left %q", slices.Collect(maps.Keys(files)))
 	}
 	if page := service.want(t, http.StatusOK, http.MethodGet, "/api/v1/skus", ""); page != `{"skus":[]}`+"\n" {

@@ -93,7 +93,7 @@ func TestEveryFlagRefusesWhatItCannotRead(t *testing.T) {
 	if tried < 40 {
 		t.Errorf("only %d flags were tried", tried)
 	}
-	if files := contents(t, "."); len(files) != 0 {
+	if files := contents(t); len(files) != 0 {
 		t.Errorf("refused commands have left %q", slices.Collect(maps.Keys(files)))
 	}
 }
@@ -120,7 +120,7 @@ func TestBadAddressChangesNothing(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s%s", name, code, out, stderr)
 		}
 	}
-	if files := contents(t, "."); len(files) != 0 {
+	if files := contents(t); len(files) != 0 {
 		t.Errorf("refused instances have left %q", slices.Collect(maps.Keys(files)))
 	}
 }

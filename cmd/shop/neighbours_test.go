@@ -235,10 +235,11 @@ func (m *mall) lockRows(t *testing.T, query string, args ...any) (release func()
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer rows.Close()
 	for rows.Next() {
 		continue
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
 	return release

@@ -119,13 +119,19 @@ func keyed(key string) map[string]*http.Request {
 // possible reports whether the operation at path, which takes a key, can fail with err.
 func possible(path string, err error) bool {
 	placing := path == orders
-	switch err.(type) {
-	case *stock.ShortageError, *order.LimitError, *order.UnknownSKUError:
+	var (
+		short   *stock.ShortageError
+		limit   *order.LimitError
+		unknown *order.UnknownSKUError
+		state   *order.StateError
+	)
+	switch {
+	case errors.As(err, &short), errors.As(err, &limit), errors.As(err, &unknown):
 		return placing
-	case *order.StateError:
+	case errors.As(err, &state):
 		return !placing && strings.HasPrefix(path, orders)
 	}
-	return err != order.ErrInvalid || !strings.HasSuffix(path, "/cancel") //nolint:errorlint // It is not wrapped.
+	return !errors.Is(err, order.ErrInvalid) || !strings.HasSuffix(path, "/cancel")
 }
 
 // TestEveryAnswerIsReplayed byte for byte by every operation that takes a key, if it is final.
