@@ -757,7 +757,8 @@ type AuditBooksParams struct {
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {
-	// Types Only events of these types, with commas between them.
+	// Types Only events of these types, with commas between them. Default: all types for an admin's key, `order` for
+	// the key of a customer.
 	Types *string `form:"types,omitempty" json:"types,omitempty"`
 
 	// SKU Only events about this SKU, those of orders with a line of it included.
