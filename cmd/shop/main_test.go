@@ -16,9 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"example.com/shop/internal/fleet"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // TestMain makes this binary behave as shop in the processes that it starts, so
@@ -35,22 +34,11 @@ func TestMain(m *testing.M) {
 	if productFolder != "" {
 		os.RemoveAll(productFolder)
 	}
-	if err := leaks(); code == 0 && err != nil {
+	if err := testbedtest.Leaks(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	os.Exit(code)
-}
-
-// leaks returns which goroutines are left, once they have had the time to end that they need on a busy machine.
-func leaks() (err error) {
-	for end := time.Now().Add(20 * time.Second); ; {
-		err = goleak.Find(goleak.IgnoreAnyFunction(
-			"github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")) // asleep for a second after the client was closed
-		if err == nil || time.Now().After(end) {
-			return err
-		}
-	}
 }
 
 // productFolder is where product has built, if it has.

@@ -11,13 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"example.com/shop/internal/broadcast"
 	"example.com/shop/internal/broadcast/broadcasttest"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func fanout(t *testing.T, room int) *broadcast.Fanout {
 	t.Helper()

@@ -7,14 +7,13 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"go.uber.org/goleak"
-
 	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 // call is one call of Commit.
 type call struct {

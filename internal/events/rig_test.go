@@ -9,14 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"example.com/shop/internal/broadcast"
 	"example.com/shop/internal/broadcast/membus"
 	"example.com/shop/internal/events"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 // instance is one of several that hear one another.
 type instance struct {

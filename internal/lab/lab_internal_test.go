@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // Each client of a host looks for idle connections until it has none, up to a minute later.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"))
+	testbedtest.Main(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"))
 }
 
 // An open loop counts from the time at which an order was due: a service that stalls

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/permits"
@@ -31,7 +30,7 @@ const steady = 24 * time.Second
 // unhurried ends the address of a server that may take its time.
 const unhurried = "?read_timeout=2m"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 // usage counts the operations of all limiters of a test: the bound is about it.
 type usage struct{ now, most, total atomic.Int64 }

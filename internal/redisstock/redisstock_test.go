@@ -9,7 +9,6 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/redisstock"
@@ -18,7 +17,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 // servers runs f on a real Redis, and on the one that the demo embeds.
 func servers(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/memlock"
@@ -18,7 +17,7 @@ import (
 	"example.com/shop/internal/waitlist"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 const (
 	lineTTL = 2 * time.Second  // how long a dead waiter is first in line where one dies

@@ -3,7 +3,7 @@ package broadcasttest
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }

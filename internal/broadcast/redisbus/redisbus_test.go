@@ -11,7 +11,6 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/broadcast"
 	"example.com/shop/internal/broadcast/broadcasttest"
@@ -22,8 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{}) // it would report each of the faults
-	testbedtest.Main(m, goleak.IgnoreAnyFunction(
-		"github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")) // asleep for a second after the client was closed
+	testbedtest.Main(m)
 }
 
 // silent is a logger of go-redis.

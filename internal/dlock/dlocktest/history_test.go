@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
@@ -15,7 +14,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 // The functions below write histories by hand.
 

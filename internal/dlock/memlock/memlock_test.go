@@ -9,14 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestLocker(t *testing.T) {
 	l := memlock.New(memlock.Config{TTL: 10 * time.Second})

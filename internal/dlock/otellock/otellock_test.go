@@ -14,17 +14,17 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/dlock/otellock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 const ttl = 10 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 // A decorator keeps every promise of what it decorates.
 func TestLocker(t *testing.T) {

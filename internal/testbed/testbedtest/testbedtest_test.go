@@ -9,13 +9,12 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-	"go.uber.org/goleak"
 
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestSharedServers(t *testing.T) {
 	t.Setenv("SHOP_TEST_REDIS", "")
