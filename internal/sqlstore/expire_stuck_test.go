@@ -17,17 +17,22 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
+// standStill lets the session of a transaction stand still for as long as it likes.
+func standStill(tx *gorm.DB) error {
+	err := tx.Exec("SET SESSION idle_transaction_timeout = 0").Error
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == 1193 { // MySQL does not know it
+		err = tx.Exec("SET SESSION wait_timeout = 28800").Error
+	}
+	return err
+}
+
 // lockRow holds the rows that the query selects until the function that it returns is called, as an operator
 // does who leaves a transaction open.
 func lockRow(t testing.TB, db *gorm.DB, query string, args ...any) (release func()) {
 	t.Helper()
 	tx := db.Begin()
 	t.Cleanup(func() { tx.Rollback() })
-	forLong := tx.Exec("SET SESSION idle_transaction_timeout = 0").Error
-	if e, ok := errors.AsType[*mysql.MySQLError](forLong); ok && e.Number == 1193 { // MySQL does not know it
-		forLong = tx.Exec("SET SESSION wait_timeout = 28800").Error
-	}
-	if err := forLong; err != nil {
+	if err := standStill(tx); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Exec(query+" FOR UPDATE", args...).Error; err != nil {

@@ -46,11 +46,11 @@ func (g *gate) Initialize(db *gorm.DB) error {
 		statement := tx.Statement.SQL.String()
 		if g.second != "" && strings.Contains(statement, g.second) {
 			if g.passed++; g.passed == 2 {
-				g.stop()
+				g.stop(tx)
 			}
 		}
 		if g.before != "" && strings.Contains(statement, g.before) {
-			g.stop()
+			g.stop(tx)
 		}
 	}
 	err := errors.Join(db.Callback().Raw().Before("gorm:raw").Register("gate", look),
@@ -60,7 +60,7 @@ func (g *gate) Initialize(db *gorm.DB) error {
 	}
 	err = db.Callback().Create().After("gorm:create").Register("gate:after", func(tx *gorm.DB) {
 		if g.after != "" && tx.Statement.Table == g.after {
-			g.stop()
+			g.stop(tx)
 		}
 	})
 	if err != nil {
@@ -68,14 +68,18 @@ func (g *gate) Initialize(db *gorm.DB) error {
 	}
 	return db.Callback().Raw().After("gorm:raw").Register("gate:after", func(tx *gorm.DB) {
 		if g.after != "" && strings.Contains(tx.Statement.SQL.String(), "INSERT INTO "+g.after+" ") {
-			g.stop()
+			g.stop(tx)
 		}
 	})
 }
 
-func (g *gate) stop() {
+// stop has the server let the transaction stand still: on a busy machine it does longer than the server usually allows.
+func (g *gate) stop(tx *gorm.DB) {
 	if !g.done {
 		g.done = true
+		if tx.Name() == "mysql" {
+			tx.AddError(standStill(tx.Session(&gorm.Session{NewDB: true})))
+		}
 		close(g.reached)
 		<-g.opened
 	}
