@@ -32,17 +32,14 @@ RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # make lint vets. go build goes first, as go test -p 1 compiles one package at a time, too.
 GOTEST  := go test $(RACE) -vet=off -count=1 -timeout 40m
 
-# The packages of ALONE renew leases on time, or take every core: they are not to be judged beside another one.
-# The others neither load the machine nor mind that two of them share it. Tests of redislock wait nearly all
-# of the time; those of ALONE also start whole services, or servers in Java.
-ALONE := /cmd/shop$$|/internal/sqlstore$$|/internal/dlock/(redlock|zklock|etcdlock|sqllock)$$
-
+# Tests of redislock wait nearly all of the time. Those of cmd/shop start whole services, and are not to be judged
+# beside others; of the rest two packages share the machine.
 .PHONY: test
 test: servers ## Run every test against real servers, with the race detector.
 	go build $(RACE) ./...
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redislock$$|$(ALONE)')
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 $$(go list ./... | grep -E '$(ALONE)')
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redislock$$|/cmd/shop$$')
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 ./cmd/shop
 	cd loadtest/peers && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
 
 .PHONY: soak
