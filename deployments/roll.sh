@@ -8,6 +8,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+SHOP_VERSION=${SHOP_VERSION:-$(git describe --tags --always --dirty 2>/dev/null || echo unknown)}
+export SHOP_VERSION
 compose() { docker compose -f deployments/docker-compose.yml "$@"; }
 
 mapfile -t old < <(compose ps --quiet shop)
