@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -79,12 +78,7 @@ func (r *readers) waiting(before time.Time) (n int) {
 func TestBalancerLeavesAnInstanceThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	fleet := make([]*spawned, 3)
-	var addresses []string
-	for i := range fleet {
-		fleet[i] = spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i))...)
-		addresses = append(addresses, fleet[i].url)
-	}
+	fleet, addresses := s.spawnThree(t)
 	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
 	still := watchStillness(t)
 	load := read(t, balance(t, addresses...), 12)

@@ -212,12 +212,7 @@ func TestBalancerLetsOrdersWait(t *testing.T) {
 func TestRestartsBehindTheBalancer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	fleet := make([]*spawned, 3)
-	var addresses []string
-	for i := range fleet {
-		fleet[i] = spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i))...)
-		addresses = append(addresses, fleet[i].url)
-	}
+	fleet, addresses := s.spawnThree(t)
 	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10000000,"strategy":"conditional"}`)
 	url := balance(t, addresses...)
 	load := &shoppers{client: customers(t), url: func() string { return url }}
@@ -236,4 +231,14 @@ func TestRestartsBehindTheBalancer(t *testing.T) {
 	load.stop(t, &fleet[0].running)
 	t.Logf("%d restarts", restarts)
 	balancedBut(t, s, "a", 0)
+}
+
+// spawnThree starts three instances as processes, and returns their addresses as well.
+func (s stage) spawnThree(t *testing.T) (fleet []*spawned, addresses []string) {
+	t.Helper()
+	for i := range 3 {
+		fleet = append(fleet, spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i))...))
+		addresses = append(addresses, fleet[i].url)
+	}
+	return fleet, addresses
 }
