@@ -111,8 +111,10 @@ func (l *leadership) TryAcquire(ctx context.Context, key string) (*dlock.Lease, 
 	}
 	fence := dlock.Fence{Token: term.Fence().Token, Owner: term.Fence().Owner + "/" + key}
 	over, stop := term.Context(context.WithoutCancel(ctx))
-	lease := dlock.NewLease(ctx, dlock.Grant{
-		Key: key, Fence: fence, Sent: time.Now(), TTL: sessionTimeout, Renewer: l.renewer,
+	lost := make(chan error) // of this grant alone: the next one of the key has the same fence
+	context.AfterFunc(over, func() { close(lost) })
+	return dlock.NewLease(ctx, dlock.Grant{
+		Key: key, Fence: fence, Sent: time.Now(), TTL: sessionTimeout, Renewer: l.renewer, Lost: lost,
 		Release: func(ctx context.Context) error {
 			if err := term.Resign(ctx); !errors.Is(err, dlock.ErrReleased) {
 				return err
@@ -123,11 +125,7 @@ func (l *leadership) TryAcquire(ctx context.Context, key string) (*dlock.Lease, 
 			l.free(term, key)
 			stop()
 		},
-	})
-	context.AfterFunc(over, func() { // it does nothing to a grant that has ended
-		l.renewer.Lose(fence.Owner, &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Expired})
-	})
-	return lease, nil
+	}), nil
 }
 
 // take notes that a key of the term is taken.

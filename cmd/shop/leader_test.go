@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"testing"
 	"time"
 
@@ -129,5 +130,29 @@ func TestElectionInTrouble(t *testing.T) {
 	elect(t, l)
 	if _, err := l.Acquire(t.Context(), "a"); err != nil {
 		t.Error(err)
+	}
+}
+
+// The loss of a key is not that of the grant which comes next in the same term.
+func TestLossOfAKeyIsThatOfOneGrant(t *testing.T) {
+	t.Parallel()
+	l := candidate(t)
+	elect(t, l)
+	for range 2_000 {
+		lease, err := l.TryAcquire(t.Context(), "a")
+		for errors.Is(err, dlock.ErrHeld) { // the loss has not been noted yet
+			runtime.Gosched()
+			lease, err = l.TryAcquire(t.Context(), "a")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 { // what is late of the loss before has its chance
+			runtime.Gosched()
+		}
+		if err := lease.Err(); err != nil {
+			t.Fatalf("a grant that nobody has ended: %v", err)
+		}
+		l.renewer.Lose(lease.Fence().Owner, dlock.ErrLost)
 	}
 }
