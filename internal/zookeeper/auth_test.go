@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/zookeeper"
 )
@@ -66,6 +67,30 @@ func TestNodesBelongToTheUser(t *testing.T) {
 	if _, err := zookeeper.Open(t.Context(), zookeeper.Config{Servers: []string{"127.0.0.1:1"}, Auth: "shop"}); err == nil {
 		t.Error("a user without a password is taken")
 	}
+}
+
+// TestRootIsEnough uses a session that may do nothing above its root, as others own that.
+func TestRootIsEnough(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, addr := t.Context(), testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{}).Addr()
+		admin := plain(t, addr)
+		_, err := admin.Create("/app", nil, 0, zk.WorldACL(zk.PermAll))
+		check(t, err)
+		check(t, admin.AddAuth("digest", []byte("admin:secret")))
+		_, err = admin.SetACL("/", zk.AuthACL(zk.PermAll), -1)
+		check(t, err)
+		for _, root := range []string{"/app", "/app/made/on/demand"} {
+			s, err := zookeeper.Connect(ctx, zookeeper.Config{Servers: []string{addr}, Timeout: timeout, Root: root})
+			check(t, err)
+			t.Cleanup(func() { closeInTime(t, s) })
+			check(t, s.Confirm(ctx))
+			if s.Confirmed().IsZero() {
+				t.Errorf("%s: the session is not confirmed", root)
+			}
+			check(t, s.Create(ctx, "/node", nil))
+		}
+	})
 }
 
 func first(_ *zk.Stat, err error) error { return err }

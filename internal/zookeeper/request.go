@@ -50,13 +50,20 @@ func (s *Session) Sync(ctx context.Context) error {
 	return err
 }
 
-// Confirm confirms the session by a commit that changes nothing. What is read afterwards is
-// no older than the call.
+// Confirm confirms the session by a commit that changes nothing, but that it makes the root if
+// that is missing. What is read afterwards is no older than the call.
 func (s *Session) Confirm(ctx context.Context) error {
-	_, err := confirming(ctx, s, "confirm", func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		return conn.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
-	}, nil)
-	return err
+	for {
+		_, err := confirming(ctx, s, "confirm", func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+			return conn.Multi(&zk.CheckVersionRequest{Path: cmp.Or(s.cfg.Root, "/"), Version: -1})
+		}, nil)
+		if !errors.Is(err, zk.ErrNoNode) || s.cfg.Root == "" {
+			return err
+		}
+		if err := s.ensure(ctx, s.cfg.Root); err != nil {
+			return err
+		}
+	}
 }
 
 // Set replaces the data of a node. A version of -1 means any.
