@@ -52,9 +52,9 @@
 // up. It is the turn of a waiter when its own key is there and none that was created
 // before is. Who was ahead can only leave, so any state of etcd that shows this proves
 // it, and a look may be answered by any member from its memory. If the last one was the
-// only one ahead, no look is needed: the waiter watches its own key, too, and a member
-// sends what happens to the keys of one stream in the order in which it happens, so that
-// own was there if its end was not told before.
+// only one ahead, no look is needed. Then one watch covers its key and the waiter's own,
+// and all names between them. A member sends the events of one watch in order, so own was
+// there if its end did not come first. The events of two watches may come in any order.
 //
 // A watch begins at the present, since etcd serves one that begins in the past only ten
 // times a second (the library's Mutex waits for that), and a look tells what happened

@@ -15,9 +15,8 @@ import (
 // hub has the watches of one client, all on one stream. The first watch starts its
 // two goroutines, which send and receive; close ends them and waits for them.
 //
-// Watches of the library would do, but for the order: of two keys that vanish one
-// after the other a waiter must hear in that order. A member sends the events of all
-// watches of a stream in the order of their revisions, and one goroutine hears them.
+// Watches of the library would do, but a waiter has to know what its watch may have
+// missed: since which revision a member serves it, and when the stream broke.
 type hub struct {
 	client pb.WatchClient
 	ctx    context.Context //nolint:containedctx // It is the lifetime of the goroutines, ended by close.
@@ -33,18 +32,23 @@ type hub struct {
 	closed  bool
 }
 
-// watch is one key that is watched for its end. The fields below told are guarded by
-// the mutex of the hub.
+// watch is a key that is watched for its end, or two keys of one queue. Both belong to
+// one watch of etcd then, which covers the names between them: a member sends the events of a
+// watch in the order in which they happened. Two watches of a stream have no order: a
+// member that cannot send the events of one at once sends them later. The fields below told
+// are guarded by the mutex of the hub.
 type watch struct {
 	key  string
-	told func(gone bool) // is called when there is news; it must not block
+	own  string // the second key, or empty
+	told func() // is called when there is news; it must not block
 
 	id      int64 // 0 before it has begun
 	dropped bool
 
-	from  int64 // revision from which to hear of everything; 0: from now on
-	since int64 // nothing after this revision was missed; 0: not watching yet
-	end   int64 // revision at which key ended; 0 before
+	from   int64 // revision from which to hear of everything; 0: from now on
+	since  int64 // nothing after this revision was missed; 0: not watching yet
+	end    int64 // revision at which key ended; 0 before
+	ownEnd int64 // likewise
 }
 
 func newHub(ctx context.Context, client pb.WatchClient) *hub {
@@ -109,20 +113,12 @@ func (h *hub) drop(w *watch) {
 	}})
 }
 
-// state returns since which revision all of watches hear, 0 if one does not, and the
-// revision at which the key of each ended, 0 if it did not.
-func (h *hub) state(watches ...*watch) (since int64, ends []int64) {
+// state returns since which revision w hears, 0 if it does not, and the revisions at
+// which its keys ended, 0 if they did not.
+func (h *hub) state(w *watch) (since, end, own int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ends = make([]int64, len(watches))
-	for i, w := range watches {
-		ends[i] = w.end
-		if w.since == 0 {
-			return 0, ends
-		}
-		since = max(since, w.since)
-	}
-	return since, ends
+	return w.since, w.end, w.ownEnd
 }
 
 // goes starts f, for which close waits. It does nothing once the hub is closed.
@@ -135,10 +131,14 @@ func (h *hub) goes(f func(context.Context)) {
 }
 
 func create(w *watch) *pb.WatchRequest {
-	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+	r := &pb.WatchCreateRequest{
 		WatchId: w.id, Key: []byte(w.key), StartRevision: w.from,
 		Filters: []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NOPUT},
-	}}}
+	}
+	if w.own != "" {
+		r.Key, r.RangeEnd = []byte(min(w.key, w.own)), []byte(max(w.key, w.own)+"\x00")
+	}
+	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: r}}
 }
 
 // send is called under mu, and does not wait for the network.
@@ -235,9 +235,13 @@ func (h *hub) hear(r *pb.WatchResponse) {
 		}
 	}
 	for _, event := range r.Events { // of ends only
-		w.end = max(w.end, event.Kv.ModRevision)
+		switch string(event.Kv.Key) {
+		case w.key:
+			w.end = event.Kv.ModRevision
+		case w.own:
+			w.ownEnd = event.Kv.ModRevision
+		}
 	}
-	gone := w.end > 0
 	h.mu.Unlock()
-	w.told(gone)
+	w.told()
 }

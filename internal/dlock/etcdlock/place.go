@@ -20,10 +20,10 @@ type place struct {
 	owner    string
 	own      string // the key in etcd
 	revision int64  // at which own was created
+	looked   int64  // revision at which own was seen last, and who was ahead of it
 	lease    *dlock.Lease
 	leaving  atomic.Bool // the caller gives up, and waits for little
 	watch    *watch      // of own
-	wake     chan struct{}
 
 	mu     sync.Mutex
 	over   bool          // the grant, whose leases may have ended one after the other
@@ -31,7 +31,7 @@ type place struct {
 }
 
 func (s *store) newPlace(key, kind string, t tenure) *place {
-	p := &place{s: s, key: key, kind: kind, tenure: t, owner: ownerOf(t), wake: make(chan struct{}, 1)}
+	p := &place{s: s, key: key, kind: kind, tenure: t, owner: ownerOf(t)}
 	p.own = s.keys.own(key, kind, p.owner)
 	p.watch = &watch{key: p.own, told: p.told}
 	return p
@@ -101,7 +101,7 @@ func (s *store) enter(ctx context.Context, key, kind string, take func(ahead, ow
 		case err != nil:
 			return nil, nil, s.failed(ctx, p, err)
 		default:
-			p.revision = answer.Header.Revision
+			p.revision, p.looked = answer.Header.Revision, answer.Header.Revision
 			return p, answer, nil
 		}
 	}
@@ -156,7 +156,7 @@ func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
 		p.leave(ctx)
 		return nil, p.lost()
 	}
-	p.after(watchAfter, func() { p.s.hub.add(p.watch, p.revision+1) })
+	p.after(watchAfter, func() { p.s.hub.add(p.watch, p.looked+1) })
 	if limit := p.s.cfg.MaxHold; limit > 0 { // from now on, and not from when the lease of etcd was granted
 		p.after(limit, func() { p.s.renewer.Lose(p.owner, &dlock.LostError{Reason: dlock.MaxHold}) })
 	}
@@ -169,18 +169,9 @@ func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
 const watchAfter = 100 * time.Millisecond
 
 // told is called by the hub when there is news of own.
-func (p *place) told(gone bool) {
-	p.signal()
-	if gone {
+func (p *place) told() {
+	if _, end, _ := p.s.hub.state(p.watch); end > 0 {
 		p.s.hub.goes(func(ctx context.Context) { p.s.tell(ctx, p) })
-	}
-}
-
-// signal wakes a waiter up.
-func (p *place) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
 	}
 }
 

@@ -15,9 +15,8 @@ import (
 type wait struct {
 	*place
 
-	next   *watch // of the last one ahead
-	alone  bool   // nobody else is ahead, so that its end is the turn of this one
-	looked int64  // revision at which own was there, and next was the last one ahead
+	next *watch        // of the last one ahead; and of own, if nobody else is ahead
+	wake chan struct{} // there is news of next
 
 	timer *time.Timer   // of a look without news
 	early time.Duration // what that was set to, while the watch of next may be late
@@ -43,14 +42,14 @@ const (
 // wait returns nil when nobody is ahead any more. ahead are the last ones that came
 // before.
 func (p *place) wait(ctx context.Context, ahead []string) error {
-	w := &wait{place: p, looked: p.revision, timer: time.NewTimer(firstLook)}
+	w := &wait{place: p, wake: make(chan struct{}, 1), timer: time.NewTimer(firstLook)}
 	defer w.timer.Stop()
 	w.follow(ahead)
 	defer func() { p.s.hub.drop(w.next) }()
 	for {
 		why := told
 		select {
-		case <-p.wake:
+		case <-w.wake:
 		case <-w.timer.C:
 			why = w.again()
 		case <-ctx.Done():
@@ -78,29 +77,27 @@ func (w *wait) again() cause {
 	return early
 }
 
-// follow watches the first of ahead from now on; and own, if there is no other.
+// follow watches the first of ahead from now on. If there is no other, its end is the
+// turn of w, unless own has ended before.
 func (w *wait) follow(ahead []string) {
 	if w.next != nil {
 		w.s.hub.drop(w.next)
 	}
-	w.next, w.alone = &watch{key: ahead[0], told: func(bool) { w.signal() }}, len(ahead) == 1
-	if w.alone {
-		w.s.hub.add(w.watch, 0)
+	w.next = &watch{key: ahead[0], told: w.signal}
+	if len(ahead) == 1 {
+		w.next.own = w.own
 	}
 	w.s.hub.add(w.next, 0)
 	w.early = firstLook
 	w.timer.Reset(firstLook)
 }
 
-// news returns since when all is heard of that w waits for, and at which revision next
-// and own have ended, as far as they are watched.
-func (w *wait) news() (since, next, own int64) {
-	if !w.alone {
-		since, ends := w.s.hub.state(w.next)
-		return since, ends[0], 0
+// signal wakes the waiter up.
+func (w *wait) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
 	}
-	since, ends := w.s.hub.state(w.next, w.watch)
-	return since, ends[0], ends[1]
 }
 
 // turn decides whether it is the turn of w. It is so without a look if the one that
@@ -108,11 +105,11 @@ func (w *wait) news() (since, next, own int64) {
 // heard of, in the order in which it happened: then own was still there.
 func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
 	for {
-		since, next, own := w.news()
+		since, next, own := w.s.hub.state(w.next)
 		switch {
 		case own > 0:
 			return false, w.ended()
-		case since > w.looked, next > 0 && !w.alone, why != told:
+		case since > w.looked, next > 0 && w.next.own == "", why != told:
 		case next > 0 && since > 0:
 			return true, nil
 		default:

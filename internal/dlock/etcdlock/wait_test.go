@@ -5,11 +5,16 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
 	"example.com/shop/internal/dlock"
@@ -37,16 +42,27 @@ func lateWatch(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn
 type begun struct {
 	grpc.ClientStream
 
-	n *atomic.Int32
+	n    *atomic.Int32
+	gate *sync.RWMutex
 }
 
 // RecvMsg implements grpc.ClientStream.
 func (s begun) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
+	s.gate.RLock()
+	defer s.gate.RUnlock()
 	if answer, ok := m.(*pb.WatchResponse); ok && err == nil && answer.Created {
 		s.n.Add(1)
 	}
 	return err
+}
+
+// counting counts them in n, and passes no message on while gate is locked.
+func counting(n *atomic.Int32, gate *sync.RWMutex) grpc.DialOption {
+	return grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+		stream, err := open(ctx, desc, conn, method, options...)
+		return begun{stream, n, gate}, err
+	})
 }
 
 // A waiter whose lease ends while its messages are cut off must not take what it hears
@@ -58,23 +74,81 @@ func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
 		admin, proxy, key := client(t, addr), testbedtest.StartProxy(t, addr), rand.Text()
 		first := take(ctx, t, locker(t, admin), key)
 		var watches atomic.Int32
-		counting := func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-			stream, err := open(ctx, desc, conn, method, options...)
-			return begun{stream, &watches}, err
-		}
-		l := configured(t, client(t, proxy.Addr(), grpc.WithChainStreamInterceptor(counting)), etcdlock.Config{TTL: far})
+		l := configured(t, client(t, proxy.Addr(), counting(&watches, new(sync.RWMutex))), etcdlock.Config{TTL: far})
 		returned := make(chan error, 1)
 		go func() { _, err := l.Acquire(ctx, key); returned <- err }()
-		waitFor(t, "the waiter to watch", func() bool { return watches.Load() == 2 }) // its own key, and the one ahead
+		waitFor(t, "the waiter to watch", func() bool { return watches.Load() == 1 })
 		proxy.Refuse()
 		harms(admin)["lease revoked"](t, lockQueue(key))
 		harm(t, proxy.Pass)
-		waitFor(t, "the waiter to watch again", func() bool { return watches.Load() >= 4 || len(returned) > 0 })
+		waitFor(t, "the waiter to watch again", func() bool { return watches.Load() >= 2 || len(returned) > 0 })
 		release(ctx, t, first)
 		if err := <-returned; !errors.Is(err, dlock.ErrLost) {
 			t.Errorf("Acquire = %v, want ErrLost", err)
 		}
 	})
+}
+
+// Waiters whose own keys have gone must not have the locks when the keys ahead of them go,
+// also if the messages are more than etcd can send at once: it sends what is left over later,
+// and what has happened since comes in between.
+func TestWaitersOnACrowdedStream(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		n, rounds := testbedtest.Size(768, 1024), testbedtest.Size(1, 20)
+		key := func(i int) string { return strings.Repeat("k", 4096) + strconv.Itoa(i) } // few fill the stream
+		ctx, addr := bounded(t), testbedtest.Etcd(t)
+		admin := client(t, addr)
+		for range rounds {
+			var (
+				watches atomic.Int32
+				gate    sync.RWMutex
+			)
+			prefix := rand.Text() + "/"
+			l := configured(t, client(t, addr, counting(&watches, &gate)), etcdlock.Config{TTL: far, Prefix: prefix})
+			var ahead []string
+			for i := range n {
+				ahead = append(ahead, prefix+key(i)+"/somebody")
+			}
+			all(ctx, t, admin, 128, ahead, func(key string) clientv3.Op { return clientv3.OpPut(key, "") })
+			returned := make(chan error, n)
+			for i := range n {
+				go func() { _, err := l.Acquire(ctx, key(i)); returned <- err }()
+			}
+			waitFor(t, "the waiters to watch", func() bool { return watches.Load() >= int32(n) })
+			own := slices.DeleteFunc(keysOf(t, admin, prefix), func(key string) bool { return slices.Contains(ahead, key) })
+			gone := func(key string) clientv3.Op { return clientv3.OpDelete(key) }
+			gate.Lock()
+			all(ctx, t, admin, 128, own, gone)
+			gate.Unlock()
+			all(ctx, t, admin, 32, ahead, gone) // for as long as the messages are late
+			granted := 0
+			for range n {
+				if err := <-returned; err == nil {
+					granted++
+				} else if !errors.Is(err, dlock.ErrLost) {
+					t.Error(err)
+				}
+			}
+			if granted > 0 {
+				t.Fatalf("%d of %d waiters whose keys had gone have the locks", granted, n)
+			}
+		}
+	})
+}
+
+// all does the same to each of keys, so many at a time; etcd takes 128 at most.
+func all(ctx context.Context, t testing.TB, admin *clientv3.Client, together int, keys []string, what func(key string) clientv3.Op) {
+	t.Helper()
+	for some := range slices.Chunk(keys, together) {
+		var ops []clientv3.Op
+		for _, key := range some {
+			ops = append(ops, what(key))
+		}
+		if _, err := admin.Txn(ctx).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // A watch may hear of nothing for a moment after it has begun. A waiter looks early then,
