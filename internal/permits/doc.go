@@ -52,7 +52,8 @@
 //   - Without the store every instance serves its share, P/N, from the first call that fails
 //     to the first that succeeds, and after that (ShareWithoutStore).
 //   - If the store stalls, is shut down or loses its data, the bound holds among instances that
-//     use no more than their shares (BoundHoldsOverStall, BoundHoldsOverShutdown, BoundHoldsOverLossOfData).
+//     use no more than their shares (BoundHoldsOverStall, BoundHoldsOverShutdown, BoundHoldsOverLossOfData),
+//     also if one that has just started is the first to ask (NewcomerAfterLossOfData, NewcomerAfterOutage).
 //   - P can be changed while it is used (Resize).
 //
 // # Without the store
@@ -62,9 +63,14 @@
 // of all are P together. An instance that has never had an answer serves 1.
 //
 // When the store is back, the leases have expired, and the first instance could take all
-// permits although the others still serve their shares. So the first that finds no lease of
-// anybody, and had one itself, stops all growth for half a TTL: until each has leased again
-// what it serves. A store that has lost its data looks the same and is treated alike.
+// permits although the others still serve their shares. So an instance that was alone, and finds
+// no lease of anybody, stops all growth for half a TTL: until each has leased again what it
+// serves. If the store has lost its data, the first call finds not even when growth was last
+// stopped, and stops it, too: for half a TTL if the instance had a lease, else for TTL/10. A new key
+// looks the same: the first callers of Take wait for that TTL/10, if they come at once.
+//
+// Calls are numbered. If a connection is slow, Redis can execute a call after its successors,
+// when its instance uses more than it says. Such a call changes nothing (LateCallChangesNothing).
 //
 // # Not guaranteed
 //

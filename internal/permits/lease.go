@@ -25,8 +25,9 @@ func (l *Limiter) every() time.Duration   { return l.cfg.TTL / 12 }
 func (l *Limiter) spacing() time.Duration { return l.cfg.TTL / 100 }
 
 // Run keeps the lease of this instance, until ctx ends. Then Take refuses; Run waits for
-// operations in flight, at most Config.Drain, gives the permits back and returns nil. It is
-// called once. It starts no goroutine.
+// operations in flight, at most Config.Drain, gives the permits back and returns nil. Without
+// a client there is no lease: Run waits for ctx only, and Take goes on. It is called once. It
+// starts no goroutine.
 func (l *Limiter) Run(ctx context.Context) error {
 	l.mu.Lock()
 	if l.running {
@@ -41,19 +42,15 @@ func (l *Limiter) Run(ctx context.Context) error {
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	last := time.Now()
 	for ctx.Err() == nil {
 		now := time.Now()
-		paused := now.Sub(last) > l.cfg.TTL/2
-		last = now
 		l.expire(now)
-		if wait := l.due(now); wait > 0 {
-			timer.Reset(wait)
-		} else {
-			l.call(ctx, paused)
-			last = time.Now()
-			timer.Reset(max(0, l.due(last)))
+		wait := l.due(now)
+		if wait <= 0 {
+			l.call(ctx)
+			wait = l.due(time.Now())
 		}
+		timer.Reset(wait)
 		select {
 		case <-timer.C:
 		case <-l.wake:
@@ -91,7 +88,7 @@ func (l *Limiter) due(now time.Time) time.Duration {
 }
 
 // call renews the lease and asks for what is needed. It blocks at most Config.Timeout.
-func (l *Limiter) call(ctx context.Context, paused bool) {
+func (l *Limiter) call(ctx context.Context) {
 	l.mu.Lock()
 	f := l.pending
 	l.pending = nil
@@ -109,17 +106,12 @@ func (l *Limiter) call(ctx context.Context, paused bool) {
 		want = used
 	}
 	s.asked, s.want = now, want
-	ran := 0
-	if s.seen && !paused {
-		ran = 1
-	}
-	permits := s.permits
+	permits, past := s.permits, s.past()
 	l.mu.Unlock()
 	request, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
-	l.calls.Add(1)
 	answer, err := allocate.Run(request, l.rdb, []string{l.key()},
-		l.id, max(capacity, used), want, l.cfg.TTL.Milliseconds(), permits, ran).Int64Slice()
+		l.id, max(capacity, used), want, l.cfg.TTL.Milliseconds(), permits, past, l.calls.Add(1)).Int64Slice()
 	if err == nil && len(answer) != 5 {
 		err = errors.New("permits: unexpected answer")
 	}
@@ -135,6 +127,18 @@ func (l *Limiter) call(ctx context.Context, paused bool) {
 	}
 	l.mu.Unlock()
 	close(f.done)
+}
+
+// past is what has become of the calls so far, for the store.
+func (s *state) past() string {
+	switch {
+	case s.alone:
+		return "alone"
+	case s.seen:
+		return "leased"
+	default:
+		return "new"
+	}
 }
 
 // answered applies the answer to a call that was sent at that time.
@@ -206,7 +210,7 @@ func (l *Limiter) end(ctx context.Context) {
 		}
 		select {
 		case <-renew.C:
-			l.call(ctx, false)
+			l.call(ctx)
 		case <-l.wake:
 		case <-limit.C:
 			late = true

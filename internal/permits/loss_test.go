@@ -1,0 +1,144 @@
+package permits_test
+
+import (
+	"context"
+	"crypto/rand"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+const lossBound = 8
+
+// fill has members use all permits of the key, as many each, until the test ends.
+func fill(t testing.TB, members ...*member) {
+	t.Helper()
+	together(t, members...)
+	for _, m := range members {
+		for range lossBound / len(members) {
+			m.take(t)
+		}
+	}
+}
+
+// gets returns how many permits m gets within a TTL.
+func gets(t testing.TB, m *member) (n int) {
+	t.Helper()
+	for end := time.Now().Add(ttl); time.Now().Before(end) && n <= lossBound; {
+		if _, err := m.Take(t.Context()); err == nil {
+			n++
+		} else {
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	return n
+}
+
+// A store that has lost its data is first asked by an instance that has just started. It gets nothing
+// while the others use all permits and the store does not know that yet.
+func TestNewcomerAfterLossOfData(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		url, key := testbedtest.Redis(t), rand.Text()
+		others := []*member{join(t, url, key, lossBound), join(t, url, key, lossBound)}
+		fill(t, others...)
+		if err := others[0].rdb.Del(t.Context(), "shop:permits:{"+key+"}").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if n := gets(t, join(t, url, key, lossBound)); n > 0 {
+			t.Errorf("a newcomer has %d permits while the others use all %d", n, lossBound)
+		}
+	})
+}
+
+// A store that was away is first asked by an instance that has started meanwhile, and serves one permit
+// by itself.
+func TestNewcomerAfterOutage(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		server, key := testbedtest.StartRedis(t, testbed.RedisConfig{}), rand.Text()
+		proxy, own := testbedtest.StartProxy(t, server.Addr()), testbedtest.StartProxy(t, server.Addr())
+		others := []*member{join(t, "redis://"+proxy.Addr(), key, lossBound), join(t, "redis://"+proxy.Addr(), key, lossBound)}
+		fill(t, others...)
+		proxy.BlackHole()
+		own.BlackHole()
+		newcomer := join(t, "redis://"+own.Addr(), key, lossBound)
+		waitFor(t, "everybody is on its own", func() bool {
+			return newcomer.Stats().Alone && others[0].Stats().Leased == 0 && others[1].Stats().Leased == 0
+		})
+		if err := own.Pass(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "it has asked", func() bool { return !newcomer.Stats().Alone })
+		if err := proxy.Pass(); err != nil {
+			t.Fatal(err)
+		}
+		if n := gets(t, newcomer); n > 1 {
+			t.Errorf("a newcomer has %d permits while the others use all %d", n, lossBound)
+		}
+	})
+}
+
+// sent is a hook that passes on what a client has sent.
+type sent chan []any
+
+func (sent) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil && cmd.Name() == "evalsha" {
+			select {
+			case s <- cmd.Args():
+			default:
+			}
+		}
+		return err
+	}
+}
+
+func (sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// A call that Redis executes after its successors, as its connection was slow, takes nothing from an
+// instance that uses what it was granted since.
+func TestLateCallChangesNothing(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		const used = lossBound - 2
+		url, key := testbedtest.Redis(t), rand.Text()
+		m, other := join(t, url, key, lossBound), join(t, url, key, lossBound)
+		together(t, m, other)
+		calls := make(sent, 1)
+		m.rdb.AddHook(calls)
+		late := <-calls
+		for range used {
+			m.take(t)
+		}
+		p := m.rdb.TxPipeline()
+		p.Do(t.Context(), late...)
+		leases := p.HVals(t.Context(), "shop:permits:{"+key+"}")
+		p.Exec(t.Context())
+		if err := leases.Err(); err != nil {
+			t.Fatal(err)
+		}
+		most := 0
+		for _, lease := range leases.Val() {
+			granted, _, _ := strings.Cut(lease, ":")
+			n, _ := strconv.Atoi(granted)
+			if strings.Contains(lease, ":") {
+				most = max(most, n)
+			}
+		}
+		if most < used {
+			t.Errorf("of %d permits in use %d are leased after a late call: %v", used, most, leases.Val())
+		}
+	})
+}
