@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// awaitTimeout bounds the wait of a starting instance for a store that cannot be reached. A server that
-	// restarts is back by then, and a wrong address is reported while somebody still watches.
+	// awaitTimeout is how long a starting instance begins attempts to reach a store. The last one takes the time
+	// that it takes. A server that restarts is back by then, and a wrong address is reported while somebody
+	// still watches.
 	awaitTimeout = 10 * time.Second
 
 	// awaitPause is the time between two attempts.
 	awaitPause = 100 * time.Millisecond
 )
 
-// await calls open until it reaches its store, and logs that it waits. It returns any other error at once. After
-// awaitTimeout, or when ctx ends, it returns the latest error.
+// await calls open until it reaches its store, and logs that it waits. It returns any other error at once. The
+// first error after awaitTimeout, or after the end of ctx, is the last; await does not interrupt open.
 func await(ctx context.Context, log *slog.Logger, open func() error) error {
 	end := time.Now().Add(awaitTimeout)
 	for logged := false; ; logged = true {

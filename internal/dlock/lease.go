@@ -90,7 +90,8 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 // OnEnd calls f once, with the outcome: [ErrReleased], a [*LostError], or the
 // error of a release that failed. It calls f before Release returns; after a loss on
 // a goroutine of its own, where f may block, and may close the backend; or at once if
-// the lease has ended. Several are called in order.
+// the lease has ended. Several that were given before the end are called one after the other,
+// in order. One that is given later does not wait for them.
 func (l *Lease) OnEnd(f func(outcome error)) { l.await(&l.onEnd, f) }
 
 func (l *Lease) await(calls *[]func(error), f func(outcome error)) {
