@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/singleflight"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/zookeeper"
@@ -24,7 +25,8 @@ type queue struct {
 	// zk.ErrNoNode when n is gone. Nil: the fence is that of the node.
 	admit func(ctx context.Context, c claim, n zookeeper.Node) (dlock.Fence, error)
 
-	quiet quiet
+	quiet    quiet
+	confirms singleflight.Group
 
 	mu     sync.Mutex
 	grants map[string]*grant                  // by the ID of the node

@@ -39,6 +39,48 @@ func waiters(t testing.TB, in dlock.Inspector, key string, n int) {
 	})
 }
 
+// Waiters whose session has not been confirmed for a while confirm it by one commit, and not by
+// one each, however long that takes.
+func TestWaitersShareAConfirmation(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		const n = 100
+		addr := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{}).Addr()
+		admin, key := raw(t, addr), rand.Text()
+		holder := locker(t, session(t, addr), zklock.Config{})
+		acquire(t, holder, key)
+		s, link := behind(t, addr)
+		l := locker(t, s, zklock.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		defer waiting.Wait()
+		defer cancel()
+		for range n {
+			waiting.Go(func() { l.Acquire(ctx, key) })
+		}
+		waiters(t, holder, key, n)
+		commits := func() int64 {
+			stat, err := admin.Set("/shop", nil, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return stat.Mzxid
+		}
+		before := commits()
+		link.Cut()
+		<-time.After(ttl / 3) // all have looked by then, and have had no answer
+		link.Heal()
+		if err := s.Sync(t.Context()); err != nil { // comes after all that they have sent
+			t.Fatal(err)
+		}
+		if more := commits() - before; more > n/10 {
+			t.Errorf("%d waiters have caused %d commits", n, more)
+		} else {
+			t.Logf("%d waiters have caused %d commits", n, more)
+		}
+	})
+}
+
 // TestNumbersWrapAround: after 2^31 nodes ZooKeeper goes on with the least number.
 func TestNumbersWrapAround(t *testing.T) {
 	t.Parallel()

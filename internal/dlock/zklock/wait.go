@@ -93,7 +93,7 @@ func (s *self) watched(ctx context.Context) error {
 // was last confirmed, so that has to be of late.
 func (q *queue) first(ctx context.Context, c claim, n zookeeper.Node, own *self) (*dlock.Lease, error) {
 	for time.Since(q.s.Confirmed()) > q.ttl()/3 {
-		if err := q.s.Confirm(ctx); err != nil {
+		if err := q.confirm(ctx); err != nil {
 			if err := q.patient(ctx, n, err); err != nil {
 				return nil, err
 			}
@@ -158,10 +158,23 @@ func (q *queue) sleep(ctx context.Context, own *self, events <-chan event) (e ev
 	}
 }
 
-// glance confirms the session, once for all who wait, and reads the node at path.
+// confirm confirms the session, once for all who ask while it does.
+func (q *queue) confirm(ctx context.Context) error {
+	done := q.confirms.DoChan("", func() (any, error) {
+		return nil, q.s.Confirm(context.WithoutCancel(ctx)) // which bounds it; the others wait, too
+	})
+	select {
+	case outcome := <-done:
+		return outcome.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// glance confirms the session, unless that has been done of late, and reads the node at path.
 func (q *queue) glance(ctx context.Context, path string) error {
 	if time.Since(q.s.Confirmed()) > q.recheck()/2 {
-		if err := q.s.Confirm(ctx); err != nil {
+		if err := q.confirm(ctx); err != nil {
 			return err
 		}
 	}
