@@ -48,12 +48,18 @@ func (s *store) acquire(ctx context.Context, key, kind string, backend any) (*dl
 		return nil, err
 	}
 	p.keep(ctx, backend)
+	first := false
+	defer func() {
+		if !first { // after a panic, too: nobody else would end the renewals
+			p.leave(ctx)
+		}
+	}()
 	if ahead := names(answer.Responses[0]); len(ahead) > 0 {
 		if err := p.wait(ctx, ahead); err != nil {
-			p.leave(ctx)
 			return nil, err
 		}
 	}
+	first = true
 	return p.granted(ctx)
 }
 

@@ -184,3 +184,31 @@ func TestWaiterLooksEarly(t *testing.T) {
 		}
 	})
 }
+
+// A waiter whose client panics when it looks gives its place up. Its process lives on, as a server does
+// that recovers from panics in its handlers.
+func TestPanicGivesThePlaceUp(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx, addr := bounded(t), testbedtest.Etcd(t)
+		admin, key := client(t, addr), rand.Text()
+		first := take(ctx, t, locker(t, admin), key)
+		l := locker(t, client(t, addr, grpc.WithChainUnaryInterceptor(
+			func(ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+				if q, ok := q.(*pb.TxnRequest); ok && len(q.Failure) > 0 { // a look
+					panic("in an interceptor")
+				}
+				return call(ctx, method, q, reply, conn, options...)
+			})))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("there was no panic")
+				}
+			}()
+			l.Acquire(ctx, key)
+		}()
+		waitFor(t, "its place to be gone", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 1 })
+		release(ctx, t, first)
+	})
+}

@@ -151,7 +151,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 // Acquire implements [dlock.Locker]. It tries again and again; of those who acquire key
 // in this process one does so, the others wait for their turn. If the first attempt finds
 // no majority of servers it fails; a waiter goes on until there has been none for a TTL.
-func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+func (l *Locker) Acquire(ctx context.Context, key string) (lease *dlock.Lease, err error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
@@ -159,14 +159,17 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 	if err != nil {
 		return nil, err
 	}
-	lease, left, err := l.try(ctx, key)
+	defer func() { // after a panic, too
+		if ctx.Err() != nil {
+			pass(nil)
+		} else {
+			pass(err)
+		}
+	}()
+	var left time.Duration
+	lease, left, err = l.try(ctx, key)
 	if errors.Is(err, dlock.ErrHeld) {
 		lease, err = l.wait(ctx, key, left)
-	}
-	if ctx.Err() != nil {
-		pass(nil)
-	} else {
-		pass(err)
 	}
 	return lease, err
 }

@@ -111,7 +111,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 // Acquire implements [dlock.Locker]. It is one statement if key is free. Otherwise it
 // looks for the end of the lease now and then. Of those who acquire key in this process
 // one does so, the others wait for their turn.
-func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+func (l *Locker) Acquire(ctx context.Context, key string) (lease *dlock.Lease, err error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
@@ -119,15 +119,17 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 	if err != nil {
 		return nil, err
 	}
+	defer func() { // after a panic, too
+		if ctx.Err() != nil {
+			pass(nil)
+		} else {
+			pass(err)
+		}
+	}()
 	id := l.newID()
-	lease, err := l.try(ctx, key, id)
+	lease, err = l.try(ctx, key, id)
 	if errors.Is(err, dlock.ErrHeld) {
 		lease, err = l.wait(ctx, key, id)
-	}
-	if ctx.Err() != nil {
-		pass(nil)
-	} else {
-		pass(err)
 	}
 	return lease, err
 }

@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql/driver"
 	"errors"
 	"strings"
@@ -158,5 +159,33 @@ func TestLateAttemptOfAHolderIsGivenBack(t *testing.T) {
 			t.Errorf("the key was free only after %v; the TTL is %v", d, ttl)
 		}
 		next.Release(t.Context())
+	})
+}
+
+// A driver that panics leaves the turn of its caller to the next one.
+func TestPanicPassesTheTurn(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		l, s, _, _ := scripted(t)
+		key := rand.Text()
+		s.play(func(int, string) error { panic("in the driver") }, nil)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("there was no panic")
+				}
+			}()
+			l.Acquire(t.Context(), key)
+		}()
+		s.play(nil, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		lease, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Release(ctx); err != nil {
+			t.Error(err)
+		}
 	})
 }
