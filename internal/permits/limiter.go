@@ -190,15 +190,19 @@ func (l *Limiter) takeSlow(ctx context.Context) (func(), error) {
 		if late == nil {
 			late = time.After(2 * l.cfg.Timeout) // for the call that is under way, and the next
 		}
+		over := false
 		select {
 		case <-f.done:
 		case <-late:
-			return nil, l.saturated()
+			over = true
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if l.enter() {
+		if l.enter() { // of two that are ready select chooses either
 			return l.leaver(), nil
+		}
+		if over {
+			return nil, l.saturated()
 		}
 	}
 }
