@@ -19,7 +19,7 @@ import (
 const maxRows = 500
 
 // Expire implements [order.Store]. Whatever it does for an order is decided by the order's row, which it
-// holds locked from the first statement on. It waits for no row while it holds another one.
+// holds locked from the first statement on. It waits for stock rows only, and before it locks any order.
 func (s *Store) Expire(ctx context.Context, ids []string) ([]order.Expiry, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -132,7 +132,7 @@ func (e *expiration) lock(tx *gorm.DB) (rows []orderRow, err error) {
 }
 
 // lockStock locks the stock of the orders, and reads their lines. It returns the orders of which it has
-// every SKU, and which rows of each SKU it has: 0 is the SKU's own, the others are segments.
+// every SKU, and which rows of each SKU it has.
 func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.Order, free map[string][]int, err error) {
 	byID := make(map[string]*order.Order, len(due))
 	for _, o := range due {
@@ -148,7 +148,11 @@ func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.
 		o := byID[l.OrderID]
 		o.Items = append(o.Items, order.Item{SKU: l.SKU, Quantity: l.Quantity})
 	}
-	if free, err = e.lockSKUs(tx, lines); err != nil {
+	var skus []string
+	for _, l := range lines {
+		skus = append(skus, l.SKU)
+	}
+	if free, err = e.lockFree(tx, slices.Compact(skus)); err != nil {
 		return nil, nil, err
 	}
 	for _, o := range due {
@@ -166,22 +170,18 @@ func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.
 	return ready, free, nil
 }
 
-// lockSKUs locks the rows of the SKUs of lines that nobody else has locked, and returns them.
-func (e *expiration) lockSKUs(tx *gorm.DB, lines []lineRow) (free map[string][]int, err error) {
-	var skus, segmented []string
-	for _, l := range lines { // which are sorted
-		if n := len(skus); n == 0 || skus[n-1] != l.SKU {
-			skus = append(skus, l.SKU)
-		}
-	}
-	kinds, err := e.kindsOf(tx, skus...)
+// lockFree locks the rows of skus, which ascend, that nobody else has locked. It returns them: 0 is the SKU's own, the
+// others are segments.
+func (s *Store) lockFree(tx *gorm.DB, skus []string) (free map[string][]int, err error) {
+	kinds, err := s.kindsOf(tx, skus...)
 	if err != nil {
 		return nil, err
 	}
+	var segmented []string
 	free = make(map[string][]int, len(skus))
 	for some := range slices.Chunk(skus, maxRows) {
 		var own []string
-		if err := tx.Raw("SELECT sku FROM skus"+e.dialect.byKey+" WHERE sku IN ? ORDER BY sku"+e.dialect.skipLocked, some).Scan(&own).Error; err != nil {
+		if err := tx.Raw("SELECT sku FROM skus"+s.dialect.byKey+" WHERE sku IN ? ORDER BY sku"+s.dialect.skipLocked, some).Scan(&own).Error; err != nil {
 			return nil, err
 		}
 		for _, sku := range own {
@@ -195,7 +195,7 @@ func (e *expiration) lockSKUs(tx *gorm.DB, lines []lineRow) (free map[string][]i
 	}
 	for some := range slices.Chunk(segmented, maxRows) {
 		var others []segmentRow
-		err := tx.Raw("SELECT sku, segment FROM sku_segments"+e.dialect.byKey+" WHERE sku IN ? ORDER BY sku, segment"+e.dialect.skipLocked, some).Scan(&others).Error
+		err := tx.Raw("SELECT sku, segment FROM sku_segments"+s.dialect.byKey+" WHERE sku IN ? ORDER BY sku, segment"+s.dialect.skipLocked, some).Scan(&others).Error
 		if err != nil {
 			return nil, err
 		}
@@ -221,8 +221,9 @@ func (e *expiration) expire(end *script, due []*order.Order, now int64) {
 }
 
 // wait expires orders whose stock was locked, as that of a SKU is most of the time that sells well: it waits
-// for the rows that some of them lack, with nothing else locked. It gives up at the first that does not come free in
-// time. Why that is so is no concern of the orders: they are tried again.
+// for the rows that some of them lack, and holds no others but those. If there are several, it first waits for each but
+// the lowest with nothing locked: a row that stays locked keeps no other one from those who sell it. It gives up at the first
+// that does not come free in time. Why that is so is no concern of the orders: they are tried again.
 func (e *expiration) wait(ctx context.Context) error {
 	groups := make(map[string][]string) // orders by the SKUs that they lack
 	for id, skus := range e.blocked {
@@ -230,22 +231,17 @@ func (e *expiration) wait(ctx context.Context) error {
 		groups[key] = append(groups[key], id)
 	}
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		skus := strings.Split(key, "\x00")
-		if !e.stuck.enter(skus) {
-			continue
-		}
-		some, had := *e, 0
+		skus, some := strings.Split(key, "\x00"), *e
 		some.ids = slices.Sorted(slices.Values(groups[key]))
-		err := e.translate(ctx, e.once(ctx, func(tx *gorm.DB) error {
-			for _, sku := range skus {
-				if _, err := readRow(tx, "sku", sku, e.dialect.forUpdate); err != nil {
+		err := e.writing(ctx, func() error { return e.await(e.db.WithContext(ctx), skus[1:]) })
+		if err == nil {
+			err = e.repeating(ctx, func(tx *gorm.DB) error {
+				if err := e.await(tx, skus); err != nil {
 					return err
 				}
-				had++
-			}
-			return some.run(tx)
-		}))
-		e.stuck.leave(skus, had)
+				return some.run(tx)
+			})
+		}
 		if err == nil {
 			some.push()
 			continue
@@ -253,10 +249,27 @@ func (e *expiration) wait(ctx context.Context) error {
 		for _, id := range some.ids {
 			e.found[id] = order.Expiry{Again: stockBusy}
 		}
-		if errors.Is(err, stock.ErrBusy) || errors.Is(err, stock.ErrUnavailable) || errors.Is(err, order.ErrOutcomeUnknown) {
+		switch {
+		case errors.Is(err, errStuck):
+		case errors.Is(err, stock.ErrBusy), errors.Is(err, stock.ErrUnavailable), errors.Is(err, order.ErrOutcomeUnknown):
 			return nil
+		default:
+			return err
 		}
-		return err
+	}
+	return nil
+}
+
+// await waits for the rows of skus, one after the other, through db. It keeps them if db is a transaction.
+func (e *expiration) await(db *gorm.DB, skus []string) error {
+	for _, sku := range skus {
+		err := e.stuck.wait(sku, func() error {
+			_, err := readRow(db, "sku", sku, e.dialect.forUpdate)
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

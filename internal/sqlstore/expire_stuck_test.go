@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,4 +148,101 @@ func TestLockedStockRowHoldsUpItsOwnSKUOnly(t *testing.T) {
 		balanced(t, s, sku, 0, 0)
 	}
 	balanced(t, s, "other", 0, int64(bought))
+}
+
+// waiting polls until as many sessions of the database wait for a row.
+func waiting(t *testing.T, db *gorm.DB, n int64) {
+	t.Helper()
+	until(t, 30*time.Second, "waiting for a row", func() bool {
+		var found int64
+		err := db.Raw("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id IN " +
+			"(SELECT id FROM information_schema.processlist WHERE db = DATABASE())").Scan(&found).Error
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found == n
+	})
+}
+
+// Both rows of a basket are locked when it expires. One comes free, and while the expiry waits for the other one it
+// keeps that from nobody.
+func TestExpiryKeepsNoStockRowWhileItWaits(t *testing.T) {
+	t.Parallel()
+	for free, stuck := range map[string]string{"a": "b", "b": "a"} {
+		t.Run(stuck+" stays locked", func(t *testing.T) {
+			t.Parallel()
+			raw := new(handle)
+			url := testbedtest.Database(t)
+			open(t, url, "raw", raw)
+			s := open(t, url, "one")
+			create(t, s, "a", "conditional", 10)
+			create(t, s, "b", "conditional", 10)
+			o := place(t, s, 0, "a", "b")
+			releases := map[string]func(){}
+			for _, sku := range []string{"a", "b"} {
+				releases[sku] = lockRow(t, raw.db, "SELECT * FROM skus WHERE sku = ?", sku)
+			}
+			var expiries sync.WaitGroup
+			expiries.Go(func() {
+				for {
+					found, err := s.Expire(t.Context(), []string{o.ID})
+					if err != nil {
+						t.Error(err)
+					}
+					if err != nil || found[0].Again == 0 {
+						return
+					}
+					<-time.After(found[0].Again)
+				}
+			})
+			waiting(t, raw.db, 1)
+			releases[free]()
+			kept := 0
+			for range 20 {
+				var skus []string
+				if err := raw.db.Raw("SELECT sku FROM skus WHERE sku = ? FOR UPDATE SKIP LOCKED", free).Scan(&skus).Error; err != nil {
+					t.Fatal(err)
+				}
+				if kept++; len(skus) > 0 {
+					kept = 0
+				}
+				if kept == 5 { // for half a second, and not at one moment
+					t.Errorf("the row of %s is kept by an expiry that waits for that of %s", free, stuck)
+					break
+				}
+				<-time.After(100 * time.Millisecond)
+			}
+			releases[stuck]()
+			expiries.Wait()
+			balanced(t, s, "a", 0, 0)
+			balanced(t, s, "b", 0, 0)
+		})
+	}
+}
+
+// The reply to the COMMIT of an expiry that has waited for a stock row is lost. Whoever asked for the expiry is told of
+// the order's end all the same.
+func TestLostReplyToTheCommitAfterAWait(t *testing.T) {
+	t.Parallel()
+	raw := new(handle)
+	database := testbedtest.Database(t)
+	direct := open(t, database, "direct", raw)
+	behind, p := behindProxy(t, database)
+	s := open(t, behind, "one")
+	create(t, direct, "a", "conditional", 10)
+	o := place(t, direct, 0, "a")
+	release := lockRow(t, raw.db, "SELECT * FROM skus WHERE sku = 'a'")
+	over := make(chan order.Expiry, 1)
+	go func() { over <- expire(t, s, o.ID)[0] }()
+	waiting(t, raw.db, 1)
+	p.DropReply("COMMIT")
+	release()
+	e := <-over
+	if p.Dropped() != 1 {
+		t.Fatalf("%d replies were dropped, want 1", p.Dropped())
+	}
+	if e.Status != order.Expired || e.Ended == nil || e.Ended.ID != o.ID {
+		t.Errorf("%+v, want that the order has ended", e)
+	}
+	balanced(t, direct, "a", 0, 0)
 }
