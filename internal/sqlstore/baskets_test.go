@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +15,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
@@ -149,4 +151,48 @@ func TestPaymentsBesideLimitedOrders(t *testing.T) {
 		t.Errorf("%d deadlocks of %d orders", n, sides*rounds)
 	}
 	t.Logf("%d deadlocks, %d waits too long", count.deadlocks.Load(), count.waits.Load())
+}
+
+// Two SKUs are in demand: 16 customers buy each without a pause. Baskets of both are placed all the same.
+func TestBasketIsPlacedAmongSingles(t *testing.T) {
+	t.Parallel()
+	s := open(t, testbedtest.Database(t), "one")
+	create(t, s, "a", "conditional", 10_000_000)
+	create(t, s, "b", "conditional", 10_000_000)
+	buy := func(ctx context.Context, skus ...string) error {
+		var claims []stock.Claim
+		for _, sku := range skus {
+			claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
+		}
+		r := request(1, skus...)
+		return errors.Join(s.Commit(ctx, claims, []*order.Request{r}), r.Err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var (
+		buyers  sync.WaitGroup
+		singles atomic.Int64
+	)
+	for i := range 32 {
+		buyers.Go(func() {
+			for ctx.Err() == nil {
+				if err := buy(ctx, []string{"a", "b"}[i%2]); err == nil {
+					singles.Add(1)
+				}
+			}
+		})
+	}
+	baskets, began := testbedtest.Size(10, 100), time.Now()
+	for range baskets {
+		patient, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if err := buy(patient, "a", "b"); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		if t.Failed() {
+			break
+		}
+	}
+	t.Logf("%d baskets and %d orders of one SKU in %v", baskets, singles.Load(), time.Since(began))
+	stop()
+	buyers.Wait()
 }

@@ -4,53 +4,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
-	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"example.com/shop/internal/sqlerr"
-	"example.com/shop/internal/stock"
-)
-
-const (
-	// probers is how many rows are probed at the same time by one process.
-	probers = 2
-
-	// probePause is how long a row that is locked is left alone between two probes.
-	probePause = 100 * time.Millisecond
 )
 
 // bulkheads keep a SKU whose row is locked, or wanted by many, from using up the connections. Per SKU a process has
-// a bounded number of places for those who write to its row. Whoever finds them taken waits without a connection.
+// a bounded number of places for those who write to its row. A transaction that finds them taken waits without a
+// connection, in the lines of all SKUs that it lacks. It gets all of its places at once.
 //
-// A transaction that waited in vain for a row lock has every SKU that it wrote to probed. As long as
-// the probe of a SKU waits in vain as well, nobody is admitted to that SKU. The probe waits for the lock as writers do,
-// so it gets its turn at a row that many want. A nil *bulkheads admits everybody.
+// The age of a transaction decides at each SKU, and one rule keeps a basket from waiting without end: while somebody is
+// in line at a SKU, the last free place there is for the oldest in line. So the oldest of all gets its places as
+// soon as each of its SKUs has had one to give, whoever else comes. No place is had while another one is waited for, so
+// there is no deadlock. A basket that waits for one SKU keeps one place of another one from use, and no more. A nil
+// *bulkheads admits everybody.
+//
+// A row that stays locked refuses those who come for it; see [bulkheads.suspect].
 type bulkheads struct {
-	places int64
-	probe  func(ctx context.Context, sku string) error // waits for the row of a SKU, and keeps no lock
-	turns  chan struct{}                               // one per probe that may run
+	places int // per SKU; at least 2, as one may be kept for a basket
+	rows   rows
 
-	ctx    context.Context //nolint:containedctx // That of the probes.
+	turns  chan struct{}   // one per probe that may run
+	ctx    context.Context //nolint:containedctx // That of probes and looks.
 	cancel context.CancelFunc
 	probes sync.WaitGroup
 
-	mu    sync.Mutex
-	bySKU map[string]*bulkhead // guarded by mu; those that somebody uses
+	mu     sync.Mutex
+	bySKU  map[string]*bulkhead // SKUs at which somebody has a place, or is in line
+	probed map[string]bool      // SKUs that are suspected
+	locked map[string]int64     // the version of each SKU that refuses, or 0 before the first look
 }
 
-// bulkhead is guarded by bulkheads.mu, but for its places.
+// bulkhead is guarded by bulkheads.mu.
 type bulkhead struct {
-	free   *semaphore.Weighted
-	users  int // who have a place, wait for one, or probe
-	probed bool
-	locked bool
+	free int
+	line []*places // the oldest first
 }
 
 // newBulkheads returns bulkheads with places for each SKU. Their probes outlive ctx, from which they take values only.
-func newBulkheads(ctx context.Context, places int, probe func(ctx context.Context, sku string) error) *bulkheads {
-	b := &bulkheads{places: int64(places), probe: probe, turns: make(chan struct{}, probers), bySKU: make(map[string]*bulkhead)}
+func newBulkheads(ctx context.Context, places int, r rows) *bulkheads {
+	b := &bulkheads{
+		places: places, rows: r, turns: make(chan struct{}, probers),
+		bySKU: make(map[string]*bulkhead), probed: make(map[string]bool), locked: make(map[string]int64),
+	}
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return b
 }
@@ -66,39 +63,6 @@ func (b *bulkheads) close() {
 	b.probes.Wait()
 }
 
-// use returns the bulkhead of sku, or [stock.ErrRowLocked].
-func (b *bulkheads) use(sku string) (*bulkhead, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h, ok := b.bySKU[sku]
-	if !ok {
-		h = &bulkhead{free: semaphore.NewWeighted(b.places)}
-		b.bySKU[sku] = h
-	}
-	if h.locked {
-		return nil, locked(sku)
-	}
-	h.users++
-	return h, nil
-}
-
-func locked(sku string) error { return fmt.Errorf("%w: %q", stock.ErrRowLocked, sku) }
-
-func (b *bulkheads) isLocked(h *bulkhead) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return h.locked
-}
-
-// unuse ends a use.
-func (b *bulkheads) unuse(sku string, h *bulkhead) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if h.users--; h.users == 0 {
-		delete(b.bySKU, sku)
-	}
-}
-
 // placesError says that a transaction needs places at SKUs that it has none at.
 type placesError struct{ skus []string }
 
@@ -106,12 +70,15 @@ func (e *placesError) Error() string { return fmt.Sprintf("sqlstore: no place at
 
 // places are those of one transaction.
 type places struct {
-	of   *bulkheads
-	held map[string]*bulkhead
+	of *bulkheads
+
+	// Guarded by of.mu.
+	held   []string   // SKUs
+	wanted []string   // SKUs at which it is in line
+	ready  chan error // ends its wait
 }
 
-// at runs f with a place at each of skus. It blocks until there are places, or ctx ends; while it waits for a
-// place it has none, so that a SKU that is crowded does not keep places of another one. f may find out that it needs
+// at runs f with a place at each of skus. It blocks until there are places, or ctx ends. f may find out that it needs
 // others and ask [places.need] for them: if they are not free, f is run again once they were. It fails with
 // [stock.ErrRowLocked] as long as the row of one of them is locked.
 func (b *bulkheads) at(ctx context.Context, skus []string, f func(*places) error) error {
@@ -119,117 +86,155 @@ func (b *bulkheads) at(ctx context.Context, skus []string, f func(*places) error
 	if b == nil {
 		return f(p)
 	}
+	defer p.leave()
 	for {
 		if err := p.enter(ctx, skus); err != nil {
 			return err
 		}
 		err := f(p)
-		if sqlerr.LockTimeout(err) {
+		need, more := errors.AsType[*placesError](err)
+		switch {
+		case sqlerr.LockTimeout(err):
 			b.suspect(p.held)
-		}
-		p.leave()
-		need, ok := errors.AsType[*placesError](err)
-		if !ok {
+			return err
+		case !more:
 			return err
 		}
+		p.leave()
 		skus = need.skus
 	}
 }
 
 // enter waits until there is a place at each of skus.
 func (p *places) enter(ctx context.Context, skus []string) error {
-	for {
-		missing, err := p.try(skus)
-		if err != nil || missing == "" {
-			return err
+	b := p.of
+	b.mu.Lock()
+	if err := b.refusal(skus); err != nil || b.fits(p, skus) {
+		if err == nil {
+			b.admit(p, skus)
 		}
-		h, err := p.of.use(missing)
-		if err != nil {
-			return err
-		}
-		if h.free.Acquire(ctx, 1) != nil {
-			p.of.unuse(missing, h)
-			return context.Cause(ctx)
-		}
-		if p.held = map[string]*bulkhead{missing: h}; p.of.isLocked(h) { // meanwhile
-			p.leave()
-			return locked(missing)
-		}
+		b.mu.Unlock()
+		return err
 	}
-}
-
-// try takes a place at each of skus beside those that p has. If one of them has none, p has none at all afterwards.
-func (p *places) try(skus []string) (missing string, err error) {
+	p.wanted, p.ready = skus, make(chan error, 1)
 	for _, sku := range skus {
-		if p.held[sku] != nil {
-			continue
-		}
-		h, err := p.of.use(sku)
-		if err != nil {
-			p.leave()
-			return "", err
-		}
-		if !h.free.TryAcquire(1) {
-			p.of.unuse(sku, h)
-			p.leave()
-			return sku, nil
-		}
-		if p.held == nil {
-			p.held = make(map[string]*bulkhead, len(skus))
-		}
-		p.held[sku] = h
+		h := b.bulkhead(sku)
+		h.line = append(h.line, p)
 	}
-	return "", nil
+	b.mu.Unlock()
+	select {
+	case err := <-p.ready:
+		return err
+	case <-ctx.Done():
+		b.mu.Lock()
+		b.dismiss(p, context.Cause(ctx))
+		b.mu.Unlock()
+		return <-p.ready // it may have been admitted meanwhile
+	}
 }
 
 // need makes sure that p has places at skus. Its error is for [bulkheads.at].
 func (p *places) need(skus ...string) error {
-	if p.of == nil {
+	b := p.of
+	if b == nil {
 		return nil
 	}
-	missing, err := p.try(skus)
-	if err == nil && missing != "" {
-		err = &placesError{skus}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	more := slices.DeleteFunc(slices.Clone(skus), func(sku string) bool { return slices.Contains(p.held, sku) })
+	if err := b.refusal(more); err != nil {
+		return err
 	}
-	return err
+	if !b.fits(p, more) {
+		return &placesError{slices.Concat(p.held, more)}
+	}
+	b.admit(p, more)
+	return nil
 }
 
 // leave gives the places back.
 func (p *places) leave() {
-	for sku, h := range p.held {
-		h.free.Release(1)
-		p.of.unuse(sku, h)
-	}
-	p.held = nil
-}
-
-// suspect has the rows of those SKUs probed that are not being probed.
-func (b *bulkheads) suspect(held map[string]*bulkhead) {
+	b := p.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for sku, h := range held {
-		if h.probed || b.ctx.Err() != nil {
-			continue
-		}
-		h.probed = true
-		h.users++
-		b.probes.Go(func() { b.watch(sku, h) })
+	held := p.held
+	p.held = nil
+	for _, sku := range held {
+		b.bySKU[sku].free++
+	}
+	for _, sku := range held {
+		b.serve(sku)
 	}
 }
 
-// watch probes the row of sku until it gets it, or fails for another reason, which those who write will find out.
-func (b *bulkheads) watch(sku string, h *bulkhead) {
-	defer b.unuse(sku, h)
-	for again := true; again; pause(b.ctx, probePause) {
-		select {
-		case b.turns <- struct{}{}:
-			again = sqlerr.LockTimeout(b.probe(b.ctx, sku))
-			<-b.turns
-		case <-b.ctx.Done():
-			again = false
+// The following are called with mu held.
+
+func (b *bulkheads) bulkhead(sku string) *bulkhead {
+	h, ok := b.bySKU[sku]
+	if !ok {
+		h = &bulkhead{free: b.places}
+		b.bySKU[sku] = h
+	}
+	return h
+}
+
+// fits reports whether p can have a place at each of skus. The last one is for the oldest in line.
+func (b *bulkheads) fits(p *places, skus []string) bool {
+	for _, sku := range skus {
+		h, used := b.bySKU[sku]
+		if _, refuses := b.locked[sku]; !used && !refuses {
+			continue
+		} else if refuses || h.free == 0 || h.free == 1 && len(h.line) > 0 && h.line[0] != p {
+			return false
 		}
-		b.mu.Lock()
-		h.locked, h.probed = again, again
-		b.mu.Unlock()
+	}
+	return true
+}
+
+func (b *bulkheads) admit(p *places, skus []string) {
+	for _, sku := range skus {
+		b.bulkhead(sku).free--
+	}
+	p.held = append(p.held, skus...)
+}
+
+// serve admits those in line at sku whom places are free for, the oldest first.
+func (b *bulkheads) serve(sku string) {
+	h, ok := b.bySKU[sku]
+	if !ok {
+		return
+	}
+	for i := 0; i < len(h.line) && h.free > 0; {
+		p := h.line[i]
+		if !b.fits(p, p.wanted) {
+			i++
+			continue
+		}
+		b.admit(p, p.wanted)
+		b.dismiss(p, nil) // the line is shorter now
+	}
+	if h.free == b.places && len(h.line) == 0 {
+		delete(b.bySKU, sku)
+	}
+}
+
+// dismiss takes p out of its lines, if it is in line, and ends its wait with err. Places that were kept for it
+// serve others, unless it has them.
+func (b *bulkheads) dismiss(p *places, err error) {
+	wanted := p.wanted
+	if wanted == nil {
+		return
+	}
+	p.wanted = nil
+	for _, sku := range wanted {
+		h := b.bySKU[sku]
+		h.line = slices.DeleteFunc(h.line, func(o *places) bool { return o == p })
+	}
+	p.ready <- err
+	if err == nil {
+		return
+	}
+	for _, sku := range wanted {
+		b.serve(sku)
 	}
 }

@@ -3,49 +3,60 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
-
-	"example.com/shop/internal/stock"
 )
 
-// A basket that waits for a place at one SKU has none at another.
-func TestWaitForAPlaceKeepsNoOther(t *testing.T) {
+// nothing is what a transaction does that needs no more places.
+func nothing(*places) error { return nil }
+
+// Baskets that wait for a place at one SKU keep no more than one place of another.
+func TestWaitForAPlaceKeepsOneOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBulkheads(t.Context(), 1, nil)
+		b := newBulkheads(t.Context(), 2, nil)
 		defer b.close()
-		begun, end, basket := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-		go b.at(t.Context(), []string{"b"}, func(*places) error {
-			close(begun)
-			<-end
-			return nil
-		})
-		<-begun
-		go func() { basket <- b.at(t.Context(), []string{"a", "b"}, func(*places) error { return nil }) }()
+		end, over := make(chan struct{}), make(chan error, 10)
+		for range 2 {
+			go func() {
+				over <- b.at(t.Context(), []string{"b"}, func(*places) error {
+					<-end
+					return nil
+				})
+			}()
+		}
+		synctest.Wait()
 		found := 0
+		for range 4 {
+			go func() { over <- b.at(t.Context(), []string{"a", "b"}, nothing) }()
+		}
 		go func() { // finds out in its transaction that it needs both
-			basket <- b.at(t.Context(), nil, func(p *places) error {
+			over <- b.at(t.Context(), nil, func(p *places) error {
 				found++
 				return p.need("a", "b")
 			})
 		}()
 		synctest.Wait()
-		if err := b.at(t.Context(), []string{"a"}, func(*places) error { return nil }); err != nil {
+		if err := b.at(t.Context(), []string{"a"}, nothing); err != nil {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := b.at(ctx, []string{"b"}, func(*places) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a second order of a SKU with one place: %v", err)
+		if err := b.at(ctx, []string{"b"}, nothing); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a third order of a SKU with two places: %v", err)
 		}
 		close(end)
-		if err := errors.Join(<-basket, <-basket); err != nil || found != 2 {
-			t.Errorf("the baskets: %v, and one ran %d times, want 2", err, found)
+		for range 7 {
+			if err := <-over; err != nil {
+				t.Error(err)
+			}
+		}
+		if found != 2 {
+			t.Errorf("a basket ran %d times, want 2", found)
 		}
 		if len(b.bySKU) != 0 {
 			t.Errorf("%d SKUs are kept that nobody uses", len(b.bySKU))
@@ -53,41 +64,104 @@ func TestWaitForAPlaceKeepsNoOther(t *testing.T) {
 	})
 }
 
-// A lock timeout of a basket has both of its rows probed. Only the one that is locked is refused, and only until it
-// is free.
-func TestProbeFindsTheLockedRow(t *testing.T) {
+// Two SKUs are in demand: there is always somebody in line for each. Baskets of both have their turn all the same, as
+// does a transaction that finds out late that it needs both.
+func TestBasketHasItsTurnAmongSingles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		timeout := &mysql.MySQLError{Number: 1205}
-		var locked atomic.Bool
-		locked.Store(true)
-		b := newBulkheads(t.Context(), 4, func(_ context.Context, sku string) error {
-			if time.Sleep(2 * time.Second); sku == "bad" && locked.Load() {
-				return timeout
-			}
-			return nil
-		})
+		b := newBulkheads(t.Context(), 8, nil)
 		defer b.close()
-		do := func(skus ...string) error { return b.at(t.Context(), skus, func(*places) error { return nil }) }
-		if err := b.at(t.Context(), []string{"bad", "good"}, func(*places) error { return timeout }); !errors.Is(err, timeout) {
-			t.Error(err)
+		work := func() { time.Sleep(5*time.Millisecond + rand.N(5*time.Millisecond)) }
+		ctx, stop := context.WithCancel(t.Context())
+		var buyers sync.WaitGroup
+		var singles [2]atomic.Int64
+		for i, sku := range []string{"a", "b"} {
+			for range 16 {
+				buyers.Go(func() {
+					for ctx.Err() == nil {
+						_ = b.at(ctx, []string{sku}, func(*places) error { work(); return nil })
+						singles[i].Add(1)
+					}
+				})
+			}
 		}
-		for range 10 {
-			if err := do("good"); err != nil {
+		synctest.Wait()
+		patient, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		for range 40 {
+			first := b.at(patient, []string{"a", "b"}, func(*places) error { work(); return nil })
+			second := b.at(patient, nil, func(p *places) error {
+				work()
+				return p.need("a", "b")
+			})
+			if err := errors.Join(first, second); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(time.Second)
 		}
-		for _, skus := range [][]string{{"bad"}, {"bad", "good"}} {
-			began := time.Now()
-			if err := do(skus...); !errors.Is(err, stock.ErrRowLocked) || !errors.Is(err, stock.ErrBusy) || time.Since(began) > 0 {
-				t.Errorf("%q: %v after %v", skus, err, time.Since(began))
+		stop()
+		buyers.Wait()
+		took := time.Since(began)
+		t.Logf("80 baskets in %v, and beside them %d and %d others", took, singles[0].Load(), singles[1].Load())
+		for i := range singles {
+			if n := singles[i].Load(); n < int64(6*took/(10*time.Millisecond)) { // of 8 places, one at a time is kept
+				t.Errorf("beside the baskets there were %d", n)
 			}
 		}
-		locked.Store(false)
-		time.Sleep(5 * time.Second)
-		if err := do("bad", "good"); err != nil {
-			t.Error(err)
+	})
+}
+
+// Transactions of any SKUs, of which some give up, some find out late what they need, and some panic, all come to an end. No SKU has
+// more of them than places at any time, and no place is lost.
+func TestPlacesAreBoundedAndNeverLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const most = 2
+		b := newBulkheads(t.Context(), most, nil)
+		defer b.close()
+		all := []string{"a", "b", "c", "d", "e"}
+		var mu sync.Mutex
+		inside := map[string]int{}
+		count := func(skus []string, by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, sku := range skus {
+				if inside[sku] += by; inside[sku] > most {
+					t.Errorf("%d transactions of %s", inside[sku], sku)
+				}
+			}
+		}
+		var crowd sync.WaitGroup
+		for range 50 {
+			crowd.Go(func() {
+				for range 100 {
+					func() {
+						defer func() { _ = recover() }()
+						skus := append([]string(nil), all...)
+						rand.Shuffle(len(skus), func(i, j int) { skus[i], skus[j] = skus[j], skus[i] })
+						skus = skus[:1+rand.N(3)]
+						known := rand.N(len(skus) + 1)
+						ctx, cancel := context.WithTimeout(t.Context(), rand.N(2*time.Second))
+						defer cancel()
+						_ = b.at(ctx, skus[:known], func(p *places) error {
+							if err := p.need(skus...); err != nil {
+								return err
+							}
+							count(skus, 1)
+							defer count(skus, -1)
+							time.Sleep(rand.N(10 * time.Millisecond))
+							if rand.N(10) == 0 {
+								panic("a transaction")
+							}
+							return nil
+						})
+					}()
+				}
+			})
+		}
+		crowd.Wait()
+		if len(b.bySKU) != 0 {
+			t.Errorf("places of %d SKUs are lost", len(b.bySKU))
 		}
 	})
 }

@@ -22,9 +22,11 @@
 //
 // # Isolation
 //
-// Those who write to the row of one SKU have a quarter of the connections at most, and wait for one of these places
-// before they have a connection. A transaction that writes to several SKUs gets its places all at once. After
-// a lock timeout the rows of its SKUs are probed. As long as a probe fails, everybody else fails there at once.
+// Those who write to the row of one SKU have a quarter of the connections at most, or two, and wait for one of these places
+// before they have a connection. A transaction that writes to several SKUs gets its places all at once, and is in line
+// for all of them meanwhile. The last free place of a SKU is for the oldest in line. After
+// a lock timeout the rows of its SKUs are probed. If the probe of a SKU fails as well, everybody else fails there at once, until
+// a look at all such rows finds that row free, or written to.
 //
 // # Offices
 //
@@ -50,7 +52,8 @@
 //
 // Terms, then customers, then orders, then stock, then timers, then keys, each by its primary key in
 // ascending order; the segments of a SKU come with its row. The exception is Expire, which skips rows that
-// are locked. It waits for stock rows alone, and before it locks anything else.
+// are locked. It waits for stock rows alone, in ascending order and before it locks anything else. A row for which it waits while
+// it holds another stock row has come free a moment before.
 //
 // # Segments
 //
@@ -92,8 +95,8 @@
 // An order's timer is stored and deleted in the order's own transactions, by
 // whatever [Store.WithTimers] was given; without it orders still read as expired
 // in time. Expiring is a transaction per batch: it locks the orders' rows and then their stock rows, and
-// skips those that another transaction has locked. Orders that lack a stock row only get a second transaction, which
-// waits for that row first. If the wait ends with a lock timeout, the SKU is left out for some seconds, so a row
+// skips those that another transaction has locked. Orders that lack stock rows only get a second transaction, which
+// waits for these rows first. If the wait ends with a lock timeout, the SKU is left out for some seconds, so a row
 // that stays locked delays the expiry of no other SKU.
 //
 // # Time
@@ -107,9 +110,9 @@
 // # Engines
 //
 // MariaDB and MySQL sessions run at READ COMMITTED, count matched rather than
-// changed rows, and give up on a row lock after two seconds. MariaDB ends a
-// transaction that does nothing for five seconds, so that a process that is stopped
-// in the middle of one keeps its rows from others no longer; MySQL does not. SQLite runs in
+// changed rows, and give up on a row lock after two seconds. The server ends a
+// transaction that does nothing for two seconds, so a process that is paused
+// in the middle of one keeps its rows from others no longer. SQLite runs in
 // WAL mode with BEGIN IMMEDIATE; the writers of one process queue for its
 // single write lock, those of several processes wait for it at most one
 // second at a time.

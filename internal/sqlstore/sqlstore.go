@@ -43,8 +43,8 @@ type Config struct {
 	Instance string
 
 	// Connections is the largest number of open connections; default 32, and 8
-	// on SQLite. Those who write to the row of one SKU have a quarter of them at most. A few more are for audits,
-	// for Ping, and for probes of rows that are locked.
+	// on SQLite. Those who write to the row of one SKU have a quarter of them at most, or two. A few more are for audits,
+	// for Ping, and to find out which rows are locked.
 	Connections int
 
 	// Tracer records a span for every statement in a sampled span, also for those of locks and timers.
@@ -62,7 +62,7 @@ type Store struct {
 	pool     *sql.DB
 	auditors *sql.DB       // connection of audits; nil: the usual ones
 	auditing chan struct{} // one token per audit that may run
-	aside    *sql.DB       // connections of Ping and of probes, which no order can use up
+	aside    *sql.DB       // connections of Ping, and of those who find out which rows are locked: no order can use them up
 	rows     *bulkheads
 	dialect  dialect
 	instance string
@@ -140,7 +140,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", address, err), pool.Close())
 	}
-	aside.SetMaxOpenConns(1 + probers)
+	aside.SetMaxOpenConns(2 + probers) // and one that looks
 	aside.SetConnMaxIdleTime(d.idle)
 	s := &Store{
 		db: db, pool: pool, aside: aside, dialect: d, instance: c.Instance, address: address, timers: noTimers{},
@@ -152,7 +152,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		s.auditors.SetConnMaxIdleTime(d.idle)
 	}
 	if d.writers == 0 {
-		s.rows = newBulkheads(ctx, max(1, n/4), s.probe)
+		s.rows = newBulkheads(ctx, max(2, n/4), s)
 	}
 	s.turn.Store(rand.Uint64())
 	s.lookUps = newLookUps(db)
@@ -228,21 +228,10 @@ func parse(ctx context.Context, c Config) (d dialect, dsn, address string, err e
 	return dialect{}, "", "", unknownEngine()
 }
 
-// Ping asks the database whether it is there, on a connection that it shares with nobody.
+// Ping asks the database whether it is there. Orders cannot use up its connections, and probes and looks leave it one.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.aside.PingContext(ctx); err != nil {
 		return fmt.Errorf("database %s: %w", s.address, err)
-	}
-	return nil
-}
-
-// probe waits for the rows of sku, as long as a session waits for a lock, and keeps none.
-func (s *Store) probe(ctx context.Context, sku string) error {
-	for _, table := range []string{"skus", "sku_segments"} {
-		var n int
-		if err := s.aside.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table+" WHERE sku = ?"+s.dialect.forUpdate, sku).Scan(&n); err != nil {
-			return err
-		}
 	}
 	return nil
 }

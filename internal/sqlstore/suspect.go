@@ -1,0 +1,150 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/stock"
+)
+
+const (
+	// probers is how many rows are probed at the same time by one process.
+	probers = 2
+
+	// lookPause is how long rows that are locked are left alone at most between two looks.
+	lookPause = 100 * time.Millisecond
+)
+
+// rows is what bulkheads ask the database.
+type rows interface {
+	// probe waits for the rows of sku as long as a session waits for a lock, and keeps none.
+	probe(ctx context.Context, sku string) error
+
+	// look returns what is to be seen of skus without waiting.
+	look(ctx context.Context, skus []string) (map[string]sight, error)
+}
+
+// sight is what a look shows of a SKU.
+type sight struct {
+	version int64
+	free    bool // nobody has a row of it locked
+}
+
+// suspect has the rows of SKUs probed, as a transaction that wrote to them waited in vain for a lock: perhaps that of
+// one of them. A probe waits as writers do, so it gets its turn at a row that many want. If it waits in vain as
+// well, the row is locked: everybody is refused there, those in line included.
+//
+// One goroutine looks at all locked rows again and again, on one connection. It admits everybody again if nobody has the row
+// at that moment, or if the version says that somebody has written to it. A row that many write to is seen by its version.
+func (b *bulkheads) suspect(skus []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, sku := range skus {
+		if b.probed[sku] || b.refusal([]string{sku}) != nil || b.ctx.Err() != nil {
+			continue
+		}
+		b.probed[sku] = true
+		b.probes.Go(func() { b.inspect(sku) })
+	}
+}
+
+// inspect probes sku.
+func (b *bulkheads) inspect(sku string) {
+	stuck := false
+	select {
+	case b.turns <- struct{}{}:
+		stuck = sqlerr.LockTimeout(b.rows.probe(b.ctx, sku)) // those who write will find out of other failures
+		<-b.turns
+	case <-b.ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.probed, sku)
+	if !stuck {
+		return
+	}
+	if len(b.locked) == 0 {
+		b.probes.Go(b.watch)
+	}
+	b.locked[sku] = 0
+	if h, ok := b.bySKU[sku]; ok {
+		for len(h.line) > 0 {
+			b.dismiss(h.line[0], locked(sku))
+		}
+	}
+}
+
+// watch looks at the locked rows until there are none.
+func (b *bulkheads) watch() {
+	for pause(b.ctx, lookPause) {
+		b.mu.Lock()
+		skus := slices.Sorted(maps.Keys(b.locked))
+		b.mu.Unlock()
+		seen, err := b.rows.look(b.ctx, skus)
+		if err != nil {
+			continue
+		}
+		b.mu.Lock()
+		for sku, now := range seen {
+			before := b.locked[sku]
+			b.locked[sku] = now.version
+			if now.free || before != 0 && before != now.version {
+				delete(b.locked, sku)
+			}
+		}
+		done := len(b.locked) == 0
+		b.mu.Unlock()
+		if done {
+			return
+		}
+	}
+}
+
+// refusal returns [stock.ErrRowLocked] if the row of one of skus is locked. It is called with mu held.
+func (b *bulkheads) refusal(skus []string) error {
+	for _, sku := range skus {
+		if _, is := b.locked[sku]; is {
+			return locked(sku)
+		}
+	}
+	return nil
+}
+
+func locked(sku string) error { return fmt.Errorf("%w: %q", stock.ErrRowLocked, sku) }
+
+// probe implements rows.
+func (s *Store) probe(ctx context.Context, sku string) error {
+	for _, table := range []string{"skus", "sku_segments"} {
+		var n int
+		if err := s.aside.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table+" WHERE sku = ?"+s.dialect.forUpdate, sku).Scan(&n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look implements rows.
+func (s *Store) look(ctx context.Context, skus []string) (map[string]sight, error) {
+	db := s.db.WithContext(ctx)
+	db.Statement.ConnPool = s.aside
+	free, err := s.lockFree(db, skus)
+	if err != nil {
+		return nil, err
+	}
+	var found []skuRow
+	if err := db.Raw("SELECT * FROM skus WHERE sku IN ?", skus).Scan(&found).Error; err != nil {
+		return nil, err
+	}
+	if err := addUp(db, found); err != nil {
+		return nil, err
+	}
+	seen := make(map[string]sight, len(found))
+	for _, r := range found {
+		seen[r.SKU] = sight{version: r.Version, free: len(free[r.SKU]) == 1+r.Segments}
+	}
+	return seen, nil
+}
