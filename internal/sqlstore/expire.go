@@ -155,6 +155,7 @@ func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.
 	if free, err = e.lockFree(tx, slices.Compact(skus)); err != nil {
 		return nil, nil, err
 	}
+	e.stuck.had(maps.Keys(free))
 	for _, o := range due {
 		for _, it := range o.Items { // ascending, as the lines are
 			if len(free[it.SKU]) == 0 {

@@ -2,6 +2,9 @@ package sqlstore
 
 import (
 	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +43,13 @@ func TestOnlyALockTimeoutIsAWaitInVain(t *testing.T) {
 			}
 			panics("b")
 		}
+		s.had(slices.Values([]string{"a"}))
+		if err := errors.Join(wait("a", nil), wait("a", nil)); err != nil {
+			t.Errorf("a row that was had without a wait: %v", err)
+		}
+		if err := wait("a", errLockTimeout); !errors.Is(err, errLockTimeout) {
+			t.Error(err)
+		}
 		time.Sleep(stuckPause)
 		panics("a")
 		if err := wait("b", errLockTimeout); !errors.Is(err, errLockTimeout) {
@@ -54,6 +64,43 @@ func TestOnlyALockTimeoutIsAWaitInVain(t *testing.T) {
 		})
 		if err := errors.Join(err, wait("b", nil), wait("b", nil), wait("a", nil)); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Expiries wait in turn for a row that many want. Once the one whose turn it is has waited for long, the others go.
+func TestExpiriesOfARowWaitInTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStuck()
+		for _, c := range []struct {
+			each time.Duration
+			had  int64
+		}{{10 * time.Millisecond, 10}, {stuckTurn + time.Millisecond, 1}} {
+			var had, gone, waiting atomic.Int64
+			var expiries sync.WaitGroup
+			began := time.Now()
+			for range 10 {
+				expiries.Go(func() {
+					err := s.wait("a", func() error {
+						if waiting.Add(1) > 1 {
+							t.Error("two expiries wait for one row")
+						}
+						time.Sleep(c.each)
+						waiting.Add(-1)
+						return nil
+					})
+					if errors.Is(err, errStuck) && time.Since(began) == stuckTurn {
+						gone.Add(1)
+					} else if err == nil {
+						had.Add(1)
+					}
+				})
+			}
+			expiries.Wait()
+			if had.Load() != c.had || gone.Load() != 10-c.had {
+				t.Errorf("of 10 expiries of a row that comes free after %v %d had it and %d went", c.each, had.Load(), gone.Load())
+			}
 		}
 	})
 }
