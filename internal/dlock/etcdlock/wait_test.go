@@ -95,7 +95,7 @@ func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
 func TestWaitersOnACrowdedStream(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		n, rounds := testbedtest.Size(768, 1024), testbedtest.Size(1, 20)
+		n, rounds := testbedtest.Size(768, 1024), testbedtest.Size(1, 10)
 		key := func(i int) string { return strings.Repeat("k", 4096) + strconv.Itoa(i) } // few fill the stream
 		ctx, addr := bounded(t), testbedtest.Etcd(t)
 		admin := client(t, addr)
