@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"crypto/rand"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -190,6 +191,25 @@ func TestDeadWaitersArePassedOverAFewAtATime(t *testing.T) {
 		}
 		if _, ok := run(t, rdb, "acquire", key, "live-1", 30_000, "5").(string); !ok {
 			t.Fatal("the first waiter that lives does not get the lock")
+		}
+	})
+}
+
+// A waiter of the version before, which has shown other things, is not handed the lock: nobody here knows
+// for how long it would trust that.
+func TestWaiterOfTheVersionBeforeIsPassedOver(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+		key := rand.Text()
+		k := lockKey(key)
+		now, err := rdb.Time(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rdb.ZAdd(t.Context(), k+":queue", redis.Z{Score: 1, Member: "before-1"})
+		rdb.HSet(t.Context(), k+":alive", "before-1", fmt.Sprintf("%d 5", now.Add(time.Hour).UnixMicro()))
+		if _, ok := run(t, rdb, "acquire", key, "now-1", 30_000, "5").(string); !ok {
+			t.Error("the lock is not free")
 		}
 	})
 }
