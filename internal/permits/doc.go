@@ -66,8 +66,8 @@
 // permits although the others still serve their shares. So an instance that was alone, and finds
 // no lease of anybody, stops all growth for half a TTL: until each has leased again what it
 // serves. If the store has lost its data, the first call finds not even when growth was last
-// stopped, and stops it, too: for half a TTL if the instance had a lease, else for TTL/10. A new key
-// looks the same: the first callers of Take wait for that TTL/10, if they come at once.
+// stopped, and stops it, too: for half a TTL if the instance had a lease, else for a Timeout and a
+// moment. A new key looks the same: callers of Take that come at once wait for that time.
 //
 // Calls are numbered. If a connection is slow, Redis can execute a call after its successors,
 // when its instance uses more than it says. Such a call changes nothing (LateCallChangesNothing).

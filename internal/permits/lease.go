@@ -106,12 +106,12 @@ func (l *Limiter) call(ctx context.Context) {
 		want = used
 	}
 	s.asked, s.want = now, want
-	permits, past := s.permits, s.past()
+	permits, alone, hold := s.permits, s.alone, l.hold()
 	l.mu.Unlock()
 	request, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
 	answer, err := allocate.Run(request, l.rdb, []string{l.key()},
-		l.id, max(capacity, used), want, l.cfg.TTL.Milliseconds(), permits, past, l.calls.Add(1)).Int64Slice()
+		l.id, max(capacity, used), want, l.cfg.TTL.Milliseconds(), permits, alone, hold.Milliseconds(), l.calls.Add(1)).Int64Slice()
 	if err == nil && len(answer) != 5 {
 		err = errors.New("permits: unexpected answer")
 	}
@@ -129,16 +129,13 @@ func (l *Limiter) call(ctx context.Context) {
 	close(f.done)
 }
 
-// past is what has become of the calls so far, for the store.
-func (s *state) past() string {
-	switch {
-	case s.alone:
-		return "alone"
-	case s.seen:
-		return "leased"
-	default:
-		return "new"
+// hold is how long nobody grows after the store has lost the leases, as far as this instance knows: until
+// the others have called again. It is called under mu.
+func (l *Limiter) hold() time.Duration {
+	if l.state.alone || l.state.seen {
+		return l.cfg.TTL / 2 // there may have been an outage
 	}
+	return max(l.every(), l.cfg.Timeout) + l.spacing() // there may have been no others at all
 }
 
 // answered applies the answer to a call that was sent at that time.
