@@ -176,8 +176,11 @@ func (l *Limiter) Take(ctx context.Context) (release func(), err error) {
 }
 
 // Refuse counts an operation that its caller refuses although there may be a permit, and returns
-// a [*SaturatedError].
-func (l *Limiter) Refuse() error { return l.saturated() }
+// a [*SaturatedError]. The operation does not count as a need for permits.
+func (l *Limiter) Refuse() error {
+	l.rejected.Add(1)
+	return &SaturatedError{RetryAfter: l.load.refused()}
+}
 
 // takeSlow asks the store, for as long as other instances are about to give up permits.
 func (l *Limiter) takeSlow(ctx context.Context) (func(), error) {
@@ -262,9 +265,8 @@ func (l *Limiter) leaver() func() {
 
 // saturated is the refusal.
 func (l *Limiter) saturated() error {
-	l.rejected.Add(1)
 	l.shunned.Add(1)
-	return &SaturatedError{RetryAfter: l.load.refused()}
+	return l.Refuse()
 }
 
 // nudge wakes Run.

@@ -1,6 +1,7 @@
 package permits_test
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -250,4 +251,35 @@ func TestResize(t *testing.T) {
 			return m.Stats().InUse == 5
 		})
 	})
+}
+
+// Operations that a caller refuses for reasons of its own keep no permits from other instances.
+func TestRefusalOfACallerIsNoNeed(t *testing.T) {
+	t.Parallel()
+	const bound = 16
+	url, key := testbedtest.Redis(t), rand.Text()
+	refuses, needs := join(t, url, key, bound), join(t, url, key, bound)
+	together(t, refuses, needs)
+	ctx, stop := context.WithCancel(t.Context())
+	var refusals sync.WaitGroup
+	defer refusals.Wait()
+	defer stop()
+	refusals.Go(func() {
+		for ctx.Err() == nil {
+			if err := refuses.Refuse(); !errors.Is(err, permits.ErrSaturated) {
+				t.Error(err)
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	})
+	had := 0
+	waitFor(t, "one has all permits", func() bool {
+		if _, err := needs.Take(t.Context()); err == nil {
+			had++
+		}
+		return had == bound
+	})
+	if n := refuses.Stats().Rejected; n == 0 {
+		t.Error("no refusal is counted")
+	}
 }
