@@ -1,6 +1,7 @@
 package order
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -17,14 +18,16 @@ type crowds struct {
 }
 
 // enter counts an order that needs names until leave is called. It fails with full if there are most orders already
-// that need one of them. It does not block.
-func (c *crowds) enter(names []string, most int, full error) (leave func(), err error) {
+// that need one of them. first says that there was none. It does not block.
+func (c *crowds) enter(names []string, most int, full error) (first bool, leave func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	first = true
 	for _, name := range names {
 		if c.by[name] >= most {
-			return nil, full
+			return false, nil, full
 		}
+		first = first && c.by[name] == 0
 	}
 	if c.by == nil {
 		c.by = make(map[string]int)
@@ -32,7 +35,7 @@ func (c *crowds) enter(names []string, most int, full error) (leave func(), err 
 	for _, name := range names {
 		c.by[name]++
 	}
-	return func() {
+	return first, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, name := range names {
@@ -43,11 +46,33 @@ func (c *crowds) enter(names []string, most int, full error) (leave func(), err 
 	}, nil
 }
 
-// crowd counts an order of lines: of one SKU there are half as many as this instance places at once, and of those
-// that need the same lock service three quarters.
-func (s *Service) crowd(lines []stock.Line) (leave func(), err error) {
+// Usable returns how many orders this instance places at once under the load that it measures; 0 if there are no permits.
+func (s *Service) Usable() int {
+	if s.permits == nil {
+		return 0
+	}
+	return s.overload.usable(s.permits.Stats().Permits)
+}
+
+// enter admits an order of lines that is about to be placed, until leave is called. Of one SKU there are half as many as this instance
+// places at once, of those that need the same lock service three quarters, and of all as many as overload allows and as there are
+// permits. The flight is nil for an order that joins others in a cohort: it waits for a batch of theirs, whose size is no sign of overload.
+func (s *Service) enter(ctx context.Context, lines []stock.Line) (_ *flight, leave func(), err error) {
+	var f *flight
+	var leaves []func()
+	end := func() {
+		for _, leave := range slices.Backward(leaves) {
+			leave()
+		}
+	}
 	p := s.permits.Stats()
 	share := p.Permits / max(1, p.Instances)
+	defer func() {
+		if err != nil {
+			end()
+			s.overload.refused()
+		}
+	}()
 	var skus, services []string
 	for _, l := range lines {
 		skus = append(skus, l.SKU)
@@ -56,17 +81,26 @@ func (s *Service) crowd(lines []stock.Line) (leave func(), err error) {
 		}
 	}
 	slices.Sort(services)
-	leaveSKUs, err := s.crowds.enter(skus, max(1, share/2), ErrCrowded)
+	first, leaveSKUs, err := s.crowds.enter(skus, max(1, share/2), ErrCrowded)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
+		return nil, nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
 	}
-	leaveServices, err := s.services.enter(slices.Compact(services), max(1, share-share/4), ErrSaturated)
+	leaves = append(leaves, leaveSKUs)
+	_, leaveServices, err := s.services.enter(slices.Compact(services), max(1, share-share/4), ErrSaturated)
 	if err != nil {
-		leaveSKUs()
-		return nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
+		return nil, nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
 	}
-	return func() {
-		leaveServices()
-		leaveSKUs()
-	}, nil
+	leaves = append(leaves, leaveServices)
+	if first || len(lines) > 1 || s.cohorts[lines[0].Strategy.Name] == nil {
+		if f = s.overload.enter(first, p.Permits); f == nil {
+			return nil, nil, s.permits.Refuse()
+		}
+		leaves = append(leaves, func() { s.overload.leave(f) })
+	}
+	release, err := s.permits.Take(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	leaves = append(leaves, release)
+	return f, end, nil
 }

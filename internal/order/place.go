@@ -151,17 +151,14 @@ func (s *Service) admitAgain(ctx context.Context, lines []stock.Line, req *Reque
 // admit commits req under a permit, and returns why it was refused. With async it is put into
 // the queue when a guard was not free in time.
 func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request, async bool) error {
+	var f *flight
 	if s.permits != nil {
-		leave, err := s.crowd(lines)
-		if err != nil {
+		var leave func()
+		var err error
+		if f, leave, err = s.enter(ctx, lines); err != nil {
 			return err
 		}
 		defer leave()
-		release, err := s.permits.Take(ctx)
-		if err != nil {
-			return err
-		}
-		defer release()
 	}
 	err := s.commit(ctx, lines, req)
 	switch {
@@ -171,6 +168,7 @@ func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request, a
 	case err != nil:
 		return err
 	}
+	s.overload.answered(f, req.Err)
 	return req.Err
 }
 

@@ -75,7 +75,8 @@ type Service struct {
 	observer   Observer
 	publisher  Publisher
 	crowds     crowds
-	services   crowds                             // by lock service
+	services   crowds // by lock service
+	overload   overload
 	known      sync.Map                           // SKU to selling
 	cohorts    map[string]*cohort.Group[*placing] // by the names of the strategies that have one
 	short      sync.Map                           // SKUs of which the latest batch wanted more than there was

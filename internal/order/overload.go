@@ -1,0 +1,159 @@
+package order
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/stock"
+)
+
+const (
+	fewest = 2 // orders in flight under every load
+	spare  = 3 // more for orders of SKUs of which none is in flight
+
+	// stuck is how long an order counts as in flight. An order that takes longer waits for a row or a lock of its own SKU, and
+	// says nothing about the service.
+	stuck = time.Second
+
+	// drainEvery is how long an overloaded service does without an order that begins alone. Then it waits for one, for drainFor at most.
+	drainEvery = 10 * time.Second
+	drainFor   = 500 * time.Millisecond
+)
+
+// overload bounds how many orders this instance places at once by what it measures. The bound is twice the bandwidth-delay
+// product, as in BBR (Cardwell et al., ACM Queue 14(5), 2016): the rate of answers, times the latency of an order that
+// begins alone. By Little's law the product is how many orders are served at once. More of them only wait, so the bound leaves
+// as many in the queues of the service as in service.
+//
+// The latency of an order that is not alone is no part of it, since an order may wait long for a popular SKU while the service has
+// nothing to do. The rate is measured as BBR does: answers during an order, over its latency.
+//
+// The bound falls only while orders are refused, first for want of permits and then by the bound itself. It grows by one for each latency in which the instance has nothing to do, so a
+// burst after a calm finds all permits. The zero value bounds nothing before an order has begun alone and is placed.
+type overload struct {
+	mu       sync.Mutex
+	limit    float64
+	latency  time.Duration // mean of the latest orders
+	alone    time.Duration // mean of the latest orders that began alone; 0: unknown
+	inFlight int           // without those that are stuck
+	firsts   int           // of them, those that were the first of their SKUs
+	idle     time.Time     // when inFlight became 0
+	drained  time.Time     // when inFlight was 0
+	answers  int           // since the beginning
+	refusals int           // since inFlight was 0
+	flights  []*flight     // those in flight, and some that have ended, in the order of their beginning
+}
+
+// flight is an order in flight.
+type flight struct {
+	began             time.Time
+	answers, refusals int // of the service when the order began
+	first, alone      bool
+	over              bool // it is not counted any more
+}
+
+// enter counts an order that begins now, or returns nil if there are too many: more than most, or than the service can do. first says that no
+// order of its SKUs is in flight. It does not block.
+func (o *overload) enter(first bool, most int) *flight {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	for len(o.flights) > 0 && (o.flights[0].over || now.Sub(o.flights[0].began) > stuck) {
+		o.end(o.flights[0], now)
+		o.flights = o.flights[1:]
+	}
+	switch {
+	case o.alone == 0:
+		o.limit = float64(most)
+	case o.inFlight == 0:
+		o.limit += float64(now.Sub(o.idle) / o.alone)
+	}
+	o.limit = min(o.limit, float64(most))
+	if o.inFlight == 0 {
+		o.drained, o.refusals = now, 0
+	}
+	room := int(o.limit)
+	if late := now.Sub(o.drained) - drainEvery; late > drainFor {
+		o.drained = now
+	} else if late > 0 && o.refusals > 0 {
+		room = 1
+	}
+	if o.inFlight >= room && (!first || o.firsts >= spare) {
+		o.refusals++
+		return nil
+	}
+	f := &flight{began: now, answers: o.answers, refusals: o.refusals, first: first, alone: o.inFlight == 0}
+	o.flights = append(o.flights, f)
+	o.inFlight++
+	if first {
+		o.firsts++
+	}
+	return f
+}
+
+// usable returns the present bound, most if there is none.
+func (o *overload) usable(most int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.alone == 0 {
+		return most
+	}
+	return int(min(o.limit, float64(most)))
+}
+
+// leave ends what enter began.
+func (o *overload) leave(f *flight) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.end(f, time.Now())
+}
+
+func (o *overload) end(f *flight, now time.Time) {
+	if f.over {
+		return
+	}
+	f.over = true
+	if f.first {
+		o.firsts--
+	}
+	if o.inFlight--; o.inFlight == 0 {
+		o.idle = now
+	}
+}
+
+// refused says that an order was refused for want of a permit. It is a sign of overload if those that are answered take long, and
+// otherwise one of orders that wait for a row or a lock of their own.
+func (o *overload) refused() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.latency > 2*o.alone {
+		o.refusals++
+	}
+}
+
+// answered says that the service has placed the order of f, or refused it with err. It measures.
+func (o *overload) answered(f *flight, err error) {
+	if f == nil || errors.Is(err, stock.ErrBusy) {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.answers++
+	took := max(1, time.Since(f.began))
+	if f.over || took > stuck {
+		return
+	}
+	o.latency += (took - o.latency) / 8
+	switch {
+	case !f.alone || err != nil: // a refusal is quicker than an order
+	case o.alone == 0:
+		o.alone = took
+	default:
+		o.alone += (took - o.alone) / 8
+	}
+	limit := 2 * float64(o.answers-f.answers) * float64(o.alone) / float64(took)
+	if limit > o.limit || o.refusals > f.refusals {
+		o.limit = max(fewest, o.limit+(limit-o.limit)/8)
+	}
+}

@@ -1,0 +1,195 @@
+package order
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// permitted is how many permits the simulated instance has.
+const permitted = 64
+
+// simulated is a service that works on some orders at a time, in the order of their arrival, in a bubble of synctest.
+type simulated struct {
+	overload
+
+	servers chan struct{}
+	random  *rand.Rand
+	latency time.Duration // the mean of an order that is alone
+
+	result
+}
+
+func simulate(t *testing.T, servers int, latency time.Duration, f func(s *simulated)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f(&simulated{servers: make(chan struct{}, servers), random: rand.New(rand.NewPCG(1, 2)), latency: latency})
+		time.Sleep(time.Minute) // all orders end
+	})
+}
+
+// capacity is how many orders a second the service can place.
+func (s *simulated) capacity() float64 { return float64(cap(s.servers)) / s.latency.Seconds() }
+
+// order places an order if it is admitted.
+func (s *simulated) order(first bool) {
+	f := s.enter(first, permitted)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f == nil {
+		s.rejected++
+		return
+	}
+	s.most = max(s.most, s.inFlight)
+	// Half of the latency varies.
+	work := s.latency/2 + time.Duration(s.random.ExpFloat64()*float64(s.latency)/2)
+	go func() {
+		began := time.Now()
+		s.servers <- struct{}{}
+		time.Sleep(work)
+		<-s.servers
+		s.answered(f, nil)
+		s.leave(f)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.took = append(s.took, time.Since(began))
+	}()
+}
+
+// load has orders come so often for a time, and returns what became of them.
+func (s *simulated) load(perSecond float64, d time.Duration, first bool) result {
+	s.mu.Lock()
+	s.result = result{}
+	s.mu.Unlock()
+	for began := time.Now(); time.Since(began) < d; {
+		s.order(first)
+		time.Sleep(time.Duration(s.random.ExpFloat64() / perSecond * float64(time.Second)))
+		synctest.Wait()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.result
+	r.goodput = float64(len(r.took)) / d.Seconds() / s.capacity()
+	r.took = slices.Sorted(slices.Values(r.took))
+	return r
+}
+
+// result is what became of orders.
+type result struct {
+	took     []time.Duration
+	goodput  float64 // orders that were placed, over those that can be
+	rejected int
+	most     int // in flight at once
+}
+
+func (r result) p99() time.Duration { return r.took[len(r.took)*99/100] }
+
+// Ten times as many orders come as can be placed. Once the permits were used up, those that are accepted take three times as long as alone at
+// most, and nearly as many are placed as can be: whether the service works on one order at a time or on many, and whether all order one SKU
+// or each another one.
+func TestOverloadRefusesEarly(t *testing.T) {
+	t.Parallel()
+	for _, servers := range []int{1, 2, 8} {
+		for _, first := range []bool{false, true} {
+			simulate(t, servers, 4*time.Millisecond, func(s *simulated) {
+				unloaded := s.load(s.capacity()/100, 20*time.Second, true)
+				s.load(10*s.capacity(), time.Second, first)
+				r := s.load(10*s.capacity(), 5*time.Second, first)
+				ratio := float64(r.p99()) / float64(unloaded.p99())
+				t.Logf("%d at once, first %v: goodput %.2f, p99 %.2f times the unloaded, %d in flight at most", servers, first, r.goodput, ratio, r.most)
+				if r.goodput < 0.9 || ratio > 3 {
+					t.Error("want a goodput of 0.9, and a p99 within 3 times the unloaded")
+				}
+			})
+		}
+	}
+}
+
+// A burst after a calm finds all permits, however small the bound was under load.
+func TestBurstAfterACalm(t *testing.T) {
+	t.Parallel()
+	simulate(t, 1, 4*time.Millisecond, func(s *simulated) {
+		s.load(s.capacity()/100, 10*time.Second, true)
+		s.load(10*s.capacity(), 10*time.Second, false)
+		if n := s.usable(permitted); n > 10 {
+			t.Errorf("the bound is %d under load", n)
+		}
+		time.Sleep(2 * permitted * s.latency)
+		for n := range permitted {
+			if s.enter(false, permitted) == nil {
+				t.Fatalf("the burst ends after %d orders", n)
+			}
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// A service that has become slower in the middle of an overload, or that began with an order that took long, still places what it can.
+func TestOverloadOfAServiceThatChanges(t *testing.T) {
+	t.Parallel()
+	for name, from := range map[string]time.Duration{"slower": 5 * time.Millisecond, "faster": 100 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			simulate(t, 2, from, func(s *simulated) {
+				s.load(s.capacity()/100, 10*time.Second, true)
+				s.load(3*s.capacity(), 10*time.Second, false)
+				s.latency = 20 * time.Millisecond
+				s.load(3*s.capacity(), 5*time.Minute, false)
+				r := s.load(10*s.capacity(), 20*time.Second, false)
+				ratio := float64(r.p99()) / float64(s.latency)
+				t.Logf("goodput %.2f, p99 %.2f times the mean", r.goodput, ratio)
+				if r.goodput < 0.9 || ratio > 6 {
+					t.Error("want a goodput of 0.9 and a p99 of 6 times the mean")
+				}
+			})
+		})
+	}
+}
+
+// Orders that wait for a row or a lock of their own SKU, as many as may, leave room for others, whether the service was overloaded before or not. A SKU of
+// which no order is in flight has room at once, and every SKU has when the waits have lasted for a second.
+func TestStuckOrdersLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	for _, before := range []float64{0.1, 10} {
+		for _, first := range []bool{true, false} {
+			most := 0.05
+			if before > 1 && !first {
+				most = 0.25
+			}
+			simulate(t, 8, 4*time.Millisecond, func(s *simulated) {
+				s.load(s.capacity()/100, 10*time.Second, true)
+				s.load(before*s.capacity(), 10*time.Second, true)
+				over := time.Now().Add(30 * time.Second)
+				go s.stick(over)
+				r := s.load(100, time.Until(over), first)
+				share := float64(r.rejected) / float64(r.rejected+len(r.took))
+				t.Logf("load %v before, first %v: %.1f%% of the orders of others are refused", before, first, 100*share)
+				if share > most {
+					t.Errorf("want %.0f%% at most", 100*most)
+				}
+			})
+		}
+	}
+}
+
+// stick has customers of a SKU come again and again whose orders wait for ten seconds, half as many as there are permits.
+func (s *simulated) stick(until time.Time) {
+	var waiting atomic.Int64
+	for first := true; time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		if waiting.Load() == permitted/2 {
+			s.refused()
+			continue
+		}
+		if f := s.enter(first, permitted); f != nil {
+			first = false
+			waiting.Add(1)
+			time.AfterFunc(10*time.Second, func() {
+				waiting.Add(-1)
+				s.leave(f)
+			})
+		}
+	}
+}
