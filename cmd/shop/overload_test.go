@@ -8,8 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,20 +65,26 @@ func distant(t *testing.T, database string, delay time.Duration) string {
 	return u.String()
 }
 
-// memory returns how much an instance has, in MiB.
-func (r *running) memory(t *testing.T) int {
+// metric returns a metric of an instance, or 0 if it has none with that name.
+func (r *running) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	page := (&running{url: r.admin(t)}).want(t, http.StatusOK, "GET", "/metrics", "")
 	for lines := bufio.NewScanner(strings.NewReader(page)); lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "process_resident_memory_bytes "); ok {
-			bytes, err := strconv.ParseFloat(text, 64)
+		if fields := strings.Fields(lines.Text()); len(fields) == 2 && strings.Split(fields[0], "{")[0] == name {
+			value, err := strconv.ParseFloat(fields[1], 64)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return int(bytes / (1 << 20))
+			return value
 		}
 	}
-	return 0 // this system does not tell
+	return 0
+}
+
+// memory returns how much an instance has, in MiB; 0 if this system does not tell.
+func (r *running) memory(t *testing.T) int {
+	t.Helper()
+	return int(r.metric(t, "process_resident_memory_bytes") / (1 << 20))
 }
 
 // Ten times as many orders come in as the instances can place. Those who are too many are told
@@ -170,5 +179,67 @@ func kills(t *testing.T, fleet []*spawned, flags []string, use func(without int)
 		use(i)
 		fleet[i] = spawn(t, append(flags, "--instance", fmt.Sprint("shop-", i))...)
 		use(-1)
+	}
+}
+
+// Ten times as many orders come in as an instance with the usual permits can place. It refuses most of them before the permits are used up, so
+// accepted orders take no more than three times as long as those of an instance with nothing else to do. At small size the machine has other tests to
+// run, and only the number of orders in flight is judged.
+func TestAcceptedOrdersAreQuickUnderOverload(t *testing.T) {
+	t.Parallel()
+	databases := map[string]string{"mariadb": distant(t, testbedtest.Database(t), 5*time.Millisecond)}
+	full := testbedtest.Size(0, 1) == 1
+	if full {
+		databases["sqlite"] = "sqlite:" + filepath.Join(t.TempDir(), "shop.db")
+	}
+	for name, database := range databases {
+		t.Run(name, func(t *testing.T) {
+			shop := spawn(t, "--database", database)
+			shop.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10000000,"strategy":"conditional"}`)
+			c := &crowd{client: customers(t), url: func() string { return shop.url }, answers: make(map[int]int)}
+			seconds := func(usual, full int) time.Duration { return time.Duration(testbedtest.Size(usual, full)) * time.Second }
+			c.steadily(t.Context(), 1, time.Second)
+			total := c.reset()
+			c.regardless(t.Context(), 5, seconds(2, 20))
+			unloaded := slices.Clone(c.accepted)
+			total += c.reset()
+			peak := c.steadily(t.Context(), 8, seconds(2, 10))
+			total += c.reset()
+
+			var inUse []float64
+			ctx, stop := context.WithCancel(t.Context())
+			var watcher sync.WaitGroup
+			watcher.Go(func() {
+				for ctx.Err() == nil {
+					inUse = append(inUse, shop.metric(t, "shop_permits_in_use"))
+					<-time.After(50 * time.Millisecond)
+				}
+			})
+			rate := min(10*peak, 1500) // the customers are on the same machine
+			goodput := c.regardless(t.Context(), rate, seconds(3, 60))
+			stop()
+			watcher.Wait()
+			slices.Sort(inUse)
+			ratio := float64(quantile(c.accepted, 99)) / float64(quantile(unloaded, 99))
+			t.Logf("unloaded p50 %v, p99 %v; peak %.0f/s; at %.0f/s %.0f/s are placed (%.0f%%), p50 %v, p99 %v (%.1f times); refusals p50 %v, p99 %v; in flight %v to %v, %v in the median; %v",
+				quantile(unloaded, 50), quantile(unloaded, 99), peak, rate, goodput, 100*goodput/peak, quantile(c.accepted, 50), quantile(c.accepted, 99), ratio,
+				quantile(c.refused, 50), quantile(c.refused, 99), inUse[0], inUse[len(inUse)-1], median(inUse), c.answers)
+			if quarter := inUse[len(inUse)/4]; quarter > 16 {
+				t.Errorf("%v orders are in flight at least, in three quarters of the time: half of the permits are used before any order is refused", quarter)
+			}
+			if full && (goodput < 0.9*peak || ratio > 3) {
+				t.Errorf("want 90%% of the peak, and a p99 of three times the unloaded at most")
+			}
+			if total += c.answers[http.StatusCreated]; len(c.refused) < len(c.accepted) || c.unknown > 0 {
+				t.Errorf("%d orders were placed, %d refused, of %d the outcome is unknown: %s", len(c.accepted), len(c.refused), c.unknown, c.odd)
+			}
+			audits, err := books(t, database).Audit(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := audits[0]; !a.OK() || a.Reserved != int64(total) {
+				t.Errorf("the audit: %v, %d reserved, want %d", a.Broken(), a.Reserved, total)
+			}
+		})
 	}
 }

@@ -155,7 +155,7 @@ func serve(ctx context.Context, p process, args []string) (err error) {
 		told.Stock(skus...)
 	})
 	audit := func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") }
-	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchEvents(tel.MeterProvider, told.bus.Stats, told.feed.Stats)); err != nil {
+	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchUsable(tel.MeterProvider, orders.Usable), telemetry.WatchEvents(tel.MeterProvider, told.bus.Stats, told.feed.Stats)); err != nil {
 		return err
 	}
 	audits, err := telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{})

@@ -22,7 +22,7 @@
 //	shop_oversold_units{strategy}   units promised beyond those that exist: must stay 0
 //	shop_audit_age_seconds          how long ago the audit for shop_oversold_units was
 //	shop_audit_failures_total       audits for shop_oversold_units that gave no answer
-//	shop_permits, _leased, _in_use, _instances, _alone, _refused_total, _store_calls_total
+//	shop_permits, _leased, _in_use, _usable, _instances, _alone, _refused_total, _store_calls_total
 //	                                see [WatchPermits]
 //	shop_waiting                    orders that wait for units
 //

@@ -53,6 +53,20 @@ func WatchPermits(mp metric.MeterProvider, stats func() permits.Stats) error {
 	return nil
 }
 
+// WatchUsable makes shop_permits_usable show how many permits this instance uses at most under the load that it measures.
+func WatchUsable(mp metric.MeterProvider, usable func() int) error {
+	_, err := mp.Meter(scope).Int64ObservableGauge("shop_permits_usable",
+		metric.WithDescription("Orders that this instance places at once under the load that it measures; beyond them it refuses orders early."),
+		metric.WithInt64Callback(func(_ context.Context, to metric.Int64Observer) error {
+			to.Observe(int64(usable()))
+			return nil
+		}))
+	if err != nil {
+		return fmt.Errorf("telemetry: usable permits: %w", err)
+	}
+	return nil
+}
+
 // WatchWaiting makes shop_waiting show how many orders wait for units at this instance.
 func WatchWaiting(mp metric.MeterProvider, waiting func() int) error {
 	_, err := mp.Meter(scope).Int64ObservableGauge("shop_waiting",

@@ -101,7 +101,7 @@ func TestPermitsAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(telemetry.WatchPermits(tel.MeterProvider, l.Stats), telemetry.WatchWaiting(tel.MeterProvider, func() int { return 3 }))
+	err = errors.Join(telemetry.WatchPermits(tel.MeterProvider, l.Stats), telemetry.WatchUsable(tel.MeterProvider, func() int { return 5 }), telemetry.WatchWaiting(tel.MeterProvider, func() int { return 3 }))
 	if err != nil {
 		t.Fatal(err)
 	}
