@@ -20,7 +20,7 @@ import (
 // there is no deadlock. A basket that waits for one SKU keeps one place of another one from use, and no more. A nil
 // *bulkheads admits everybody.
 //
-// A row that stays locked refuses those who come for it; see [bulkheads.suspect].
+// A SKU whose row may be locked admits nobody, and one whose row is locked refuses them; see [bulkheads.suspect].
 type bulkheads struct {
 	places int // per SKU; at least 2, as one may be kept for a basket
 	rows   rows
@@ -30,10 +30,10 @@ type bulkheads struct {
 	cancel context.CancelFunc
 	probes sync.WaitGroup
 
-	mu     sync.Mutex
-	bySKU  map[string]*bulkhead // SKUs at which somebody has a place, or is in line
-	probed map[string]bool      // SKUs that are suspected
-	locked map[string]int64     // the version of each SKU that refuses, or 0 before the first look
+	mu       sync.Mutex
+	bySKU    map[string]*bulkhead  // SKUs at which somebody has a place, or is in line
+	suspects map[string]*suspicion // SKUs whose rows may be locked
+	watched  bool                  // somebody looks at them
 }
 
 // bulkhead is guarded by bulkheads.mu.
@@ -46,7 +46,7 @@ type bulkhead struct {
 func newBulkheads(ctx context.Context, places int, r rows) *bulkheads {
 	b := &bulkheads{
 		places: places, rows: r, turns: make(chan struct{}, probers),
-		bySKU: make(map[string]*bulkhead), probed: make(map[string]bool), locked: make(map[string]int64),
+		bySKU: make(map[string]*bulkhead), suspects: make(map[string]*suspicion),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return b
@@ -180,15 +180,11 @@ func (b *bulkheads) bulkhead(sku string) *bulkhead {
 
 // fits reports whether p can have a place at each of skus. The last one is for the oldest in line.
 func (b *bulkheads) fits(p *places, skus []string) bool {
-	for _, sku := range skus {
+	return !slices.ContainsFunc(skus, func(sku string) bool {
 		h, used := b.bySKU[sku]
-		if _, refuses := b.locked[sku]; !used && !refuses {
-			continue
-		} else if refuses || h.free == 0 || h.free == 1 && len(h.line) > 0 && h.line[0] != p {
-			return false
-		}
-	}
-	return true
+		return b.suspects[sku] != nil ||
+			used && (h.free == 0 || h.free == 1 && len(h.line) > 0 && h.line[0] != p)
+	})
 }
 
 func (b *bulkheads) admit(p *places, skus []string) {

@@ -25,8 +25,8 @@
 // Those who write to the row of one SKU have a quarter of the connections at most, or two, and wait for one of these places
 // before they have a connection. A transaction that writes to several SKUs gets its places all at once, and is in line
 // for all of them meanwhile. The last free place of a SKU is for the oldest in line. After
-// a lock timeout the rows of its SKUs are probed. If the probe of a SKU fails as well, everybody else fails there at once, until
-// a look at all such rows finds that row free, or written to.
+// a lock timeout nobody is admitted to its SKUs until their rows have been found free, or written to, by one of the looks at all such rows, or
+// until they have been probed. If the probe of a SKU ends with a lock timeout as well, everybody fails there at once until such a look.
 //
 // # Offices
 //

@@ -34,80 +34,106 @@ type sight struct {
 	free    bool // nobody has a row of it locked
 }
 
-// suspect has the rows of SKUs probed, as a transaction that wrote to them waited in vain for a lock: perhaps that of
-// one of them. A probe waits as writers do, so it gets its turn at a row that many want. If it waits in vain as
-// well, the row is locked: everybody is refused there, those in line included.
+// suspicion is of a SKU whose row may be locked. It is guarded by bulkheads.mu.
+type suspicion struct {
+	version int64 // 0 before the first look
+	locked  bool
+}
+
+// suspect admits nobody to SKUs until it is known which of their rows are locked, as a transaction that wrote to them waited in
+// vain for a lock: perhaps that of one of them.
 //
-// One goroutine looks at all locked rows again and again, on one connection. It admits everybody again if nobody has the row
-// at that moment, or if the version says that somebody has written to it. A row that many write to is seen by its version.
+// One goroutine looks at all these rows again and again, on one connection. A row is not locked if nobody has it
+// at that moment, or if the version says that somebody has written to it: a row that many want is seen by its version.
+// Each row is also probed. A probe waits as writers do, so it gets its turn at a row that many want. If it waits in
+// vain as well, the row is locked: everybody is refused there, those in line included, until a look finds otherwise.
 func (b *bulkheads) suspect(skus []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, sku := range skus {
-		if b.probed[sku] || b.refusal([]string{sku}) != nil || b.ctx.Err() != nil {
+		if b.suspects[sku] != nil || b.ctx.Err() != nil {
 			continue
 		}
-		b.probed[sku] = true
-		b.probes.Go(func() { b.inspect(sku) })
+		if !b.watched {
+			b.watched = true
+			b.probes.Go(b.watch)
+		}
+		why := new(suspicion)
+		b.suspects[sku] = why
+		b.probes.Go(func() { b.inspect(sku, why) })
 	}
 }
 
-// inspect probes sku.
-func (b *bulkheads) inspect(sku string) {
-	stuck := false
+// inspect probes sku unless a look has found it free meanwhile.
+func (b *bulkheads) inspect(sku string, why *suspicion) {
 	select {
 	case b.turns <- struct{}{}:
-		stuck = sqlerr.LockTimeout(b.rows.probe(b.ctx, sku)) // those who write will find out of other failures
-		<-b.turns
+		defer func() { <-b.turns }()
 	case <-b.ctx.Done():
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.probed, sku)
-	if !stuck {
 		return
 	}
-	if len(b.locked) == 0 {
-		b.probes.Go(b.watch)
+	b.mu.Lock()
+	over := b.suspects[sku] != why
+	b.mu.Unlock()
+	if over {
+		return
 	}
-	b.locked[sku] = 0
-	if h, ok := b.bySKU[sku]; ok {
-		for len(h.line) > 0 {
-			b.dismiss(h.line[0], locked(sku))
+	stuck := sqlerr.LockTimeout(b.rows.probe(b.ctx, sku)) // those who write will find out of other failures
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.suspects[sku] != why:
+	case !stuck:
+		b.clear(sku)
+	default:
+		why.locked = true
+		if h, ok := b.bySKU[sku]; ok {
+			for len(h.line) > 0 {
+				b.dismiss(h.line[0], locked(sku))
+			}
 		}
 	}
 }
 
-// watch looks at the locked rows until there are none.
+// watch looks at the suspects until there are none.
 func (b *bulkheads) watch() {
 	for pause(b.ctx, lookPause) {
 		b.mu.Lock()
-		skus := slices.Sorted(maps.Keys(b.locked))
+		skus := slices.Sorted(maps.Keys(b.suspects))
+		b.watched = len(skus) > 0
 		b.mu.Unlock()
+		if len(skus) == 0 {
+			return
+		}
 		seen, err := b.rows.look(b.ctx, skus)
 		if err != nil {
 			continue
 		}
 		b.mu.Lock()
 		for sku, now := range seen {
-			before := b.locked[sku]
-			b.locked[sku] = now.version
-			if now.free || before != 0 && before != now.version {
-				delete(b.locked, sku)
+			why := b.suspects[sku]
+			switch {
+			case why == nil: // its probe was faster
+			case now.free || why.version != 0 && why.version != now.version:
+				b.clear(sku)
+			default:
+				why.version = now.version
 			}
 		}
-		done := len(b.locked) == 0
 		b.mu.Unlock()
-		if done {
-			return
-		}
 	}
+}
+
+// clear ends the suspicion of sku, and admits those in line. It is called with mu held.
+func (b *bulkheads) clear(sku string) {
+	delete(b.suspects, sku)
+	b.serve(sku)
 }
 
 // refusal returns [stock.ErrRowLocked] if the row of one of skus is locked. It is called with mu held.
 func (b *bulkheads) refusal(skus []string) error {
 	for _, sku := range skus {
-		if _, is := b.locked[sku]; is {
+		if why := b.suspects[sku]; why != nil && why.locked {
 			return locked(sku)
 		}
 	}

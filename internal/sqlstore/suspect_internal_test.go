@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -111,8 +112,47 @@ func TestProbeFindsTheLockedRow(t *testing.T) {
 		if err := do("bad", "good"); err != nil {
 			t.Error(err)
 		}
-		if len(b.locked)+len(b.probed)+len(b.bySKU) != 0 {
-			t.Errorf("%v, %v, %v", b.locked, b.probed, b.bySKU)
+		if len(b.suspects)+len(b.bySKU) != 0 {
+			t.Errorf("%v, %v", b.suspects, b.bySKU)
+		}
+	})
+}
+
+// Many rows are locked, and one was in such demand that a transaction waited in vain. Until the first are known to be locked nobody has
+// a connection for them, and the last one is sold again at once: its version says that it is written to.
+func TestSuspectsAdmitNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const many = 40
+		r := newTable()
+		b := newBulkheads(t.Context(), 2, r)
+		defer b.close()
+		skus := []string{"hot"}
+		r.wanted["hot"] = true
+		for i := range many {
+			skus = append(skus, fmt.Sprint("sku-", i))
+			r.locked[skus[i+1]] = true
+		}
+		slices.Reverse(skus)
+		b.suspect(skus)
+		over := make(chan error, many)
+		for _, sku := range skus[:many] {
+			go func() {
+				over <- b.at(t.Context(), []string{sku}, func(*places) error {
+					t.Errorf("a transaction wrote to %s", sku)
+					return nil
+				})
+			}()
+		}
+		time.AfterFunc(500*time.Millisecond, func() { r.change(func() { r.version["hot"]++ }) })
+		began := time.Now()
+		if err := b.at(t.Context(), []string{"hot"}, nothing); err != nil || time.Since(began) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		for range many {
+			if err := <-over; !errors.Is(err, stock.ErrRowLocked) {
+				t.Error(err)
+			}
 		}
 	})
 }
