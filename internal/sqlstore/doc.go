@@ -26,7 +26,8 @@
 // before they have a connection. A transaction that writes to several SKUs gets its places all at once, and is in line
 // for all of them meanwhile. The last free place of a SKU is for the oldest in line. After
 // a lock timeout nobody is admitted to its SKUs until their rows have been found free, or written to, by one of the looks at all such rows, or
-// until they have been probed. If the probe of a SKU ends with a lock timeout as well, everybody fails there at once until such a look.
+// until they have been probed. If the probe of a SKU ends with a lock timeout as well, or looks have found its row locked and not written to
+// for three seconds, everybody fails there at once until such a look.
 //
 // # Offices
 //

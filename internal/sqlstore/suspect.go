@@ -17,6 +17,10 @@ const (
 
 	// lookPause is how long rows that are locked are left alone at most between two looks.
 	lookPause = 100 * time.Millisecond
+
+	// lookLimit is for how long looks find a row neither free nor written to until it counts as locked. A request in line
+	// waits that long, plus a lock timeout before it, which is less than its deadline.
+	lookLimit = 3 * time.Second
 )
 
 // rows is what bulkheads ask the database.
@@ -36,7 +40,8 @@ type sight struct {
 
 // suspicion is of a SKU whose row may be locked. It is guarded by bulkheads.mu.
 type suspicion struct {
-	version int64 // 0 before the first look
+	since   time.Time // of the first look; zero before it
+	version int64     // at that look
 	locked  bool
 }
 
@@ -46,7 +51,8 @@ type suspicion struct {
 // One goroutine looks at all these rows again and again, on one connection. A row is not locked if nobody has it
 // at that moment, or if the version says that somebody has written to it: a row that many want is seen by its version.
 // Each row is also probed. A probe waits as writers do, so it gets its turn at a row that many want. If it waits in
-// vain as well, the row is locked: everybody is refused there, those in line included, until a look finds otherwise.
+// vain as well, or looks find the row neither free nor written to for [lookLimit], the row is locked: everybody is refused
+// there, those in line included, until a look or the probe finds otherwise. Many locked rows need the limit, as their probes take long.
 func (b *bulkheads) suspect(skus []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,12 +92,7 @@ func (b *bulkheads) inspect(sku string, why *suspicion) {
 	case !stuck:
 		b.clear(sku)
 	default:
-		why.locked = true
-		if h, ok := b.bySKU[sku]; ok {
-			for len(h.line) > 0 {
-				b.dismiss(h.line[0], locked(sku))
-			}
-		}
+		b.lock(sku)
 	}
 }
 
@@ -114,13 +115,25 @@ func (b *bulkheads) watch() {
 			why := b.suspects[sku]
 			switch {
 			case why == nil: // its probe was faster
-			case now.free || why.version != 0 && why.version != now.version:
+			case why.since.IsZero() && !now.free:
+				why.since, why.version = time.Now(), now.version
+			case now.free || why.version != now.version:
 				b.clear(sku)
-			default:
-				why.version = now.version
+			case time.Since(why.since) >= lookLimit:
+				b.lock(sku)
 			}
 		}
 		b.mu.Unlock()
+	}
+}
+
+// lock turns the suspicion of sku into certainty, and refuses those in line. It is called with mu held.
+func (b *bulkheads) lock(sku string) {
+	b.suspects[sku].locked = true
+	if h, ok := b.bySKU[sku]; ok {
+		for len(h.line) > 0 {
+			b.dismiss(h.line[0], locked(sku))
+		}
 	}
 }
 
