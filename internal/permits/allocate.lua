@@ -1,14 +1,14 @@
 -- Renews the lease of one instance, and divides the permits anew.
 -- KEYS[1] hash: instance -> GRANTED:WANTED:EXPIRES:CALL; ':limit' number of permits, if it was resized;
---         ':hold' until when nobody grows, from the first call on
+--         ':hold' until when nobody grows
 -- ARGV[1] instance  ARGV[2] permits that it cannot do without now  ARGV[3] permits that it wants
 -- ARGV[4] TTL in ms  ARGV[5] number of permits, unless resized
--- ARGV[6] 1 if the call before has failed  ARGV[7] for how many ms nobody grows if the store has lost the leases
--- ARGV[8] number of this call: they grow, and one that was overtaken by a later one changes nothing
+-- ARGV[6] for how many ms nobody grows if the store has no lease
+-- ARGV[7] number of this call: they grow, and one that was overtaken by a later one changes nothing
 -- Returns {granted, target, permits, held by all, instances}. Granted may exceed the target: the
 -- instance gives up the difference as soon as it can, and says so by its next call.
-local me, have, want, ttl, call = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[8])
-local limit, hold, known, others = tonumber(ARGV[5]), nil, false, 0
+local me, have, want, ttl, call = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
+local limit, hold, known, others = tonumber(ARGV[5]), 0, false, 0
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -32,10 +32,10 @@ for i = 1, #state, 2 do
   end
 end
 
--- The store knows no lease, and others may have some: it has no data, or was away. Until all have come
+-- The store knows no lease, and others may serve permits: it has no data, or was away. Until all have come
 -- back with what they have, what is free cannot be known.
-if #names == 1 and not known and (not hold or ARGV[6] == '1' and hold <= now) then
-  hold = now + tonumber(ARGV[7])
+if #names == 1 and not known and hold <= now then
+  hold = now + tonumber(ARGV[6])
   redis.call('HSET', KEYS[1], ':hold', string.format('%.0f', hold))
 end
 if not known then have = math.max(0, math.min(have, limit - others)) end
@@ -63,7 +63,7 @@ local target = part[me]
 if missing > 0 then target = target + math.floor(short * math.min(1, rest / missing)) end
 
 local granted = have
-if now >= (hold or 0) then granted = math.max(have, math.min(target, limit - others)) end
+if now >= hold then granted = math.max(have, math.min(target, limit - others)) end
 redis.call('HSET', KEYS[1], me, string.format('%.0f:%.0f:%.0f:%.0f', granted, want, now + ttl, call))
 redis.call('PEXPIRE', KEYS[1], 86400000)
 return {granted, target, limit, others + granted, n}

@@ -53,7 +53,8 @@
 //     to the first that succeeds, and after that (ShareWithoutStore).
 //   - If the store stalls, is shut down or loses its data, the bound holds among instances that
 //     use no more than their shares (BoundHoldsOverStall, BoundHoldsOverShutdown, BoundHoldsOverLossOfData),
-//     also if one that has just started is the first to ask (NewcomerAfterLossOfData, NewcomerAfterOutage).
+//     also if one that has just started is the first to ask (NewcomerAfterLossOfData, NewcomerAfterOutage,
+//     NewcomerIsFirstAfterOutage), or one that was paused (PausedIsFirstAfterOutage).
 //   - P can be changed while it is used (Resize).
 //
 // # Without the store
@@ -63,11 +64,11 @@
 // of all are P together. An instance that has never had an answer serves 1.
 //
 // When the store is back, the leases have expired, and the first instance could take all
-// permits although the others still serve their shares. So an instance that was alone, and finds
-// no lease of anybody, stops all growth for half a TTL: until each has leased again what it
-// serves. If the store has lost its data, the first call finds not even when growth was last
-// stopped, and stops it, too: for half a TTL if the instance had a lease, else for a Timeout and a
-// moment. A new key looks the same: callers of Take that come at once wait for that time.
+// permits although the others still serve their shares. So an instance that finds no lease at all
+// stops all growth until each has leased again what it serves. If the instance was alone, or had a
+// lease that the store has lost, growth stops for half a TTL. If the instance has just started, or was
+// paused, growth stops for a Timeout and a moment. The first instance of a key finds no lease either:
+// callers of Take wait for that time (RestartOfAll).
 //
 // Calls are numbered. If a connection is slow, Redis can execute a call after its successors,
 // when its instance uses more than it says. Such a call changes nothing (LateCallChangesNothing).

@@ -106,12 +106,12 @@ func (l *Limiter) call(ctx context.Context) {
 		want = used
 	}
 	s.asked, s.want = now, want
-	permits, alone, hold := s.permits, s.alone, l.hold()
+	permits, hold := s.permits, l.hold()
 	l.mu.Unlock()
 	request, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
 	answer, err := allocate.Run(request, l.rdb, []string{l.key()},
-		l.id, max(capacity, used), want, l.cfg.TTL.Milliseconds(), permits, alone, hold.Milliseconds(), l.calls.Add(1)).Int64Slice()
+		l.id, max(capacity, used), want, l.cfg.TTL.Milliseconds(), permits, hold.Milliseconds(), l.calls.Add(1)).Int64Slice()
 	if err == nil && len(answer) != 5 {
 		err = errors.New("permits: unexpected answer")
 	}
@@ -129,13 +129,13 @@ func (l *Limiter) call(ctx context.Context) {
 	close(f.done)
 }
 
-// hold is how long nobody grows after the store has lost the leases, as far as this instance knows: until
-// the others have called again. It is called under mu.
+// hold is how long nobody grows if the store has no lease: until the others have called again. It is
+// called under mu.
 func (l *Limiter) hold() time.Duration {
-	if l.state.alone || l.state.seen {
-		return l.cfg.TTL / 2 // there may have been an outage
+	if s := &l.state; s.alone || s.seen && !s.lost {
+		return l.cfg.TTL / 2 // the store was away, or has lost its data
 	}
-	return max(l.every(), l.cfg.Timeout) + l.spacing() // there may have been no others at all
+	return max(l.every(), l.cfg.Timeout) + l.spacing() // there may be no others at all: no longer than Take waits
 }
 
 // answered applies the answer to a call that was sent at that time.

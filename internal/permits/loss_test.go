@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/permits"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -83,6 +86,106 @@ func TestNewcomerAfterOutage(t *testing.T) {
 			t.Errorf("a newcomer has %d permits while the others use all %d", n, lossBound)
 		}
 	})
+}
+
+// expired tells whether the store has no lease of the key that is valid.
+func expired(t testing.TB, rdb redis.UniversalClient, key string) bool {
+	t.Helper()
+	p := rdb.TxPipeline()
+	now, leases := p.Time(t.Context()), p.HVals(t.Context(), "shop:permits:{"+key+"}")
+	if _, err := p.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range leases.Val() {
+		if parts := strings.Split(lease, ":"); len(parts) == 4 {
+			if end, err := strconv.ParseInt(parts[2], 10, 64); err != nil || end > now.Val().UnixMilli() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// A store that was away is first asked by an instance that has started since, and has never been without it.
+func TestNewcomerIsFirstAfterOutage(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		server, key := testbedtest.StartRedis(t, testbed.RedisConfig{}), rand.Text()
+		proxy := testbedtest.StartProxy(t, server.Addr())
+		others := []*member{join(t, "redis://"+proxy.Addr(), key, lossBound), join(t, "redis://"+proxy.Addr(), key, lossBound)}
+		fill(t, others...)
+		proxy.BlackHole()
+		store := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		defer store.Close()
+		waitFor(t, "the others are on their own", func() bool {
+			return others[0].Stats().Leased == 0 && others[1].Stats().Leased == 0 && expired(t, store, key)
+		})
+		// Growth stops for a Timeout: this one is long enough for a busy machine to call again.
+		newcomer := joinWith(t, server.URL(), permits.Config{Key: key, Permits: lossBound, TTL: 4 * ttl, Timeout: ttl, Drain: time.Second})
+		waitFor(t, "it has asked", func() bool { return !expired(t, store, key) })
+		if err := proxy.Pass(); err != nil {
+			t.Fatal(err)
+		}
+		if n := gets(t, newcomer); n > 0 {
+			t.Errorf("a newcomer has %d permits while the others use all %d", n, lossBound)
+		}
+	})
+}
+
+// A store that was away is first asked by an instance that was paused all the time.
+func TestPausedIsFirstAfterOutage(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		server, key, u := testbedtest.StartRedis(t, testbed.RedisConfig{}), rand.Text(), new(usage)
+		proxy := testbedtest.StartProxy(t, server.Addr())
+		// Growth stops for the Timeout of the child, which is the longer one.
+		other := joinWith(t, "redis://"+proxy.Addr(), permits.Config{Key: key, Permits: lossBound, TTL: ttl, Timeout: calm / 6, Drain: time.Second})
+		for range lossBound / 2 {
+			other.take(t)
+		}
+		paused := startChild(t, count(t, u), server.URL(), key, lossBound, lossBound)
+		defer kill(t, paused)
+		waitFor(t, "they share", func() bool { s := other.Stats(); return s.Instances == 2 && s.Capacity == lossBound/2 })
+		if err := paused.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		proxy.BlackHole()
+		store := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		defer store.Close()
+		waitFor(t, "the other is on its own", func() bool { return other.Stats().Leased == 0 && expired(t, store, key) })
+		if err := paused.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "it has asked", func() bool { return !expired(t, store, key) })
+		if err := proxy.Pass(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "both have leases", func() bool { s := other.Stats(); return s.Instances == 2 && s.Leased == lossBound/2 })
+		before := u.total.Load()
+		waitFor(t, "the one that was paused goes on", func() bool { return u.total.Load() > before+100 })
+		u.check(t, lossBound/2)
+	})
+}
+
+// If all instances have ended and one starts, its first operations wait for permits, and none is refused.
+func TestRestartOfAll(t *testing.T) {
+	t.Parallel()
+	cfg := permits.Config{Key: rand.Text(), Permits: lossBound, TTL: steady, Timeout: steady / 12, Drain: time.Second}
+	url := testbedtest.Redis(t) + unhurried
+	before := joinWith(t, url, cfg)
+	before.take(t)()
+	before.stop()
+	<-before.done
+	m := joinWith(t, url, cfg)
+	var wg sync.WaitGroup
+	for range lossBound {
+		wg.Go(func() {
+			if _, err := m.Take(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // sent is a hook that passes on what a client has sent.
