@@ -206,19 +206,23 @@ func TestAcceptedOrdersAreQuickUnderOverload(t *testing.T) {
 			peak := c.steadily(t.Context(), 8, seconds(2, 10))
 			total += c.reset()
 
-			var inUse []float64
-			ctx, stop := context.WithCancel(t.Context())
-			var watcher sync.WaitGroup
-			watcher.Go(func() {
-				for ctx.Err() == nil {
-					inUse = append(inUse, shop.metric(t, "shop_permits_in_use"))
-					<-time.After(50 * time.Millisecond)
-				}
+			rate, goodput := min(10*peak, 1500), 0.0 // the customers are on the same machine
+			var load sync.WaitGroup
+			over := make(chan struct{})
+			load.Go(func() {
+				defer close(over)
+				goodput = c.regardless(t.Context(), rate, seconds(3, 60))
 			})
-			rate := min(10*peak, 1500) // the customers are on the same machine
-			goodput := c.regardless(t.Context(), rate, seconds(3, 60))
-			stop()
-			watcher.Wait()
+			var inUse []float64
+			for loaded := true; loaded; {
+				inUse = append(inUse, shop.metric(t, "shop_permits_in_use"))
+				select {
+				case <-over:
+					loaded = false
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+			load.Wait()
 			slices.Sort(inUse)
 			ratio := float64(quantile(c.accepted, 99)) / float64(quantile(unloaded, 99))
 			t.Logf("unloaded p50 %v, p99 %v; peak %.0f/s; at %.0f/s %.0f/s are placed (%.0f%%), p50 %v, p99 %v (%.1f times); refusals p50 %v, p99 %v; in flight %v to %v, %v in the median; %v",

@@ -55,24 +55,24 @@ func (s *Service) Usable() int {
 }
 
 // enter admits an order of lines that is about to be placed, until leave is called. Of one SKU there are half as many as this instance
-// places at once, of those that need the same lock service three quarters, and of all as many as overload allows and as there are
-// permits. The flight is nil for an order that joins others in a cohort: it waits for a batch of theirs, whose size is no sign of overload.
-func (s *Service) enter(ctx context.Context, lines []stock.Line) (_ *flight, leave func(), err error) {
-	var f *flight
+// places at once, of those that need the same lock service three quarters, and of all as many as there are permits. Under overload there
+// are fewer: of a SKU of which there were too many, and of all if there were no permits. There are no flights for an order that joins
+// others in a cohort: it waits for a batch of theirs, whose size is no sign of overload.
+func (s *Service) enter(ctx context.Context, lines []stock.Line) (flights []*flight, leave func(), err error) {
 	var leaves []func()
 	end := func() {
 		for _, leave := range slices.Backward(leaves) {
 			leave()
 		}
 	}
-	p := s.permits.Stats()
-	share := p.Permits / max(1, p.Instances)
 	defer func() {
 		if err != nil {
 			end()
-			s.overload.refused()
 		}
 	}()
+	p := s.permits.Stats()
+	share := p.Permits / max(1, p.Instances)
+	ofSKU := max(1, share/2)
 	var skus, services []string
 	for _, l := range lines {
 		skus = append(skus, l.SKU)
@@ -81,26 +81,53 @@ func (s *Service) enter(ctx context.Context, lines []stock.Line) (_ *flight, lea
 		}
 	}
 	slices.Sort(services)
-	first, leaveSKUs, err := s.crowds.enter(skus, max(1, share/2), ErrCrowded)
+	first, leaveSKUs, err := s.crowds.enter(skus, ofSKU, ErrCrowded)
 	if err != nil {
+		for _, sku := range skus {
+			s.crowded.LoadOrStore(sku, s.overload.crowded())
+			s.overloadOf(sku).refused()
+		}
 		return nil, nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
 	}
 	leaves = append(leaves, leaveSKUs)
 	_, leaveServices, err := s.services.enter(slices.Compact(services), max(1, share-share/4), ErrSaturated)
 	if err != nil {
+		s.overload.refused()
 		return nil, nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
 	}
 	leaves = append(leaves, leaveServices)
-	if first || len(lines) > 1 || s.cohorts[lines[0].Strategy.Name] == nil {
-		if f = s.overload.enter(first, p.Permits); f == nil {
-			return nil, nil, s.permits.Refuse()
+	enter := func(o *overload, first bool, most int) bool {
+		f := o.enter(first, most)
+		if f == nil {
+			return false
 		}
-		leaves = append(leaves, func() { s.overload.leave(f) })
+		flights, leaves = append(flights, f), append(leaves, f.leave)
+		return true
+	}
+	for _, l := range lines {
+		o := s.overloadOf(l.SKU)
+		if o != nil && s.cohorts[l.Strategy.Name] == nil && !enter(o, false, ofSKU) {
+			return nil, nil, fmt.Errorf("%w: %w", ErrCrowded, s.permits.Refuse())
+		}
+	}
+	if (first || len(lines) > 1 || s.cohorts[lines[0].Strategy.Name] == nil) && !enter(&s.overload, first, p.Permits) {
+		return nil, nil, s.permits.Refuse()
 	}
 	release, err := s.permits.Take(ctx)
 	if err != nil {
+		s.overload.refused()
 		return nil, nil, err
 	}
 	leaves = append(leaves, release)
-	return f, end, nil
+	for _, f := range flights {
+		f.begin()
+	}
+	return flights, end, nil
+}
+
+// overloadOf returns the bound for the orders of a SKU, or nil if there were never too many.
+func (s *Service) overloadOf(sku string) *overload {
+	v, _ := s.crowded.Load(sku)
+	o, _ := v.(*overload)
+	return o
 }

@@ -41,9 +41,9 @@
 // outcome was lost is never applied twice.
 //
 // Under overload the instance refuses orders before the permits are used up. While orders are refused, those in flight are at most twice
-// the rate of answers times the latency of an order that begins alone, as in BBR. Orders that wait for their own SKU do not lower the bound: only that
-// rate and that latency are measured, and an order that takes more than a second is not counted. A SKU of which no order is in flight finds a place
-// beyond the bound, so a hot SKU does not close it to others. An order that joins others in a cohort needs no place.
+// the rate of answers times the latency of an order that begins alone, as in BBR. A SKU that many want is measured and bounded by itself,
+// so it does not close the instance to others. Orders that wait for a lock do not lower a bound, and one that takes more than a second is
+// not counted. An order that joins others in a cohort needs no place.
 //
 // An order of one SKU that is sold with a cohort is committed together with others of this
 // instance (package cohort). It has its own deadline, patience, permit and key all the same, and

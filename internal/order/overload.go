@@ -2,6 +2,7 @@ package order
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -21,7 +22,8 @@ const (
 	drainFor   = 500 * time.Millisecond
 )
 
-// overload bounds how many orders this instance places at once by what it measures. The bound is twice the bandwidth-delay
+// overload bounds how many orders this instance places at once by what it measures: all orders, or those of one SKU that
+// many want. The bound is twice the bandwidth-delay
 // product, as in BBR (Cardwell et al., ACM Queue 14(5), 2016): the rate of answers, times the latency of an order that
 // begins alone. By Little's law the product is how many orders are served at once. More of them only wait, so the bound leaves
 // as many in the queues of the service as in service.
@@ -29,8 +31,9 @@ const (
 // The latency of an order that is not alone is no part of it, since an order may wait long for a popular SKU while the service has
 // nothing to do. The rate is measured as BBR does: answers during an order, over its latency.
 //
-// The bound falls only while orders are refused, first for want of permits and then by the bound itself. It grows by one for each latency in which the instance has nothing to do, so a
-// burst after a calm finds all permits. The zero value bounds nothing before an order has begun alone and is placed.
+// The bound falls only while orders are refused, first for want of permits and then by the bound itself. It grows by one for each
+// latency in which nothing is in flight, so a burst after a calm finds all permits. The zero value bounds nothing before an order
+// has begun alone and is placed.
 type overload struct {
 	mu       sync.Mutex
 	limit    float64
@@ -45,8 +48,9 @@ type overload struct {
 	flights  []*flight     // those in flight, and some that have ended, in the order of their beginning
 }
 
-// flight is an order in flight.
+// flight is an order in flight, as one bound counts it.
 type flight struct {
+	of                *overload
 	began             time.Time
 	answers, refusals int // of the service when the order began
 	first, alone      bool
@@ -63,15 +67,9 @@ func (o *overload) enter(first bool, most int) *flight {
 		o.end(o.flights[0], now)
 		o.flights = o.flights[1:]
 	}
-	switch {
-	case o.alone == 0:
-		o.limit = float64(most)
-	case o.inFlight == 0:
-		o.limit += float64(now.Sub(o.idle) / o.alone)
-	}
-	o.limit = min(o.limit, float64(most))
+	o.limit = o.bound(now, most)
 	if o.inFlight == 0 {
-		o.drained, o.refusals = now, 0
+		o.idle, o.drained, o.refusals = now, now, 0
 	}
 	room := int(o.limit)
 	if late := now.Sub(o.drained) - drainEvery; late > drainFor {
@@ -83,7 +81,7 @@ func (o *overload) enter(first bool, most int) *flight {
 		o.refusals++
 		return nil
 	}
-	f := &flight{began: now, answers: o.answers, refusals: o.refusals, first: first, alone: o.inFlight == 0}
+	f := &flight{of: o, began: now, answers: o.answers, refusals: o.refusals, first: first, alone: o.inFlight == 0}
 	o.flights = append(o.flights, f)
 	o.inFlight++
 	if first {
@@ -92,21 +90,44 @@ func (o *overload) enter(first bool, most int) *flight {
 	return f
 }
 
-// usable returns the present bound, most if there is none.
+// bound returns the present bound, which is most at most. It is called with mu held.
+func (o *overload) bound(now time.Time, most int) float64 {
+	switch {
+	case o.alone == 0:
+		return float64(most)
+	case o.inFlight == 0:
+		return min(o.limit+float64(now.Sub(o.idle)/o.alone), float64(most))
+	}
+	return min(o.limit, float64(most))
+}
+
+// usable returns how many orders may be in flight.
 func (o *overload) usable(most int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.alone == 0 {
-		return most
-	}
-	return int(min(o.limit, float64(most)))
+	return int(o.bound(time.Now(), most))
+}
+
+// crowded returns a bound for the orders of one SKU, of which there are too many. It begins with what o has measured.
+func (o *overload) crowded() *overload {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	return &overload{limit: math.MaxInt32, latency: o.latency, alone: o.alone, idle: now, drained: now}
+}
+
+// begin says that the order of f has all that the instance gives it. Its latency counts from now on.
+func (f *flight) begin() {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	f.began, f.answers, f.refusals = time.Now(), f.of.answers, f.of.refusals
 }
 
 // leave ends what enter began.
-func (o *overload) leave(f *flight) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.end(f, time.Now())
+func (f *flight) leave() {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	f.of.end(f, time.Now())
 }
 
 func (o *overload) end(f *flight, now time.Time) {
@@ -123,7 +144,7 @@ func (o *overload) end(f *flight, now time.Time) {
 }
 
 // refused says that an order was refused for want of a permit. It is a sign of overload if those that are answered take long, and
-// otherwise one of orders that wait for a row or a lock of their own.
+// otherwise one of orders that wait for something of their own.
 func (o *overload) refused() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,10 +154,11 @@ func (o *overload) refused() {
 }
 
 // answered says that the service has placed the order of f, or refused it with err. It measures.
-func (o *overload) answered(f *flight, err error) {
-	if f == nil || errors.Is(err, stock.ErrBusy) {
+func (f *flight) answered(err error) {
+	if errors.Is(err, stock.ErrBusy) {
 		return
 	}
+	o := f.of
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.answers++
@@ -149,8 +171,8 @@ func (o *overload) answered(f *flight, err error) {
 	case !f.alone || err != nil: // a refusal is quicker than an order
 	case o.alone == 0:
 		o.alone = took
-	default:
-		o.alone += (took - o.alone) / 8
+	default: // one that took very long counts for little, and is soon forgotten
+		o.alone = min(o.alone+(min(took, 2*o.alone)-o.alone)/8, 2*took)
 	}
 	limit := 2 * float64(o.answers-f.answers) * float64(o.alone) / float64(took)
 	if limit > o.limit || o.refusals > f.refusals {

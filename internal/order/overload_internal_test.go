@@ -3,10 +3,14 @@ package order
 import (
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"example.com/shop/internal/permits"
+	"example.com/shop/internal/stock"
 )
 
 // permitted is how many permits the simulated instance has.
@@ -51,8 +55,8 @@ func (s *simulated) order(first bool) {
 		s.servers <- struct{}{}
 		time.Sleep(work)
 		<-s.servers
-		s.answered(f, nil)
-		s.leave(f)
+		f.answered(nil)
+		f.leave()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.took = append(s.took, time.Since(began))
@@ -175,12 +179,74 @@ func TestStuckOrdersLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
+// One SKU is in great demand, and its row serves one order at a time. All orders of another SKU find room. Those of the first that
+// are accepted are quick.
+func TestHotSKULeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := permits.New(nil, permits.Config{Permits: permitted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Service{permits: limiter}
+		const work = 4 * time.Millisecond
+		row := make(chan struct{}, 1)
+		var mu sync.Mutex
+		took, refused := map[string][]time.Duration{}, map[string]int{}
+		order := func(sku string, row chan struct{}) {
+			mu.Lock()
+			defer mu.Unlock()
+			flights, leave, err := s.enter(t.Context(), []stock.Line{{SKU: sku}})
+			if err != nil {
+				refused[sku]++
+				return
+			}
+			go func() {
+				began := time.Now()
+				if row != nil {
+					row <- struct{}{}
+				}
+				time.Sleep(work)
+				if row != nil {
+					<-row
+				}
+				for _, f := range flights {
+					f.answered(nil)
+				}
+				leave()
+				mu.Lock()
+				defer mu.Unlock()
+				took[sku] = append(took[sku], time.Since(began))
+			}()
+		}
+		const hot, calm, length = 2500, 60, 20 * time.Second // orders per second
+		order("calm", nil)
+		time.Sleep(time.Second)
+		for i := range int(length.Seconds() * hot) {
+			order("hot", row)
+			if i%(hot/calm) == 0 {
+				order("calm", nil)
+			}
+			time.Sleep(time.Second / hot)
+		}
+		time.Sleep(time.Minute)
+		n := len(took["hot"])
+		p99 := slices.Sorted(slices.Values(took["hot"][n/20:]))[(n-n/20)*99/100] // without the burst at the beginning
+		t.Logf("hot: %d placed, p99 %v; calm: %d placed, %d refused", n, p99, len(took["calm"]), refused["calm"])
+		if refused["calm"] > 0 {
+			t.Errorf("%d orders of the other SKU were refused", refused["calm"])
+		}
+		if most := 3 * work; p99 > most || float64(n) < 0.9*length.Seconds()/work.Seconds() {
+			t.Errorf("hot: %d placed, p99 %v, want 90%% of %v and %v at most", n, p99, length/work, most)
+		}
+	})
+}
+
 // stick has customers of a SKU come again and again whose orders wait for ten seconds, half as many as there are permits.
 func (s *simulated) stick(until time.Time) {
 	var waiting atomic.Int64
 	for first := true; time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		if waiting.Load() == permitted/2 {
-			s.refused()
 			continue
 		}
 		if f := s.enter(first, permitted); f != nil {
@@ -188,7 +254,7 @@ func (s *simulated) stick(until time.Time) {
 			waiting.Add(1)
 			time.AfterFunc(10*time.Second, func() {
 				waiting.Add(-1)
-				s.leave(f)
+				f.leave()
 			})
 		}
 	}

@@ -151,11 +151,11 @@ func (s *Service) admitAgain(ctx context.Context, lines []stock.Line, req *Reque
 // admit commits req under a permit, and returns why it was refused. With async it is put into
 // the queue when a guard was not free in time.
 func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request, async bool) error {
-	var f *flight
+	var flights []*flight
 	if s.permits != nil {
 		var leave func()
 		var err error
-		if f, leave, err = s.enter(ctx, lines); err != nil {
+		if flights, leave, err = s.enter(ctx, lines); err != nil {
 			return err
 		}
 		defer leave()
@@ -168,7 +168,9 @@ func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request, a
 	case err != nil:
 		return err
 	}
-	s.overload.answered(f, req.Err)
+	for _, f := range flights {
+		f.answered(req.Err)
+	}
 	return req.Err
 }
 
