@@ -84,7 +84,7 @@ func (s *Service) Expire(ctx context.Context, batch []timeout.Fired) ([]timeout.
 	outcomes := make([]timeout.Outcome, len(batch))
 	if errors.Is(err, stock.ErrBusy) {
 		for i := range outcomes {
-			outcomes[i] = timeout.Again(busyPause)
+			outcomes[i] = again(busyPause, batch[i])
 		}
 		return outcomes, nil
 	}
@@ -98,7 +98,7 @@ func (s *Service) Expire(ctx context.Context, batch []timeout.Fired) ([]timeout.
 		s.ended(e.Ended)
 		switch {
 		case e.Again > 0:
-			outcomes[i] = timeout.Again(e.Again)
+			outcomes[i] = again(e.Again, batch[i])
 		case e.Status == "":
 			outcomes[i] = timeout.Done()
 		case e.Status == Pending:
@@ -110,8 +110,16 @@ func (s *Service) Expire(ctx context.Context, batch []timeout.Fired) ([]timeout.
 	return outcomes, nil
 }
 
-// busyPause is how long a store that was busy is left alone.
-const busyPause = time.Second
+const (
+	busyPause = time.Second     // how long a store that was busy is left alone
+	mostPause = 5 * time.Second // until an order that is long overdue is tried again
+)
+
+// again is that an order is tried again after a pause, which grows to a quarter of the time by which it is overdue. So many
+// orders that wait for one row leave others their turns.
+func again(pause time.Duration, f timeout.Fired) timeout.Outcome {
+	return timeout.Again(max(pause, min(mostPause, time.Since(f.Due)/4)))
+}
 
 // ended tells that an order has expired, and its units are back.
 func (s *Service) ended(o *Order) {

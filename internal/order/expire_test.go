@@ -16,7 +16,7 @@ import (
 func fired(ids ...string) []timeout.Fired {
 	batch := make([]timeout.Fired, len(ids))
 	for i, id := range ids {
-		batch[i].ID = id
+		batch[i] = timeout.Fired{ID: id, Due: time.Now()}
 	}
 	return batch
 }
@@ -105,6 +105,18 @@ func TestExpiryOfABusyOrderIsTriedAgain(t *testing.T) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
 		}
+	}
+}
+
+// What is long overdue is tried again less often.
+func TestExpiryOfALongBusyOrderIsTriedLessOften(t *testing.T) {
+	t.Parallel()
+	svc := order.NewService(found{expiries: []order.Expiry{{Again: time.Second}, {Again: time.Second}}}, stock.NewStrategies(stock.Lockers{}), order.Config{})
+	batch := fired("x", "y")
+	batch[1].Due = time.Now().Add(-time.Minute)
+	got, err := svc.Expire(t.Context(), batch)
+	if want := []timeout.Outcome{timeout.Again(time.Second), timeout.Again(5 * time.Second)}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 }
 

@@ -134,8 +134,7 @@ func TestNotDueBurnsNoAttempt(t *testing.T) {
 	})
 }
 
-// What somebody else has locked may stay locked for longer than any number of attempts would take. It is tried less often
-// the longer that takes, and soon after it has come free.
+// What somebody else has locked may stay locked for longer than any number of attempts would take.
 func TestAgainBurnsNoAttempt(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -150,21 +149,17 @@ func TestAgainBurnsNoAttempt(t *testing.T) {
 			return timeout.Done()
 		}), timeout.Options{Attempts: 2})
 		r.schedule(q, start, "a")
-		time.Sleep(10*time.Minute + 10*time.Second)
+		time.Sleep(11 * time.Minute)
 		calls := b.of("a")
-		if n := len(calls); n < 60 || n > 130 {
-			t.Errorf("%d calls in 10 minutes, with 2 to 4 s between them at first, and 5 to 10 s in the end", n)
+		if n := len(calls); n < 150 || n > 301 {
+			t.Errorf("%d calls in 10 minutes, with 2 to 4 s between them", n)
 		}
 		for i, c := range calls {
 			if c.attempt != 1 {
 				t.Errorf("call %d counts as attempt %d", i, c.attempt)
 			}
-			if i == 0 {
-				continue
-			}
-			most := max(2*time.Second, min(5*time.Second, calls[i-1].at.Sub(start)/4))
-			if wait := c.at.Sub(calls[i-1].at); wait < most || wait > 2*most+100*time.Millisecond {
-				t.Errorf("call %d came %v after the one before, want %v to %v", i, wait, most, 2*most)
+			if i > 0 && c.at.Sub(calls[i-1].at) < 2*time.Second {
+				t.Errorf("call %d came %v after the one before", i, c.at.Sub(calls[i-1].at))
 			}
 		}
 		r.drained()

@@ -13,9 +13,6 @@ import (
 // the time is not called without end.
 const notDuePause = 10 * time.Millisecond
 
-// againMax bounds the pause after Again of a timer that is long overdue: what it waits for comes free without a word.
-const againMax = 5 * time.Second
-
 var (
 	errRetry     = errors.New("the handler asked for another attempt")
 	errDead      = errors.New("the handler gave up")
@@ -40,8 +37,7 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 		case notDue, again:
 			at := o.at
 			if o.verdict == again {
-				after := max(o.after, min(againMax, now.Sub(it.row.Due)/4))
-				at = now.Add(after + rand.N(after+1)) // so that those which meet now do not meet again
+				at = now.Add(o.after + rand.N(o.after+1)) // so that those which meet now do not meet again
 			}
 			if soonest := now.Add(notDuePause); at.Before(soonest) {
 				at = soonest

@@ -91,8 +91,7 @@ func NotDue(at time.Time) Outcome { return Outcome{verdict: notDue, at: at} }
 
 // Again says that the timer is due, and what it is about cannot be had at the moment, which is not
 // its fault. It is tried again after that pause, which must not be negative, or up to twice as long, and
-// as often as it takes. The longer a timer is overdue the longer is the pause, up to 5 s, so that many which wait for one thing
-// leave others their turns. No attempt counts.
+// as often as it takes. No attempt counts.
 func Again(after time.Duration) Outcome { return Outcome{verdict: again, after: after} }
 
 // Dead says that no further attempt could help. The timer is kept with the error,
