@@ -18,16 +18,15 @@ type crowds struct {
 }
 
 // enter counts an order that needs names until leave is called. It fails with full if there are most orders already
-// that need one of them. first says that there was none. It does not block.
-func (c *crowds) enter(names []string, most int, full error) (first bool, leave func(), err error) {
+// that need one of them. others is how many there were of the name that most needed. It does not block.
+func (c *crowds) enter(names []string, most int, full error) (others int, leave func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	first = true
 	for _, name := range names {
 		if c.by[name] >= most {
-			return false, nil, full
+			return 0, nil, full
 		}
-		first = first && c.by[name] == 0
+		others = max(others, c.by[name])
 	}
 	if c.by == nil {
 		c.by = make(map[string]int)
@@ -35,7 +34,7 @@ func (c *crowds) enter(names []string, most int, full error) (first bool, leave 
 	for _, name := range names {
 		c.by[name]++
 	}
-	return first, func() {
+	return others, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, name := range names {
@@ -56,8 +55,8 @@ func (s *Service) Usable() int {
 
 // enter admits an order of lines that is about to be placed, until leave is called. Of one SKU there are half as many as this instance
 // places at once, of those that need the same lock service three quarters, and of all as many as there are permits. Under overload there
-// are fewer: of a SKU of which there were too many, and of all if there were no permits. There are no flights for an order that joins
-// others in a cohort: it waits for a batch of theirs, whose size is no sign of overload.
+// are fewer, of a SKU and of all. There are no flights for an order that joins others in a cohort: it waits for a batch of theirs, whose
+// size is no sign of overload.
 func (s *Service) enter(ctx context.Context, lines []stock.Line) (flights []*flight, leave func(), err error) {
 	var leaves []func()
 	end := func() {
@@ -72,7 +71,7 @@ func (s *Service) enter(ctx context.Context, lines []stock.Line) (flights []*fli
 	}()
 	p := s.permits.Stats()
 	share := p.Permits / max(1, p.Instances)
-	ofSKU := max(1, share/2)
+	most := max(1, share/2)
 	var skus, services []string
 	for _, l := range lines {
 		skus = append(skus, l.SKU)
@@ -81,11 +80,12 @@ func (s *Service) enter(ctx context.Context, lines []stock.Line) (flights []*fli
 		}
 	}
 	slices.Sort(services)
-	first, leaveSKUs, err := s.crowds.enter(skus, ofSKU, ErrCrowded)
+	others, leaveSKUs, err := s.crowds.enter(skus, most, ErrCrowded)
 	if err != nil {
 		for _, sku := range skus {
-			s.crowded.LoadOrStore(sku, s.overload.crowded())
-			s.overloadOf(sku).refused()
+			if o := s.overloadOf(sku, 0); o != nil {
+				o.refused()
+			}
 		}
 		return nil, nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
 	}
@@ -105,12 +105,13 @@ func (s *Service) enter(ctx context.Context, lines []stock.Line) (flights []*fli
 		return true
 	}
 	for _, l := range lines {
-		o := s.overloadOf(l.SKU)
-		if o != nil && s.cohorts[l.Strategy.Name] == nil && !enter(o, false, ofSKU) {
+		o := s.overloadOf(l.SKU, others)
+		if o != nil && s.cohorts[l.Strategy.Name] == nil && !enter(o, false, most) {
 			return nil, nil, fmt.Errorf("%w: %w", ErrCrowded, s.permits.Refuse())
 		}
 	}
-	if (first || len(lines) > 1 || s.cohorts[lines[0].Strategy.Name] == nil) && !enter(&s.overload, first, p.Permits) {
+	joins := others > 0 && len(lines) == 1 && s.cohorts[lines[0].Strategy.Name] != nil
+	if !joins && !enter(&s.overload, others == 0, p.Permits) {
 		return nil, nil, s.permits.Refuse()
 	}
 	release, err := s.permits.Take(ctx)
@@ -125,9 +126,12 @@ func (s *Service) enter(ctx context.Context, lines []stock.Line) (flights []*fli
 	return flights, end, nil
 }
 
-// overloadOf returns the bound for the orders of a SKU, or nil if there were never too many.
-func (s *Service) overloadOf(sku string) *overload {
-	v, _ := s.crowded.Load(sku)
+// overloadOf returns the bound for the orders of a SKU, beside so many others. It is nil if there never were as many as any load may have.
+func (s *Service) overloadOf(sku string, others int) *overload {
+	v, ok := s.wanted.Load(sku)
+	if !ok && others >= fewest {
+		v, _ = s.wanted.LoadOrStore(sku, s.overload.ofSKU())
+	}
 	o, _ := v.(*overload)
 	return o
 }

@@ -17,7 +17,7 @@ const (
 	// says nothing about the service.
 	stuck = time.Second
 
-	// drainEvery is how long an overloaded service does without an order that begins alone. Then it waits for one, for drainFor at most.
+	// drainEvery is how long an overloaded service does without an order that is alone. Then it waits for one, for drainFor at most.
 	drainEvery = 10 * time.Second
 	drainFor   = 500 * time.Millisecond
 )
@@ -42,9 +42,9 @@ type overload struct {
 	inFlight int           // without those that are stuck
 	firsts   int           // of them, those that were the first of their SKUs
 	idle     time.Time     // when inFlight became 0
-	drained  time.Time     // when inFlight was 0
+	drained  time.Time     // when an order that began alone has ended
 	answers  int           // since the beginning
-	refusals int           // since inFlight was 0
+	refusals int           // since drained
 	flights  []*flight     // those in flight, and some that have ended, in the order of their beginning
 }
 
@@ -69,7 +69,7 @@ func (o *overload) enter(first bool, most int) *flight {
 	}
 	o.limit = o.bound(now, most)
 	if o.inFlight == 0 {
-		o.idle, o.drained, o.refusals = now, now, 0
+		o.idle = now
 	}
 	room := int(o.limit)
 	if late := now.Sub(o.drained) - drainEvery; late > drainFor {
@@ -108,8 +108,8 @@ func (o *overload) usable(most int) int {
 	return int(o.bound(time.Now(), most))
 }
 
-// crowded returns a bound for the orders of one SKU, of which there are too many. It begins with what o has measured.
-func (o *overload) crowded() *overload {
+// ofSKU returns a bound for the orders of one SKU, which begins with what o has measured.
+func (o *overload) ofSKU() *overload {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
@@ -137,6 +137,9 @@ func (o *overload) end(f *flight, now time.Time) {
 	f.over = true
 	if f.first {
 		o.firsts--
+	}
+	if f.alone {
+		o.drained, o.refusals = now, 0
 	}
 	if o.inFlight--; o.inFlight == 0 {
 		o.idle = now

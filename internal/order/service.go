@@ -77,7 +77,7 @@ type Service struct {
 	crowds     crowds
 	services   crowds // by lock service
 	overload   overload
-	crowded    sync.Map                           // SKU to *overload, of SKUs of which there were too many orders at once
+	wanted     sync.Map                           // SKU to *overload, of SKUs of which there were some orders at once
 	known      sync.Map                           // SKU to selling
 	cohorts    map[string]*cohort.Group[*placing] // by the names of the strategies that have one
 	short      sync.Map                           // SKUs of which the latest batch wanted more than there was
