@@ -91,7 +91,7 @@ func (c *crowd) regardless(ctx context.Context, perSecond float64, d time.Durati
 	var group sync.WaitGroup
 	var open atomic.Int64
 	sent := 0
-	for tick := time.NewTicker(10 * time.Millisecond); time.Since(began) < d; <-tick.C {
+	for tick := time.NewTicker(time.Millisecond); time.Since(began) < d; <-tick.C {
 		for ; float64(sent) < time.Since(began).Seconds()*perSecond; sent++ {
 			if open.Load() > 5000 {
 				continue
