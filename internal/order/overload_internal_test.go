@@ -230,6 +230,8 @@ func TestHotSKULeavesRoomForOthers(t *testing.T) {
 			time.Sleep(time.Second / hot)
 		}
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		n := len(took["hot"])
 		p99 := slices.Sorted(slices.Values(took["hot"][n/20:]))[(n-n/20)*99/100] // without the burst at the beginning
 		t.Logf("hot: %d placed, p99 %v; calm: %d placed, %d refused", n, p99, len(took["calm"]), refused["calm"])
