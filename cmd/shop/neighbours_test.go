@@ -499,7 +499,7 @@ func TestIsolationInNumbers(t *testing.T) {
 	table.WriteString("# Isolation between SKUs\n\nTwo instances on one machine with their servers and their customers. Customers of two other SKUs come 20 times a second, order, pay and\n" +
 		"read; every fifth does not pay. Each fault lasts 5 s, three times, each time between two windows of 5 s without it. Ratios are medians of the\n" +
 		"three. Wanted: speed 0.9, p99 2. The noise is the p99 of the window after the fault over that of the window before it. `make soak` writes this page.\n" +
-		"The customers of the SKU with the fault, up to 1,000 of them, use the same processors, and that is most of what p99 shows.\n\n" +
+		"The customers of the SKU with the fault, up to 1,000 of them, use the same processors, which p99 shows as well.\n\n" +
 		"| what happens to one SKU | speed | p99 ratio (noise) | p99 without, with (ms) | expired late, p99 without, with (s) | not ready | overdue units back (s) |\n|---|---|---|---|---|---|---|\n")
 	for _, f := range faults {
 		skus := all
