@@ -179,6 +179,42 @@ func TestStuckOrdersLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
+// What an order alone takes is measured without its wait for a permit, and beside no other order. One that took very long is soon
+// forgotten.
+func TestLatencyOfAnOrderAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o overload
+		alone := func(took time.Duration) {
+			f := o.enter(true, permitted)
+			time.Sleep(time.Second / 2) // for its permit
+			f.begin()
+			time.Sleep(took)
+			f.answered(nil)
+			f.leave()
+		}
+		const work = 4 * time.Millisecond
+		alone(100 * work)
+		for range 8 {
+			alone(work)
+		}
+		if o.alone > 2*work {
+			t.Errorf("%v, want %v", o.alone, work)
+		}
+		o.limit, o.refusals = 8, 1
+		time.Sleep(drainEvery + time.Millisecond) // one has to begin alone
+		f := o.enter(false, permitted)
+		o.refusals++
+		if o.enter(false, permitted) != nil {
+			t.Error("an order began beside the one that is measured alone")
+		}
+		f.leave()
+		if o.enter(false, permitted) == nil || o.enter(false, permitted) == nil {
+			t.Error("no room after it")
+		}
+	})
+}
+
 // One SKU is in great demand, and its row serves one order at a time. All orders of another SKU find room. Those of the first that
 // are accepted are quick.
 func TestHotSKULeavesRoomForOthers(t *testing.T) {
@@ -249,6 +285,7 @@ func (s *simulated) stick(until time.Time) {
 	var waiting atomic.Int64
 	for first := true; time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		if waiting.Load() == permitted/2 {
+			s.refused()
 			continue
 		}
 		if f := s.enter(first, permitted); f != nil {
