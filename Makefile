@@ -30,21 +30,26 @@ UNRACED := modernc.org github.com/yuin/gopher-lua github.com/go-zookeeper/zk
 RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # -count=1, as a result that the go command remembers says nothing about a server that was upgraded since.
 # make lint vets. go build goes first, as go test -p 1 compiles one package at a time, too.
-GOTEST  := go test $(RACE) -vet=off -count=1 -timeout 40m
+GOTEST  := go test $(RACE) -vet=off -count=1 -timeout 60m
 
 # Tests of redislock wait nearly all of the time. Those of cmd/shop start whole services, and are not to be judged
 # beside others; of the rest two packages share the machine.
-.PHONY: test
-test: servers ## Run every test against real servers, with the race detector.
-	go build $(RACE) ./...
+define run-tests
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redislock$$|/cmd/shop$$')
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 ./cmd/shop
 	cd loadtest/peers && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
+endef
+
+.PHONY: test
+test: servers ## Run every test against real servers, with the race detector.
+	go build $(RACE) ./...
+	$(run-tests)
 
 .PHONY: soak
+soak: export SHOP_TEST_SOAK := 1
 soak: servers ## Run the same tests at full size; takes up to an hour.
-	SHOP_TEST_REQUIRE=1 SHOP_TEST_SOAK=1 $(GOTEST) -p 1 -parallel 6 -timeout 60m ./...
+	$(run-tests)
 
 .PHONY: lint
 lint: ## Check style, import direction and module files.
