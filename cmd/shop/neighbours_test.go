@@ -357,6 +357,19 @@ func (m *mall) flashSale(t *testing.T, strategy string, n int) mishap {
 	}}
 }
 
+// onlookers buy nothing. They ask for an answer that needs no store, so all they take is processor time. The row of the
+// flash sales without the sale.
+func (m *mall) onlookers(t *testing.T, n int) mishap {
+	t.Helper()
+	m.sku(t, "watched", "conditional")
+	return mishap{fmt.Sprintf("nothing; %d customers ask whether the instance lives", n), "watched", false, func(ctx context.Context, t *testing.T) func() {
+		t.Helper()
+		return throng(ctx, n, time.Minute, func(ctx context.Context, i int) answer {
+			return ask(ctx, m.client, "GET", m.instance(i)+"/livez", "")
+		}).Wait
+	}}
+}
+
 // massExpiry: very many of its orders expire at the same time.
 func (m *mall) massExpiry(t *testing.T, n int, locked bool) mishap {
 	t.Helper()
@@ -493,13 +506,14 @@ func TestIsolationInNumbers(t *testing.T) {
 	for _, strategy := range []string{"conditional", "redis-cohort"} {
 		faults = append(faults, m.flashSale(t, strategy, 1000))
 	}
-	faults = append(faults, m.deadService(t, "etcd", m.etcd.Pause, m.etcd.Resume), m.deadService(t, "redis", m.redis.Pause, m.redis.Resume))
+	faults = append(faults, m.onlookers(t, 1000), m.deadService(t, "etcd", m.etcd.Pause, m.etcd.Resume), m.deadService(t, "redis", m.redis.Pause, m.redis.Resume))
 	m.window(t, 3*time.Second, 20, all...) // warms up
 	var table strings.Builder
 	table.WriteString("# Isolation between SKUs\n\nTwo instances on one machine with their servers and their customers. Customers of two other SKUs come 20 times a second, order, pay and\n" +
 		"read; every fifth does not pay. Each fault lasts 5 s, three times, each time between two windows of 5 s without it. Ratios are medians of the\n" +
 		"three. Wanted: speed 0.9, p99 2. The noise is the p99 of the window after the fault over that of the window before it. `make soak` writes this page.\n" +
-		"The customers of the SKU with the fault, up to 1,000 of them, use the same processors, which p99 shows as well.\n\n" +
+		"The customers of the SKU with the fault, up to 1,000 of them, use the same processors, which p99 shows as well: the row of those who buy nothing\n" +
+		"has the price of that alone.\n\n" +
 		"| what happens to one SKU | speed | p99 ratio (noise) | p99 without, with (ms) | expired late, p99 without, with (s) | not ready | overdue units back (s) |\n|---|---|---|---|---|---|---|\n")
 	for _, f := range faults {
 		skus := all
