@@ -5,12 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -138,63 +136,5 @@ func TestServerWithoutSpace(t *testing.T) {
 		}
 		<-time.After(4 * ttl / 3) // it is renewed meanwhile
 		release(ctx, t, lease)
-	})
-}
-
-// A key without a meaning to etcd is one to this package.
-func TestKeysOfAnyShape(t *testing.T) {
-	t.Parallel()
-	testbedtest.Steady(t, func(t testing.TB) {
-		ctx := bounded(t)
-		cli := client(t, testbedtest.Etcd(t))
-		l, unique := locker(t, cli), rand.Text()
-		var leases []*dlock.Lease
-		for _, key := range []string{"a/b", "a/", "a", "/", "//", "%2F", "a\x00b", "ä ö"} {
-			lease, err := l.TryAcquire(ctx, unique+key)
-			if err != nil {
-				t.Errorf("key %q: %v", key, err)
-				continue
-			}
-			leases = append(leases, lease)
-		}
-		for _, lease := range leases {
-			release(ctx, t, lease)
-		}
-		if _, err := l.Acquire(ctx, ""); err == nil {
-			t.Error("the empty key is accepted")
-		}
-		if n := len(keysOf(t, cli, lockQueue(unique))); n > 0 {
-			t.Errorf("%d keys are left", n)
-		}
-	})
-}
-
-func TestConfigIsChecked(t *testing.T) {
-	t.Parallel()
-	testbedtest.Steady(t, func(t testing.TB) {
-		cli := client(t, "127.0.0.1:1")
-		for name, cfg := range map[string]etcdlock.Config{
-			"negative TTL": {TTL: -time.Second}, "prefix without a slash": {Prefix: "locks"},
-		} {
-			if _, err := etcdlock.New(cli, cfg); err == nil {
-				t.Errorf("%s: New accepts it", name)
-			}
-			if _, err := etcdlock.NewRW(cli, cfg); err == nil {
-				t.Errorf("%s: NewRW accepts it", name)
-			}
-		}
-		for _, address := range []string{"", "127.0.0.1", "http://127.0.0.1:2379", "u:%zz@127.0.0.1:2379"} {
-			if _, err := etcdlock.NewClient(address); err == nil || strings.Contains(err.Error(), "zz") {
-				t.Errorf("NewClient(%q) = %v", address, err)
-			}
-		}
-		named, err := etcdlock.NewClient("u:p%40ss@" + testbedtest.Etcd(t) + ",127.0.0.1:1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer named.Close()
-		if named.Username != "u" || named.Password != "p@ss" || len(named.Endpoints()) != 2 {
-			t.Errorf("user %q, password %q, endpoints %q", named.Username, named.Password, named.Endpoints())
-		}
 	})
 }

@@ -11,21 +11,6 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// each runs f for 0 to n-1, some of them at the same time.
-func each(n int, f func(i int)) {
-	const together = 32
-	var wg sync.WaitGroup
-	places := make(chan struct{}, together)
-	for i := range n {
-		places <- struct{}{}
-		wg.Go(func() {
-			f(i)
-			<-places
-		})
-	}
-	wg.Wait()
-}
-
 // renew is for the Renewer. It keeps the leases alive and reads the keys under them
 // at the same time: a lease can outlive a key that somebody has deleted.
 //
@@ -154,4 +139,59 @@ func (s *store) tell(ctx context.Context, p *place) {
 // lost is the error of a wait whose place is gone.
 func (p *place) lost() error {
 	return fmt.Errorf("%w: its place in the queue is gone: %w", dlock.ErrUncertain, p.lease.Err())
+}
+
+// release gives the key back by deleting it, and leaves the lease to the next place. If
+// it does not become known that the key was deleted, and by this, the lease is revoked
+// instead: it is not used again before all that was ever written under it is known to
+// be gone.
+func (p *place) release(ctx context.Context) error {
+	p.end()
+	limit := p.s.cfg.Timeout
+	if p.leaving.Load() {
+		limit /= 4
+	}
+	answer, err := request(ctx, limit, func(ctx context.Context, t *pb.TxnRequest) (*pb.TxnResponse, error) {
+		return p.s.kv.Txn(ctx, t)
+	}, leaving(p.own, p.revision))
+	h := p.held()
+	switch {
+	case err != nil:
+		p.s.undo.Add(ctx, h)
+		return err
+	case !answer.Succeeded: // the lease may be there
+		p.s.undo.Add(ctx, h)
+		return &dlock.LostError{Key: h.Key, Fence: h.Fence, Reason: dlock.Expired}
+	}
+	p.s.pool.put(p.tenure)
+	return nil
+}
+
+// keep begins to keep the lease of etcd alive. What a waiter has is what its caller
+// gets when it is granted: a lease whose window of trust is open all the time.
+func (p *place) keep(ctx context.Context, backend any) {
+	h, values := p.held(), context.WithoutCancel(ctx)
+	p.lease = dlock.NewLease(ctx, dlock.Grant{
+		Key: h.Key, Kind: h.Kind, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL,
+		Backend: backend, NoReentry: p.s.cfg.NoReentry, Renewer: p.s.renewer,
+		Release: p.release,
+		Abandon: func() {
+			p.end()
+			p.s.undo.Add(values, h) // its key may be gone, and the lease not
+		},
+	})
+}
+
+// granted is the last look before the caller gets its lease: a waiter whose lease
+// has ended must not have the key, whatever the queue says.
+func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
+	if p.lease.Err() != nil {
+		p.leave(ctx)
+		return nil, p.lost()
+	}
+	p.after(watchAfter, func() { p.s.hub.add(p.watch, p.looked+1) })
+	if limit := p.s.cfg.MaxHold; limit > 0 { // from now on, and not from when the lease of etcd was granted
+		p.after(limit, func() { p.s.renewer.Lose(p.owner, &dlock.LostError{Reason: dlock.MaxHold}) })
+	}
+	return p.lease, nil
 }

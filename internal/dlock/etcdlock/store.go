@@ -3,14 +3,12 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"example.com/shop/internal/dlock"
 )
@@ -105,61 +103,17 @@ func (s *store) revoke(ctx context.Context, id int64, limit time.Duration) (revi
 // isGone reports whether err says that there is no such lease.
 func isGone(err error) bool { return errors.Is(err, rpctypes.ErrGRPCLeaseNotFound) }
 
-// giveBack is for the Undo. What arrives after the lease has been revoked writes nothing.
-func (s *store) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
-	found, errs := make([]bool, len(held)), make([]error, len(held))
-	each(len(held), func(i int) {
-		id, err := leaseOf(held[i].Fence.Owner)
-		if err == nil {
-			var revision int64
-			revision, err = s.revoke(ctx, id, s.cfg.Timeout)
-			found[i] = revision > 0
-		}
-		errs[i] = err
-	})
-	return found, errors.Join(errs...)
-}
-
-// failed is the error of an attempt that err ended. What the attempt may have
-// written goes with its lease, which is revoked in the background.
-func (s *store) failed(ctx context.Context, p *place, err error) error {
-	if p != nil {
-		s.undo.Add(ctx, p.held())
+// each runs f for 0 to n-1, some of them at the same time.
+func each(n int, f func(i int)) {
+	const together = 32
+	var wg sync.WaitGroup
+	places := make(chan struct{}, together)
+	for i := range n {
+		places <- struct{}{}
+		wg.Go(func() {
+			f(i)
+			<-places
+		})
 	}
-	known := refused(err)
-	if ctx.Err() != nil { // its cause may look like an answer
-		err = errors.Join(dlock.Ended(ctx), err)
-	}
-	if known {
-		return err
-	}
-	return fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
-}
-
-// refused reports whether err is an answer that proves that nothing was written.
-func refused(err error) bool {
-	answer, ok := status.FromError(err)
-	if !ok {
-		return false
-	}
-	switch answer.Code() {
-	case codes.InvalidArgument, codes.ResourceExhausted, codes.PermissionDenied,
-		codes.Unauthenticated, codes.FailedPrecondition, codes.NotFound, codes.OutOfRange, codes.Unimplemented:
-		return true
-	default: // Unavailable and the like: a member that lost its leader may have passed it on before
-		return false
-	}
-}
-
-// inTime adds the end of ctx to err, which the client reports in its own words, and
-// sometimes before ctx itself is done. It leaves the cause of ctx out, which may look like
-// an answer of etcd.
-func inTime(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), err)
-	}
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		return errors.Join(context.DeadlineExceeded, err)
-	}
-	return err
+	wg.Wait()
 }

@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -157,4 +158,15 @@ func (w *wait) ended() error {
 	h := w.held()
 	w.s.renewer.Lose(w.owner, &dlock.LostError{Key: h.Key, Fence: h.Fence, Reason: dlock.Expired})
 	return w.lost()
+}
+
+// watchAfter is how long a key is held before it is watched. A watch costs a third of
+// what it costs to take a key and to give it back, and those who hold it for less have
+// nothing from it. It hears of what happened before.
+const watchAfter = 100 * time.Millisecond
+
+// pause is how long a waiter waits before it looks by itself.
+func (p *place) pause() time.Duration {
+	longest := p.s.recheck()
+	return longest*4/5 + rand.N(longest/5)
 }

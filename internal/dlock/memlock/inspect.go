@@ -7,14 +7,6 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// AcquireAll implements [dlock.MultiLocker]. It waits for one key after the other.
-func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
-		return lease, err
-	}
-	return dlock.InOrder(ctx, keys, l.Acquire)
-}
-
 // Inspect implements [dlock.Inspector].
 func (l *Locker) Inspect(_ context.Context, key string) (dlock.State, error) {
 	l.mu.Lock()

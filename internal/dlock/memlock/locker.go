@@ -5,19 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"example.com/shop/internal/dlock"
 )
-
-// Config is the configuration of a [Locker].
-type Config struct {
-	TTL       time.Duration // how long a grant lasts without renewal; 0 means 30 s
-	MaxHold   time.Duration // how long a grant lasts with renewals; 0 means no limit
-	NoReentry bool          // a holder that acquires its key again gets ErrReentry
-}
 
 // Locker is a lock service in memory. Its clients share one Locker. It grants
 // a key in the order in which Acquire was called for it.
@@ -36,10 +28,6 @@ type entry struct {
 	since time.Time
 	until time.Time // when the grant lapses
 	queue []*waiter
-}
-
-type waiter struct {
-	granted chan grant // buffered: the granter never waits
 }
 
 type grant struct {
@@ -125,73 +113,6 @@ func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error
 	return nil, nil
 }
 
-// lease turns a grant into what the caller gets. It does not block, and may run under mu.
-func (l *Locker) lease(ctx context.Context, key string, g grant) *dlock.Lease {
-	return dlock.NewLease(ctx, dlock.Grant{
-		Key: key, Fence: g.fence, Sent: g.sent, TTL: l.ttl, MaxHold: l.cfg.MaxHold,
-		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
-		Release: func(context.Context) error {
-			return l.held(key, g.fence, func(e *entry) { l.pass(key, e) })
-		},
-	})
-}
-
-// renew is for the Renewer.
-func (l *Locker) renew(_ context.Context, held []dlock.Held) []error {
-	errs := make([]error, len(held))
-	for i, h := range held {
-		errs[i] = l.held(h.Key, h.Fence, func(e *entry) { e.until = time.Now().Add(l.ttl) })
-	}
-	return errs
-}
-
-// held runs f if fence still holds key.
-func (l *Locker) held(key string, fence dlock.Fence, f func(*entry)) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e, ok := l.keys[key]
-	switch {
-	case !ok || !time.Now().Before(e.until):
-		return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Expired}
-	case e.fence != fence:
-		return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Taken}
-	}
-	f(e)
-	return nil
-}
-
-// look passes key on if its grant has lapsed, and returns when to look again.
-func (l *Locker) look(key string) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e, ok := l.keys[key]
-	if !ok {
-		return l.ttl
-	}
-	if !time.Now().Before(e.until) {
-		l.pass(key, e)
-	}
-	return time.Until(e.until)
-}
-
-// leave takes w out of the queue. A grant that came at the same moment goes on to the next.
-func (l *Locker) leave(key string, w *waiter) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e, ok := l.keys[key]
-	if !ok {
-		return
-	}
-	select {
-	case g := <-w.granted:
-		if e.fence == g.fence {
-			l.pass(key, e)
-		}
-	default:
-		e.queue = slices.DeleteFunc(e.queue, func(other *waiter) bool { return other == w })
-	}
-}
-
 // The functions below are called with mu held.
 
 func (l *Locker) entry(key string) *entry {
@@ -226,4 +147,12 @@ func (l *Locker) pass(key string, e *entry) {
 	w := e.queue[0]
 	e.queue = e.queue[1:]
 	w.granted <- l.grant(e)
+}
+
+// AcquireAll implements [dlock.MultiLocker]. It waits for one key after the other.
+func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
+	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
+		return lease, err
+	}
+	return dlock.InOrder(ctx, keys, l.Acquire)
 }

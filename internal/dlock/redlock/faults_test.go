@@ -14,6 +14,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redlock"
+	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -263,5 +264,31 @@ func TestStoppedServerGetsFewCalls(t *testing.T) {
 			take(t, l, "k").Release(t.Context()) // by the others, which were late for all
 		}
 		s.thaw(t)
+	})
+}
+
+// New servers grant nothing for as long as a lock that they may have forgotten can live.
+func TestNewServersSettle(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := start(t, 3, testbed.RedisConfig{})
+		begin := time.Now()
+		l := locker(t, s.urls(), redlock.Config{TTL: ttl})
+		if _, err := l.TryAcquire(t.Context(), "k"); !errors.Is(err, dlock.ErrHeld) {
+			t.Errorf("TryAcquire = %v, want ErrHeld", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		lease, err := l.Acquire(ctx, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Release(t.Context())
+		if d := time.Since(begin); d < ttl {
+			t.Errorf("granted after %v, want %v at least", d, ttl)
+		}
+		take(t, l, "other").Release(t.Context()) // at once
+		eager := locker(t, start(t, 3, testbed.RedisConfig{}).urls(), redlock.Config{TTL: ttl, Settle: -1})
+		take(t, eager, "k").Release(t.Context())
 	})
 }

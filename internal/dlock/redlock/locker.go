@@ -1,13 +1,11 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,59 +18,6 @@ import (
 // fenceTTL is how long a server remembers the last token of a key. Its clock makes
 // forgetting it safe; remembering it covers a clock that is set back.
 const fenceTTL = 24 * time.Hour
-
-// Config is the configuration of a [Locker]. All clients of a lock need the same TTL
-// and Settle.
-type Config struct {
-	// TTL is how long a server keeps a grant that is not renewed: the time that a key
-	// stays locked after its holder has died. A live holder renews every TTL/3.
-	// 0 means 30 s.
-	TTL time.Duration
-
-	// Settle is how long a server without data grants nothing, because it may have
-	// lost grants that are still believed in: when it is first used, and when it has
-	// lost its data. 0 means TTL. Negative means that it grants at once: then a lock
-	// can have two holders for a while after a server was restarted empty.
-	Settle time.Duration
-
-	// MaxHold ends a lease that long after it was granted, renewed or not. The servers
-	// are not told: the key is free when the TTL of the last renewal is over.
-	// 0 means no limit.
-	MaxHold time.Duration
-
-	// Timeout bounds one call to one server. 0 means 500 ms; it is never more than
-	// TTL/6.
-	Timeout time.Duration
-
-	// Retry spreads the attempts of a waiter. The default is 2 ms at first, and up to
-	// 100 ms.
-	Retry dlock.Backoff
-
-	// NoReentry makes a holder that acquires its key again, with the context of its
-	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
-	NoReentry bool
-
-	// Prefix begins every key in Redis. Empty means "shop:redlock:".
-	Prefix string
-}
-
-// validate completes the configuration.
-func (cfg *Config) validate() error {
-	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
-	cfg.Settle = max(0, cmp.Or(cfg.Settle, cfg.TTL))
-	cfg.Timeout = min(cmp.Or(cfg.Timeout, 500*time.Millisecond), cfg.TTL/6)
-	cfg.Retry.Min = cmp.Or(cfg.Retry.Min, 2*time.Millisecond)
-	cfg.Retry.Max = cmp.Or(cfg.Retry.Max, 100*time.Millisecond)
-	cfg.Prefix = cmp.Or(cfg.Prefix, defaultPrefix)
-	var errs []error
-	if cfg.TTL < 10*time.Millisecond {
-		errs = append(errs, fmt.Errorf("TTL %v is less than 10 ms", cfg.TTL))
-	}
-	if strings.ContainsAny(cfg.Prefix, "{}") {
-		errs = append(errs, fmt.Errorf("prefix %q has a brace", cfg.Prefix))
-	}
-	return errors.Join(errs...)
-}
 
 // Locker locks keys on a majority of servers. Close it to wait for what it does in the
 // background.
@@ -172,32 +117,6 @@ func (l *Locker) Acquire(ctx context.Context, key string) (lease *dlock.Lease, e
 		lease, err = l.wait(ctx, key, left)
 	}
 	return lease, err
-}
-
-// wait tries until it has key, or ctx ends, or no majority has answered for a TTL.
-func (l *Locker) wait(ctx context.Context, key string, left time.Duration) (*dlock.Lease, error) {
-	answered := time.Now()
-	prev := l.cfg.Retry.Next(0)
-	next := time.NewTimer(min(prev, left))
-	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, dlock.Ended(ctx)
-		case <-next.C:
-		}
-		lease, left, err := l.try(ctx, key)
-		switch {
-		case err == nil:
-			return lease, nil
-		case errors.Is(err, dlock.ErrHeld):
-			answered = time.Now()
-		case ctx.Err() != nil || time.Since(answered) > l.cfg.TTL:
-			return nil, err
-		}
-		prev = l.cfg.Retry.Next(prev)
-		next.Reset(min(prev, left))
-	}
 }
 
 // AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in

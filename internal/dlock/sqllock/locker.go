@@ -1,7 +1,6 @@
 package sqllock
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -9,47 +8,9 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"example.com/shop/internal/dlock"
 )
-
-// Config is the configuration of a [Locker].
-type Config struct {
-	// TTL is how long the database keeps a grant that is not renewed: the time that a
-	// key stays locked after its holder has died. A live holder renews every TTL/3.
-	// 0 means 30 s.
-	TTL time.Duration
-
-	// MaxHold ends a lease that long after it was granted, renewed or not. The
-	// database is not told: the key is free when the TTL of the last renewal is over.
-	// 0 means no limit.
-	MaxHold time.Duration
-
-	// Timeout bounds one statement, and the wait for a connection before it. 0 means
-	// 2 s; it is never more than TTL/3.
-	Timeout time.Duration
-
-	// Retry spreads the looks of a waiter. The default is 5 ms at first, and up to
-	// 100 ms.
-	Retry dlock.Backoff
-
-	// NoReentry makes a holder that acquires its key again, with the context of its
-	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
-	NoReentry bool
-}
-
-// validate completes the configuration.
-func (cfg *Config) validate() error {
-	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
-	cfg.Timeout = min(cmp.Or(cfg.Timeout, 2*time.Second), cfg.TTL/3)
-	cfg.Retry.Min = cmp.Or(cfg.Retry.Min, 5*time.Millisecond)
-	cfg.Retry.Max = cmp.Or(cfg.Retry.Max, 100*time.Millisecond)
-	if cfg.TTL < 10*time.Millisecond {
-		return fmt.Errorf("TTL %v is less than 10 ms", cfg.TTL) // SQLite's clock has milliseconds
-	}
-	return nil
-}
 
 // Locker locks keys in a database. Close it to wait for what it does in the background.
 type Locker struct {

@@ -1,11 +1,8 @@
 package sqllock_test
 
 import (
-	"crypto/rand"
-	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,30 +53,6 @@ func TestKeysAreBytes(t *testing.T) {
 			if _, err := l.TryAcquire(t.Context(), key); err == nil || errors.Is(err, dlock.ErrHeld) {
 				t.Errorf("a key of %d bytes: %v", len(key), err)
 			}
-		}
-	})
-}
-
-// The token keeps growing when the clock of the database is behind the last one, and
-// Reseed raises it.
-func TestFenceWhenTheClockIsBehind(t *testing.T) {
-	t.Parallel()
-	stores(t, func(t testing.TB, s store) {
-		s.create(t)
-		l, key := s.locker(t, sqllock.Config{TTL: ttl}), rand.Text()
-		const high = 9_000_000_000_000_000_001
-		if err := errors.Join(l.Reseed(t.Context(), key, high), l.Reseed(t.Context(), key, 1)); err != nil {
-			t.Fatal(err)
-		}
-		for want := uint64(high + 1); want < high+4; want++ {
-			lease := take(t, l, key)
-			if got := lease.Fence().Token; got != want {
-				t.Errorf("token = %d, want %d", got, want)
-			}
-			lease.Release(t.Context())
-		}
-		if err := l.Reseed(t.Context(), key, math.MaxInt64); err == nil {
-			t.Error("Reseed accepts a token that the column cannot raise")
 		}
 	})
 }
@@ -187,31 +160,4 @@ func closed(c chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-func TestNewRefuses(t *testing.T) {
-	t.Parallel()
-	testbedtest.Steady(t, func(t testing.TB) {
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "locks.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		if _, err := sqllock.New(nil, sqllock.SQLite, sqllock.Config{}); err == nil {
-			t.Error("New accepts no database")
-		}
-		if _, err := sqllock.New(db, 0, sqllock.Config{}); err == nil || sqllock.Schema(0) != nil {
-			t.Error("New and Schema accept an unknown dialect")
-		}
-		if _, err := sqllock.New(db, sqllock.SQLite, sqllock.Config{TTL: time.Microsecond}); err == nil {
-			t.Error("New accepts a TTL that the clock of SQLite cannot measure")
-		}
-		l, err := sqllock.New(db, sqllock.SQLite, sqllock.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.Acquire(t.Context(), "k"); err == nil {
-			t.Error("Acquire without a table")
-		}
-	})
 }

@@ -34,7 +34,7 @@
 //	renewal           1 + c   every 0.2 S: a commit that changes nothing, and get each node
 //
 // Where this process has had a key last, alone, Acquire creates with the condition
-// that nobody has come since, and does not list (quiet.go). A TryAcquire that fails has
+// that nobody has come since, and does not list (uncontended.go). A TryAcquire that fails has
 // never created a node, so that nobody is refused because of one.
 //
 // Who waits looks by itself every second (a sixth of S if that is shorter), by one

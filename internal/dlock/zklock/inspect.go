@@ -69,3 +69,24 @@ func (q *queue) holders(ctx context.Context, c claim) ([]place, int, error) {
 	}
 	return places[:n], len(places) - n, err
 }
+
+// Inspect implements [dlock.Inspector].
+func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
+	if err := checkKey(key); err != nil {
+		return dlock.State{}, err
+	}
+	return l.queue.inspect(ctx, claim{key: key, dir: l.dir(key)}, func(p place, zxid uint64) (dlock.Fence, error) {
+		return dlock.Fence{Token: zxid, Owner: p.id}, nil
+	})
+}
+
+// ForceRelease implements [dlock.ForceReleaser]. Who deletes the node of a holder by
+// other means does the same.
+func (l *Locker) ForceRelease(ctx context.Context, key string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	return l.queue.force(ctx, claim{key: key, dir: l.dir(key)}, func(_ place, path string) error {
+		return l.queue.s.Delete(ctx, path, -1)
+	})
+}

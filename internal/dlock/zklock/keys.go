@@ -128,3 +128,5 @@ func checkKey(key string) error {
 	}
 	return nil
 }
+
+func (l *Locker) dir(key string) string { return l.queue.cfg.Prefix + "/" + escape(key) }

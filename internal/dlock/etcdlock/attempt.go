@@ -1,0 +1,145 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"example.com/shop/internal/dlock"
+)
+
+// acquire takes key, and waits for it.
+func (s *store) acquire(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
+	p, answer, err := s.enter(ctx, key, kind, inLine)
+	if err != nil {
+		return nil, err
+	}
+	p.keep(ctx, backend)
+	first := false
+	defer func() {
+		if !first { // after a panic, too: nobody else would end the renewals
+			p.leave(ctx)
+		}
+	}()
+	if ahead := names(answer.Responses[0]); len(ahead) > 0 {
+		if err := p.wait(ctx, ahead); err != nil {
+			return nil, err
+		}
+	}
+	first = true
+	return p.granted(ctx)
+}
+
+// tryAcquire takes key if nobody is in the way. It writes nothing before it knows
+// that, but the lease.
+func (s *store) tryAcquire(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
+	ahead := s.keys.ahead(key, kind)
+	others, err := s.read(ctx, anyOf(ahead))
+	if err != nil {
+		return nil, s.failed(ctx, nil, err)
+	}
+	if len(others.Kvs) > 0 {
+		return nil, dlock.ErrHeld
+	}
+	p, answer, err := s.enter(ctx, key, kind, ifFree)
+	switch {
+	case err != nil:
+		return nil, err
+	case !answer.Succeeded: // somebody was faster
+		s.pool.put(p.tenure)
+		return nil, dlock.ErrHeld
+	}
+	p.keep(ctx, backend)
+	return p.granted(ctx)
+}
+
+// enter has take run for a new place, under a lease of the pool or a new one. A lease of
+// the pool that somebody has revoked meanwhile is replaced: nothing was written under it.
+func (s *store) enter(ctx context.Context, key, kind string, take func(ahead, own string, id int64) *pb.TxnRequest) (*place, *pb.TxnResponse, error) {
+	t, pooled := s.pool.get()
+	for {
+		if !pooled {
+			t = newTenure()
+		}
+		p := s.newPlace(key, kind, t)
+		if !pooled {
+			if err := s.grant(ctx, t.id); err != nil {
+				return nil, nil, s.failed(ctx, p, err)
+			}
+		}
+		answer, err := s.txn(ctx, take(s.keys.ahead(key, kind), p.own, t.id))
+		switch {
+		case pooled && isGone(err):
+			pooled = false
+		case err != nil:
+			return nil, nil, s.failed(ctx, p, err)
+		default:
+			p.revision, p.looked = answer.Header.Revision, answer.Header.Revision
+			return p, answer, nil
+		}
+	}
+}
+
+// giveBack is for the Undo. What arrives after the lease has been revoked writes nothing.
+func (s *store) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
+	found, errs := make([]bool, len(held)), make([]error, len(held))
+	each(len(held), func(i int) {
+		id, err := leaseOf(held[i].Fence.Owner)
+		if err == nil {
+			var revision int64
+			revision, err = s.revoke(ctx, id, s.cfg.Timeout)
+			found[i] = revision > 0
+		}
+		errs[i] = err
+	})
+	return found, errors.Join(errs...)
+}
+
+// failed is the error of an attempt that err ended. What the attempt may have
+// written goes with its lease, which is revoked in the background.
+func (s *store) failed(ctx context.Context, p *place, err error) error {
+	if p != nil {
+		s.undo.Add(ctx, p.held())
+	}
+	known := refused(err)
+	if ctx.Err() != nil { // its cause may look like an answer
+		err = errors.Join(dlock.Ended(ctx), err)
+	}
+	if known {
+		return err
+	}
+	return fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
+}
+
+// refused reports whether err is an answer that proves that nothing was written.
+func refused(err error) bool {
+	answer, ok := status.FromError(err)
+	if !ok {
+		return false
+	}
+	switch answer.Code() {
+	case codes.InvalidArgument, codes.ResourceExhausted, codes.PermissionDenied,
+		codes.Unauthenticated, codes.FailedPrecondition, codes.NotFound, codes.OutOfRange, codes.Unimplemented:
+		return true
+	default: // Unavailable and the like: a member that lost its leader may have passed it on before
+		return false
+	}
+}
+
+// inTime adds the end of ctx to err, which the client reports in its own words, and
+// sometimes before ctx itself is done. It leaves the cause of ctx out, which may look like
+// an answer of etcd.
+func inTime(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return errors.Join(context.DeadlineExceeded, err)
+	}
+	return err
+}

@@ -1,0 +1,51 @@
+package etcdlock
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Config is the configuration of a [Locker] or an [RW].
+type Config struct {
+	// TTL is how long etcd keeps a grant that is not renewed: the time that a key
+	// stays locked after its holder has died. A live holder renews every TTL/3. It is
+	// in whole seconds, rounded up, and etcd may keep a grant for longer: for one and
+	// a half election timeouts at least. 0 means 30 s.
+	TTL time.Duration
+
+	// MaxHold ends a lease that long after it was granted, renewed or not. 0 means no
+	// limit.
+	MaxHold time.Duration
+
+	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/3.
+	Timeout time.Duration
+
+	// NoReentry makes a holder that acquires its key again, with the context of its
+	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
+	NoReentry bool
+
+	// Prefix begins every key in etcd, and ends with a slash. Empty means
+	// "shop/locks/", for an RW "shop/rwlocks/".
+	Prefix string
+}
+
+// validate completes the configuration.
+func (cfg *Config) validate(prefix string) error {
+	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
+	if rest := cfg.TTL % time.Second; rest > 0 {
+		cfg.TTL += time.Second - rest
+	}
+	cfg.Timeout = min(cmp.Or(cfg.Timeout, 2*time.Second), cfg.TTL/3)
+	cfg.Prefix = cmp.Or(cfg.Prefix, prefix)
+	var errs []error
+	if cfg.TTL < time.Second {
+		errs = append(errs, fmt.Errorf("TTL %v is less than a second", cfg.TTL))
+	}
+	if !strings.HasSuffix(cfg.Prefix, "/") {
+		errs = append(errs, fmt.Errorf("prefix %q does not end with a slash", cfg.Prefix))
+	}
+	return errors.Join(errs...)
+}

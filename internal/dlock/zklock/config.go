@@ -1,0 +1,32 @@
+package zklock
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Config is the configuration of a [Locker] or an [RW]. How long a key stays locked
+// after its holder has died is the timeout of the session.
+type Config struct {
+	// MaxHold ends a lease that long after it was granted. 0 means no limit.
+	MaxHold time.Duration
+
+	// NoReentry makes a holder that acquires its key again, with the context of its
+	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
+	NoReentry bool
+
+	// Prefix is the node below which the keys are, seen from the root of the
+	// session. Empty means "/locks" for a Locker and "/rwlocks" for an RW.
+	Prefix string
+}
+
+// validate completes the configuration.
+func (cfg *Config) validate(prefix string) error {
+	cfg.Prefix = cmp.Or(cfg.Prefix, prefix)
+	if !strings.HasPrefix(cfg.Prefix, "/") || strings.HasSuffix(cfg.Prefix, "/") {
+		return fmt.Errorf("zklock: prefix %q does not begin, or ends, with a slash", cfg.Prefix)
+	}
+	return nil
+}
