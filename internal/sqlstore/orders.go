@@ -8,10 +8,8 @@ import (
 
 	"gorm.io/gorm"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlerr"
-	"example.com/shop/internal/stock"
 )
 
 // Order implements [order.Store].
@@ -107,71 +105,4 @@ func (s *Store) lockOrder(tx *gorm.DB, t order.Target) (row orderRow, o order.Or
 		o, err = s.withLines(tx, row)
 	}
 	return row, o, err
-}
-
-// Settle implements [order.Store].
-func (s *Store) Settle(ctx context.Context, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
-	err = s.rows.at(ctx, nil, func(at *places) error {
-		o, changed, err = s.settle(ctx, at, t, to, paymentID)
-		return err
-	})
-	return o, changed, err
-}
-
-// settle is Settle with places at the SKUs of the order, which it reads in the transaction.
-func (s *Store) settle(ctx context.Context, at *places, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
-	var push func()
-	err = s.answering(ctx, s.repeating, t.Once, func(tx *gorm.DB) (result any, done bool, err error) {
-		push = func() {}
-		var row orderRow
-		if row, o, err = s.lockOrder(tx, t); err != nil {
-			return nil, false, err
-		}
-		was := o.Status
-		changed = was == order.Pending || was == order.Queued && to == order.Cancelled
-		if !changed {
-			return nil, false, nil
-		}
-		if was == order.Pending {
-			if err := at.need(skusOf(o)...); err != nil {
-				return nil, false, err
-			}
-		}
-		if err := tx.Exec("UPDATE orders SET status = ?, payment_id = ? WHERE id = ?", string(to), paymentID, t.ID).Error; err != nil {
-			return nil, false, err
-		}
-		o.Status, o.PaymentID = to, paymentID
-		if was == order.Pending { // a queued order has no units
-			if err := s.settleStock(tx, o, to.Movement(), row.Now); err != nil {
-				return nil, false, err
-			}
-		}
-		push, err = s.unschedule(tx, timerOf(was), t.ID)
-		return o, true, err
-	})
-	if err != nil {
-		return order.Order{}, false, err
-	}
-	push()
-	return o, changed, nil
-}
-
-func skusOf(o order.Order) []string {
-	skus := make([]string, len(o.Items))
-	for i, it := range o.Items {
-		skus[i] = it.SKU
-	}
-	return skus
-}
-
-// settleStock moves the units of o, SKU by SKU in ascending order, as was decided at now.
-func (s *Store) settleStock(tx *gorm.DB, o order.Order, m stock.Movement, now int64) error {
-	entries := make([]ledgerRow, len(o.Items))
-	for i, it := range o.Items {
-		if err := s.move(tx, m, it); err != nil {
-			return err
-		}
-		entries[i] = s.entry(m, it.SKU, o.ID, it.Quantity, now, dlock.Fence{})
-	}
-	return tx.Create(&entries).Error
 }

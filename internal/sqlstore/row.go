@@ -1,7 +1,10 @@
 package sqlstore
 
 import (
+	"fmt"
 	"time"
+
+	"gorm.io/gorm"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
@@ -114,4 +117,43 @@ func (s *Store) entry(m stock.Movement, sku, orderID string, quantity, now int64
 		SKU: sku, OrderID: orderID, Movement: string(m), Quantity: quantity, OnHand: onHand, Reserved: reserved,
 		Fence: int64(f.Token), Instance: s.instance, CreatedAt: now,
 	}
+}
+
+// readLevel reads the row of sku in tx.
+func readLevel(tx *gorm.DB, sku string) (stock.Level, error) {
+	row, err := readSKU(tx, "*", sku, "")
+	return row.level(), err
+}
+
+// readSKU reads the row of sku, and adds its segments to it if it has any.
+func readSKU(tx *gorm.DB, columns, sku, suffix string) (skuRow, error) {
+	row, err := readRow(tx, columns, sku, suffix)
+	if err != nil || row.Segments == 0 {
+		return row, err
+	}
+	rows := []skuRow{row}
+	err = addUp(tx, rows)
+	return rows[0], err
+}
+
+func readRow(tx *gorm.DB, columns, sku, suffix string) (row skuRow, err error) {
+	r := tx.Raw("SELECT "+columns+" FROM skus WHERE sku = ?"+suffix, sku).Scan(&row)
+	if r.Error == nil && r.RowsAffected == 0 {
+		return skuRow{}, fmt.Errorf("%w %q", stock.ErrNotFound, sku)
+	}
+	return row, r.Error
+}
+
+// moveRow applies m to the row of sku, relative to whatever it holds.
+func moveRow(tx *gorm.DB, m stock.Movement, it order.Item) error {
+	onHand, reserved := m.Delta(it.Quantity)
+	r := tx.Exec("UPDATE skus SET on_hand = on_hand + ?, reserved = reserved + ?, version = version + 1 WHERE sku = ?",
+		onHand, reserved, it.SKU)
+	if r.Error != nil {
+		return r.Error
+	}
+	if r.RowsAffected == 0 {
+		return fmt.Errorf("%w %q", stock.ErrNotFound, it.SKU)
+	}
+	return nil
 }

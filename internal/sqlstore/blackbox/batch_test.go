@@ -1,0 +1,358 @@
+package blackbox_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"example.com/shop/internal/cohort"
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// batches is a store that counts what is committed together, and forgets the outcome of
+// some commits.
+type batches struct {
+	order.Store
+	forget  atomic.Int64
+	largest atomic.Int64
+}
+
+func (b *batches) Commit(ctx context.Context, claims []stock.Claim, requests []*order.Request) error {
+	err := b.Store.Commit(ctx, claims, requests)
+	b.largest.Store(max(b.largest.Load(), int64(len(requests))))
+	if err != nil || b.forget.Add(-1) < 0 {
+		return err
+	}
+	for _, r := range requests {
+		r.Answered, r.Doubt, r.Err = false, true, nil
+	}
+	return order.ErrOutcomeUnknown
+}
+
+// barred is a counter that lets nobody take anything before it is opened.
+type barred struct {
+	stock.Counter
+
+	open chan struct{}
+}
+
+func (g barred) Take(ctx context.Context, sku string, wanted []int64) (stock.Taking, error) {
+	select {
+	case <-g.open:
+		return g.Counter.Take(ctx, sku, wanted)
+	case <-ctx.Done():
+		return stock.Taking{}, context.Cause(ctx)
+	}
+}
+
+// sharing are strategies that commit orders together, one of each kind.
+func sharing(t *testing.T, f func(t *testing.T, strategy string)) {
+	t.Helper()
+	for _, strategy := range []string{"redis-cohort", "lua"} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			f(t, strategy)
+		})
+	}
+}
+
+// atOnce places an order of one unit of the SKU a for each of the keys, which may be empty, in one
+// batch, and returns what became of them.
+func atOnce(t *testing.T, store order.Store, keys ...string) []error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	lock, units := memlock.New(memlock.Config{}), barred{counter(t), make(chan struct{})}
+	b, ok := store.(*batches)
+	if !ok {
+		b = &batches{Store: store}
+	}
+	svc := order.NewService(b, stock.NewStrategies(stock.Lockers{Redis: lock, Units: units}), order.Config{})
+	lease, err := lock.Acquire(ctx, stock.LockKey("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := make([]error, len(keys))
+	var callers, begun sync.WaitGroup
+	begun.Add(len(keys))
+	for i, key := range keys {
+		p := order.Purchase{Customer: fmt.Sprint("c", i), Items: []order.Item{{SKU: "a", Quantity: 1}}}
+		if key != "" {
+			p.Once = keyed("POST /orders", key, "one unit")
+		}
+		callers.Go(func() {
+			begun.Done()
+			_, errs[i] = svc.Place(ctx, p)
+		})
+	}
+	begun.Wait()
+	time.AfterFunc(100*time.Millisecond, func() { // they need not all be there, but most
+		if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+		close(units.open)
+	})
+	callers.Wait()
+	if err := svc.Wait(ctx); err != nil {
+		t.Error(err)
+	}
+	if b.largest.Load() < 2 {
+		t.Fatal("nothing was committed together")
+	}
+	return errs
+}
+
+// granted returns how many of errs are nil, and fails the test if one is not of want.
+func granted(t *testing.T, errs []error, want func(error) bool) (n int64) {
+	t.Helper()
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			n++
+		case !want(err):
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	return n
+}
+
+func isShort(err error) bool {
+	_, ok := errors.AsType[*stock.ShortageError](err)
+	return ok
+}
+
+// Nobody knows whether a batch was committed, and it was: each order is found to be stored, though
+// the batch itself has taken the last units.
+func TestBatchOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	sharing(t, func(t *testing.T, strategy string) {
+		engines(t, func(t *testing.T, url string) {
+			s := open(t, url, "one")
+			create(t, s, "a", strategy, 5)
+			b := &batches{Store: s}
+			b.forget.Store(2)
+			if n := granted(t, atOnce(t, b, make([]string, 12)...), isShort); n != 5 || b.forget.Load() >= 0 {
+				t.Errorf("%d were told that they have a unit, want 5", n)
+			}
+			if a := auditOf(t, s, "a"); !a.OK() || a.Open != 5 {
+				t.Errorf("%+v %q", a, a.Broken())
+			}
+		})
+	})
+}
+
+// An order that cannot be stored fails alone.
+func TestABadOrderFailsAlone(t *testing.T) {
+	t.Parallel()
+	sharing(t, func(t *testing.T, strategy string) {
+		engines(t, func(t *testing.T, url string) {
+			s := open(t, url, "one")
+			create(t, s, "a", strategy, 50)
+			keys := make([]string, 20)
+			keys[7] = strings.Repeat("k", idempotency.MaxKey+1)
+			errs := atOnce(t, s, keys...)
+			if errs[7] == nil || !strings.Contains(errs[7].Error(), "sqlstore") {
+				t.Errorf("the bad one: %v", errs[7])
+			}
+			errs[7] = nil
+			if n := granted(t, errs, func(error) bool { return false }); n != 20 {
+				t.Errorf("%d of the others", n-1)
+			}
+			if a := auditOf(t, s, "a"); !a.OK() || a.Open != 19 {
+				t.Errorf("%+v %q", a, a.Broken())
+			}
+		})
+	})
+}
+
+// The reply to the COMMIT of a batch is lost. Its orders are placed once, and those that it had no
+// unit for are told so.
+func TestLostReplyToTheCommitOfABatch(t *testing.T) {
+	t.Parallel()
+	sharing(t, func(t *testing.T, strategy string) {
+		s, proxy := proxied(t)
+		create(t, s, "a", strategy, 5)
+		proxy.DropReply("\x03COMMIT") // the command, and not a new session's READ-COMMITTED
+		if n := granted(t, atOnce(t, s, make([]string, 12)...), isShort); n != 5 {
+			t.Errorf("%d were told that they have a unit, want 5", n)
+		}
+		if n := proxy.Dropped(); n != 1 {
+			t.Fatalf("%d replies were dropped, want 1", n)
+		}
+		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 5 {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	})
+}
+
+// A batch gives its lease back when it is written, but for the COMMIT: another session that does not wait
+// for that sees its order, and is kept out of the row. What is refused, and what keeps nobody out, has
+// nothing to hand over.
+func TestWhatIsHandedOverIsWrittenAndLocked(t *testing.T) {
+	t.Parallel()
+	address := testbedtest.Database(t)
+	create(t, open(t, address, "one"), "a", "redis-cohort", 1000)
+	db := rawDB(t, address)
+	var token uint64
+	for late := true; late; { // until the look was quicker than the server ends a session that says nothing
+		if token++; token > 10 {
+			t.Fatal("ten looks took too long")
+		}
+		g := newGate(gate{after: "ledger"})
+		behind, proxy := behindProxy(t, address)
+		r := request(1, "a")
+		given, ended := handingOver(t, open(t, behind, "two", g), token, r)
+		wait(t, "a batch that is written", g.reached)
+		from := time.Now()
+		select {
+		case <-given:
+			t.Error("the lease was given back before all was written")
+		case <-time.After(100 * time.Millisecond):
+		}
+		proxy.BlackHole() // it takes the COMMIT
+		close(g.opened)
+		wait(t, "the lease", given)
+		written, locked, committed := seen(t, db, r.Order.ID)
+		late = time.Since(from) > 2*time.Second
+		if err := proxy.Pass(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil && !late {
+			t.Error(err)
+		}
+		if !late && (!written || !locked || committed) {
+			t.Errorf("written %v, locked %v, committed %v", written, locked, committed)
+		}
+	}
+	for w, old := range map[stock.Write]uint64{stock.Fenced: 0, stock.RowLock: token, stock.Conditional: token} {
+		s, committed := open(t, address, "three"), false
+		group := cohort.New(cohort.Config[*order.Request]{
+			Hold: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+				err := fn(ctx, fence(old))
+				if !committed {
+					t.Errorf("write %d: the lease was given back before the end", w)
+				}
+				return err
+			},
+			Commit: func(ctx context.Context, sku string, f dlock.Fence, requests []*order.Request) error {
+				err := s.Commit(ctx, claim(sku, w, f), requests)
+				committed = true
+				return err
+			},
+			Retry: func(error) bool { return false },
+		})
+		if err := group.Do(t.Context(), t.Context(), "a", request(1, "a")); errors.Is(err, dlock.ErrFenced) != (old == 0) {
+			t.Errorf("write %d: %v", w, err)
+		}
+	}
+}
+
+// handingOver commits r by s in a batch whose lease has a fence, and tells when the lease is given
+// back, and what became of r.
+func handingOver(t *testing.T, s *sqlstore.Store, token uint64, r *order.Request) (given <-chan struct{}, ended <-chan error) {
+	t.Helper()
+	back, end := make(chan struct{}), make(chan error, 1)
+	group := cohort.New(cohort.Config[*order.Request]{
+		Hold: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+			defer close(back)
+			return fn(ctx, fence(token))
+		},
+		Commit: func(ctx context.Context, sku string, f dlock.Fence, requests []*order.Request) error {
+			return s.Commit(ctx, claim(sku, stock.Fenced, f), requests)
+		},
+		Retry: func(error) bool { return false },
+	})
+	go func() { end <- group.Do(t.Context(), t.Context(), "a", r) }()
+	return back, end
+}
+
+// seen returns what others see of an order.
+func seen(t *testing.T, db *sql.DB, id string) (written, locked, committed bool) {
+	t.Helper()
+	const find = "SELECT EXISTS (SELECT 1 FROM orders o JOIN ledger l ON l.order_id = o.id WHERE o.id = ?)"
+	ctx := t.Context()
+	if err := db.QueryRowContext(ctx, find, id).Scan(&committed); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadUncommitted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() // it has changed nothing
+	if err := tx.QueryRowContext(ctx, find, id).Scan(&written); err != nil {
+		t.Fatal(err)
+	}
+	err = tx.QueryRowContext(ctx, "SELECT sku FROM skus WHERE sku = 'a' FOR UPDATE NOWAIT").Scan(new(string))
+	refused, ok := errors.AsType[*mysql.MySQLError](err)
+	return written, ok && (refused.Number == 1205 || refused.Number == 3572), committed
+}
+
+// Two orders are in a batch that waits for a locked row. The order whose deadline passes is answered then, although the batch goes
+// on for the other: its outcome is unknown. The same key tells it later.
+func TestOrderLeavesItsBatchAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		raw := new(handle)
+		s := open(t, testbedtest.Database(t), "one", raw)
+		create(t, s, "a", "redis-cohort", 10)
+		lock := memlock.New(memlock.Config{})
+		svc := order.NewService(s, stock.NewStrategies(stock.Lockers{Redis: lock}), order.Config{})
+		lease, err := lock.Acquire(t.Context(), stock.LockKey("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock := lockRow(t, raw.db, "SELECT * FROM skus WHERE sku = 'a'")
+		const patience = 1500 * time.Millisecond
+		hurried, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		key := keyed("POST /orders", "k", "one unit")
+		place := func(ctx context.Context, customer string, once *idempotency.Request) (order.Order, error) {
+			return svc.Place(ctx, order.Purchase{Customer: customer, Once: once, Items: []order.Item{{SKU: "a", Quantity: 1}}})
+		}
+		began, late := time.Now(), make(chan time.Duration, 1)
+		var hurriedErr, otherErr error
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			_, hurriedErr = place(hurried, "hurried", key)
+			late <- time.Since(began) - patience
+		})
+		callers.Go(func() { _, otherErr = place(t.Context(), "other", nil) })
+		time.AfterFunc(patience/3, func() { // both wait for the lease by then
+			if err := lease.Release(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+		if d := <-late; d > patience/3 {
+			t.Errorf("the answer came %v after the deadline", d)
+		}
+		unlock()
+		callers.Wait()
+		if err := svc.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !errors.Is(hurriedErr, order.ErrOutcomeUnknown) || otherErr != nil {
+			t.Fatalf("the answers are %v and %v", hurriedErr, otherErr)
+		}
+		_, err = place(t.Context(), "hurried", key)
+		if _, told := errors.AsType[*idempotency.AnsweredError](err); !told {
+			t.Errorf("the same key again: %v", err)
+		}
+		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package blackbox_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
+)
+
+// keyed returns a request with a key of customer c1.
+func keyed(route, key, payload string) *idempotency.Request {
+	return &idempotency.Request{
+		Scope: idempotency.Scope{Customer: "c1", Route: route, Key: key},
+		Hash:  sha256.Sum256([]byte(payload)), Render: render,
+	}
+}
+
+// render answers as an API would: what was done, or why it was not.
+func render(result any, err error) (idempotency.Answer, bool) {
+	if err != nil {
+		return idempotency.Answer{Status: 409, Body: []byte(err.Error())}, !errors.Is(err, stock.ErrBusy)
+	}
+	if o, ok := result.(order.Order); ok {
+		return idempotency.Answer{Status: 201, Location: "/orders/" + o.ID, Body: fmt.Appendf(nil, "%+v", o)}, true
+	}
+	return idempotency.Answer{Status: 200, Body: fmt.Appendf(nil, "%+v", result)}, true
+}
+
+// answered returns how a request ended for its client, the first time or again.
+func answered(result any, err error) (a idempotency.Answer, replayed bool) {
+	if r, ok := errors.AsType[*idempotency.AnsweredError](err); ok {
+		return r.Answer, true
+	}
+	a, _ = render(result, err)
+	return a, false
+}
+
+// equal does the same thing at once from several sides, and fails the test unless it was done
+// once and the answers are alike, of which it returns one.
+func equal(t *testing.T, times int, do func(n int) (result any, err error)) idempotency.Answer {
+	t.Helper()
+	var (
+		group   sync.WaitGroup
+		start   = make(chan struct{})
+		answers = make([]idempotency.Answer, times)
+		replays = make([]bool, times)
+	)
+	for n := range times {
+		group.Go(func() {
+			<-start
+			answers[n], replays[n] = answered(insist(t.Context(), func() (any, error) { return do(n) }))
+		})
+	}
+	close(start)
+	group.Wait()
+	firsts := 0
+	for n := range times {
+		if !replays[n] {
+			firsts++
+		}
+		if diff := cmp.Diff(answers[0], answers[n]); diff != "" {
+			t.Errorf("two answers (-first +%d):\n%s", n, diff)
+		}
+	}
+	if firsts != 1 {
+		t.Errorf("done %d times of %d", firsts, times)
+	}
+	return answers[0]
+}
+
+// Twenty equal requests that arrive at once at three instances have one effect and one answer,
+// whatever they ask for; so has one that comes later, and another payload has none.
+func TestEqualRequestsAreOne(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		var services []*order.Service
+		var stores []*sqlstore.Store
+		lease, units := memlock.New(memlock.Config{}), counter(t)
+		for i := range 3 {
+			stores = append(stores, open(t, url, fmt.Sprint("instance-", i)))
+			services = append(services, order.NewService(stores[i], stock.NewStrategies(stock.Lockers{Redis: lease, Units: units}), order.Config{}))
+		}
+		ctx, s := t.Context(), stores[0]
+		for sku, units := range map[string]int64{"conditional": 100, "for-update": 1, "optimistic": 100, "redis": 1, "redis-cohort": 1, "lua": 1, "segmented": 1} {
+			create(t, s, sku, sku, units)
+			once := keyed("POST /orders", sku, "one unit")
+			place := func(n int) (any, error) {
+				return services[n%3].Place(ctx, order.Purchase{
+					Customer: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}}, Once: once,
+				})
+			}
+			first := equal(t, 20, place)
+			if first.Status != 201 {
+				t.Fatalf("%s: %s", sku, first.Body)
+			}
+			if got, replayed := answered(place(1)); !replayed || cmp.Diff(first, got) != "" {
+				t.Errorf("%s, later: %+v", sku, got)
+			}
+			if got, found, err := stores[1].Answer(ctx, once); err != nil || !found || cmp.Diff(first, got) != "" {
+				t.Errorf("%s, looked up: %+v, %v, %v", sku, got, found, err)
+			}
+			once.Hash[0]++
+			if _, err := place(2); !errors.Is(err, idempotency.ErrReused) {
+				t.Errorf("%s, another payload: %v", sku, err)
+			}
+			balanced(t, s, sku, 1, 0)
+		}
+		target := order.Target{ID: place(t, s, time.Minute, "conditional").ID}
+		for route, do := range map[string]func(n int, once *idempotency.Request) (any, error){
+			"extend": func(n int, once *idempotency.Request) (any, error) {
+				target := target
+				target.Once = once
+				return services[n%3].Extend(ctx, target, time.Minute)
+			},
+			"restock": func(n int, once *idempotency.Request) (any, error) {
+				return stores[n%3].Restock(ctx, "conditional", 5, once)
+			},
+			"refuse": func(n int, _ *idempotency.Request) (any, error) {
+				return services[n%3].Place(ctx, order.Purchase{
+					Customer: "c1", Items: []order.Item{{SKU: "for-update", Quantity: 1}}, Once: keyed("POST /orders", "sold out", ""),
+				})
+			},
+		} {
+			equal(t, 20, func(n int) (any, error) { return do(n, keyed("POST /"+route, "key", "")) })
+		}
+		if o, err := s.Order(ctx, target.ID, ""); err != nil || o.ExpiresAt.Sub(o.CreatedAt) != 2*time.Minute {
+			t.Errorf("extended to %v, %v", o.ExpiresAt.Sub(o.CreatedAt), err)
+		}
+		pay := target
+		pay.Once = keyed("POST /pay", "key", "")
+		equal(t, 20, func(n int) (any, error) {
+			o, changed, err := stores[n%3].Settle(ctx, pay, order.Confirmed, "p1")
+			if err == nil && !changed {
+				err = errors.New("neither paid nor replayed")
+			}
+			return o, err
+		})
+		pay.Once.Hash[0]++
+		if _, _, err := s.Settle(ctx, pay, order.Confirmed, "p1"); !errors.Is(err, idempotency.ErrReused) {
+			t.Errorf("paid with the key of another payment: %v", err)
+		}
+		if a := auditOf(t, s, "conditional"); !a.OK() || a.Open != 1 || a.Sold != 1 || a.Stocked != 105 {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	})
+}
+
+// A batch may hold a request several times, and requests that were answered before.
+func TestBatchWithKeys(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		ctx, s := t.Context(), open(t, url, "one")
+		for _, w := range []stock.Write{stock.Conditional, stock.RowLock, stock.Segmented} {
+			sku := fmt.Sprint("a", w)
+			create(t, s, sku, soldBy(w), 5)
+			with := func(quantity int64, key, payload string) *order.Request {
+				r := request(quantity, sku)
+				if key != "" {
+					r.Once = keyed("POST /"+sku, key, payload)
+				}
+				return r
+			}
+			commit := func(batch ...*order.Request) {
+				t.Helper()
+				if err := s.Commit(ctx, claim(sku, w, dlock.Fence{}), batch); err != nil {
+					t.Fatal(err)
+				}
+			}
+			old := with(1, "old", "")
+			commit(old)
+			batch := []*order.Request{
+				with(9, "too much", ""), with(9, "too much", ""), with(1, "new", ""), with(1, "", ""),
+				with(1, "new", ""), with(1, "new", "other"), with(1, "old", ""), with(1, "old", "other"), with(1, "last", ""),
+				with(9, "second", ""), with(1, "second", "less"), with(1, "second", "less"), with(1, "second", ""),
+			}
+			commit(batch...)
+			var got []string
+			for i, r := range batch {
+				_, short := errors.AsType[*stock.ShortageError](r.Err)
+				replay, replayed := errors.AsType[*idempotency.AnsweredError](r.Err)
+				switch {
+				case r.Err == nil:
+					got = append(got, "placed")
+				case short:
+					got = append(got, "short")
+				case replayed:
+					got = append(got, "replayed")
+					first := map[string]*order.Request{"new": batch[2], "old": old, "second": batch[10]}[r.Once.Scope.Key]
+					if want, _ := render(first.Order, nil); cmp.Diff(want, replay.Answer) != "" {
+						t.Errorf("%d: %+v, want %+v", i, replay.Answer, want)
+					}
+				case errors.Is(r.Err, idempotency.ErrReused):
+					got = append(got, "reused")
+				default:
+					t.Error(r.Err)
+				}
+			}
+			want := []string{"short", "short", "placed", "placed", "replayed", "reused", "replayed", "reused", "placed", "short", "placed", "replayed", "reused"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("write %d (-want +got):\n%s", w, diff)
+			}
+			balanced(t, s, sku, 5, 0)
+		}
+	})
+}
+
+// pushes counts how often somebody is told of timers.
+type pushes struct {
+	sqlstore.Scheduler
+
+	n int
+}
+
+func (p *pushes) Schedule(ctx context.Context, tx timeout.Tx, timers ...timeout.Timer) (func(), error) {
+	push, err := p.Scheduler.Schedule(ctx, tx, timers...)
+	return func() { p.n++; push() }, err
+}
+
+// Nobody is told of the timers of a batch that was rolled back because one of its keys is stored.
+func TestABatchWithAnOldKeyTellsOfItsTimersOnce(t *testing.T) {
+	t.Parallel()
+	plain := open(t, "sqlite:"+t.TempDir()+"/shop.db", "one")
+	_, q := timed(t, plain)
+	told := &pushes{Scheduler: q}
+	s := plain.WithTimers(told)
+	create(t, s, "a", "for-update", 5)
+	commit := func(requests ...*order.Request) {
+		t.Helper()
+		if err := s.Commit(t.Context(), claim("a", stock.RowLock, dlock.Fence{}), requests); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old, again, other := request(1, "a"), request(1, "a"), request(1, "a")
+	old.Once = keyed("POST /orders", "k", "")
+	again.Once = old.Once
+	commit(old)
+	commit(again, other)
+	if !errors.As(again.Err, new(*idempotency.AnsweredError)) || other.Err != nil || told.n != 2 {
+		t.Errorf("told %d times of the timers of two batches: %v, %v", told.n, again.Err, other.Err)
+	}
+	balanced(t, s, "a", 2, 0)
+}

@@ -1,0 +1,313 @@
+package blackbox_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// gate is a gorm plugin that stops a store once: it closes reached and goes on
+// when opened is closed. Exactly one of the other fields says where.
+type gate struct {
+	before string // the first statement that contains this
+	second string // the second statement that contains this
+	after  string // the first insert into this table, when it is done
+
+	reached, opened chan struct{}
+	done            bool
+	passed          int // statements that contained second
+}
+
+// locksSKU is in the statement that locks the row of a SKU, on MariaDB.
+const locksSKU = "FROM skus WHERE sku = ? FOR UPDATE"
+
+func newGate(g gate) *gate {
+	g.reached, g.opened = make(chan struct{}), make(chan struct{})
+	return &g
+}
+
+func (g *gate) Name() string { return "gate" }
+
+func (g *gate) Initialize(db *gorm.DB) error {
+	look := func(tx *gorm.DB) {
+		statement := tx.Statement.SQL.String()
+		if g.second != "" && strings.Contains(statement, g.second) {
+			if g.passed++; g.passed == 2 {
+				g.stop(tx)
+			}
+		}
+		if g.before != "" && strings.Contains(statement, g.before) {
+			g.stop(tx)
+		}
+	}
+	err := errors.Join(db.Callback().Raw().Before("gorm:raw").Register("gate", look),
+		db.Callback().Row().Before("gorm:row").Register("gate", look))
+	if err != nil {
+		return err
+	}
+	err = db.Callback().Create().After("gorm:create").Register("gate:after", func(tx *gorm.DB) {
+		if g.after != "" && tx.Statement.Table == g.after {
+			g.stop(tx)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return db.Callback().Raw().After("gorm:raw").Register("gate:after", func(tx *gorm.DB) {
+		if g.after != "" && strings.Contains(tx.Statement.SQL.String(), "INSERT INTO "+g.after+" ") {
+			g.stop(tx)
+		}
+	})
+}
+
+// stop has the server let the transaction stand still: on a busy machine it does longer than the server usually allows.
+func (g *gate) stop(tx *gorm.DB) {
+	if !g.done {
+		g.done = true
+		if tx.Name() == "mysql" {
+			tx.AddError(standStill(tx.Session(&gorm.Session{NewDB: true})))
+		}
+		close(g.reached)
+		<-g.opened
+	}
+}
+
+// wait waits for c under a deadline.
+func wait(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(time.Minute):
+		t.Fatalf("waited a minute for %s", what)
+	}
+}
+
+// A holder whose lease has lapsed writes before the new holder reads: the new
+// one sees what it wrote. After that the old one is refused.
+func TestLateWriteBeforeTheReadIsSeen(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, database string) {
+		ctx, s := t.Context(), open(t, database, "one")
+		create(t, s, "a", "redis", 10)
+		place := func(token uint64) error {
+			return s.Commit(ctx, claim("a", stock.Fenced, fence(token)), []*order.Request{request(1, "a")})
+		}
+		for _, token := range []uint64{1, 2} { // 2 was issued before 1 wrote
+			if err := place(token); err != nil {
+				t.Fatalf("fence %d: %v", token, err)
+			}
+		}
+		if err := place(1); !errors.Is(err, dlock.ErrFenced) {
+			t.Errorf("the old holder once more: %v, want ErrFenced", err)
+		}
+		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	})
+}
+
+// A holder whose lease has lapsed writes between the new holder's read and its
+// write: it is refused.
+func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, database string) {
+		ctx, s := t.Context(), open(t, database, "one")
+		create(t, s, "a", "redis", 10)
+		g, old := newGate(gate{before: "UPDATE skus SET reserved"}), newGate(gate{before: locksSKU})
+		close(old.opened)
+		newer, older := open(t, database, "new", g), open(t, database, "old", old)
+		results := make(chan error, 2)
+		go func() {
+			results <- newer.Commit(ctx, claim("a", stock.Fenced, fence(2)), []*order.Request{request(2, "a")})
+		}()
+		wait(t, "the new holder to have read", g.reached)
+		late := make(chan error, 1)
+		go func() {
+			late <- older.Commit(ctx, claim("a", stock.Fenced, fence(1)), []*order.Request{request(1, "a")})
+		}()
+		if !strings.HasPrefix(database, "sqlite:") { // there it cannot even begin
+			wait(t, "the old holder to ask for the row", old.reached)
+		}
+		close(g.opened)
+		if err := <-results; err != nil {
+			t.Errorf("the new holder: %v", err)
+		}
+		if err := <-late; !errors.Is(err, dlock.ErrFenced) {
+			t.Errorf("the old holder: %v, want ErrFenced", err)
+		}
+		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	})
+}
+
+// An order that has waited for its row is as old as its lock of the row, whatever it waited: the time that its
+// customer has to pay is not shorter for that.
+func TestWaitingForTheRowTakesNoTimeFromTheOrder(t *testing.T) {
+	t.Parallel()
+	database := testbedtest.Database(t)
+	ctx, s, db := t.Context(), open(t, database, "one"), rawDB(t, database)
+	for _, w := range []stock.Write{stock.Fenced, stock.RowLock} {
+		sku := fmt.Sprintf("held-for-write-%d", w)
+		create(t, s, sku, "redis", 10)
+		s := open(t, database, "two") // reads the row before, to see whether it has a limit
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, "UPDATE skus SET version = version + 1 WHERE sku = ?", sku); err != nil {
+			t.Fatal(err)
+		}
+		r, done := request(1, sku), make(chan error, 1)
+		go func() { done <- s.Commit(ctx, claim(sku, w, fence(1)), []*order.Request{r}) }()
+		const waits = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE ?"
+		end := time.Now().Add(time.Minute)
+		for n := 0; n == 0; time.Sleep(200 * time.Millisecond) { // the table is as of 100 ms after it was last read
+			if err := db.QueryRowContext(ctx, waits, "%"+sku+"%").Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(end) {
+				t.Fatal("waited a minute for the order to wait for the row")
+			}
+		}
+		var free int64
+		if err := db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)").Scan(&free); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil || r.Err != nil {
+			t.Fatal(err, r.Err)
+		}
+		if late := r.Order.CreatedAt.UnixMicro() - free; late < 0 {
+			t.Errorf("write %d: the order is %d us older than the row was free", w, -late)
+		}
+	}
+}
+
+// The same number from another owner is refused: a Redis that failed over to a
+// lagging replica can issue a token twice.
+func TestEqualTokenOfAnotherOwnerIsRefused(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, database string) {
+		ctx, s := t.Context(), open(t, database, "one")
+		create(t, s, "a", "redis", 10)
+		f := dlock.Fence{Token: 7, Owner: "first"}
+		if err := s.Commit(ctx, claim("a", stock.Fenced, f), []*order.Request{request(1, "a")}); err != nil {
+			t.Fatal(err)
+		}
+		f.Owner = "second"
+		if err := s.Commit(ctx, claim("a", stock.Fenced, f), []*order.Request{request(1, "a")}); !errors.Is(err, dlock.ErrFenced) {
+			t.Errorf("another owner: %v, want ErrFenced", err)
+		}
+		f.Owner = "first"
+		if err := s.Commit(ctx, claim("a", stock.Fenced, f), []*order.Request{request(1, "a")}); err != nil {
+			t.Errorf("the same owner again: %v", err)
+		}
+	})
+}
+
+// lateChecked places an order as a store would that compares the fence only
+// when it writes. between runs after its read.
+func lateChecked(ctx context.Context, db *sql.DB, sku string, token int64, between func() error) (err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ignoreDone(tx.Rollback())) }()
+	var reserved int64
+	if err := tx.QueryRowContext(ctx, "SELECT reserved FROM skus WHERE sku = ?", sku).Scan(&reserved); err != nil {
+		return err
+	}
+	if err := between(); err != nil {
+		return err
+	}
+	r, err := tx.ExecContext(ctx, "UPDATE skus SET reserved = ?, fence = ? WHERE sku = ? AND fence <= ?", reserved+1, token, sku, token)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(dlock.ErrFenced, err)
+	}
+	id := order.NewID()
+	for statement, args := range map[string][]any{
+		"INSERT INTO orders (id, customer_id, status, payment_id, created_at, expires_at) VALUES (?, 'c', 'PENDING', '', 0, 9000000000000000)": {id},
+		"INSERT INTO order_lines VALUES (?, ?, 1)": {id, sku},
+		"INSERT INTO ledger (sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at) VALUES (?, ?, 'RESERVE', 1, 0, 1, ?, 'i', 0)": {sku, id, token},
+	} {
+		if _, err := tx.ExecContext(ctx, statement, args...); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}
+
+// A fence that is compared only at the write lets both holders pass in this
+// order, and a unit is lost: the mutant that the lock of the row is there to kill, and
+// the audit that notices.
+func TestFenceCheckedOnlyAtTheWriteLosesAnUpdate(t *testing.T) {
+	t.Parallel()
+	rawURL := testbedtest.Database(t)
+	ctx, s := t.Context(), open(t, rawURL, "one")
+	create(t, s, "a", "redis", 10)
+	db := rawDB(t, rawURL)
+	err := lateChecked(ctx, db, "a", 2, func() error {
+		return lateChecked(ctx, db, "a", 1, func() error { return nil })
+	})
+	if err != nil {
+		t.Fatalf("one of the two was refused: %v", err)
+	}
+	if a := auditOf(t, s, "a"); a.OK() || a.LostUpdates() != 1 {
+		t.Errorf("the audit did not notice: %+v", a)
+	}
+}
+
+// rawDB opens a database without a store.
+func rawDB(t *testing.T, rawURL string) *sql.DB {
+	t.Helper()
+	if file, ok := strings.CutPrefix(rawURL, "sqlite:"); ok {
+		db, err := sql.Open("sqlite", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := driver.NewConfig()
+	c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	c.Passwd, _ = u.User.Password()
+	c.ClientFoundRows = true
+	c.Params = map[string]string{testbedtest.IsolationVariable(t, rawURL): "'READ-COMMITTED'"}
+	db, err := sql.Open("mysql", c.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}

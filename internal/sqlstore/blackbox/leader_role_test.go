@@ -1,0 +1,309 @@
+package blackbox_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/timeout"
+)
+
+const (
+	duty        = "answers"
+	vacantAfter = 3 * time.Second
+)
+
+// term is one that goes on until it is lost.
+type term struct {
+	fence dlock.Fence
+	lost  atomic.Bool
+}
+
+func newTerm(token uint64, owner string) *term {
+	return &term{fence: dlock.Fence{Token: token, Owner: owner}}
+}
+
+func (t *term) Fence() dlock.Fence { return t.fence }
+
+func (t *term) Err() error {
+	if t.lost.Load() {
+		return &dlock.LostError{Key: "leader", Fence: t.fence, Reason: dlock.Expired}
+	}
+	return nil
+}
+
+// takes returns the office of a term.
+func takes(t *testing.T, s *sqlstore.Store, tm *term) timeout.Office {
+	t.Helper()
+	office, err := s.TakeOffice(t.Context(), duty, tm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return office
+}
+
+// recorded returns the term that the database has.
+func recorded(t *testing.T, db *sql.DB) (number int64, owner string) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), "SELECT term, owner FROM terms WHERE duty = ?", duty).Scan(&number, &owner); err != nil {
+		t.Fatal(err)
+	}
+	return number, owner
+}
+
+// The work of a leader is refused from the moment on at which a later one takes the office, and
+// changes nothing. Whoever has lost a term takes no office.
+func TestDeposedLeaderIsRefused(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		ctx, s, other := t.Context(), open(t, url, "one"), open(t, url, "two")
+		sold := &stock.ShortageError{}
+		first, second := newTerm(5, "a"), newTerm(9, "b")
+		office := takes(t, s, first)
+		work := func(o timeout.Office) (int64, error) {
+			once := keyed("POST /orders", fmt.Sprint(time.Now().UnixNano()), "")
+			if err := s.Refuse(ctx, once, nil, sold); !errors.Is(err, sold) {
+				t.Fatal(err)
+			}
+			n, err := s.PurgeAnswers(ctx, o, -time.Hour, 100)
+			if _, found, asking := s.Answer(ctx, once); asking != nil || found == (err == nil) {
+				t.Errorf("the answer is there: %v, %v, after %v", found, asking, err)
+			}
+			return n, err
+		}
+		if n, err := work(office); n != 1 || err != nil {
+			t.Errorf("in the first term: %d, %v", n, err)
+		}
+		later := takes(t, other, second)
+		n, err := work(office)
+		deposed, ok := errors.AsType[*sqlstore.DeposedError](err)
+		if n != 0 || !ok || !errors.Is(err, dlock.ErrFenced) || deposed.Refused != first.fence || deposed.Accepted != second.fence || deposed.Duty != duty {
+			t.Errorf("of a former leader: %d, %v", n, err)
+		}
+		if err := office.Check(ctx, nil); !errors.Is(err, dlock.ErrFenced) {
+			t.Errorf("asked by a former leader: %v", err)
+		}
+		first.lost.Store(true)
+		if _, err := s.TakeOffice(ctx, duty, first); !errors.Is(err, dlock.ErrLost) {
+			t.Errorf("taken by a former leader: %v", err)
+		}
+		if n, err := work(later); n != 2 || err != nil {
+			t.Errorf("in the second term: %d, %v", n, err)
+		}
+		if err := takes(t, other, second).Check(ctx, nil); err != nil {
+			t.Errorf("taken again in the same term: %v", err)
+		}
+	})
+}
+
+// A service that counts terms and has lost its data begins again, as another one does that
+// takes its place. The terms in the database go on.
+func TestTermsThatBeginAgain(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		s, db := open(t, url, "one"), rawDB(t, url)
+		last := takes(t, s, newTerm(1000, "old"))
+		for _, c := range []struct {
+			token uint64
+			owner string
+			want  int64
+		}{
+			{1000, "another", 1001},                  // the number of the last one, by chance
+			{1, "empty", 1002},                       // counted anew
+			{2, "empty, second", 1003},               // and on
+			{2, "empty, second", 1003},               // told twice
+			{50, "empty, third", 1051},               // with a gap
+			{1 << 40, "other service", 1<<40 + 1001}, // whose numbers are high
+			{7, "first service", 1<<40 + 1002},
+		} {
+			office := takes(t, s, newTerm(c.token, c.owner))
+			if number, owner := recorded(t, db); number != c.want || owner != c.owner {
+				t.Errorf("term %d of %s is recorded as %d of %s, want %d", c.token, c.owner, number, owner, c.want)
+			}
+			if err := office.Check(t.Context(), nil); err != nil {
+				t.Errorf("term %d of %s: %v", c.token, c.owner, err)
+			}
+			if err := last.Check(t.Context(), nil); c.owner != "empty, second" && !errors.Is(err, dlock.ErrFenced) {
+				t.Errorf("the leader before %s: %v", c.owner, err)
+			}
+			last = office
+		}
+	})
+}
+
+// The reply to the COMMIT that takes an office is lost, and the leader has it.
+func TestLostReplyToTakeOffice(t *testing.T) {
+	t.Parallel()
+	s, proxy := proxied(t)
+	takes(t, s, newTerm(3, "a"))
+	proxy.DropReply("COMMIT")
+	office := takes(t, s, newTerm(1, "b"))
+	if proxy.Dropped() == 0 {
+		t.Error("no reply was lost")
+	}
+	if err := office.Check(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Others stand in when no leader has been at work for a while, by the clock of the database.
+func TestVacantOffice(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		ctx, s, db := t.Context(), open(t, url, "one"), rawDB(t, url)
+		vacant := s.VacantOffice(duty)
+		if err := vacant.Check(ctx, nil); err != nil {
+			t.Errorf("nobody has ever led: %v", err)
+		}
+		aged := func(by time.Duration) {
+			t.Helper()
+			if _, err := db.ExecContext(ctx, "UPDATE terms SET led_at = led_at - ?", by.Microseconds()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		look := func() (read, kept error) {
+			_, kept = s.PurgeAnswers(ctx, vacant, time.Hour, 1)
+			return vacant.Check(ctx, nil), kept
+		}
+		led := func(what string, work func()) {
+			t.Helper()
+			for again := true; again; {
+				aged(24 * time.Hour)
+				began := time.Now()
+				work()
+				read, kept := look()
+				again = time.Since(began) > vacantAfter // a machine that stood still says nothing
+				if !again && (!errors.Is(read, timeout.ErrLed) || !errors.Is(kept, timeout.ErrLed)) {
+					t.Errorf("vacant after %s: read %v, kept %v", what, read, kept)
+				}
+			}
+		}
+		free := func(what string) {
+			t.Helper()
+			if read, kept := look(); read != nil || kept != nil {
+				t.Errorf("not vacant %s: read %v, kept %v", what, read, kept)
+			}
+		}
+		var office timeout.Office
+		led("the election", func() { office = takes(t, s, newTerm(1, "a")) })
+		led("work", func() {
+			if _, err := s.PurgeAnswers(ctx, office, time.Hour, 1); err != nil {
+				t.Fatal(err)
+			}
+		})
+		aged(vacantAfter)
+		free("after the time")
+		aged(-24 * time.Hour)
+		free("after the clock was set back")
+	})
+}
+
+// Leaders that know nothing of one another work on when others have been elected. What the
+// database has recorded is the work of one term after the other.
+func TestHistoryOfOffices(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		s, db := open(t, url, "one"), rawDB(t, url)
+		record(t, db)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		defer cancel()
+		var (
+			elections, refused atomic.Int64
+			workers            sync.WaitGroup
+		)
+		want := int64(testbedtest.Size(60, 1000))
+		for range 4 {
+			workers.Go(func() {
+				for n := elections.Add(1); n <= want; n = elections.Add(1) {
+					token := uint64(n % 40) // the service loses its data now and then
+					office, err := s.TakeOffice(ctx, duty, newTerm(token, fmt.Sprint("leader-", n)))
+					for err == nil {
+						_, err = s.PurgeAnswers(ctx, office, time.Hour, 1)
+						if elections.Load() > want {
+							break // nobody else is elected
+						}
+					}
+					if errors.Is(err, dlock.ErrFenced) {
+						refused.Add(1)
+					} else if err != nil && !errors.Is(err, stock.ErrBusy) {
+						t.Error(err)
+						return
+					}
+				}
+			})
+			// Somebody has to take the office from those that hold it.
+			workers.Go(func() {
+				for n := elections.Add(1); n <= want; n = elections.Add(1) {
+					if _, err := s.TakeOffice(ctx, duty, newTerm(uint64(n%40), fmt.Sprint("leader-", n))); err != nil && !errors.Is(err, stock.ErrBusy) {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		workers.Wait()
+		terms, works := history(t, db)
+		t.Logf("%d terms, %d times at work, %d leaders were refused", terms, works, refused.Load())
+		if terms < int(want)/2 || refused.Load() == 0 {
+			t.Errorf("%d terms of %d, %d refused", terms, want, refused.Load())
+		}
+	})
+}
+
+// record has the database write down each transaction of a leader.
+func record(t *testing.T, db *sql.DB) {
+	t.Helper()
+	key := "id INTEGER PRIMARY KEY AUTOINCREMENT"
+	if _, err := db.ExecContext(t.Context(), "SELECT sqlite_version()"); err != nil {
+		key = "id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
+	}
+	for _, statement := range []string{
+		"CREATE TABLE history (" + key + ", term BIGINT NOT NULL, owner VARCHAR(255) NOT NULL)",
+		"CREATE TRIGGER history AFTER UPDATE ON terms FOR EACH ROW BEGIN INSERT INTO history (term, owner) VALUES (NEW.term, NEW.owner); END",
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// history checks that each term has one owner, and that none comes back after a later one.
+func history(t *testing.T, db *sql.DB) (terms, works int) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT term, owner FROM history ORDER BY id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var last struct {
+		term  int64
+		owner string
+	}
+	for rows.Next() {
+		now := last
+		if err := rows.Scan(&now.term, &now.owner); err != nil {
+			t.Fatal(err)
+		}
+		works++
+		switch {
+		case now.term < last.term, now.term == last.term && now.owner != last.owner:
+			t.Errorf("term %d of %s is at work after term %d of %s", now.term, now.owner, last.term, last.owner)
+		case now.term > last.term:
+			terms++
+		}
+		last = now
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return terms, works
+}

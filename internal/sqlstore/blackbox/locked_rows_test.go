@@ -1,0 +1,264 @@
+package blackbox_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// A session keeps the row of one SKU locked. Orders, payments and restocks of it wait on a quarter of the connections, and
+// once they have waited in vain others are refused at once, on none. When the row is free the SKU is sold again.
+func TestLockedRowUsesFewConnections(t *testing.T) {
+	t.Parallel()
+	url := testbedtest.Database(t)
+	db, s := rawDB(t, url), open(t, url, "one")
+	for _, sku := range []string{"bad", "good"} {
+		create(t, s, sku, "conditional", 1000)
+	}
+	place := func(ctx context.Context, skus ...string) (*order.Request, error) {
+		r := request(1, skus...)
+		var claims []stock.Claim
+		for _, sku := range skus {
+			claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
+		}
+		return r, s.Commit(ctx, claims, []*order.Request{r})
+	}
+	var unpaid []string
+	for range 20 {
+		r, err := place(t.Context(), "bad")
+		if err != nil {
+			t.Fatal(err)
+		}
+		unpaid = append(unpaid, r.Order.ID)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(t.Context(), "UPDATE skus SET version = version + 1 WHERE sku = 'bad'"); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var crowd sync.WaitGroup
+	refused := make(chan error, 100)
+	for i := range 20 {
+		crowd.Go(func() { _, err := place(ctx, "bad"); refused <- err })
+		crowd.Go(func() { _, err := place(ctx, "bad", "good"); refused <- err })
+		crowd.Go(func() {
+			_, _, err := s.Settle(ctx, order.Target{ID: unpaid[i]}, order.Confirmed, "p")
+			refused <- err
+		})
+		crowd.Go(func() { _, err := s.Restock(ctx, "bad", 1, nil); refused <- err })
+	}
+	over := make(chan struct{})
+	go func() {
+		crowd.Wait()
+		close(over)
+	}()
+	most := 0
+	for done := false; !done; {
+		select {
+		case <-over:
+			done = true
+		case <-time.After(150 * time.Millisecond): // InnoDB shows its locks anew after 100 ms without a look
+		}
+		var n int
+		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id IN "+
+			"(SELECT id FROM information_schema.processlist WHERE db = DATABASE())").Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, n)
+	}
+	if most < 2 || most > 8+1 { // and a probe
+		t.Errorf("%d sessions waited for the row at the same time, want 9 at most", most)
+	}
+	close(refused)
+	for err := range refused {
+		if !errors.Is(err, stock.ErrRowLocked) {
+			t.Errorf("%v, want ErrRowLocked", err)
+		}
+	}
+	began := time.Now()
+	for range 100 { // each would take two seconds if it waited
+		if _, err := place(t.Context(), "bad"); !errors.Is(err, stock.ErrRowLocked) {
+			t.Fatalf("%v, want ErrRowLocked", err)
+		}
+		if _, err := place(t.Context(), "good"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d sessions waited at most; 100 refusals and 100 orders of another SKU took %v", most, time.Since(began))
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("100 refusals took %v", took)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		_, err := place(ctx, "bad")
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, stock.ErrRowLocked) {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	for _, sku := range []string{"bad", "good"} {
+		if a := auditOf(t, s, sku); !a.OK() {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	}
+}
+
+// A session has the rows of forty orders and of forty customers. Whoever waits for them keeps no connection: with four connections the
+// orders of other customers are placed, paid and read as before.
+func TestHeldRowKeepsNoConnection(t *testing.T) {
+	t.Parallel()
+	raw := new(handle)
+	url := testbedtest.Database(t)
+	open(t, url, "one", raw)
+	s := opened(t, sqlstore.Config{URL: url, Instance: "two", Connections: 4})
+	create(t, s, "a", "conditional", 1000)
+	place := func(ctx context.Context, customer string, ttl time.Duration) (*order.Request, error) {
+		r := request(1, "a")
+		r.Order.CustomerID, r.MaxOpen, r.TTL = customer, 1000, ttl
+		err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r})
+		return r, errors.Join(err, r.Err)
+	}
+	var held []string
+	for i := range 40 {
+		ttl := time.Hour
+		if i%2 == 1 {
+			ttl = 0 // it is late, and a read of it waits for the session
+		}
+		r, err := place(t.Context(), "held", ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, r.Order.ID)
+	}
+	release := lockRow(t, raw.db, "SELECT * FROM orders WHERE customer_id = 'held'")
+	releaseCustomer := lockRow(t, raw.db, "SELECT * FROM customers WHERE customer_id = 'held'")
+
+	ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+	defer leave()
+	var crowd sync.WaitGroup
+	defer crowd.Wait()
+	waited := make(chan error, 4*len(held))
+	for i, id := range held {
+		crowd.Go(func() {
+			_, _, err := s.Settle(ctx, order.Target{ID: id}, order.Confirmed, "p")
+			waited <- err
+		})
+		crowd.Go(func() {
+			_, _, err := s.Extend(ctx, order.Target{ID: id}, time.Second, time.Hour*2)
+			waited <- err
+		})
+		crowd.Go(func() {
+			_, err := place(ctx, "held", time.Hour)
+			waited <- err
+		})
+		if i%2 == 1 {
+			crowd.Go(func() {
+				_, err := s.Order(ctx, id, "")
+				waited <- err
+			})
+		}
+	}
+	began, n := time.Now(), 0
+	for ; time.Since(began) < time.Second; n++ {
+		r, err := place(t.Context(), "other", time.Hour)
+		if err == nil {
+			err = settle(t.Context(), s, r.Order.ID, order.Confirmed, "p")
+		}
+		if err == nil {
+			_, err = s.Order(t.Context(), r.Order.ID, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	took := time.Since(began)
+	t.Logf("%d orders of another customer in %v", n, took)
+	if n < 2 || took > 3*time.Second { // an order that waits for a connection has it after two seconds
+		t.Errorf("%d orders of another customer in %v", n, took)
+	}
+	crowd.Wait()
+	close(waited)
+	for err := range waited {
+		if !errors.Is(err, stock.ErrRowLocked) && !errors.Is(err, order.ErrCustomerBusy) {
+			t.Errorf("%v, want that the row is locked", err)
+		}
+	}
+	release()
+	releaseCustomer()
+	if _, err := place(t.Context(), "held", time.Hour); err != nil {
+		t.Error(err)
+	}
+	if err := settle(t.Context(), s, held[0], order.Confirmed, "p"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Another transaction has the row of one customer, and the late order of a second one. A batch with orders of these two and a third customer
+// places that of the third, and refuses the others for now.
+func TestBatchWaitsForNoCustomer(t *testing.T) {
+	t.Parallel()
+	raw := new(handle)
+	s := open(t, testbedtest.Database(t), "one", raw)
+	create(t, s, "a", "conditional", 1000)
+	batch := func(customers ...string) (requests []*order.Request) {
+		for _, c := range customers {
+			r := request(1, "a")
+			r.Order.CustomerID, r.MaxOpen = c, 1000
+			requests = append(requests, r)
+		}
+		return requests
+	}
+	commit := func(requests []*order.Request) {
+		t.Helper()
+		if err := s.Commit(t.Context(), claim("a", stock.Conditional, dlock.Fence{}), requests); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := batch("row", "late")
+	known[1].TTL = 0
+	commit(known)
+	releases := []func(){
+		lockRow(t, raw.db, "SELECT * FROM customers WHERE customer_id = 'row'"),
+		lockRow(t, raw.db, "SELECT * FROM orders WHERE id = ?", known[1].Order.ID),
+	}
+	requests := batch("row", "late", "new")
+	commit(requests)
+	for i, r := range requests {
+		if errors.Is(r.Err, order.ErrCustomerBusy) != (i < 2) || i == 2 && r.Err != nil {
+			t.Errorf("%s: %v", r.Order.CustomerID, r.Err)
+		}
+	}
+	for _, release := range releases {
+		release()
+	}
+	requests = batch("row", "late")
+	commit(requests)
+	for _, r := range requests {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.Order.CustomerID, r.Err)
+		}
+	}
+	if a := auditOf(t, s, "a"); !a.OK() || a.Open != 5 {
+		t.Errorf("%+v %q", a, a.Broken())
+	}
+}

@@ -1,0 +1,394 @@
+package blackbox_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// buySegments tries to place an order of so many units of a segmented SKU, and returns how many are left
+// if that was refused.
+func buySegments(t *testing.T, s *sqlstore.Store, sku string, quantity int64, ttl time.Duration) (o order.Order, left int64, ok bool) {
+	t.Helper()
+	r := request(quantity, sku)
+	r.TTL = ttl
+	if err := s.Commit(t.Context(), claim(sku, stock.Segmented, dlock.Fence{}), []*order.Request{r}); err != nil {
+		t.Fatal(err)
+	}
+	short, refused := errors.AsType[*stock.ShortageError](r.Err)
+	switch {
+	case refused:
+		return order.Order{}, short.Shortages[0].Available, false
+	case r.Err != nil:
+		t.Fatal(r.Err)
+	}
+	return r.Order, 0, true
+}
+
+// parts returns what each row of a SKU has for sale, its own first.
+func parts(t *testing.T, db *sql.DB, sku string) (free []int64) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), `SELECT 0 AS segment, on_hand - reserved FROM skus WHERE sku = ?
+		UNION ALL SELECT segment, on_hand - reserved FROM sku_segments WHERE sku = ? ORDER BY segment`, sku, sku)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var segment, n int64
+		if err := rows.Scan(&segment, &n); err != nil {
+			t.Fatal(err)
+		}
+		free = append(free, n)
+	}
+	if rows.Err() != nil {
+		t.Fatal(rows.Err())
+	}
+	return free
+}
+
+// What is scattered over segments of which none has enough is sold all the same, down to the last
+// unit, and who wants more than that hears how many there are.
+func TestScatteredUnitsAreSold(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		s := open(t, url, "one")
+		create(t, s, "few", stock.SegmentedName, 3)
+		if got := parts(t, rawDB(t, url), "few"); !cmp.Equal(got[:4], []int64{1, 1, 1, 0}) {
+			t.Fatalf("%v are not scattered, so nothing is shown", got)
+		}
+		if _, left, ok := buySegments(t, s, "few", 4, time.Hour); ok || left != 3 {
+			t.Errorf("4 of 3: %v, %d left", ok, left)
+		}
+		if _, left, ok := buySegments(t, s, "few", 3, time.Hour); !ok {
+			t.Errorf("3 of 3 are refused, %d left", left)
+		}
+		if _, left, ok := buySegments(t, s, "few", 1, time.Hour); ok || left != 0 {
+			t.Errorf("1 of none: %v, %d left", ok, left)
+		}
+		balanced(t, s, "few", 3, 0)
+
+		create(t, s, "many", stock.SegmentedName, 100)
+		for left := int64(100); left > 0; {
+			q := 1 + rand.N(int64(12))
+			_, found, ok := buySegments(t, s, "many", q, time.Hour)
+			if ok != (q <= left) || !ok && found != left {
+				t.Fatalf("%d of %d: %v, %d left", q, left, ok, found)
+			}
+			if ok {
+				left -= q
+			}
+		}
+		balanced(t, s, "many", 100, 0)
+	})
+}
+
+// Whatever changes a segmented SKU changes its level by that, and its version.
+func TestLifeOfASegmentedSKU(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		ctx, s, other := t.Context(), open(t, url, "one"), open(t, url, "two")
+		db := rawDB(t, url)
+		first, _, err := s.CreateSKU(ctx, stock.Level{SKU: "a", Strategy: stock.SegmentedName, OnHand: 35})
+		if err != nil || first.OnHand != 35 || first.Version != 1 {
+			t.Fatal(first, err)
+		}
+		if _, created, err := s.CreateSKU(ctx, stock.Level{SKU: "a", Strategy: stock.SegmentedName, OnHand: 35}); created || err != nil {
+			t.Errorf("the same again: created %v, %v", created, err)
+		}
+		create(t, s, "b", "conditional", 7)
+		version := first.Version
+		level := func(what string, onHand, reserved int64) {
+			t.Helper()
+			want := stock.Level{SKU: "a", Strategy: stock.SegmentedName, OnHand: onHand, Reserved: reserved}
+			for _, side := range []*sqlstore.Store{s, other} {
+				got, err := side.Level(ctx, "a")
+				all, listed := side.Levels(ctx, "", 9)
+				if err != nil || listed != nil || len(all) != 2 || all[0] != got || all[1].OnHand != 7 {
+					t.Errorf("%s: %+v in %+v, %v, %v", what, got, all, err, listed)
+				}
+				if want.Version = got.Version; got != want || side == s && got.Version <= version && what != "" {
+					t.Errorf("%s: %+v after version %d, want %+v", what, got, version, want)
+				}
+				version = got.Version
+			}
+			if a := auditOf(t, s, "a"); !a.OK() || a.OnHand != onHand || a.Reserved != reserved {
+				t.Errorf("%s: %+v %q", what, a, a.Broken())
+			}
+		}
+		level("", 35, 0)
+		paid, _, _ := buySegments(t, s, "a", 2, time.Hour)
+		level("placed", 35, 2)
+		cancelled, _, _ := buySegments(t, other, "a", 30, time.Hour)
+		level("gathered", 35, 32)
+		expired, _, _ := buySegments(t, s, "a", 3, 0)
+		level("sold out", 35, 35)
+		if _, changed, err := open(t, url, "three").Settle(ctx, order.Target{ID: paid.ID}, order.Confirmed, "p1"); err != nil || !changed {
+			t.Fatal(changed, err)
+		}
+		level("paid", 33, 33)
+		if _, changed, err := s.Settle(ctx, order.Target{ID: cancelled.ID}, order.Cancelled, ""); err != nil || !changed {
+			t.Fatal(changed, err)
+		}
+		level("cancelled", 33, 3)
+		if _, left, ok := buySegments(t, s, "a", 31, time.Hour); ok || left != 30 {
+			t.Errorf("31 of 30: %v, %d left", ok, left)
+		}
+		again, left, ok := buySegments(t, s, "a", 30, 0)
+		if !ok {
+			t.Errorf("what was cancelled is not for sale: %d left", left)
+		}
+		level("sold again", 33, 33)
+		expire(t, open(t, url, "four"), expired.ID, again.ID)
+		level("expired", 33, 0)
+		if got := parts(t, db, "a"); len(got) != 16 || min(got[0], got[7], got[15]) < 1 {
+			t.Errorf("%v: what expired is not spread", got)
+		}
+		if _, left, ok := buySegments(t, s, "a", 33, time.Hour); !ok {
+			t.Errorf("what expired is not for sale: %d left", left)
+		}
+		if l, err := other.Restock(ctx, "a", 160, nil); err != nil || l.OnHand != 193 || l.Reserved != 33 {
+			t.Errorf("%+v, %v", l, err)
+		}
+		level("restocked", 193, 33)
+		for i, n := range parts(t, db, "a") {
+			if n != 10 {
+				t.Errorf("segment %d has %d of 160 units", i, n)
+			}
+		}
+		if _, left, ok := buySegments(t, s, "a", 160, time.Hour); !ok {
+			t.Errorf("what was restocked is not for sale: %d left", left)
+		}
+		level("sold", 193, 193)
+	})
+}
+
+// A segment is drained between the look at it and the order. The order gets what there is elsewhere, and is
+// refused only when there is nothing.
+func TestSegmentThatIsDrainedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, restocked := range []bool{true, false} {
+		t.Run(fmt.Sprint("restocked=", restocked), func(t *testing.T) {
+			t.Parallel()
+			url, g := testbedtest.Database(t), newGate(gate{before: "UPDATE sku"}) // SQLite has one writer at a time
+			slow, s := open(t, url, "slow", g), open(t, url, "one")
+			create(t, s, "a", stock.SegmentedName, 1)
+			r := request(1, "a")
+			done := make(chan error, 1)
+			go func() {
+				done <- slow.Commit(t.Context(), claim("a", stock.Segmented, dlock.Fence{}), []*order.Request{r})
+			}()
+			wait(t, "the order to have chosen the segment", g.reached)
+			if _, _, ok := buySegments(t, s, "a", 1, time.Hour); !ok {
+				t.Fatal("the unit was not sold")
+			}
+			want := int64(1)
+			if restocked {
+				want = 2
+				if _, err := s.Restock(t.Context(), "a", 1, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(g.opened)
+			if err := <-done; err != nil || (r.Err == nil) != restocked {
+				t.Errorf("%v, %v", err, r.Err)
+			}
+			if short, ok := errors.AsType[*stock.ShortageError](r.Err); !restocked && (!ok || short.Shortages[0].Available != 0) {
+				t.Errorf("%v", r.Err)
+			}
+			balanced(t, s, "a", want, 0)
+		})
+	}
+}
+
+// unlocked returns how many rows of the SKU nobody has locked in table, and locks them in tx.
+func unlocked(t *testing.T, tx *sql.Tx, table string) (n int64) {
+	t.Helper()
+	rows, err := tx.QueryContext(t.Context(), "SELECT sku FROM "+table+" WHERE sku = 'a' FOR UPDATE SKIP LOCKED")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		n++
+	}
+	if rows.Err() != nil {
+		t.Fatal(rows.Err())
+	}
+	return n
+}
+
+// An order that one segment has enough for locks no other one, so that orders of a SKU are committed side
+// by side. One that gathers its units has all locked before it takes any.
+func TestLocksOfSegments(t *testing.T) {
+	t.Parallel()
+	url := testbedtest.Database(t)
+	s, db := open(t, url, "one"), rawDB(t, url)
+	create(t, s, "a", stock.SegmentedName, 3)
+	for _, c := range []struct {
+		quantity, locked int64
+		gate             gate
+	}{
+		{1, 1, gate{after: "ledger"}},
+		{2, 16, gate{before: "UPDATE sku"}},
+	} {
+		g := newGate(c.gate)
+		gated, r := open(t, url, "gated", g), request(c.quantity, "a")
+		done := make(chan error, 1)
+		go func() {
+			done <- gated.Commit(t.Context(), claim("a", stock.Segmented, dlock.Fence{}), []*order.Request{r})
+		}()
+		wait(t, "the order to have its locks", g.reached)
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		free := int64(0)
+		for _, table := range []string{"skus", "sku_segments"} {
+			free += unlocked(t, tx, table)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if free != 16-c.locked {
+			t.Errorf("an order of %d units leaves %d of 16 rows to others, want %d", c.quantity, free, 16-c.locked)
+		}
+		close(g.opened)
+		if err := <-done; err != nil || r.Err != nil {
+			t.Error(err, r.Err)
+		}
+	}
+	balanced(t, s, "a", 3, 0)
+}
+
+// Large baskets and small ones take what they want of segmented SKUs in opposite orders, while others
+// are paid, cancelled, expired and restocked: none waits for another for good, and in the end all
+// that there is has been sold.
+func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		count, skus := new(victims), []string{"a", "b", "c"}
+		stores := []*sqlstore.Store{open(t, url, "one", count), open(t, url, "two", count)}
+		writes := map[string]stock.Write{"a": stock.Segmented, "b": stock.Conditional, "c": stock.Segmented}
+		for _, sku := range skus {
+			create(t, stores[0], sku, soldBy(writes[sku]), 300)
+		}
+		var group sync.WaitGroup
+		sides, rounds := 8, testbedtest.Size(25, 1000)
+		for side := range sides {
+			s := stores[side%2]
+			group.Go(func() {
+				for n := range rounds {
+					r := &order.Request{Order: order.Order{ID: order.NewID(), CustomerID: "c1"}, TTL: time.Hour}
+					var claims []stock.Claim
+					for _, sku := range skus {
+						if rand.N(3) == 0 {
+							continue
+						}
+						q := int64(1)
+						if side < 3 {
+							q += rand.N(int64(60))
+						}
+						r.Order.Items = append(r.Order.Items, order.Item{SKU: sku, Quantity: q})
+						claims = append(claims, claim(sku, writes[sku], dlock.Fence{})...)
+					}
+					if len(claims) == 0 {
+						continue
+					}
+					if n%4 == 3 {
+						r.TTL = 0
+					}
+					if _, err := insist(t.Context(), func() (any, error) { return nil, s.Commit(t.Context(), claims, []*order.Request{r}) }); err != nil {
+						t.Error(err)
+						return
+					}
+					if r.Err != nil {
+						continue
+					}
+					var err error
+					switch n % 4 {
+					case 0:
+						err = settle(t.Context(), s, r.Order.ID, order.Confirmed, "p1")
+					case 1, 2:
+						err = settle(t.Context(), s, r.Order.ID, order.Cancelled, "")
+					case 3:
+						_, err = insist(t.Context(), func() ([]order.Expiry, error) { return s.Expire(t.Context(), []string{r.Order.ID}) })
+					}
+					if err == nil && n%10 == 0 {
+						_, err = insist(t.Context(), func() (stock.Level, error) {
+							return s.Restock(t.Context(), skus[side%3], 1+rand.N(int64(20)), nil)
+						})
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		t.Logf("%d deadlocks, %d waits too long", count.deadlocks.Load(), count.waits.Load())
+		if n := count.deadlocks.Load(); n > int64(sides*rounds/100) {
+			t.Errorf("%d deadlocks of %d baskets", n, sides*rounds)
+		}
+		for _, sku := range []string{"a", "c"} {
+			l, err := stores[0].Level(t.Context(), sku)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := l.Available(); n > 0 {
+				if _, left, ok := buySegments(t, stores[1], sku, n, time.Hour); !ok {
+					t.Errorf("%d units of %s are left, and %d for sale", n, sku, left)
+				}
+			}
+			if a := auditOf(t, stores[0], sku); !a.OK() || a.Accepted() != a.Stocked {
+				t.Errorf("%+v %q", a, a.Broken())
+			}
+		}
+		if a := auditOf(t, stores[0], "b"); !a.OK() {
+			t.Errorf("%+v %q", a, a.Broken())
+		}
+	})
+}
+
+// The audit looks at every segment.
+func TestAuditFindsATamperedSegment(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		s, db := open(t, url, "one"), rawDB(t, url)
+		for i, tamper := range []string{
+			"UPDATE sku_segments SET on_hand = on_hand + 1 WHERE sku = ? AND segment = 15",
+			"UPDATE sku_segments SET reserved = reserved - 1 WHERE sku = ? AND segment = 1",
+			"DELETE FROM sku_segments WHERE sku = ? AND segment = 7",
+			"UPDATE skus SET reserved = reserved + 1 WHERE sku = ?",
+		} {
+			sku := fmt.Sprint("a", i)
+			create(t, s, sku, stock.SegmentedName, 32)
+			if _, _, ok := buySegments(t, s, sku, 5, time.Hour); !ok {
+				t.Fatal("refused")
+			}
+			balanced(t, s, sku, 5, 0)
+			if _, err := db.ExecContext(t.Context(), tamper, sku); err != nil {
+				t.Fatal(err)
+			}
+			if a := auditOf(t, s, sku); a.OK() {
+				t.Errorf("%s: %+v", tamper, a)
+			}
+			audits, err := s.Audit(t.Context(), "")
+			if err != nil || len(audits) != i+1 || audits[i].OK() {
+				t.Errorf("%s: %+v, %v", tamper, audits, err)
+			}
+		}
+	})
+}

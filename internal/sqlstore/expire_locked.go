@@ -1,0 +1,144 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// lockStock locks the stock of the orders, and reads their lines. It returns the orders of which it has
+// every SKU, and which rows of each SKU it has.
+func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.Order, free map[string][]int, err error) {
+	byID := make(map[string]*order.Order, len(due))
+	for _, o := range due {
+		byID[o.ID] = o
+	}
+	var lines []lineRow
+	err = tx.Raw("SELECT * FROM order_lines"+e.dialect.byKey+" WHERE order_id IN ?", slices.Collect(maps.Keys(byID))).Scan(&lines).Error
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.SortFunc(lines, func(a, b lineRow) int { return strings.Compare(a.SKU, b.SKU) })
+	for _, l := range lines {
+		o := byID[l.OrderID]
+		o.Items = append(o.Items, order.Item{SKU: l.SKU, Quantity: l.Quantity})
+	}
+	var skus []string
+	for _, l := range lines {
+		skus = append(skus, l.SKU)
+	}
+	if free, err = e.lockFree(tx, slices.Compact(skus)); err != nil {
+		return nil, nil, err
+	}
+	e.stuck.had(maps.Keys(free))
+	for _, o := range due {
+		for _, it := range o.Items { // ascending, as the lines are
+			if len(free[it.SKU]) == 0 {
+				e.blocked[o.ID] = append(e.blocked[o.ID], it.SKU)
+			}
+		}
+		if len(e.blocked[o.ID]) > 0 {
+			e.found[o.ID] = order.Expiry{Again: stockBusy}
+		} else {
+			ready = append(ready, o)
+		}
+	}
+	return ready, free, nil
+}
+
+// lockFree locks the rows of skus, which ascend, that nobody else has locked. It returns them: 0 is the SKU's own, the
+// others are segments.
+func (s *Store) lockFree(tx *gorm.DB, skus []string) (free map[string][]int, err error) {
+	kinds, err := s.kindsOf(tx, skus...)
+	if err != nil {
+		return nil, err
+	}
+	var segmented []string
+	free = make(map[string][]int, len(skus))
+	for some := range slices.Chunk(skus, maxRows) {
+		var own []string
+		if err := tx.Raw("SELECT sku FROM skus"+s.dialect.byKey+" WHERE sku IN ? ORDER BY sku"+s.dialect.skipLocked, some).Scan(&own).Error; err != nil {
+			return nil, err
+		}
+		for _, sku := range own {
+			free[sku] = []int{0}
+		}
+	}
+	for _, sku := range skus {
+		if kinds[sku].segments > 0 {
+			segmented = append(segmented, sku)
+		}
+	}
+	for some := range slices.Chunk(segmented, maxRows) {
+		var others []segmentRow
+		err := tx.Raw("SELECT sku, segment FROM sku_segments"+s.dialect.byKey+" WHERE sku IN ? ORDER BY sku, segment"+s.dialect.skipLocked, some).Scan(&others).Error
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range others {
+			free[o.SKU] = append(free[o.SKU], o.Segment)
+		}
+	}
+	return free, nil
+}
+
+// wait expires orders whose stock was locked, as that of a SKU is most of the time that sells well: it waits
+// for the rows that some of them lack, and holds no others but those. If there are several, it first waits for each but
+// the lowest with nothing locked: a row that stays locked keeps no other one from those who sell it. It gives up at the first
+// that does not come free in time. Why that is so is no concern of the orders: they are tried again.
+func (e *expiration) wait(ctx context.Context) error {
+	groups := make(map[string][]string) // orders by the SKUs that they lack
+	for id, skus := range e.blocked {
+		key := strings.Join(skus, "\x00")
+		groups[key] = append(groups[key], id)
+	}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		skus, some := strings.Split(key, "\x00"), *e
+		some.ids = slices.Sorted(slices.Values(groups[key]))
+		err := e.writing(ctx, func() error { return e.await(e.db.WithContext(ctx), skus[1:]) })
+		if err == nil {
+			err = e.repeating(ctx, func(tx *gorm.DB) error {
+				if err := e.await(tx, skus); err != nil {
+					return err
+				}
+				return some.run(tx)
+			})
+		}
+		if err == nil {
+			some.push()
+			continue
+		}
+		for _, id := range some.ids {
+			e.found[id] = order.Expiry{Again: stockBusy}
+		}
+		switch {
+		case errors.Is(err, errStuck):
+		case errors.Is(err, stock.ErrBusy), errors.Is(err, stock.ErrUnavailable), errors.Is(err, order.ErrOutcomeUnknown):
+			return nil
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits for the rows of skus, one after the other, through db. It keeps them if db is a transaction.
+func (e *expiration) await(db *gorm.DB, skus []string) error {
+	for _, sku := range skus {
+		err := e.stuck.wait(sku, func() error {
+			_, err := readRow(db, "sku", sku, e.dialect.forUpdate)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
