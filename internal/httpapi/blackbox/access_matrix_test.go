@@ -1,0 +1,88 @@
+package blackbox_test
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// doors is who may use which operation: the answers to no key, a key that is none, the key of
+// another customer, that of the owner, and that of an admin. A new operation needs a row.
+var doors = map[string]struct {
+	body string
+	want [5]int
+}{
+	"listSKUs":         {"", [5]int{401, 401, 200, 200, 200}},
+	"getSKU":           {"", [5]int{401, 401, 200, 200, 200}},
+	"createSKU":        {`{"on_hand":9,"strategy":"conditional"}`, [5]int{401, 401, 403, 403, 200}},
+	"restockSKU":       {`{"quantity":1}`, [5]int{401, 401, 403, 403, 200}},
+	"listOrders":       {"", [5]int{401, 401, 200, 200, 200}},
+	"placeOrder":       {`{"customer_id":"c1","items":[{"sku":"s1","quantity":1}]}`, [5]int{401, 401, 403, 201, 201}},
+	"getOrder":         {"", [5]int{401, 401, 404, 200, 200}},
+	"listEvents":       {"", [5]int{401, 401, 404, 200, 200}},
+	"payOrder":         {`{"payment_id":"p1"}`, [5]int{401, 401, 404, 200, 200}},
+	"cancelOrder":      {"", [5]int{401, 401, 404, 200, 200}},
+	"extendOrder":      {`{"by_seconds":1}`, [5]int{401, 401, 404, 200, 200}},
+	"followEvents":     {"", [5]int{401, 401, 503, 503, 503}}, // which lets nobody listen
+	"auditBooks":       {"", [5]int{401, 401, 403, 403, 200}},
+	"showCluster":      {"", [5]int{401, 401, 403, 403, 200}},
+	"setConfig":        {`{"value":"8"}`, [5]int{401, 401, 403, 403, 404}}, // which the test does not have
+	"listStrategies":   {"", [5]int{401, 401, 403, 403, 200}},
+	"getSpecification": {"", [5]int{200, 200, 200, 200, 200}},
+	"listTimers":       {"", [5]int{401, 401, 403, 403, 200}},
+	"getTimer":         {"", [5]int{401, 401, 403, 403, 200}},
+	"fireTimer":        {"", [5]int{401, 401, 403, 403, 200}},
+	"redriveTimers":    {"", [5]int{401, 401, 403, 403, 200}},
+	"rebuildTimers":    {"", [5]int{401, 401, 403, 403, 200}},
+	"pauseTimers":      {"", [5]int{401, 401, 403, 403, 200}},
+	"resumeTimers":     {"", [5]int{401, 401, 403, 403, 200}},
+}
+
+// TestEveryDoor asks for every operation of the specification with every kind of key. Whoever is
+// refused changes nothing.
+func TestEveryDoor(t *testing.T) {
+	t.Parallel()
+	public, admin := locked(t)
+	public.as(t, "admin", http.MethodPut, "/api/v1/skus/s1", `{"on_hand":9,"strategy":"conditional"}`)
+	fresh := func() string { // an order of c1
+		status, o := public.as(t, "owner", http.MethodPost, orders, doors["placeOrder"].body)
+		if status != http.StatusCreated {
+			t.Fatalf("%d %v", status, o)
+		}
+		return o["id"].(string)
+	}
+	rows := maps.Clone(doors)
+	for _, s := range []*shop{public, admin} {
+		for path, item := range s.spec.Paths.Map() {
+			for method, op := range item.Operations() {
+				row, ok := rows[op.OperationID]
+				if !ok {
+					t.Errorf("%s %s has no row", method, path)
+				}
+				delete(rows, op.OperationID)
+				for i, key := range []string{"", "made up", "other", "owner", "admin"} {
+					id := "a"
+					if s == public && strings.Contains(path, "{id}") {
+						id = fresh()
+						public.as(t, "admin", http.MethodPost, "/api/v1/skus/s1/restock", `{"quantity":9}`)
+					}
+					before := ""
+					if row.want[i] >= 400 {
+						before = public.booksAs(t, "admin")
+					}
+					at := strings.NewReplacer("{sku}", "s1", "{name}", "permits", "{kind}", "k", "{id}", id).Replace(path)
+					if status, answer := s.as(t, key, method, at, row.body); status != row.want[i] {
+						t.Errorf("%s %s with the key %q: %d, want %d: %v", method, path, key, status, row.want[i], answer)
+					}
+					if row.want[i] >= 400 && public.booksAs(t, "admin") != before {
+						t.Errorf("%s %s with the key %q changed the books", method, path, key)
+					}
+				}
+			}
+		}
+	}
+	for op := range rows {
+		t.Errorf("there is no operation %s", op)
+	}
+}

@@ -1,0 +1,156 @@
+package blackbox_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/timeout"
+)
+
+// brokenTimers answers every call with an error.
+type brokenTimers struct {
+	httpapi.Timers
+	err error
+}
+
+func (b brokenTimers) List(context.Context, timeout.Filter) ([]timeout.Row, error) {
+	return nil, b.err
+}
+
+func (b brokenTimers) Get(context.Context, string, string) (timeout.Row, error) {
+	return timeout.Row{}, b.err
+}
+func (b brokenTimers) FireNow(context.Context, string, string) error { return b.err }
+func (b brokenTimers) Rebuild(context.Context, string) (int, error)  { return 0, b.err }
+func (b brokenTimers) Resume(context.Context, string) error          { return b.err }
+
+func TestBadRequestsForTimers(t *testing.T) {
+	t.Parallel()
+	s := newAdmin(t, brokenTimers{err: errors.New("must not be asked")})
+	long := strings.Repeat("a", 65)
+	for path, method := range map[string]string{
+		"?kind=":                     "GET",
+		"?kind=a%20b":                "GET",
+		"?kind=" + long:              "GET",
+		"?state=open":                "GET",
+		"?state=DONE":                "GET",
+		"?limit=0":                   "GET",
+		"?limit=1001":                "GET",
+		"?limit=-1":                  "GET",
+		"?limit=1e2":                 "GET",
+		"?limit=10&limit=20":         "GET",
+		"?after=x":                   "GET",
+		"?after=%21":                 "GET",
+		"?after=MSBr":                "GET", // "1 k"
+		"?after=MSBrIGEg":            "GET", // "1 k a "
+		"?offset=3":                  "GET",
+		"/a%20b/x":                   "GET",
+		"/k/" + long:                 "GET",
+		"/k/a%20b":                   "GET",
+		"/k/%00":                     "GET",
+		"/k/%C3%A4":                  "GET",
+		"/" + long + "/pause":        "POST",
+		"/k/redrive?id=":             "POST",
+		"/k/redrive?id=a%0Ab":        "POST",
+		"/k/redrive?id=a&id=b":       "POST",
+		"/k/redrive?state=DEAD":      "POST",
+		"/k/" + long + "/fire":       "POST",
+		"/k/x/fire?at=2030-01-01":    "POST",
+		"/%7Bk%7D/rebuild":           "POST",
+		"/k/resume?kind=other&a=b%c": "POST",
+	} {
+		if got := s.must(t, 400, method, timers+path, ""); got["type"] != "/docs/problems/malformed-request" {
+			t.Errorf("%s %s: %v", method, path, got)
+		}
+	}
+	s.must(t, 400, "POST", timers+"/k/pause", "{}")
+	s.must(t, 404, "GET", "/api/v1/skus", "")
+	s.must(t, 404, "GET", timers+"/", "")
+	s.must(t, 405, "DELETE", timers+"/k/x", "")
+}
+
+func TestTimersUnavailable(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]int{
+		timeout.ErrUnavailable:     503,
+		context.DeadlineExceeded:   503,
+		errors.New("disk on fire"): 500,
+	} {
+		s := newAdmin(t, brokenTimers{err: err})
+		s.must(t, want, "GET", timers, "")
+		s.must(t, want, "GET", timers+"/k/x", "")
+		s.must(t, want, "POST", timers+"/k/x/fire", "")
+		s.must(t, want, "POST", timers+"/k/redrive", "")
+		s.must(t, want, "POST", timers+"/k/pause", "")
+		s.must(t, want, "POST", timers+"/k/resume", "")
+		s.must(t, want, "POST", timers+"/k/rebuild", "")
+	}
+}
+
+// TestOtherSitesAreRefused: a page that somebody has open in a browser on the same
+// machine can send requests here.
+func TestOtherSitesAreRefused(t *testing.T) {
+	t.Parallel()
+	q, _ := newQueue(t, timeout.Config{})
+	s := newAdmin(t, q)
+	for _, c := range []struct {
+		method, host string
+		header       http.Header
+		want         int
+	}{
+		{"POST", "127.0.0.1:8081", nil, 200},
+		{"POST", "[::1]:8081", nil, 200},
+		{"POST", "localhost", http.Header{"Origin": {"http://localhost"}}, 200},
+		{"GET", "127.0.0.1:8081", http.Header{"Sec-Fetch-Site": {"none"}}, 200},
+		{"POST", "127.0.0.1:8081", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
+		{"POST", "127.0.0.1:8081", http.Header{"Origin": {"https://shop.example"}}, 403},
+		{"POST", "127.0.0.1:8081", http.Header{"Origin": {"null"}}, 403},
+		{"POST", "rebound.example:8081", nil, 403},
+		{"GET", "rebound.example", nil, 403},
+		{"POST", "10.0.0.1:8081", nil, 403},
+		{"POST", "localhost.example", nil, 403},
+	} {
+		r := httptest.NewRequest(c.method, timers+"/k/resume", http.NoBody)
+		if c.method == "GET" {
+			r = httptest.NewRequest(c.method, timers, http.NoBody)
+		}
+		r.Host = c.host
+		maps.Copy(r.Header, c.header)
+		if status, _, _ := s.send(t, r); status != c.want {
+			t.Errorf("%s to %s with %v: %d, want %d", c.method, c.host, c.header, status, c.want)
+		}
+	}
+}
+
+// TestTimersAreNotPublic on the listener that clients use.
+func TestTimersAreNotPublic(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for path := range specified(t, func(tag string) bool { return tag == "timers" }).Paths.Map() {
+		for _, method := range []string{"GET", "POST"} {
+			if status, _, body := s.do(httptest.NewRequest(method, path, http.NoBody)); status != 404 {
+				t.Errorf("%s %s: %d %s", method, path, status, body)
+			}
+		}
+	}
+	if status, _, _ := s.do(httptest.NewRequest(http.MethodGet, "/debug/pprof/", http.NoBody)); status != 404 {
+		t.Errorf("profiles are public: %d", status)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	t.Parallel()
+	s := newAdmin(t, brokenTimers{})
+	for path, want := range map[string]string{"": "goroutine", "heap?debug=1": "heap profile", "cmdline": "httpapi", "symbol": "num_symbols"} {
+		status, _, body := s.do(httptest.NewRequest(http.MethodGet, "/debug/pprof/"+path, http.NoBody))
+		if status != http.StatusOK || !strings.Contains(string(body), want) {
+			t.Errorf("%q: %d, want %q in %.200s", path, status, want, body)
+		}
+	}
+}

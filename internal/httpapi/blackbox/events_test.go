@@ -1,0 +1,315 @@
+package blackbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/events"
+	"example.com/shop/internal/identity"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// heartbeat is how often streams of a station show that they live.
+const heartbeat = 50 * time.Millisecond
+
+const (
+	firstOrder  = "00000000-0000-7000-8000-000000000001"
+	secondOrder = "00000000-0000-7000-8000-000000000002"
+	lastOrder   = "00000000-0000-7000-8000-000000000009"
+)
+
+// TestStream lasts far longer than a request may, on which nothing happens but heartbeats, and then goes on after the last id.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	s := newStationWith(t, nil, events.FeedConfig{}, heartbeat, time.Second)
+	client := streamClient(t)
+	answer := s.open(t, client, "", "", "")
+	for name, want := range map[string]string{
+		"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Instance-Id": "i1", "Content-Encoding": "",
+	} {
+		if got := answer.header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	beats := 0
+	var retry time.Duration
+	for m, err := range events.Messages(answer.body) {
+		if err != nil {
+			t.Fatalf("after %d heartbeats: %v", beats, err)
+		}
+		if m.Data == "" && m.ID != "" {
+			beats++
+		}
+		retry = m.Retry
+		if beats == 40 {
+			break
+		}
+	}
+	if retry < time.Second || retry > 3*time.Second {
+		t.Errorf("come back after %v", retry)
+	}
+
+	s.Order(liveOrder(firstOrder, "c1", "a"))
+	s.Lock("a", "redis", 7)
+	s.Member(events.Member{Name: "i2", Address: "127.0.0.1:1", Role: "shop"})
+	s.Leader(events.Leader{Name: "i2", Term: 3})
+	s.Timers("order.expire", "committed", 1)
+	s.Order(liveOrder(lastOrder, "c1", "a"))
+	messages := upTo(t, answer.body, lastOrder)
+	schema := s.shop.spec.Paths.Value("/api/v1/events").Get.Responses.Value("200").Value.Content["text/event-stream"].Schema.Value
+	for _, m := range messages {
+		var v any
+		if err := json.Unmarshal([]byte(m.Data), &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.VisitJSON(v); err != nil {
+			t.Errorf("%s: %v", m.Data, err)
+		}
+	}
+	if got := kinds(t, messages); got[0] != firstOrder || !slices.Contains(got, "leader") || !slices.Contains(got, "member") {
+		t.Errorf("%q", got)
+	}
+	again := s.open(t, client, "", "", messages[0].ID)
+	if got := kinds(t, upTo(t, again.body, lastOrder)); got[0] == firstOrder || slices.Contains(got, "reset") || len(got) != len(messages)-1 {
+		t.Errorf("after %q: %q", firstOrder, got)
+	}
+	lost := s.open(t, client, "", "?types=order", "what is this")
+	s.Order(liveOrder(lastOrder, "c1"))
+	if got := kinds(t, upTo(t, lost.body, lastOrder)); !slices.Equal(got, []string{"reset", lastOrder}) {
+		t.Errorf("after an id that is none: %q", got)
+	}
+}
+
+// TestStreamIsNotCollected on its way: what there is comes at once.
+func TestStreamIsNotCollected(t *testing.T) {
+	t.Parallel()
+	s := newStationWith(t, nil, events.FeedConfig{}, time.Hour, time.Hour)
+	answer := s.open(t, streamClient(t), "", "", "")
+	late := time.AfterFunc(time.Minute, func() { _ = answer.body.Close() })
+	defer late.Stop()
+	for n, id := range []string{firstOrder, secondOrder, lastOrder} {
+		s.Order(liveOrder(id, "c1"))
+		if got := kinds(t, upTo(t, answer.body, id)); len(got) != max(1, 2-n) || got[len(got)-1] != id {
+			t.Fatalf("%q", got)
+		}
+	}
+}
+
+// TestStreamsOfCustomers have their own orders, and the levels of SKUs if they ask for them.
+func TestStreamsOfCustomers(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, keys, events.FeedConfig{})
+	client := streamClient(t)
+	streams := map[string]opened{}
+	for _, key := range []string{"owner", "other", "admin", "both"} {
+		for _, query := range []string{"", "?types=order", "?order=" + firstOrder, "?sku=a", "?types=stock", "?types=order,stock&sku=a", "?types=stock&order=" + firstOrder} {
+			streams[key+" "+query] = s.open(t, client, key, query, "")
+		}
+	}
+	s.Order(liveOrder(firstOrder, "c1", "a"))
+	s.Leader(events.Leader{Name: "i1", Term: 3})
+	s.Order(liveOrder(secondOrder, "c2", "a", "b"))
+	s.Stock("a", "b")
+	eventually(t, "all is heard", func() bool { return s.feed.Stats().Heard == 5 })
+	s.feed.Close()
+	both := []string{firstOrder, secondOrder}
+	for name, want := range map[string][]string{
+		"owner ": {firstOrder}, "owner ?types=order": {firstOrder}, "owner ?order=" + firstOrder: {firstOrder}, "owner ?sku=a": {firstOrder},
+		"other ": {secondOrder}, "other ?types=order": {secondOrder}, "other ?order=" + firstOrder: nil, "other ?sku=a": {secondOrder},
+		"owner ?types=stock": {"stock", "stock"}, "owner ?types=order,stock&sku=a": {firstOrder, "stock"}, "owner ?types=stock&order=" + firstOrder: nil,
+		"other ?types=stock": {"stock", "stock"}, "other ?types=order,stock&sku=a": {secondOrder, "stock"},
+		"admin ?types=stock": {"stock", "stock"}, "admin ?types=order,stock&sku=a": {firstOrder, secondOrder, "stock"},
+		"admin ": {firstOrder, "leader", secondOrder, "stock", "stock"}, "admin ?types=order": both, "admin ?order=" + firstOrder: {firstOrder}, "admin ?sku=a": {firstOrder, secondOrder, "stock"},
+		"both ": {firstOrder, "leader", secondOrder, "stock", "stock"}, "both ?types=order": both, "both ?order=" + firstOrder: {firstOrder}, "both ?sku=a": {firstOrder, secondOrder, "stock"},
+	} {
+		var all []events.Message
+		for m, err := range events.Messages(streams[name].body) {
+			if err != nil {
+				break
+			}
+			if m.Data != "" {
+				all = append(all, m)
+			}
+		}
+		if got := kinds(t, all); !slices.Equal(got, append([]string{"reset"}, want...)) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	for _, query := range []string{"?types=member", "?types=order,stock,lock", "?types=leader&order=" + firstOrder} {
+		status, p := s.shop.as(t, "owner", http.MethodGet, "/api/v1/events"+query, "")
+		if wantType(t, p, "forbidden"); status != http.StatusForbidden {
+			t.Errorf("%s: %d", query, status)
+		}
+	}
+}
+
+// TestRevokedKeyEndsItsStreams also while events come all the time. While nobody can be asked they go on.
+func TestRevokedKeyEndsItsStreams(t *testing.T) {
+	t.Parallel()
+	var answers atomic.Value
+	answers.Store(identity.ErrUnavailable)
+	s := newStation(t, revocable{&answers, new(sync.Map)}, events.FeedConfig{})
+	client := streamClient(t)
+	streams := []opened{s.open(t, client, "owner", "", ""), s.open(t, client, "admin", "", "")}
+	busy, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for busy.Err() == nil {
+			s.Leader(events.Leader{Name: "i1", Term: 3})
+			<-time.After(heartbeat / 10)
+		}
+	}()
+	began := time.Now()
+	for m, err := range events.Messages(streams[1].body) {
+		if err != nil {
+			t.Fatalf("the stream ended while nobody could be asked: %v", err)
+		}
+		if m.Kind == "leader" && time.Since(began) > 10*heartbeat {
+			break
+		}
+	}
+	for _, answer := range streams {
+		go io.Copy(io.Discard, answer.body) // they are not cut off because they do not read
+	}
+	answers.Store(identity.ErrUnauthenticated)
+	eventually(t, "the streams have ended", func() bool { return s.feed.Stats().Listeners == 0 })
+}
+
+// revocable knows a key until it has an error, for all that ask again.
+type revocable struct {
+	err  *atomic.Value
+	seen *sync.Map
+}
+
+func (revocable) Watch(string, func()) func() { return func() {} }
+
+func (r revocable) Authenticate(ctx context.Context, text string) (identity.Caller, error) {
+	if _, ok := r.seen.LoadOrStore(text, true); ok {
+		err, _ := r.err.Load().(error)
+		return identity.Caller{}, err
+	}
+	return keys.Authenticate(ctx, text)
+}
+
+// TestStreamCap refuses those for whom there is no room, and tells them when to come back.
+func TestStreamCap(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, nil, events.FeedConfig{Listeners: 2})
+	client := streamClient(t)
+	first := s.open(t, client, "", "", "")
+	s.open(t, client, "", "", "")
+	wantType(t, s.shop.must(t, http.StatusServiceUnavailable, http.MethodGet, "/api/v1/events", ""), "too-many-listeners")
+	_ = first.body.Close()
+	eventually(t, "its place is free", func() bool { return s.feed.Stats().Listeners == 1 })
+	s.open(t, client, "", "", "")
+	s.feed.Close()
+	wantType(t, s.shop.must(t, http.StatusServiceUnavailable, http.MethodGet, "/api/v1/events", ""), "draining")
+}
+
+// TestListenersVanish: half of many clients read no more, and do not say so. They are cut off, the others hear
+// everything, and what they cost is given back: goroutines, descriptors, places.
+func TestListenersVanish(t *testing.T) {
+	n, patience, pause := 100, 2*time.Second, 50*time.Millisecond
+	if os.Getenv("SHOP_TEST_SOAK") != "" {
+		n, patience, pause = 1000, 10*time.Second, 500*time.Millisecond
+	}
+	for ; !vanish(t, n, patience, pause); patience *= 2 {
+		if patience > time.Minute {
+			t.Fatal("the process does not run for as long as a listener may take")
+		}
+	}
+}
+
+// vanish has half of n clients vanish from a server that gives each of them so much time. judged is false
+// if this process stood still for most of that: then those who read cannot be told from those who do not.
+func vanish(t *testing.T, n int, patience, pause time.Duration) (judged bool) {
+	t.Helper()
+	still := testbedtest.WatchStillness(t)
+	s := newStationWith(t, nil, events.FeedConfig{Buffer: 1 << 17}, heartbeat, patience)
+	client := streamClient(t)
+	goroutines, descriptors := runtime.NumGoroutine(), openFiles(t)
+	var alive, vanished []opened
+	for i := range n {
+		answer := s.open(t, client, "", "?types=order", "")
+		if i%2 == 0 {
+			alive = append(alive, answer)
+		} else {
+			vanished = append(vanished, answer)
+		}
+	}
+	if got := s.feed.Stats().Listeners; got != n {
+		t.Fatalf("%d listeners", got)
+	}
+	var group sync.WaitGroup
+	var cutOff atomic.Int64
+	counts := make([]int, len(alive))
+	for i, answer := range alive {
+		group.Go(func() {
+			for m, err := range events.Messages(answer.body) {
+				switch {
+				case err != nil:
+					cutOff.Add(1)
+					return
+				case strings.Contains(m.Data, lastOrder):
+					return
+				case m.Kind == "order":
+					counts[i]++
+				case m.Kind == "reset" && counts[i] > 0:
+					t.Errorf("a listener that reads was told %s", m.Data)
+				}
+			}
+		})
+	}
+	published := 0
+	eventually(t, "half of them are cut off", func() bool {
+		for range 10 {
+			s.Order(liveOrder(fmt.Sprintf("00000000-0000-7000-9000-%012d", published), strings.Repeat("c", 64)))
+			published++
+		}
+		<-time.After(pause) // or those who read have no time to
+		return s.feed.Stats().Listeners <= len(alive)
+	})
+	s.Order(liveOrder(lastOrder, "c1"))
+	group.Wait()
+	judged = cutOff.Load() == 0 || still.Longest() < patience/2
+	if judged && cutOff.Load() > 0 {
+		t.Errorf("%d listeners that read were cut off", cutOff.Load())
+	}
+	for i, got := range counts {
+		if !judged {
+			break
+		}
+		if got != published {
+			t.Errorf("listener %d heard %d of %d", i, got, published)
+		}
+	}
+	t.Logf("%d listeners, of which %d vanished; %d events each", n, len(vanished), published)
+	for _, answer := range append(alive, vanished...) {
+		_ = answer.body.Close()
+	}
+	eventually(t, "what they cost is given back", func() bool {
+		return s.feed.Stats().Listeners == 0 && runtime.NumGoroutine() <= goroutines+5 && openFiles(t) <= descriptors+5
+	})
+	return judged
+}
+
+// openFiles counts the descriptors of this process.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	files, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Skipf("descriptors cannot be counted: %v", err)
+	}
+	return len(files)
+}

@@ -1,0 +1,242 @@
+package blackbox_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+)
+
+// looking counts how often the stored keys are looked at.
+type looking struct {
+	*memory
+
+	looks int
+}
+
+func (l *looking) Answer(ctx context.Context, r *idempotency.Request) (idempotency.Answer, bool, error) {
+	l.looks++
+	if ctx.Err() != nil {
+		return idempotency.Answer{}, false, context.Cause(ctx)
+	}
+	return l.memory.Answer(ctx, r)
+}
+
+// TestOrdersAreNotLookedForFirst unless there were repetitions lately; a repetition has its
+// answer all the same, also when it is refused before it comes to the stored keys.
+func TestOrdersAreNotLookedForFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refused error
+		m := &looking{memory: newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), refused })}
+		s := newHandler(t, httpapi.Config{Orders: m})
+		step := func(key string, status int, replayed bool, looks, work int) {
+			t.Helper()
+			m.looks = 0
+			got, header, body := s.do(post(basket, "Idempotency-Key", key))
+			if got != status || header.Get("Idempotent-Replayed") == "true" != replayed || m.looks != looks || m.work != work {
+				t.Errorf("%s: status %d, replayed %q, %d looks, %d orders at work: %s", key, got, header.Get("Idempotent-Replayed"), m.looks, m.work, body)
+			}
+		}
+		step("k1", 201, false, 0, 1)
+		step("k2", 201, false, 0, 2)
+		step("k1", 201, true, 0, 2) // found by the transaction
+		step("k3", 201, false, 1, 3)
+		step("k2", 201, true, 1, 3)
+		time.Sleep(31 * time.Second)
+		step("k4", 201, false, 0, 4)
+		refused = stock.ErrBusy
+		step("k5", 503, false, 1, 5)
+		step("k4", 201, true, 1, 6)
+		step("k1", 201, true, 1, 6)
+		step("k6", 503, false, 1, 7)
+		time.Sleep(31 * time.Second)
+		refused = &stock.ShortageError{Shortages: []stock.Shortage{{SKU: "s1", Requested: 2}}}
+		step("k7", 409, false, 0, 8)
+		step("k1", 201, true, 0, 8)
+	})
+}
+
+// TestARepetitionThatEndsOtherwise has its answer all the same: when it waited for a guard until its time
+// was over, and when nobody knows what became of it.
+func TestARepetitionThatEndsOtherwise(t *testing.T) {
+	for name, end := range map[string]func(context.Context) error{
+		"time":    func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("%w: %w", stock.ErrBusy, ctx.Err()) },
+		"unknown": func(context.Context) error { return order.ErrOutcomeUnknown },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				work := func(context.Context) error { return nil }
+				m := newMemory(func(ctx context.Context) (order.Order, error) { return someOrderOf("c1"), work(ctx) })
+				s := newHandler(t, httpapi.Config{Orders: &looking{memory: m}})
+				if got, _, body := s.do(post(basket, "Idempotency-Key", "k1")); got != 201 {
+					t.Fatalf("status %d: %s", got, body)
+				}
+				work = end
+				for _, c := range []struct {
+					key, body string
+					want      int
+				}{{"k2", basket, 503}, {"k1", basket, 201}, {"k3", basket, 503}, {"k1", strings.Replace(basket, "s1", "s2", 1), 422}} {
+					time.Sleep(31 * time.Second) // the repetition before is forgotten
+					got, header, body := s.do(post(c.body, "Idempotency-Key", c.key))
+					if got != c.want || header.Get("Idempotent-Replayed") == "true" != (c.want == 201) {
+						t.Errorf("%s: status %d, %v: %s", c.key, got, header, body)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestOneKeyManyInstances sends each request many times at once, with one key, to instances that
+// share nothing but the database.
+func TestOneKeyManyInstances(t *testing.T) {
+	t.Parallel()
+	url := "sqlite:" + t.TempDir() + "/shop.db"
+	var instances []*shop
+	for range 3 {
+		store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url, Instance: "i1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		if err := store.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		strategies := stock.NewStrategies(stock.Lockers{})
+		instances = append(instances, newHandler(t, httpapi.Config{
+			Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil),
+		}))
+	}
+	s := instances[0]
+	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":100,"strategy":"conditional"}`)
+	s.must(t, 201, http.MethodPut, "/api/v1/skus/none", `{"on_hand":0,"strategy":"conditional"}`)
+	paid, cancelled := orders+"/"+s.place(t), orders+"/"+s.place(t)
+	for _, c := range []struct {
+		path, body string
+		want       int
+	}{
+		{orders, basket, 201},
+		{orders, strings.Replace(basket, "s1", "none", 1), 409},
+		{cancelled + "/extend", `{"by_seconds":900}`, 200},
+		{cancelled + "/cancel", "", 200},
+		{paid + "/pay", `{"payment_id":"p1"}`, 200},
+		{paid + "/cancel", "", 409}, // by the state of the order, which stores nothing
+		{"/api/v1/skus/s1/restock", `{"quantity":7}`, 200},
+	} {
+		var all sync.WaitGroup
+		answers := make([]string, 20)
+		var mu sync.Mutex
+		replays := 0
+		start := make(chan struct{})
+		for i := range answers {
+			all.Go(func() {
+				<-start
+				var (
+					status int
+					header http.Header
+					body   []byte
+				)
+				for again := true; again; again = status == http.StatusServiceUnavailable && strings.Contains(string(body), "problems/busy") {
+					r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
+					if c.body != "" {
+						r.Header.Set("Content-Type", jsonType)
+					}
+					r.Header.Set("Idempotency-Key", "k-"+c.path[len(c.path)-4:]+fmt.Sprint(c.want))
+					status, header, body = instances[i%len(instances)].do(r)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				answers[i] = fmt.Sprint(status, header["Location"], header["Content-Type"], string(body))
+				if header.Get("Idempotent-Replayed") != "" {
+					replays++
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+		for _, a := range answers {
+			if a != answers[0] || !strings.HasPrefix(a, fmt.Sprint(c.want)) {
+				t.Errorf("%s: %s and %s", c.path, answers[0], a)
+			}
+		}
+		if replays != len(answers)-1 && c.path != paid+"/cancel" {
+			t.Errorf("%s: %d replays", c.path, replays)
+		}
+	}
+	got := s.must(t, 200, http.MethodGet, "/api/v1/audit?sku=s1", "")["skus"].([]any)[0].(map[string]any)
+	if got["stocked"] != 107.0 || got["accepted"] != 4.0 || got["ok"] != true {
+		t.Errorf("books: %v", got)
+	}
+	if n := len(s.must(t, 200, http.MethodGet, orders, "")["orders"].([]any)); n != 3 {
+		t.Errorf("%d orders", n)
+	}
+}
+
+// TestWhatChangesNothingIsNotStored: a customer may pay, cancel and extend as often as it likes, with a fresh key each
+// time, so a row for each of them would let the table grow without limit. The state of the order gives the
+// same answer again.
+func TestWhatChangesNothingIsNotStored(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	strategies := stock.NewStrategies(stock.Lockers{})
+	s := newHandler(t, httpapi.Config{
+		Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil),
+	})
+	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":100,"strategy":"conditional"}`)
+	paid, cancelled := orders+"/"+s.place(t), orders+"/"+s.place(t)
+	fresh := 0
+	send := func(path, body string) (status int, answer string) {
+		fresh++
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+		if body != "" {
+			r.Header.Set("Content-Type", jsonType)
+		}
+		r.Header.Set("Idempotency-Key", fmt.Sprint("k", fresh))
+		status, header, text := s.do(r)
+		if header.Get("Idempotent-Replayed") != "" {
+			t.Errorf("%s with a fresh key is replayed", path)
+		}
+		return status, string(text)
+	}
+	for _, c := range []struct {
+		path, body string
+		want       int
+		first      int // the status of the first request, if that changes something
+	}{
+		{paid + "/pay", `{"payment_id":"p1"}`, 200, 200},
+		{paid + "/pay", `{"payment_id":"p2"}`, 409, 0},
+		{paid + "/cancel", "", 409, 0},
+		{paid + "/extend", `{"by_seconds":1}`, 409, 0},
+		{cancelled + "/cancel", "", 200, 200},
+		{cancelled + "/pay", `{"payment_id":"p1"}`, 409, 0},
+		{cancelled + "/extend", `{"by_seconds":1}`, 409, 0},
+		{cancelled + "/extend", `{"by_seconds":3600}`, 409, 0},
+	} {
+		if c.first != 0 {
+			if status, answer := send(c.path, c.body); status != c.first {
+				t.Fatalf("%s: %d %s", c.path, status, answer)
+			}
+		}
+		_, once := send(c.path, c.body)
+		for range 10 {
+			if status, answer := send(c.path, c.body); status != c.want || answer != once {
+				t.Errorf("%s: %d %s, want %d %s", c.path, status, answer, c.want, once)
+			}
+		}
+	}
+	// Those that changed something: a payment and a cancellation.
+	if n, err := store.PurgeAnswers(t.Context(), nil, -time.Hour, 1000); err != nil || n != 2 {
+		t.Errorf("%d answers are stored, %v, want 2", n, err)
+	}
+}
