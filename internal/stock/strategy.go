@@ -229,3 +229,8 @@ func (l Line) Claim(f dlock.Fence) Claim {
 	}
 	return c
 }
+
+// Guard holds whatever protects sku while fn runs. It blocks until it holds it,
+// ctx ends, or the patience of ctx does ([WithPatience], [ErrGuarded]). It passes fn
+// a context that ends with the guard, and the fence of its lease if it has one.
+type Guard func(ctx context.Context, sku string, fn func(ctx context.Context, f dlock.Fence) error) error

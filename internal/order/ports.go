@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
 )
@@ -135,3 +136,33 @@ type Store interface {
 	// Level returns the level of sku, or [stock.ErrNotFound].
 	Level(ctx context.Context, sku string) (stock.Level, error)
 }
+
+// Observer is told what happens to orders. Its methods must not block.
+type Observer interface {
+	// Placed is called once per order that was asked for, with how it ended.
+	Placed(ctx context.Context, err error)
+
+	// Retried is called when an attempt was refused and is made again. reason
+	// is [dlock.ErrFenced], [dlock.ErrLost] or [stock.ErrConflict].
+	Retried(ctx context.Context, reason error)
+}
+
+// Publisher is told what has changed once it has. Its methods must not block.
+type Publisher interface {
+	// Changed is called with an order as it is after a change that was committed. A change
+	// whose outcome is unknown is not told.
+	Changed(o Order)
+
+	// Held is called when the guard of a SKU is held by a lease.
+	Held(sku, strategy string, f dlock.Fence)
+}
+
+type nobody struct{}
+
+func (nobody) Placed(context.Context, error) {}
+
+func (nobody) Retried(context.Context, error) {}
+
+func (nobody) Changed(Order) {}
+
+func (nobody) Held(string, string, dlock.Fence) {}

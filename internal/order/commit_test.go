@@ -1,0 +1,180 @@
+package order_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// refusing is a guard that fails n times, and holds nothing.
+func refusing(n int64, err error) stock.Guard {
+	var calls atomic.Int64
+	return func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+		if calls.Add(1) <= n {
+			return fmt.Errorf("try %d: %w", calls.Load(), err)
+		}
+		return fn(ctx, dlock.Fence{})
+	}
+}
+
+// Losing the race is no answer to a customer: the attempt is made again.
+func TestLostRacesAreRepeated(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		for _, reason := range []error{dlock.ErrFenced, dlock.ErrLost, stock.ErrConflict} {
+			heard := new(retries)
+			s := stock.Strategy{Cohort: cohort, Name: "flaky", Guard: refusing(3, reason), Write: stock.Conditional}
+			svc, store := setup(t, s, order.Config{Observer: heard})
+			if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil {
+				t.Errorf("%v: %v", reason, err)
+			}
+			if len(heard.reasons) != 3 || !errors.Is(heard.reasons[0], reason) || heard.placed != 1 {
+				t.Errorf("%v: heard %v, placed %d", reason, heard.reasons, heard.placed)
+			}
+			exact(t, store, "a", 1)
+		}
+	})
+}
+
+// They are repeated until the deadline and no longer.
+func TestLostRacesEndWithTheDeadline(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		s := stock.Strategy{Cohort: cohort, Name: "hopeless", Guard: refusing(1<<60, dlock.ErrFenced), Write: stock.Conditional}
+		svc, store := setup(t, s, order.Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrBusy) {
+			t.Errorf("%v, want ErrBusy", err)
+		}
+		exact(t, store, "a", 0)
+	})
+}
+
+// A lock service that gives lower fences than the row has accepted counts anew. Orders make it count,
+// until it has passed the row; where that would take longer than they have, they end at once.
+func TestLowFences(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		for name, c := range map[string]struct {
+			accepted uint64
+			want     error
+		}{
+			"near": {30, nil},
+			"far":  {1 << 40, stock.ErrFencesLost},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				var count atomic.Uint64
+				s := stock.Strategy{Cohort: cohort, Name: "emptied", Write: stock.Fenced, Guard: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+					return fn(ctx, dlock.Fence{Token: count.Add(1), Owner: "me"})
+				}}
+				svc, store := setup(t, s, order.Config{})
+				before := stock.Claim{SKU: "a", Write: stock.Fenced, Fence: dlock.Fence{Token: c.accepted, Owner: "before"}}
+				r := &order.Request{Order: order.Order{ID: order.NewID(), CustomerID: "c1", Items: units(1, "a")}, TTL: time.Hour}
+				if err := store.Commit(t.Context(), []stock.Claim{before}, []*order.Request{r}); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which it looks at, to tell near from far
+				defer cancel()
+				_, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")})
+				if !errors.Is(err, c.want) || ctx.Err() != nil {
+					t.Errorf("%v; %v", err, ctx.Err())
+				}
+				if c.want == nil {
+					exact(t, store, "a", 2)
+					return
+				}
+				exact(t, store, "a", 1)
+				if text := fmt.Sprintf("with %d,", count.Load()); !errors.Is(err, stock.ErrBusy) || !strings.Contains(err.Error(), text) {
+					t.Errorf("%v: want the fence that was refused: %s", err, text)
+				}
+			})
+		}
+	})
+}
+
+// A lock service that does not answer is not asked again and again.
+func TestLockServiceAway(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		s := stock.Strategy{Cohort: cohort, Name: "away", Guard: refusing(1<<60, errors.New("connection refused")), Write: stock.Conditional}
+		svc, store := setup(t, s, order.Config{})
+		if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrUnavailable) {
+			t.Errorf("%v, want ErrUnavailable", err)
+		}
+		exact(t, store, "a", 0)
+	})
+}
+
+// A lock service that fails when the time of the order is over is away all the same, whatever it says.
+func TestLockServiceAwayAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(t *testing.T, cohort bool) {
+		t.Helper()
+		late := func(ctx context.Context, _ string, _ func(context.Context, dlock.Fence) error) error {
+			<-ctx.Done()
+			return errors.New("connection refused")
+		}
+		s := stock.Strategy{Cohort: cohort, Name: "late", Guard: late, Write: stock.Conditional}
+		svc, store := setup(t, s, order.Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrUnavailable) && !errors.Is(err, stock.ErrBusy) {
+			t.Errorf("%v, want ErrUnavailable or ErrBusy", err)
+		}
+		exact(t, store, "a", 0)
+	})
+}
+
+// absent is a lock service that is known to be away, and notes who asks for it all the same.
+type absent struct {
+	dlock.Locker
+	asked atomic.Int64
+}
+
+func (a *absent) Away() error { return errors.New("connection refused") }
+
+func (a *absent) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	a.asked.Add(1)
+	return a.Locker.Acquire(ctx, key)
+}
+
+// A basket that needs a lock service which is known to be away takes no lock of its other SKUs.
+func TestLockServiceKnownToBeAway(t *testing.T) {
+	t.Parallel()
+	l, gone := memlock.New(memlock.Config{}), &absent{Locker: memlock.New(memlock.Config{})}
+	here := &absent{Locker: l}
+	st, err := stock.NewStrategies(stock.Lockers{Etcd: gone, Redis: struct{ dlock.Locker }{here}}).Lookup("redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, store := setup(t, st, order.Config{})
+	if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: "z", Strategy: "etcd", OnHand: 10}); err != nil {
+		t.Fatal(err)
+	}
+	svc := order.NewService(store, stock.NewStrategies(stock.Lockers{Etcd: gone}).With(st), order.Config{})
+	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a", "z")}); !errors.Is(err, stock.ErrLockAway) || !errors.Is(err, stock.ErrUnavailable) {
+		t.Errorf("%v, want ErrLockAway", err)
+	}
+	if here.asked.Load() != 0 || gone.asked.Load() != 0 {
+		t.Errorf("asked for %d locks of the other SKU, and for %d of the service that is away", here.asked.Load(), gone.asked.Load())
+	}
+	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil || here.asked.Load() != 1 {
+		t.Errorf("the other SKU alone: %v", err)
+	}
+	exact(t, store, "a", 1)
+}

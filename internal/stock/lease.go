@@ -1,0 +1,41 @@
+package stock
+
+import (
+	"context"
+	"errors"
+
+	"example.com/shop/internal/dlock"
+)
+
+// leased holds a lease of l on the SKU, and releases it after fn: after the commit, or, by a cohort, once
+// nothing but the COMMIT is left (cohort.HandOver).
+func leased(l dlock.Locker) Guard {
+	if l == nil {
+		return nil
+	}
+	return func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
+		err := dlock.Do(ctx, patient{l}, LockKey(sku), fn)
+		if e, ok := errors.AsType[*FencedError](err); ok && e.Refused.SKU == sku {
+			err = errors.Join(err, reseed(ctx, l, e))
+		}
+		return err
+	}
+}
+
+// reseed lifts the next fence of l above the one that the row has accepted. It
+// changes nothing when a newer holder was faster, the usual reason for a stale
+// fence; but a store that has lost its data, and whose clock is behind that of
+// the one before, would go on issuing fences that the row refuses.
+func reseed(ctx context.Context, l dlock.Locker, e *FencedError) error {
+	r, ok := l.(dlock.Reseeder)
+	if !ok {
+		return nil
+	}
+	if err := r.Reseed(ctx, LockKey(e.Refused.SKU), e.Accepted.Token-min(e.Base, e.Accepted.Token)); !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// LockKey returns the key under which sku is locked.
+func LockKey(sku string) string { return "sku:" + sku }

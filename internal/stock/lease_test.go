@@ -1,0 +1,37 @@
+package stock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/stock"
+)
+
+// reseeder is a locker that notes from where its fences shall count.
+type reseeder struct {
+	dlock.Locker
+	least uint64
+}
+
+func (r *reseeder) Reseed(_ context.Context, _ string, atLeast uint64) error {
+	r.least = atLeast
+	return nil
+}
+
+// A row that has accepted more than the lock service knows raises the fences of the service, as
+// the service counts them.
+func TestRefusalRaisesTheFences(t *testing.T) {
+	l := &reseeder{Locker: memlock.New(memlock.Config{})}
+	st, err := stock.NewStrategies(stock.Lockers{Redis: l}).Lookup("redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusal := &stock.FencedError{Refused: stock.Claim{SKU: "a"}, Accepted: dlock.Fence{Token: 150}, Base: 100}
+	err = st.Guard(t.Context(), "a", func(context.Context, dlock.Fence) error { return refusal })
+	if !errors.Is(err, dlock.ErrFenced) || l.least != 50 {
+		t.Errorf("raised to %d: %v", l.least, err)
+	}
+}

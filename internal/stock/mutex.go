@@ -1,0 +1,59 @@
+package stock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// mutexes is one mutex per SKU in this process. A mutex is a channel with room
+// for one token, so that waiting for it ends with the context.
+type mutexes struct {
+	mu    sync.Mutex
+	bySKU map[string]chan struct{} // guarded by mu; one entry for each SKU sold by "local"
+}
+
+func newMutexes() *mutexes { return &mutexes{bySKU: make(map[string]chan struct{})} }
+
+func (m *mutexes) of(sku string) chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, ok := m.bySKU[sku]
+	if !ok {
+		c = make(chan struct{}, 1)
+		m.bySKU[sku] = c
+	}
+	return c
+}
+
+func (m *mutexes) hold(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
+	c := m.of(sku)
+	if err := take(ctx, c); err != nil {
+		return err
+	}
+	defer func() { <-c }()
+	return fn(ctx, dlock.Fence{})
+}
+
+// take puts a token into c.
+func take(ctx context.Context, c chan<- struct{}) error {
+	select {
+	case c <- struct{}{}:
+		return nil
+	default:
+	}
+	var over <-chan time.Time
+	if d, bounded := patience(ctx); bounded {
+		over = time.After(d)
+	}
+	select {
+	case c <- struct{}{}:
+		return nil
+	case <-over:
+		return ErrGuarded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
