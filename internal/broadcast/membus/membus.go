@@ -1,53 +1,11 @@
-// Package membus is the [broadcast.Bus] inside one process: the bus of an instance
-// that has no Redis and needs none, and that of tests. It has no clock and no goroutine,
-// so that it runs in a synctest bubble.
-//
-// Publish delivers before it returns, in one order for all buses of a [Hub], and drops
-// nothing but what does not fit into the queue of a subscription.
 package membus
 
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"example.com/shop/internal/broadcast"
 )
-
-// Config is the configuration of a [Bus].
-type Config struct {
-	// Instance is the name of the process, up to 64 printable ASCII characters without
-	// spaces. Empty means a random one.
-	Instance string
-
-	// Queue is how many events a subscription has room for. 0 means 256.
-	Queue int
-}
-
-// Hub is what a server is to others: the buses on it hear one another. The zero value
-// is ready for use.
-type Hub struct {
-	mu    sync.Mutex
-	buses map[*Bus]struct{} // those that run
-	deaf  bool              // in Interrupt
-}
-
-// Interrupt runs f with all buses cut off, and has them told of it: what is published
-// meanwhile is lost. It lets tests of what uses a bus see how that bears it.
-func (h *Hub) Interrupt(f func()) {
-	h.each(func(b *Bus) { b.fan.Down() }, true)
-	f()
-	h.each(func(b *Bus) { b.fan.Up() }, false)
-}
-
-func (h *Hub) each(do func(*Bus), deaf bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.deaf = deaf
-	for b := range h.buses {
-		do(b)
-	}
-}
 
 // Bus is one process on a Hub.
 type Bus struct {

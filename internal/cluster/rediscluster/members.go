@@ -21,17 +21,6 @@ func (c *Cluster) Members(ctx context.Context) iter.Seq2[cluster.View, error] {
 	}
 }
 
-// watch returns a sequence of what read returns.
-func watch[T any](ctx context.Context, c *Cluster, equal func(a, b T) bool, read func(ctx context.Context) (T, error)) iter.Seq2[T, error] {
-	return cluster.Feed[T]{
-		Read: func(ctx context.Context, _ func()) (T, func(), error) {
-			value, err := read(ctx)
-			return value, nil, err
-		},
-		Equal: equal, Gap: c.cfg.Poll / 4, Recheck: c.cfg.Poll, Timeout: c.cfg.Timeout,
-	}.Values(ctx)
-}
-
 // watcher is one sequence of members.
 type watcher struct {
 	c               *Cluster

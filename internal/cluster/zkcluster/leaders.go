@@ -3,6 +3,7 @@ package zkcluster
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"example.com/shop/internal/cluster"
@@ -59,4 +60,18 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// Leaders implements [cluster.Board].
+func (c *Cluster) Leaders(ctx context.Context, election string) iter.Seq2[cluster.Leader, error] {
+	dir := c.electionDir(election)
+	return watchDir(ctx, c, dir, cluster.Leader.Equal, func(names []string) (leader cluster.Leader) {
+		notices, _ := entries(c, dir, names, func(e entry) (cluster.Leader, error) { return cluster.DecodeLeader(e.text) })
+		for _, l := range notices {
+			if l.Fence.Token > leader.Fence.Token {
+				leader = l
+			}
+		}
+		return leader
+	})
 }

@@ -138,3 +138,5 @@ func client(tb testing.TB, db *sql.DB, d sqltimers.Dialect) timeouttest.StoreCli
 		return db.BeginTx(ctx, nil)
 	}}
 }
+
+func TestMain(m *testing.M) { testbedtest.Main(m) }

@@ -183,3 +183,5 @@ func keyOf(s timeout.Shard, role string) string {
 }
 
 func nameOf(s timeout.Shard) string { return fmt.Sprintf("%s:%s:%d", s.Kind, s.Lane, s.N) }
+
+func TestMain(m *testing.M) { testbedtest.Main(m) }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/memindex"
 	"example.com/shop/internal/timeout/timeouttest"
@@ -36,3 +37,5 @@ func TestIndex(t *testing.T) {
 	t.Run("bubble", func(t *testing.T) { timeouttest.RunIndex(t, h) })
 	t.Run("real", func(t *testing.T) { timeouttest.RunIndex(t, harness()) })
 }
+
+func TestMain(m *testing.M) { testbedtest.Main(m) }

@@ -131,3 +131,9 @@ func (p *place) Drop(ctx context.Context) error {
 	}
 	return p.c.remove(ctx, p.node)
 }
+
+// Join implements [cluster.Membership]. The name of a dead instance is free when the
+// servers have ended its session; Join waits for half as long again, because they are late.
+func (c *Cluster) Join(ctx context.Context, m cluster.Member) (*cluster.Presence, error) {
+	return cluster.Enter(ctx, m, cluster.PresenceConfig{Place: newPlace(c, m), Limit: c.soon(), OnError: c.cfg.OnError})
+}

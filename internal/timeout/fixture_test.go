@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/memindex"
 )
@@ -232,3 +233,5 @@ func ids(n int) []string {
 	}
 	return out
 }
+
+func TestMain(m *testing.M) { testbedtest.Main(m) }

@@ -1,0 +1,44 @@
+package memindex
+
+import (
+	"context"
+
+	"example.com/shop/internal/timeout"
+)
+
+// Schedule implements [timeout.Index].
+func (x *Index) Schedule(ctx context.Context, kind, lane string, missing bool, hints []timeout.Hint) (int, error) {
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	p := x.part(timeout.Shard{Kind: kind, Lane: lane})
+	defer p.mu.Unlock()
+	before := p.head()
+	added := 0
+	for _, h := range hints {
+		if missing && p.claims[h.ID] > 0 {
+			continue
+		}
+		if p.put(h.ID, h.At.UnixMilli(), missing) {
+			added++
+		}
+	}
+	p.announce(before)
+	return added, nil
+}
+
+// Remove implements [timeout.Index].
+func (x *Index) Remove(ctx context.Context, kind, lane string, ids []string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	p := x.part(timeout.Shard{Kind: kind, Lane: lane})
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		if e, ok := p.pending[id]; ok {
+			p.due.remove(e)
+			delete(p.pending, id)
+		}
+	}
+	return nil
+}
