@@ -38,7 +38,7 @@ define run-tests
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redislock$$|/cmd/shop$$')
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 ./cmd/shop
-	cd loadtest/peers && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
+	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
 endef
 
 .PHONY: test
@@ -54,9 +54,9 @@ soak: servers ## Run the same tests at full size; takes up to an hour.
 .PHONY: lint
 lint: ## Check style, import direction and module files.
 	$(LINT) run ./...
-	cd loadtest/peers && go tool -modfile=../../tools/go.mod golangci-lint run ./...
-	for dir in . loadtest/peers; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
-	for dir in . tools loadtest loadtest/peers; do (cd $$dir && go mod tidy -diff) || exit 1; done
+	cd bench && go tool -modfile=../tools/go.mod golangci-lint run ./...
+	for dir in . bench; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
+	for dir in . tools loadtest bench; do (cd $$dir && go mod tidy -diff) || exit 1; done
 
 .PHONY: fmt
 fmt: ## Format the code.
@@ -80,19 +80,19 @@ loadtest: .bin/k6 ## Put load on three instances, let orders expire, and audit t
 
 .PHONY: bench-locks
 bench-locks: ## Measure the locks beside those of other libraries; takes less than six minutes.
-	cd loadtest/peers && go run . -markdown ../../docs/benchmarks-locks.md $(ARGS)
+	cd bench && go run ./locks -markdown ../docs/benchmarks-locks.md $(ARGS)
 
 .PHONY: bench-timers
 bench-timers: ## Measure the timers beside asynq; takes less than four minutes.
-	cd loadtest/peers && go run ./timers -markdown ../../docs/benchmarks-timers.md $(ARGS)
+	cd bench && go run ./timers -markdown ../docs/benchmarks-timers.md $(ARGS)
 
 .PHONY: bench-orders
 bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes six minutes.
-	cd loadtest/peers && go run ./throughput -out ../../docs/results $(ARGS)
+	cd bench && go run ./orders -out ../docs/results $(ARGS)
 
 .PHONY: bench-quick
 bench-quick: ## Run bench-orders at the smallest size, to see that it runs; the tests run the other two so.
-	cd loadtest/peers && go run ./throughput -strategies conditional,redis-cohort -instances 2 -connections 8 -crowd 0 -rounds 1 -duration 1s -warmup 200ms
+	cd bench && go run ./orders -strategies conditional,redis-cohort -instances 2 -connections 8 -crowd 0 -rounds 1 -duration 1s -warmup 200ms
 
 # k6 takes a minute to build; it is built again only when its version changes.
 .bin/k6: loadtest/go.mod loadtest/go.sum

@@ -1,0 +1,126 @@
+// Command throughput is shop lab throughput with two arms more: the same service, where each
+// order takes one lock of redsync, or of bsm/redislock, as their READMEs have it.
+//
+//	cd bench && go run ./orders --out ../docs/results
+//
+// It builds the service first, and needs the servers that the tests need. The lock guards the
+// same transaction that naive commits, so that what differs is the lock. A second report, in the
+// folder crowd, has the same arms with four times as many buyers.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"example.com/shop/internal/lab"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	run := measure
+	args := os.Args[1:]
+	if len(args) > 0 && args[0] == "serve" {
+		run, args = serve, args[1:]
+	}
+	err := run(ctx, args)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "throughput:", err)
+		os.Exit(1)
+	}
+}
+
+func measure(ctx context.Context, args []string) error {
+	c := lab.Config{Log: os.Stderr}
+	f := flag.NewFlagSet("throughput", flag.ExitOnError)
+	all := f.Bool("reach", false, "measure the other ratios as well: by the clock, with keys, by instances, by open orders, by SKUs; takes half an hour more")
+	strategies := f.String("strategies", "naive,conditional,for-update,redis,redis-cohort,lua", "of the service, comma-separated")
+	out := f.String("out", "", "folder for throughput.md, .json and .svg")
+	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
+	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
+	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
+	crowd := f.Int("crowd", 384, "connections of a second run; 0: none")
+	f.IntVar(&c.Rounds, "rounds", 3, "turns of each arm")
+	f.IntVar(&c.Rate, "rate", 0, "orders per second that arrive by the clock (default: a closed loop)")
+	f.DurationVar(&c.Duration, "duration", 5*time.Second, "of a turn")
+	f.DurationVar(&c.WarmUp, "warmup", 2*time.Second, "before each turn")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *onlyJSON {
+		c.Log = nil
+	}
+	c.Strategies = strings.Split(*strategies, ",")
+	dir, err := os.MkdirTemp("", "shop-throughput-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	c.Executable = filepath.Join(dir, "shop")
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "example.com/shop").Output()
+	if err != nil {
+		return fmt.Errorf("this runs in bench: %w", err)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", c.Executable, "./cmd/shop") //nolint:gosec // our own folder
+	build.Dir = strings.TrimSpace(string(root))
+	if said, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the service: %w\n%s", err, said)
+	}
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for _, library := range libraries {
+		c.Peers = append(c.Peers, lab.Peer{Name: library.name, Executable: own, Args: []string{"--library", library.name}, Strategy: strategy})
+	}
+	reports, err := runs(ctx, c, *crowd, *out)
+	if err != nil {
+		return err
+	}
+	if *all {
+		goals, err := reach(ctx, c, reports)
+		if err := errors.Join(err, table(goals, err, reports[0].Machine, *out)); err != nil {
+			return err
+		}
+	}
+	if *onlyJSON {
+		return json.NewEncoder(os.Stdout).Encode(reports)
+	}
+	for _, r := range reports {
+		fmt.Fprint(os.Stdout, r.Markdown())
+	}
+	return nil
+}
+
+// runs measures all arms, and all of them again with a crowd unless that is 0. The second report
+// goes to a folder of its own.
+func runs(ctx context.Context, c lab.Config, crowd int, out string) (reports []lab.Report, err error) {
+	folders := []string{out}
+	configs := []lab.Config{c}
+	if crowd > 0 {
+		c.Connections = crowd
+		folders, configs = append(folders, filepath.Join(out, "crowd")), append(configs, c)
+	}
+	for i, c := range configs {
+		r, err := lab.Throughput(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("%d connections: %w", c.Connections, err)
+		}
+		if reports = append(reports, r); out == "" {
+			continue
+		}
+		if err := r.Write(folders[i]); err != nil {
+			return nil, err
+		}
+	}
+	return reports, nil
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/shop/internal/timeout"
+	"github.com/hibiken/asynq"
+
+	"example.com/shop/bench/measure"
+)
+
+// unpaid is how long an order waits in the runs in which nothing fires.
+const unpaid = 15 * time.Minute
+
+// acknowledged measures timers per second when each of 64 callers schedules one after
+// the other, and waits for its own acknowledgement.
+func acknowledged(ctx context.Context, on *servers, d time.Duration, schedule func(ctx context.Context, id string, due time.Time) error) (sample, error) {
+	before, err := on.redis.Usage(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	var next atomic.Int64
+	waits := make([][]time.Duration, callers)
+	start := time.Now()
+	err = together(callers, func(i int) error {
+		for {
+			from := time.Now()
+			if from.Sub(start) > d {
+				return nil
+			}
+			if err := schedule(ctx, idOf(int(next.Add(1))), from.Add(unpaid)); err != nil {
+				return err
+			}
+			waits[i] = append(waits[i], time.Since(from))
+		}
+	})
+	took := time.Since(start)
+	if err != nil {
+		return sample{}, err
+	}
+	after, err := on.redis.Usage(ctx)
+	all := slices.Sorted(slices.Values(slices.Concat(waits...)))
+	s := sample{rate: float64(len(all)) / took.Seconds(), p50: measure.Percentile(all, 50), p99: measure.Percentile(all, 99), n: float64(len(all))}
+	s.redis, s.own = share(before, after, took)
+	return s, err
+}
+
+// together runs f n times at once.
+func together(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = f(i) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func acknowledgedOurs(ctx context.Context, on *servers, d time.Duration) (result sample, err error) {
+	o, err := emptyIndex(ctx, on)
+	if err != nil {
+		return sample{}, err
+	}
+	defer func() { err = cmp.Or(err, o.stop()) }()
+	return acknowledged(ctx, on, d, func(ctx context.Context, id string, due time.Time) error {
+		_, err := o.index.Schedule(ctx, kind, timeout.Base, false, []timeout.Hint{{ID: id, At: due.Truncate(time.Millisecond)}})
+		return err
+	})
+}
+
+func acknowledgedAsynq(ctx context.Context, on *servers, d time.Duration) (result sample, err error) {
+	if err := on.empty(ctx); err != nil {
+		return sample{}, err
+	}
+	client := asynq.NewClient(asynqOptions(on.redis))
+	defer func() { err = cmp.Or(err, client.Close()) }()
+	return acknowledged(ctx, on, d, func(ctx context.Context, id string, due time.Time) error {
+		_, err := client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)), asynq.ProcessAt(due))
+		return err
+	})
+}
+
+// emptyIndex is an index on an empty Redis.
+func emptyIndex(ctx context.Context, on *servers) (*ours, error) {
+	if err := on.empty(ctx); err != nil {
+		return nil, err
+	}
+	return newOurs(on, newMemory(), timeout.Config{})
+}
+
+// fill puts n hints, a thousand in a call.
+func (o *ours) fill(ctx context.Context, n int, id func(int) string, due func(int) time.Time) error {
+	const chunk = 1000
+	var next atomic.Int64
+	return together(4, func(int) error {
+		for {
+			from := int(next.Add(chunk)) - chunk
+			if from >= n {
+				return nil
+			}
+			hints := make([]timeout.Hint, 0, chunk)
+			for i := from; i < min(n, from+chunk); i++ {
+				hints = append(hints, timeout.Hint{ID: id(i), At: due(i)})
+			}
+			if _, err := o.index.Schedule(ctx, kind, timeout.Base, false, hints); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// drainOurs measures a backlog: each shard is claimed and acknowledged batch by batch.
+func drainOurs(ctx context.Context, on *servers, n, batch int) (result sample, err error) {
+	o, err := emptyIndex(ctx, on)
+	if err != nil {
+		return sample{}, err
+	}
+	defer func() { err = cmp.Or(err, o.stop()) }()
+	past := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	if err := o.fill(ctx, n, idOf, func(i int) time.Time { return past.Add(time.Duration(i) * time.Millisecond) }); err != nil {
+		return sample{}, err
+	}
+	before, err := on.redis.Usage(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	shards, fired, start := o.index.Shards(kind, timeout.Base), atomic.Int64{}, time.Now()
+	err = together(len(shards), func(i int) error {
+		for {
+			c, err := o.index.Claim(ctx, shards[i], batch, 30*time.Second)
+			if err != nil || len(c.Timers) == 0 {
+				return err
+			}
+			acked, err := o.index.Ack(ctx, shards[i], c.Timers)
+			if err != nil || acked != len(c.Timers) {
+				return cmp.Or(err, fmt.Errorf("%d of %d claims acknowledged", acked, len(c.Timers)))
+			}
+			fired.Add(int64(acked))
+		}
+	})
+	took := time.Since(start)
+	if err == nil && int(fired.Load()) != n {
+		err = fmt.Errorf("%d of %d timers were lent", fired.Load(), n)
+	}
+	if err != nil {
+		return sample{}, err
+	}
+	after, err := on.redis.Usage(ctx)
+	result = sample{rate: float64(n) / took.Seconds(), n: float64(n)}
+	result.redis, result.own = share(before, after, took)
+	return result, err
+}
+
+// drainAsynq measures a backlog of tasks that are ready to be processed.
+func drainAsynq(ctx context.Context, on *servers, n int) (result sample, err error) {
+	if err := on.empty(ctx); err != nil {
+		return sample{}, err
+	}
+	if err := enqueue(ctx, on, n, asynq.Queue("default")); err != nil {
+		return sample{}, err
+	}
+	before, err := on.redis.Usage(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	var fired atomic.Int64
+	all := make(chan struct{})
+	start := time.Now()
+	server, err := asynqServer(on.redis, tuned(), func([]byte) {
+		if int(fired.Add(1)) == n {
+			close(all)
+		}
+	})
+	if err != nil {
+		return sample{}, err
+	}
+	defer server.Shutdown()
+	select {
+	case <-all:
+	case <-time.After(patience):
+		return sample{}, fmt.Errorf("%d of %d tasks in %v", fired.Load(), n, patience)
+	}
+	took := time.Since(start)
+	after, err := on.redis.Usage(ctx)
+	result = sample{rate: float64(n) / took.Seconds(), n: float64(n)}
+	result.redis, result.own = share(before, after, took)
+	return result, err
+}
+
+// enqueue hands n tasks to asynq.
+func enqueue(ctx context.Context, on *servers, n int, when asynq.Option) (err error) {
+	client := asynq.NewClient(asynqOptions(on.redis))
+	defer func() { err = cmp.Or(err, client.Close()) }()
+	var next atomic.Int64
+	return together(callers, func(int) error {
+		for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
+			if _, err := client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(idOf(i))), when); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

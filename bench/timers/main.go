@@ -1,0 +1,78 @@
+// Command timers measures this project's delay queue beside asynq: in one run, on one
+// server, under the same conditions, with the noise floor of the machine beside it.
+//
+//	go run ./timers -markdown FILE    less than four minutes; prints tables and writes them to FILE
+//	go run ./timers -quick            one short round, to see that all of it works
+//	go run ./timers -only 'late/ours, rows in memory, 20000' -cpuprofile cpu.out
+//
+// A round runs every cell for a moment; the tables have medians over the rounds. What
+// takes long, a million timers, runs once.
+//
+// Every run of ours checks what a timer is for: all of them fire, none of them early.
+// A violation fails the program. What asynq does is in the tables.
+//
+// SHOP_REDIS is a redis:// address of a server that nobody else uses: each cell
+// empties it. Without it the program starts a redis-server of its own. MariaDB is
+// always the program's own.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"example.com/shop/bench/measure"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "timers:", err)
+		os.Exit(1)
+	}
+}
+
+// run measures and reports. It fails when a timer of ours was lost or early, too.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
+	defaults := measure.Settings{Program: "timers", Cell: 5 * time.Second, Rounds: 3}
+	s, err := defaults.Parse(args, 600*time.Millisecond, getenv, stderr)
+	if err != nil {
+		return err
+	}
+	servers, err := start(ctx, s.Redis)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, servers.close()) }()
+	where := measure.Describe("github.com/redis/go-redis/v9", "github.com/hibiken/asynq", "github.com/go-sql-driver/mysql")
+	versions, err := servers.versions(ctx)
+	if err != nil {
+		return err
+	}
+	stop, err := s.Profile()
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, stop()) }()
+	found, err := measure.Measure(ctx, plan(servers, s.Quick), s, stderr)
+	if err != nil {
+		return err
+	}
+	r := report{where: where, versions: versions, loadAfter: measure.LoadAverage(), settings: s, found: found}
+	if err := r.text(stdout); err != nil || s.Markdown == "" {
+		return err
+	}
+	file, err := os.Create(s.Markdown)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.markdown(file), file.Close())
+}

@@ -1,4 +1,0 @@
-// Package bench holds what the programs that measure this project beside others
-// share: how rounds go, statistics over them, the description of the machine, the
-// Redis server with what it has used, and tables.
-package bench

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package bench
-
-import "time"
-
-// OwnCPU returns 0: it is not known here.
-func OwnCPU() time.Duration { return 0 }
