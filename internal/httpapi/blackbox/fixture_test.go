@@ -57,7 +57,7 @@ func newHandler(tb testing.TB, c httpapi.Config) *shop {
 }
 
 // specification is that of the file, read once.
-var specification = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromFile("openapi.yaml") })
+var specification = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromFile("../openapi.yaml") })
 
 // specified returns the specification with those paths whose tag is chosen.
 func specified(tb testing.TB, chosen func(tag string) bool) *openapi3.T {
