@@ -28,12 +28,12 @@ func TestWhatAnInstanceRefusesIsNamed(t *testing.T) {
 		}
 	}
 	broken := func(name string) string {
-		if name == keyVariable {
+		if name == "SHOP_KEY" {
 			return "shop_secret\nX: y"
 		}
 		return ""
 	}
-	if code, _, stderr := call(t, broken, "cluster", "members", "--url", r.url); code != 1 || !strings.Contains(stderr, keyVariable) || strings.Contains(stderr, "secret") {
+	if code, _, stderr := call(t, broken, "cluster", "members", "--url", r.url); code != 1 || !strings.Contains(stderr, "SHOP_KEY") || strings.Contains(stderr, "secret") {
 		t.Errorf("a key with a line break: exit code %d: %s", code, stderr)
 	}
 }

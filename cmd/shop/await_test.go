@@ -29,7 +29,7 @@ func TestStartWaitsForAStore(t *testing.T) {
 			u.Host = proxy.Addr()
 			addresses[name] = u.String()
 			s := launch(t, "--database", addresses["database"], "--redis", addresses["redis"])
-			becomes(t, "the instance waits, or has ended", func() bool {
+			testbedtest.Eventually(t, "the instance waits, or has ended", func() bool {
 				select {
 				case <-s.exited:
 					return true

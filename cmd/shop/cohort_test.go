@@ -58,7 +58,7 @@ func TestOtherCohortsThroughFaults(t *testing.T) {
 		},
 		"sql-cohort": func(t *testing.T, s stage) (func(context.Context) error, []string) {
 			t.Helper()
-			db := rawMySQL(t, s.database)
+			db := testbedtest.OpenSQL(t, s.database)
 			return func(ctx context.Context) error {
 				_, err := db.ExecContext(ctx, "DELETE FROM leases")
 				return err
@@ -136,17 +136,17 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 			}
 		})
 	}
-	db := rawMySQL(t, s.database)
+	db := testbedtest.OpenSQL(t, s.database)
 	sells := func(what string) {
 		t.Helper()
 		before := sale.count()
-		becomes(t, "orders after "+what, func() bool { return sale.count() > before+100 })
+		testbedtest.Eventually(t, "orders after "+what, func() bool { return sale.count() > before+100 })
 	}
 	sells("the beginning")
 
 	// A leader that does not know that its lease is over.
 	held := stopHolder(t, db, all[1])
-	becomes(t, "another lease", func() bool { return soldUnder(t, db) > held })
+	testbedtest.Eventually(t, "another lease", func() bool { return soldUnder(t, db) > held })
 	sells("a leader has stopped")
 	signalTo(t, all[1], syscall.SIGCONT)
 	sells("it goes on")
@@ -167,7 +167,7 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 	// MariaDB has committed, and the instance does not hear it.
 	for n := range times {
 		proxy.DropReply("\x03COMMIT")
-		becomes(t, "a lost reply", func() bool { return proxy.Dropped() > n })
+		testbedtest.Eventually(t, "a lost reply", func() bool { return proxy.Dropped() > n })
 		sells("a lost reply")
 	}
 
@@ -209,7 +209,7 @@ func soldUnder(t *testing.T, db *sql.DB) (fence int64) {
 // has the lease shows in that nobody sells under another one for long.
 func stopHolder(t *testing.T, db *sql.DB, s *spawned) (fence int64) {
 	t.Helper()
-	becomes(t, "a leader that is stopped", func() bool {
+	testbedtest.Eventually(t, "a leader that is stopped", func() bool {
 		signalTo(t, s, syscall.SIGSTOP)
 		fence = soldUnder(t, db)
 		for end := time.Now().Add(leaseTTL / 4); time.Now().Before(end); <-time.After(time.Millisecond) {

@@ -5,14 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -36,7 +33,7 @@ func TestCohortsHaveTheirTurns(t *testing.T) {
 		fairly["redlock-cohort"], fairly["sql-cohort"] = false, false
 	}
 	instances := s.three(t, args...)
-	db := rawMySQL(t, s.database)
+	db := testbedtest.OpenSQL(t, s.database)
 	for strategy, fair := range fairly {
 		turns(t, instances, db, strategy, fair)
 	}
@@ -82,24 +79,6 @@ func turns(t *testing.T, instances [3]*running, db *sql.DB, strategy string, fai
 			return
 		}
 	}
-}
-
-// rawMySQL opens a database without a store.
-func rawMySQL(t *testing.T, database string) *sql.DB {
-	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := mysql.NewConfig()
-	c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
-	c.Passwd, _ = u.User.Password()
-	db, err := sql.Open("mysql", c.FormatDSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
 }
 
 // leasesOf returns under how many leases each instance has sold a SKU.

@@ -9,21 +9,22 @@ import (
 
 	"golang.org/x/term"
 
+	"example.com/shop/internal/app"
+	"example.com/shop/internal/cli"
 	"example.com/shop/internal/demo"
 )
 
 // demonstrate holds a flash sale by every strategy and exits with its verdict.
-func demonstrate(ctx context.Context, p process, args []string) error {
-	c := demo.Config{Out: p.stdout, Terminal: isTerminal(p.stdout)}
+func demonstrate(ctx context.Context, f *cli.Flags, args []string) error {
+	c := demo.Config{Out: f.Stdout, Terminal: isTerminal(f.Stdout)}
 	var strategies string
-	with := p
-	with.getenv = func(name string) string {
-		if name == variable("url") {
+	getenv := f.Getenv
+	f.Getenv = func(name string) string {
+		if name == cli.Variable("url") {
 			return "" // where other commands ask, nobody has been told to sell
 		}
-		return p.getenv(name)
+		return getenv(name)
 	}
-	f := newFlags(with, "demo", "watch a flash sale oversell, and then not; exit 1 if a lock failed, 3 if nothing was proved")
 	f.StringVar(&strategies, "strategies", "", "comma-separated `NAMES` of the strategies to sell by (default all whose stores there are)")
 	f.IntVar(&c.Stock, "stock", 100, "units on sale in each arm")
 	f.IntVar(&c.Attempts, "attempts", 0, "attempts to buy in each arm, at least twice the stock (default 8 times the stock)")
@@ -37,29 +38,29 @@ func demonstrate(ctx context.Context, p process, args []string) error {
 	f.StringVar(&c.URL, "url", "", "base `URL` of a service to sell at that runs already on --database")
 	f.BoolVar(&c.Keep, "keep", false, "leave the instances up until Ctrl-C")
 	f.BoolVar(&c.JSON, "json", false, "print nothing but the result as JSON")
-	if err := f.parse(args); err != nil {
+	if err := f.Parse(args); err != nil {
 		return err
 	}
-	set := given(f)
+	set := f.Given()
 	if set["stock"] && c.Stock == 0 || set["attempts"] && c.Attempts == 0 || set["instances"] && c.Instances == 0 {
-		return usageError{errors.New("demo: --stock, --attempts and --instances must be positive")}
+		return cli.UsageError{Err: errors.New("demo: --stock, --attempts and --instances must be positive")}
 	}
 	if strategies != "" {
 		c.Strategies = strings.Split(strategies, ",")
 	}
 	if c.URL != "" {
-		url, err := validBase("demo", c.URL)
+		url, err := cli.ValidBase("demo", c.URL)
 		if err != nil {
 			return err
 		}
 		c.URL = url
 	}
-	err := errors.Join(c.Validate(), validRedis(c.Redis), validRedlock(c.Redlock), validServers("zookeeper", c.ZooKeeper), validServers("etcd", c.Etcd))
+	err := errors.Join(c.Validate(), app.ValidRedis(c.Redis), app.ValidRedlock(c.Redlock), app.ValidServers("zookeeper", c.ZooKeeper), app.ValidServers("etcd", c.Etcd))
 	if c.Database != "" {
-		err = errors.Join(err, validDatabase(c.Database))
+		err = errors.Join(err, app.ValidDatabase(c.Database))
 	}
 	if err != nil {
-		return usageError{errors.New("demo: " + strings.ReplaceAll(err.Error(), "\n", "; "))}
+		return cli.UsageError{Err: errors.New("demo: " + strings.ReplaceAll(err.Error(), "\n", "; "))}
 	}
 	if c.Executable, err = os.Executable(); err != nil {
 		return err
@@ -69,9 +70,9 @@ func demonstrate(ctx context.Context, p process, args []string) error {
 	case err != nil:
 		return err
 	case r.Verdict == demo.Failed:
-		return exitError(1)
+		return cli.ExitError(1)
 	case r.Verdict == demo.Inconclusive:
-		return exitError(3)
+		return cli.ExitError(3)
 	}
 	return nil
 }

@@ -118,14 +118,14 @@ func TestDemoOfEveryLock(t *testing.T) {
 
 // watcher calls seen once, when a line that begins with what has been written.
 type watcher struct {
-	lockedBuffer
+	testbedtest.Buffer
 	begin string
 	once  sync.Once
 	seen  func()
 }
 
 func (w *watcher) Write(p []byte) (int, error) {
-	n, err := w.lockedBuffer.Write(p)
+	n, err := w.Buffer.Write(p)
 	if strings.Contains(w.String(), "\n"+w.begin) {
 		w.once.Do(w.seen)
 	}
@@ -249,7 +249,7 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 	defer cancel()
 	parent := exec.CommandContext(ctx, executable, "demo", "--keep", "--strategies", "naive", "--stock", "5")
 	parent.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // a demo that is killed cannot clean up
-	var problems lockedBuffer
+	var problems testbedtest.Buffer
 	parent.Stderr = &problems
 	out, err := parent.StdoutPipe()
 	if err != nil {

@@ -172,7 +172,7 @@ func expiredBy(t *testing.T, r *running, database, instance string) {
 	for range 2 * orders {
 		r.eventually(t)
 	}
-	db := openRaw(t, database)
+	db := testbedtest.OpenSQL(t, database)
 	var all, by int
 	query := "SELECT COUNT(*), SUM(instance = ?) FROM ledger WHERE movement = 'RELEASE'"
 	if err := db.QueryRowContext(t.Context(), query, instance).Scan(&all, &by); err != nil || all < orders || by != all {

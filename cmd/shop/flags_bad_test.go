@@ -1,15 +1,14 @@
 package main
 
 import (
-	"flag"
-	"io"
 	"maps"
 	"net"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"example.com/shop/internal/cli"
 )
 
 // everyCommand has the arguments that each command needs beside its flags.
@@ -69,8 +68,8 @@ func TestEveryFlagRefusesWhatItCannotRead(t *testing.T) {
 				},
 			}
 			if args[0] != "keys" { // which reads only stores from the environment
-				wrong[variable(name)] = func() (int, string, string) {
-					return call(t, func(v string) string { return map[string]string{variable(name): bad}[v] }, args...)
+				wrong[cli.Variable(name)] = func() (int, string, string) {
+					return call(t, func(v string) string { return map[string]string{cli.Variable(name): bad}[v] }, args...)
 				}
 			}
 			for source, run := range wrong {
@@ -139,23 +138,5 @@ func TestEveryURLIsChecked(t *testing.T) {
 				t.Errorf("%q, %s: exit code %d: %s%s", args, bad, code, out, stderr)
 			}
 		}
-	}
-}
-
-// TestForms of values that the package flag reads.
-func TestForms(t *testing.T) {
-	f := newFlags(process{noEnv, strings.NewReader(""), io.Discard, io.Discard}, "x", "y")
-	f.Duration("wait", time.Second, "")
-	f.Int("n", 1, "")
-	for args, want := range map[string]string{
-		"--wait 5": `--wait "5": want a duration such as 90s`, "-n 99999999999999999999": `--n "99999999999999999999": want a whole number`,
-		"--n": "--n: want a value", "--m 1": "there is no flag --m: shop x --help",
-	} {
-		if err := f.parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", args, err, want)
-		}
-	}
-	if f.ErrorHandling() != flag.ContinueOnError {
-		t.Error("a bad flag would end the process")
 	}
 }

@@ -40,7 +40,7 @@ func launch(t *testing.T, args ...string) *spawned {
 	t.Helper()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--exit-on-stdin-eof"}, args...)
 	s := &spawned{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)}
-	s.exited, s.stderr = make(chan struct{}), new(lockedBuffer)
+	s.exited, s.stderr = make(chan struct{}), new(testbedtest.Buffer)
 	s.cmd.Stderr = s.stderr
 	stdin, err := s.cmd.StdinPipe() // open for as long as this process lives
 	if err != nil {
@@ -168,7 +168,7 @@ func free(t *testing.T, lease *dlock.Lease) {
 // queued waits until so many stand in the queue of a lock.
 func queued(t *testing.T, locks *redislock.Locker, key string, n int) {
 	t.Helper()
-	becomes(t, fmt.Sprint(n, " wait for ", key), func() bool { return inspect(t, locks, key).Waiters == n })
+	testbedtest.Eventually(t, fmt.Sprint(n, " wait for ", key), func() bool { return inspect(t, locks, key).Waiters == n })
 }
 
 // inspect returns the state of a lock.
@@ -192,16 +192,5 @@ func surely(t *testing.T, do func() error) {
 		if time.Now().After(end) {
 			t.Fatal(err)
 		}
-	}
-}
-
-// becomes waits for a condition.
-func becomes(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); !done(); {
-		if time.Now().After(end) {
-			t.Fatalf("never came true: %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // readers ask through the balancer all the time.
@@ -82,14 +84,14 @@ func TestBalancerLeavesAnInstanceThatDoesNotAnswer(t *testing.T) {
 	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
 	still := watchStillness(t)
 	load := read(t, balance(t, addresses...), 12)
-	becomes(t, "requests are answered", func() bool { return load.waiting(time.Now().Add(-time.Second)) == 0 && load.longest() < time.Second })
+	testbedtest.Eventually(t, "requests are answered", func() bool { return load.waiting(time.Now().Add(-time.Second)) == 0 && load.longest() < time.Second })
 
 	const bound = 3 * time.Second // on a quiet machine it is 0.1 s; without the cure all 12 wait for the paused one
 	if err := fleet[1].cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	becomes(t, "the requests of the paused one are answered, and others", func() bool {
+	testbedtest.Eventually(t, "the requests of the paused one are answered, and others", func() bool {
 		return time.Since(began) > 2*time.Second && load.waiting(began.Add(time.Second)) == 0
 	})
 	took, gap := time.Since(began), load.longest()
@@ -100,11 +102,11 @@ func TestBalancerLeavesAnInstanceThatDoesNotAnswer(t *testing.T) {
 	if err := fleet[1].cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	becomes(t, "requests are answered", func() bool { return load.longest() < time.Second })
+	testbedtest.Eventually(t, "requests are answered", func() bool { return load.longest() < time.Second })
 
 	fleet[2].kill()
 	began = time.Now()
-	becomes(t, "the requests of the dead one are answered", func() bool {
+	testbedtest.Eventually(t, "the requests of the dead one are answered", func() bool {
 		return time.Since(began) > 2*time.Second && load.waiting(began.Add(time.Second)) == 0
 	})
 	gap = load.longest()
@@ -135,11 +137,11 @@ func TestBalancerLetsAStoppingInstanceFinish(t *testing.T) {
 	<-begun
 	stops.Store(true)
 	health := func() int { return ask(t.Context(), http.DefaultClient, http.MethodGet, url+"/lb-health", "").status }
-	becomes(t, "the balancer knows that it stops", func() bool { return health() == http.StatusServiceUnavailable })
+	testbedtest.Eventually(t, "the balancer knows that it stops", func() bool { return health() == http.StatusServiceUnavailable })
 	close(finish)
 	if a := <-answered; a.status != http.StatusOK {
 		t.Errorf("%v, want the answer of the instance", a)
 	}
 	stops.Store(false)
-	becomes(t, "the balancer knows that it is back", func() bool { return health() == http.StatusOK })
+	testbedtest.Eventually(t, "the balancer knows that it is back", func() bool { return health() == http.StatusOK })
 }

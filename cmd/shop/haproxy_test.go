@@ -67,7 +67,7 @@ func balance(t *testing.T, addresses ...string) (url string) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output := new(lockedBuffer)
+	output := new(testbedtest.Buffer)
 	c := exec.CommandContext(context.WithoutCancel(t.Context()), program, "-db", "-f", file)
 	c.Stdout, c.Stderr, c.ExtraFiles = output, output, []*os.File{socket}
 	if err := c.Start(); err != nil {
@@ -79,7 +79,7 @@ func balance(t *testing.T, addresses ...string) (url string) {
 	})
 	socket.Close()
 	url = "http://" + address
-	becomes(t, "the balancer is ready", func() bool {
+	testbedtest.Eventually(t, "the balancer is ready", func() bool {
 		a := ask(t.Context(), http.DefaultClient, http.MethodGet, url+"/lb-health", "")
 		if a.status != http.StatusOK && strings.Contains(output.String(), "ALERT") {
 			t.Fatalf("haproxy: %s", output)
@@ -224,9 +224,9 @@ func TestRestartsBehindTheBalancer(t *testing.T) {
 		old.stopped(t)
 		fleet[i%3] = spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i), "--listen", strings.TrimPrefix(addresses[i%3], "http://"))...)
 		before := load.count()
-		becomes(t, "orders are placed", func() bool { return load.count() > before+20 })
+		testbedtest.Eventually(t, "orders are placed", func() bool { return load.count() > before+20 })
 		probe := time.Now() // the balancer has to see it before the next one goes
-		becomes(t, "the balancer knows it", func() bool { return time.Since(probe) > 1500*time.Millisecond })
+		testbedtest.Eventually(t, "the balancer knows it", func() bool { return time.Since(probe) > 1500*time.Millisecond })
 	}
 	load.stop(t, &fleet[0].running)
 	t.Logf("%d restarts", restarts)

@@ -16,7 +16,7 @@ import (
 // transaction of an operator does.
 func lockStock(t *testing.T, database, sku string) (release func()) {
 	t.Helper()
-	tx, err := rawMySQL(t, database).BeginTx(t.Context(), nil)
+	tx, err := testbedtest.OpenSQL(t, database).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,18 +9,19 @@ import (
 	"strings"
 	"time"
 
+	"example.com/shop/internal/cli"
 	"example.com/shop/internal/lab"
 )
 
 // experiment runs a measurement of the lab.
-func experiment(ctx context.Context, p process, args []string) error {
+func experiment(ctx context.Context, f *cli.Flags, args []string) error {
 	if len(args) == 0 || args[0] != "throughput" {
-		return usageError{errors.New("lab: want throughput: how many orders per second each strategy takes; shop lab throughput --help lists its flags")}
+		return cli.UsageError{Err: errors.New("lab: want throughput: how many orders per second each strategy takes; shop lab throughput --help lists its flags")}
 	}
-	c := lab.Config{Log: p.stderr}
+	c := lab.Config{Log: f.Stderr}
 	var strategies, stores, out string
 	var onlyJSON bool
-	f := newFlags(p, "lab throughput", "measure how many orders each strategy takes, on real servers; exit 1 if one that must be exact was not")
+	f = cli.NewFlags(f.Process, "lab throughput", "measure how many orders each strategy takes, on real servers; exit 1 if one that must be exact was not")
 	f.StringVar(&strategies, "strategies", "", "comma-separated `NAMES` of the strategies to sell by (default all whose stores there are)")
 	f.StringVar(&stores, "stores", "mariadb,redis", "comma-separated servers to start: mariadb or sqlite, redis, and of redlock, zookeeper, etcd")
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell")
@@ -35,7 +36,7 @@ func experiment(ctx context.Context, p process, args []string) error {
 	f.IntVar(&c.Rate, "rate", 0, "orders per second that arrive by the clock (default: each connection asks again when it has its answer)")
 	f.StringVar(&out, "out", "", "`FOLDER` to write throughput.md, .json and .svg to")
 	f.BoolVar(&onlyJSON, "json", false, "print nothing but the result as JSON")
-	if err := f.parse(args[1:]); err != nil {
+	if err := f.Parse(args[1:]); err != nil {
 		return err
 	}
 	for _, zero := range []struct {
@@ -43,7 +44,7 @@ func experiment(ctx context.Context, p process, args []string) error {
 		value int
 	}{{"instances", c.Instances}, {"connections", c.Connections}, {"skus", c.SKUs}, {"rounds", c.Rounds}, {"duration", int(c.Duration)}} {
 		if zero.value == 0 {
-			return usageError{fmt.Errorf("lab: --%s 0: want more", zero.name)}
+			return cli.UsageError{Err: fmt.Errorf("lab: --%s 0: want more", zero.name)}
 		}
 	}
 	if strategies != "" {
@@ -54,12 +55,12 @@ func experiment(ctx context.Context, p process, args []string) error {
 		c.Log = nil
 	}
 	if err := c.Validate(); err != nil {
-		return usageError{errors.New("lab: " + strings.ReplaceAll(err.Error(), "\n", "; "))}
+		return cli.UsageError{Err: errors.New("lab: " + strings.ReplaceAll(err.Error(), "\n", "; "))}
 	}
 	var err error
 	if out != "" {
 		if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // What is written there is for everybody to read.
-			return usageError{fmt.Errorf("lab: --out: %w", err)} // now, and not after minutes
+			return cli.UsageError{Err: fmt.Errorf("lab: --out: %w", err)} // now, and not after minutes
 		}
 	}
 	if c.Executable, err = os.Executable(); err != nil {
@@ -75,12 +76,12 @@ func experiment(ctx context.Context, p process, args []string) error {
 		}
 	}
 	if onlyJSON {
-		err = json.NewEncoder(p.stdout).Encode(r)
+		err = json.NewEncoder(f.Stdout).Encode(r)
 	} else {
-		_, err = fmt.Fprint(p.stdout, r.Markdown())
+		_, err = fmt.Fprint(f.Stdout, r.Markdown())
 	}
 	if err == nil && !r.OK() {
-		return exitError(1)
+		return cli.ExitError(1)
 	}
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // What one customer may do at once, have open and buy is bounded over all instances, and for
@@ -17,10 +19,10 @@ func TestLimitsOfACustomer(t *testing.T) {
 	rated := s.three(t, "--customer-rate", "1")
 	rated[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
 	for _, r := range rated { // who has just begun may have no permit yet, and who asks for one again asks at that rate
-		becomes(t, "orders are placed", func() bool { return purchase(t.Context(), client, r.url, "a").status == http.StatusCreated })
+		testbedtest.Eventually(t, "orders are placed", func() bool { return purchase(t.Context(), client, r.url, "a").status == http.StatusCreated })
 	}
 	paths, late := []string(nil), answer{}
-	becomes(t, "30 customers in one are too many, and not all are", func() bool { // unless nobody has a permit for a moment
+	testbedtest.Eventually(t, "30 customers in one are too many, and not all are", func() bool { // unless nobody has a permit for a moment
 		paths, late = nil, answer{}
 		<-time.After(3 * time.Second) // until all may come at once that ever may
 		for _, a := range together(30, func(i int) answer { return purchase(t.Context(), client, rated[i%3].url, "a") }) {
@@ -66,40 +68,4 @@ func TestLimitsOfACustomer(t *testing.T) {
 	open("c3", "a", 2, 1, "open-orders-limit")
 	open("c4", "few", 1, 2, "purchase-limit")
 	balancedBut(t, s, "few", 2)
-}
-
-// An answer is forgotten when it is a day old, by whoever has the lock for that.
-func TestOldAnswersAreForgotten(t *testing.T) {
-	t.Parallel()
-	database := sqliteURL(t)
-	r := start(t, "--database", database)
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
-	client := customers(t)
-	send := func(key string) string {
-		t.Helper()
-		a := served(t.Context(), client, r.url, "a", "Idempotency-Key", key)
-		if a.status != http.StatusCreated {
-			t.Fatal(a)
-		}
-		return a.body
-	}
-	old, young := send("old"), send("young")
-	aged, err := openRaw(t, database).ExecContext(t.Context(), "UPDATE idempotency_keys SET created_at = created_at - ? WHERE idem_key = 'old'", answersAge.Microseconds())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := aged.RowsAffected(); n != 1 {
-		t.Fatal(n, err)
-	}
-	store, lead := books(t, database), candidate(t)
-	if n, leads, err := forgetOnce(t.Context(), store, lead); n != 0 || leads || err != nil {
-		t.Errorf("%d answers by one who leads nobody, %v", n, err)
-	}
-	elect(t, lead)
-	if n, leads, err := forgetOnce(t.Context(), store, lead); n != 1 || !leads || err != nil {
-		t.Errorf("%d answers, %v", n, err)
-	}
-	if send("young") != young || send("old") == old {
-		t.Error("want the young answer again, and the old one not")
-	}
 }

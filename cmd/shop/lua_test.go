@@ -101,12 +101,12 @@ func TestLuaThroughFaults(t *testing.T) {
 	sells := func(what string) {
 		t.Helper()
 		before := sale.placed.Load()
-		becomes(t, "orders after "+what, func() bool { return sale.placed.Load() > before+20 }) // more than were at work before
+		testbedtest.Eventually(t, "orders after "+what, func() bool { return sale.placed.Load() > before+20 }) // more than were at work before
 	}
 	sells("the beginning")
 	for n := range 3 { // MariaDB has committed, and the instance does not hear it
 		proxy.DropReply("\x03COMMIT")
-		becomes(t, "a lost reply", func() bool { return proxy.Dropped() > n })
+		testbedtest.Eventually(t, "a lost reply", func() bool { return proxy.Dropped() > n })
 		sells("a lost reply")
 	}
 	var older map[string]string
@@ -131,7 +131,7 @@ func TestLuaThroughFaults(t *testing.T) {
 	}
 
 	sale.pays.Store(100)
-	becomes(t, "sold out", func() bool { return sale.paid.Load() >= units })
+	testbedtest.Eventually(t, "sold out", func() bool { return sale.paid.Load() >= units })
 	stop()
 	buyers.Wait()
 	audits, err := books(t, s.database).Audit(t.Context(), "a")
@@ -165,7 +165,7 @@ func killTaker(t *testing.T, rdb redis.UniversalClient, proxy *testbed.Proxy, sa
 			ask(ctx, sale.client, http.MethodPost, s.url+"/api/v1/orders", oneUnit)
 		}
 	})
-	becomes(t, "units that stay taken", func() bool {
+	testbedtest.Eventually(t, "units that stay taken", func() bool {
 		before := rdb.HGetAll(t.Context(), luaLevel+":taken").Val()
 		<-time.After(300 * time.Millisecond)
 		for id := range rdb.HGetAll(t.Context(), luaLevel+":taken").Val() {

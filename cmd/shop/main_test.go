@@ -89,7 +89,7 @@ func noEnv(string) string { return "" }
 func call(t *testing.T, getenv func(string) string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	code = exitCode(run(t.Context(), args, getenv, strings.NewReader(""), &out, &err), &err)
+	code = run(t.Context(), args, getenv, strings.NewReader(""), &out, &err)
 	return code, out.String(), err.String()
 }
 
@@ -99,36 +99,22 @@ type running struct {
 	stop   context.CancelFunc
 	exited chan struct{}
 	err    error // set when exited is closed
-	stderr *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	stderr *testbedtest.Buffer
 }
 
 // start serves on free ports until the test ends.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	r := &running{stop: stop, exited: make(chan struct{}), stderr: new(lockedBuffer)}
+	r := &running{stop: stop, exited: make(chan struct{}), stderr: new(testbedtest.Buffer)}
 	out, w := io.Pipe()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--instance", "test"}, args...)
 	go func() {
 		defer close(r.exited)
-		r.err = run(ctx, args, noEnv, strings.NewReader(""), w, r.stderr)
+		code := run(ctx, args, noEnv, strings.NewReader(""), w, r.stderr)
+		if code != 0 {
+			r.err = fmt.Errorf("exit code %d: %s", code, r.stderr)
+		}
 		w.CloseWithError(errors.New("the instance has stopped"))
 	}()
 	line := make([]byte, 200)

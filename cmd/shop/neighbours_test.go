@@ -40,7 +40,7 @@ func newMall(t *testing.T) *mall {
 	database := testbedtest.Database(t)
 	m := &mall{
 		etcd: testbedtest.StartEtcd(t, testbed.EtcdConfig{}), redis: testbedtest.StartRedis(t, testbed.RedisConfig{}),
-		client: customers(t), still: watchStillness(t), raw: rawMySQL(t, database), books: books(t, database),
+		client: customers(t), still: watchStillness(t), raw: testbedtest.OpenSQL(t, database), books: books(t, database),
 	}
 	flags := []string{"--database", database, "--redis", m.redis.URL(), "--etcd", m.etcd.Addr(), "--max-open-orders", "1000000"}
 	m.short = spawn(t, append(flags, "--instance", "short", "--order-ttl", shortLife.String())...)
@@ -183,7 +183,7 @@ func (m *mall) expiries(t *testing.T, ids []string) (late []time.Duration) {
 	}
 	query := "SELECT l.created_at - o.expires_at FROM orders o JOIN ledger l ON l.order_id = o.id AND l.movement = 'RELEASE'" +
 		" WHERE o.id IN (?" + strings.Repeat(", ?", len(ids)-1) + ")"
-	becomes(t, "units of unpaid orders are back", func() bool {
+	testbedtest.Eventually(t, "units of unpaid orders are back", func() bool {
 		late = nil
 		rows, err := m.raw.QueryContext(t.Context(), query, args...)
 		if err != nil {
@@ -206,7 +206,7 @@ func (m *mall) expiries(t *testing.T, ids []string) (late []time.Duration) {
 func (m *mall) back(t *testing.T, sku string) time.Duration {
 	t.Helper()
 	began := time.Now()
-	becomes(t, "all overdue units of "+sku+" are back", func() bool {
+	testbedtest.Eventually(t, "all overdue units of "+sku+" are back", func() bool {
 		var n int
 		err := m.raw.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders o JOIN order_lines l ON l.order_id = o.id WHERE l.sku = ? AND o.status = 'PENDING'"+
 			" AND o.expires_at < UNIX_TIMESTAMP(NOW(6)) * 1000000", sku).Scan(&n)

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // alike fails the test unless all answers are the given status, the same place and the same bytes.
@@ -76,7 +78,7 @@ func TestDuplicateOfAWaitingOrder(t *testing.T) {
 		}()
 	}
 	send(fleet[0].url, "30")
-	becomes(t, "the first one is first in line", func() bool {
+	testbedtest.Eventually(t, "the first one is first in line", func() bool {
 		state, err := locks.Inspect(t.Context(), "line:a")
 		return err == nil && state.Held
 	})

@@ -2,33 +2,12 @@ package main
 
 import (
 	"database/sql"
-	"net/url"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
-
-// openRaw opens the database of a test without the store.
-func openRaw(t *testing.T, address string) *sql.DB {
-	t.Helper()
-	driver, dsn := "sqlite", strings.TrimPrefix(address, "sqlite:")+"?_pragma=busy_timeout(10000)"
-	if u, err := url.Parse(address); err == nil && u.Scheme == "mysql" {
-		c := mysql.NewConfig()
-		c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, u.Path[1:]
-		c.Passwd, _ = u.User.Password()
-		driver, dsn = "mysql", c.FormatDSN()
-	}
-	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
-}
 
 // A SKU is oversold because updates were lost. Its orders expire as others do, which takes its
 // column below zero, and the orders of another SKU in the same batch are not held up.
@@ -36,7 +15,7 @@ func TestOversoldOrdersExpireLikeOthers(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, database string, flags ...string) {
 		t.Helper()
-		store, db := books(t, database), openRaw(t, database)
+		store, db := books(t, database), testbedtest.OpenSQL(t, database)
 		const rounds, orders = 3, 5
 		for sku, units := range map[string]int64{"over": orders, "fine": rounds * orders} {
 			if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: sku, Strategy: "conditional", OnHand: units}); err != nil {

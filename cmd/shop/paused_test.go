@@ -26,7 +26,7 @@ func TestPausedInstanceGivesDocumentedAnswers(t *testing.T) {
 	in, client := spawn(t, "--database", u.String()), customers(t)
 	in.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"sql"}`)
 	// Somebody else has the lease, and never releases it.
-	if _, err := openRaw(t, database).ExecContext(t.Context(), `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at)
+	if _, err := testbedtest.OpenSQL(t, database).ExecContext(t.Context(), `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at)
 		VALUES ('sku:a', 'another', 1, 0, 0, ?)`, time.Now().Add(time.Hour).UnixMicro()); err != nil {
 		t.Fatal(err)
 	}

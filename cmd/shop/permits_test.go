@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // saturated fails the test unless a says, as it should, that all permits are in use.
@@ -121,7 +122,7 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 	}
 	// Only now, as all that live have a share.
 	lives := start(t, append(s.flags, "--instance", "lives", "--permits", "2")...)
-	becomes(t, "all permits are in use", func() bool { // one that stood still takes its permits again, if nobody was faster
+	testbedtest.Eventually(t, "all permits are in use", func() bool { // one that stood still takes its permits again, if nobody was faster
 		a := purchase(t.Context(), client, lives.url, "b")
 		if a.status != http.StatusCreated {
 			saturated(t, a)

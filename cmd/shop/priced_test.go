@@ -158,7 +158,7 @@ func (s *priced) offer(sku, strategy string) {
 // sold waits until each instance has sold ten units by each strategy since then.
 func (s *priced) sold(strategies []string, since time.Time, instances int) {
 	s.t.Helper()
-	becomes(s.t, fmt.Sprint(strategies, " are sold"), func() bool {
+	testbedtest.Eventually(s.t, fmt.Sprint(strategies, " are sold"), func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, strategy := range strategies {

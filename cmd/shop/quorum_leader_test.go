@@ -55,8 +55,8 @@ func releasedByOthers(t *testing.T, db *sql.DB, name string) (ids []string) {
 func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 	servers, database := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{}), testbedtest.Database(t)
-	store, db, client := books(t, database), openRaw(t, database), customers(t)
-	recordTerms(t, db)
+	store, db, client := books(t, database), testbedtest.OpenSQL(t, database), customers(t)
+	testbedtest.RecordTerms(t, db)
 	fleet, still := make(map[string]*spawned), watchStillness(t)
 	all := []string{"shop-1", "shop-2", "shop-3"}
 	for i, name := range all {
@@ -75,7 +75,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 		return ids
 	}
 	buyTen(fleet["shop-1"])
-	becomes(t, "the leader is at work", func() bool {
+	testbedtest.Eventually(t, "the leader is at work", func() bool {
 		var n int
 		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM terms WHERE duty = ?", sweepDuty).Scan(&n); err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	becomes(t, "nobody leads", func() bool { _, idle := sweeping(t, db); return idle > 5*time.Second })
+	testbedtest.Eventually(t, "nobody leads", func() bool { _, idle := sweeping(t, db); return idle > 5*time.Second })
 	t.Logf("without a quorum nobody has led for 5 s after %v", time.Since(began).Round(time.Millisecond))
 	term, _ := sweeping(t, db)
 
@@ -112,7 +112,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 		if slices.Contains(others, id) {
 			continue
 		}
-		becomes(t, "the end of the order is told", func() bool { return watcher.status(id) == string(order.Expired) })
+		testbedtest.Eventually(t, "the end of the order is told", func() bool { return watcher.status(id) == string(order.Expired) })
 		heard++
 	}
 	if heard == 0 && still.stood() == 0 {
@@ -131,7 +131,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	second, _ := knows(t, client, listened.url, "another term", func(s httpapi.ClusterState) bool {
 		return s.Leader != nil && s.Leader.Term > first.Leader.Term
 	})
-	becomes(t, "the leader is at work", func() bool {
+	testbedtest.Eventually(t, "the leader is at work", func() bool {
 		now, idle := sweeping(t, db)
 		return now > term && idle < 5*time.Second
 	})
@@ -139,7 +139,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	buyTen(listened)
 	expired(t, store, "a", 5*each)
 	balanced(t, store, "a")
-	terms, works := recordedTerms(t, db)
+	terms, works := testbedtest.RecordedTerms(t, db)
 	t.Logf("%d offices, %d times at work", terms, works)
 	if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 {
 		t.Errorf("audit: exit code %d: %s%s", code, out, fmt.Sprint(stderr))

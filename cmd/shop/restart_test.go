@@ -116,7 +116,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10000000,"strategy":"conditional"}`)
 	ready := func() { // as a balancer finds out
 		t.Helper()
-		becomes(t, "somebody is ready", func() bool { // whom the database answers in a second
+		testbedtest.Eventually(t, "somebody is ready", func() bool { // whom the database answers in a second
 			var urls []string
 			for _, f := range fleet {
 				if a := ask(t.Context(), http.DefaultClient, http.MethodGet, f.url+"/readyz", ""); a.status == http.StatusOK {
@@ -137,10 +137,10 @@ func TestRestartsUnderLoad(t *testing.T) {
 	restarts := testbedtest.Size(3, 100)
 	for i := range restarts {
 		before := load.count()
-		becomes(t, "orders are placed", func() bool { return load.count() > before+20 })
+		testbedtest.Eventually(t, "orders are placed", func() bool { return load.count() > before+20 })
 		old := fleet[i%3]
 		old.terminate(t)
-		becomes(t, "the instance says that it stops", func() bool {
+		testbedtest.Eventually(t, "the instance says that it stops", func() bool {
 			a := ask(t.Context(), http.DefaultClient, http.MethodGet, old.url+"/readyz", "")
 			return a.status == http.StatusServiceUnavailable || a.err != nil // when it has stopped by now
 		})

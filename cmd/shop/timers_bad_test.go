@@ -1,9 +1,7 @@
 package main
 
 import (
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -37,29 +35,6 @@ func TestTimersBadCommandLines(t *testing.T) {
 	for _, args := range []string{"help", "--help", "list --help", "get --help"} {
 		if code, out, stderr := call(t, noEnv, append([]string{"timers"}, strings.Fields(args)...)...); code != 0 || !strings.Contains(out, "shop timers") {
 			t.Errorf("%q: exit code %d: %s", args, code, stderr)
-		}
-	}
-}
-
-// Who answers may be nobody, or somebody else.
-func TestTimersOfNobody(t *testing.T) {
-	t.Parallel()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := l.Addr().String()
-	l.Close()
-	env := func(k string) string { return map[string]string{"SHOP_URL": "http://" + free}[k] }
-	code, _, stderr := call(t, env, "timers", "list")
-	if code != 1 || !strings.Contains(stderr, "shop serve --admin-listen "+free) {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
-	for _, answer := range []string{"{}", "<html>", `{"timers":[]}`} {
-		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
-		defer other.Close()
-		if code, out, stderr := call(t, noEnv, "timers", "list", "--url", other.URL); code != 1 || out != "" || !strings.Contains(stderr, "is not the --admin-listen") {
-			t.Errorf("%s: exit code %d: %s%s", answer, code, out, stderr)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestTimersWithAKey(t *testing.T) {
 	list := []string{"timers", "list", "--url", r.admin(t)}
 	for key, want := range map[string]int{"": 1, customer: 1, admin: 0} {
 		code, _, stderr := call(t, func(name string) string {
-			if name == keyVariable {
+			if name == "SHOP_KEY" {
 				return key
 			}
 			return ""

@@ -6,15 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"example.com/shop/internal/httpapi"
 )
 
 // admin returns where the instance listens for those who look after it.
@@ -176,24 +173,4 @@ func TestTimersListIsLimited(t *testing.T) {
 		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
 	}
 	refuses(t, "is not the --admin-listen of an instance", "timers", "list", "--url", r.url)
-}
-
-// More timers than a page has are all shown.
-func TestTimersListReadsAllPages(t *testing.T) {
-	t.Parallel()
-	pages := map[string]string{"": "next-1", "next-1": "next-2", "next-2": ""}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Instance-Id", "i1")
-		after := r.URL.Query().Get("after")
-		page := httpapi.TimerPage{Timers: []httpapi.Timer{{Kind: "k", ID: "behind-" + after}}}
-		if next := pages[after]; next != "" {
-			page.Next = &next
-		}
-		_ = json.NewEncoder(w).Encode(page)
-	}))
-	defer server.Close()
-	out := shows(t, []string{"timers", "list", "--url", server.URL}, "behind-  ", "behind-next-1", "behind-next-2")
-	if strings.Count(out, "\n") != 4 {
-		t.Errorf("a heading and three timers, got\n%s", out)
-	}
 }

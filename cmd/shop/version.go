@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+
+	"example.com/shop/internal/cli"
 )
 
 // release is the version that the linker is given: go build -ldflags "-X main.release=v1.2.3".
@@ -19,10 +21,10 @@ func version() string {
 }
 
 // printVersion prints the version.
-func printVersion(_ context.Context, p process, args []string) error {
-	if err := newFlags(p, "version", "print the version of this program").parse(args); err != nil {
+func printVersion(_ context.Context, f *cli.Flags, args []string) error {
+	if err := f.Parse(args); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(p.stdout, version())
+	_, err := fmt.Fprintln(f.Stdout, version())
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // waiter sends an order of a in the background, again while all permits are in use, and returns
@@ -37,7 +38,7 @@ func heard(t *testing.T, c <-chan answer) answer {
 func inLine(t *testing.T, s stage, behind int) {
 	t.Helper()
 	locks := s.locks(t)
-	becomes(t, "customers are in line", func() bool {
+	testbedtest.Eventually(t, "customers are in line", func() bool {
 		state, err := locks.Inspect(t.Context(), "line:a")
 		return err == nil && state.Held && state.Waiters == behind
 	})
@@ -78,7 +79,7 @@ func TestWaitingForUnits(t *testing.T) {
 // eventuallyPlaced places an order, in spite of others who have the permits, and returns its path.
 func (r *running) eventuallyPlaced(t *testing.T, client *http.Client, sku string) (path string) {
 	t.Helper()
-	becomes(t, "an order of "+sku, func() bool {
+	testbedtest.Eventually(t, "an order of "+sku, func() bool {
 		a := purchase(t.Context(), client, r.url, sku)
 		path = a.header.Get("Location")
 		if a.status != http.StatusCreated && !later(a.status, a.body) {
@@ -132,7 +133,7 @@ func TestWhoWaitsIsSentAwayAtTheEnd(t *testing.T) {
 	stops.stopped(t)
 	free(t, guard)
 	balancedBut(t, s, "guarded", 0)
-	becomes(t, "nobody is in line", func() bool {
+	testbedtest.Eventually(t, "nobody is in line", func() bool {
 		state, err := locks.Inspect(t.Context(), "line:a")
 		return err == nil && !state.Held && state.Waiters == 0
 	})
@@ -190,7 +191,7 @@ func TestQueuedOrders(t *testing.T) {
 	free(t, guard)
 	counts := make(map[string]int)
 	for i, path := range paths {
-		becomes(t, path+" leaves the queue", func() bool {
+		testbedtest.Eventually(t, path+" leaves the queue", func() bool {
 			status, reason := fleet[i%3].status(t, path)
 			if status != "QUEUED" {
 				counts[strings.TrimSpace(status+" "+reason)]++

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/breaker"
+	"example.com/shop/internal/stock"
+)
+
+// breakers are those of the lock services that an instance was started with, beside its database.
+type breakers []*breaker.Breaker
+
+// withBreakers returns lockers that fail at once while their service is unavailable, and their breakers.
+func withBreakers(raw stock.Lockers, c Config, log *slog.Logger) (stock.Lockers, breakers) {
+	var all breakers
+	for _, each := range []struct {
+		locker        *dlock.Locker
+		name, address string
+	}{
+		{&raw.Redis, "redis", redacted(c.Redis)},
+		{&raw.Redlock, "redlock", allRedacted(c.Redlock)},
+		{&raw.ZooKeeper, "zookeeper", c.ZooKeeper},
+		{&raw.Etcd, "etcd", c.Etcd},
+	} {
+		if *each.locker == nil {
+			continue
+		}
+		b := breaker.New(*each.locker, breaker.Config{
+			Name: each.name,
+			Unavailable: func(ctx context.Context, err error) {
+				log.WarnContext(ctx, "lock service is away; orders that need it are refused until it answers",
+					slog.String("service", each.name), slog.String("address", each.address), slog.String("error", err.Error()))
+			},
+			Recovered: func(ctx context.Context) {
+				log.InfoContext(ctx, "lock service is back", slog.String("service", each.name))
+			},
+		})
+		all = append(all, b)
+		*each.locker = b
+		if each.locker == &raw.Redis && raw.Units != nil {
+			raw.Units = counter{raw.Units, b}
+		}
+	}
+	return raw, all
+}
+
+// probe asks all services at once whether they answer.
+func (all breakers) probe(ctx context.Context) {
+	var group sync.WaitGroup
+	for _, b := range all {
+		group.Go(func() { b.Probe(ctx) })
+	}
+	group.Wait()
+}
+
+// run probes services that are unavailable, until ctx ends.
+func (all breakers) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, b := range all {
+		g.Go(func() error { return b.Run(ctx) })
+	}
+	return g.Wait()
+}
+
+// counter is a [stock.Counter] in a store that is a lock service as well, and is unavailable with it.
+type counter struct {
+	stock.Counter
+
+	breaker *breaker.Breaker
+}
+
+// Take implements [stock.Counter].
+func (c counter) Take(ctx context.Context, sku string, wanted []int64) (stock.Taking, error) {
+	if err := c.breaker.Away(); err != nil {
+		return stock.Taking{}, err
+	}
+	began := time.Now()
+	t, err := c.Counter.Take(ctx, sku, wanted)
+	c.breaker.Record(ctx, began, err)
+	return t, err
+}
+
+// Flush implements [stock.Counter].
+func (c counter) Flush(ctx context.Context, sku string) {
+	if c.breaker.Away() == nil {
+		c.Counter.Flush(ctx, sku)
+	}
+}

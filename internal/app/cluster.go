@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/cluster/memcluster"
+	"example.com/shop/internal/cluster/rediscluster"
+	"example.com/shop/internal/cluster/zkcluster"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
+	"example.com/shop/internal/zookeeper"
+)
+
+const (
+	joinPause  = 5 * time.Second // before a name that another instance has is tried again
+	leaveLimit = 2 * time.Second
+)
+
+// node is this instance in the cluster: what it knows of the others, who leads, and the
+// configuration that all share. With --zookeeper all of it is there; with --redis alone the
+// configuration is that of the flags; without both an instance knows only itself, and the
+// database elects the leader.
+type node struct {
+	membership cluster.Membership
+	settings   *cluster.Settings
+	lead       *leadership
+	self       cluster.Member
+	candidate  bool
+	members    membershipDiff // of the goroutine that follows the members
+	log        *slog.Logger
+
+	permits  *cluster.Setting[int]
+	orderTTL *cluster.Setting[time.Duration]
+	pace     *cluster.Setting[time.Duration]
+	logLevel *cluster.Setting[slog.Level]
+
+	mu     sync.Mutex
+	view   cluster.View
+	leader cluster.Leader
+	stale  map[string]error // why what is known may be old
+}
+
+// openNode prepares the instance to be a member; run makes it one.
+func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks, lockers stock.Lockers, told *eventBus, log *slog.Logger) (*node, error) {
+	n := &node{
+		self:      cluster.Member{Name: c.Instance, Role: role(c), Version: c.Version, Started: time.Now()},
+		candidate: !c.Canary, lead: newLeadership(c.Instance, log), members: membershipDiff{self: c.Instance, events: told}, log: log, stale: make(map[string]error),
+	}
+	if c.Lane == timeout.Base { // the leader of a lane is not that of the shop
+		n.lead.news = told
+	}
+	var board cluster.Board
+	var store cluster.ConfigStore = cluster.Fixed{}
+	locker := lockers.SQL
+	warn := func(err error) { log.WarnContext(ctx, "cluster", slog.String("error", err.Error())) }
+	switch {
+	case session != nil:
+		zk, err := zkcluster.New(session, zkcluster.Config{OnError: warn})
+		if err != nil {
+			return nil, err
+		}
+		n.membership, board, store, locker = zk, zk, zk, lockers.ZooKeeper
+	case l.rdb != nil:
+		r, err := rediscluster.New(l.rdb, rediscluster.Config{OnError: warn})
+		if err != nil {
+			return nil, err
+		}
+		n.membership, board, locker = r, r, lockers.Redis
+	default:
+		m := new(memcluster.Cluster)
+		n.membership, board = m, m
+	}
+	var err error
+	n.lead.election, err = cluster.NewElection(cluster.ElectionConfig{
+		Locker: locker, Board: board, Name: c.Instance, Key: electionOf(c.Lane), OnError: n.lead.trouble,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if n.settings, err = cluster.NewSettings(cluster.SettingsConfig{Store: store, OnError: warn}); err != nil {
+		return nil, err
+	}
+	if err := n.define(c); err != nil {
+		return nil, err
+	}
+	if session != nil && session.State() != zookeeper.Connected {
+		return n, nil // run will load them
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := n.settings.Load(ctx); err != nil {
+		warn(err) // what is not there has its default
+	}
+	return n, nil
+}
+
+// role says in a word what an instance does.
+func role(c Config) string {
+	switch {
+	case c.Canary:
+		return "canary"
+	case c.Lane != timeout.Base:
+		return "lane " + c.Lane
+	}
+	return "shop"
+}
+
+// electionOf names the election of those who look after the timers of a lane.
+func electionOf(lane string) string {
+	if lane == timeout.Base {
+		return "leader"
+	}
+	return "leader." + lane
+}
+
+// run makes the instance, which is reached at address, a member, a candidate, and one who
+// follows the configuration, until ctx ends.
+func (n *node) run(address string, to reloadable) func(context.Context) error {
+	n.self.Address = address
+	return func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return n.settings.Run(ctx) })
+		g.Go(func() error { n.follow(ctx, to); return nil })
+		g.Go(func() error { n.join(ctx); return nil })
+		g.Go(func() error {
+			for view, err := range n.membership.Members(ctx) {
+				n.know("members", err, func() { n.view = view })
+				if err == nil {
+					n.members.compare(view)
+				}
+			}
+			return nil
+		})
+		g.Go(func() error {
+			for leader, err := range n.lead.election.Observe(ctx) {
+				n.know("leader", err, func() { n.leader = leader })
+			}
+			return nil
+		})
+		if n.candidate {
+			g.Go(func() error { return n.lead.run(ctx) })
+		}
+		return g.Wait()
+	}
+}
+
+func (n *node) know(what string, err error, set func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	set()
+	delete(n.stale, what)
+	if err != nil {
+		n.stale[what] = err
+	}
+}
+
+// join keeps the instance a member. A name that another live instance has is no reason to stop
+// selling. One whose name a later one has taken over, at the same address, comes back when that has gone: if it came
+// before, the two would take turns.
+func (n *node) join(ctx context.Context) {
+	for ctx.Err() == nil {
+		p, err := n.membership.Join(ctx, n.self)
+		if err == nil {
+			select {
+			case <-ctx.Done():
+				leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
+				defer cancel()
+				if err := p.Leave(leaving); err != nil {
+					n.log.WarnContext(ctx, "leave the cluster", slog.String("error", err.Error()))
+				}
+				return
+			case <-p.Done():
+				err = p.Err()
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		n.log.WarnContext(ctx, "not a member of the cluster", slog.String("error", err.Error()))
+		for wait := true; wait; wait = ctx.Err() == nil && errors.Is(err, cluster.ErrReplaced) && n.listed() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(joinPause):
+			}
+		}
+	}
+}
+
+// listed reports whether there is a member with the name of this instance.
+func (n *node) listed() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.view.Members, func(m cluster.Member) bool { return m.Name == n.self.Name })
+}
+
+// Members implements [httpapi.Cluster].
+func (n *node) Members() ([]cluster.Member, cluster.Leader, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.view.Members, n.leader, errors.Join(n.stale["members"], n.stale["leader"], n.settings.Stale())
+}
+
+// Settings implements [httpapi.Cluster].
+func (n *node) Settings() []cluster.State { return n.settings.All() }
+
+// Set implements [httpapi.Cluster].
+func (n *node) Set(ctx context.Context, name, value string, version int64) (int64, error) {
+	return n.settings.Set(ctx, name, value, version)
+}

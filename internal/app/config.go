@@ -1,0 +1,103 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode"
+
+	"example.com/shop/internal/timeout"
+)
+
+// The addresses and the database of an instance that was given none.
+const (
+	DefaultListen      = "127.0.0.1:8080"
+	DefaultAdminListen = "127.0.0.1:8081" // of the operators' commands: an instance has no admin listener by default
+	DefaultDatabase    = "sqlite:shop.db"
+)
+
+// Values of [Config.Auth].
+const (
+	AuthKeys = "keys" // every request needs an API key
+	AuthNone = "none" // authentication disabled
+)
+
+// Config says what one instance is. Each field is the flag of `shop serve` with the same name.
+type Config struct {
+	Listen        string // HOST:PORT
+	AdminListen   string // loopback HOST:PORT; empty: no admin listener
+	Advertise     string // HOST:PORT at which others reach the instance; empty: that of the listener
+	Instance      string // its name
+	Database      string // URL
+	Redis         string // URL; empty: none
+	Redlock       string // URLs with commas between them; empty: none
+	ZooKeeper     string // HOST:PORT,...; empty: none
+	ZooKeeperAuth string // USER:PASSWORD; empty: none
+	Etcd          string // HOST:PORT,...; empty: none
+	OrderTTL      time.Duration
+	Permits       int    // orders in flight over all instances; 0: any number
+	CustomerRate  int    // orders per second and customer; 0: any number
+	MaxOpenOrders int64  // unpaid orders per customer; 0: any number
+	Auth          string // AuthKeys or AuthNone
+	Canary        bool
+	Lane          string
+	LogLevel      slog.Level
+
+	Version  string // of the program
+	TextLogs bool   // logs are for people, not for programs
+}
+
+// Validate returns what is wrong with the configuration, in the words of the flags.
+func (c Config) Validate() error {
+	var bad []error
+	bad = append(bad, validAddress("listen", c.Listen), validAdvertise(c.Advertise), validAdmin(c.AdminListen))
+	if len(c.Instance) > 64 || strings.ContainsFunc(c.Instance, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }) {
+		bad = append(bad, fmt.Errorf("--instance %q: want 1 to 64 printable ASCII characters without spaces", c.Instance))
+	}
+	if err := validOrderTTL(c.OrderTTL); err != nil {
+		bad = append(bad, fmt.Errorf("--%w", err))
+	}
+	if c.Permits < 0 || c.Permits > 1_000_000 {
+		bad = append(bad, fmt.Errorf("--permits %d: want 0 to 1000000", c.Permits))
+	}
+	if c.CustomerRate < 0 || c.CustomerRate > 1_000_000 {
+		bad = append(bad, fmt.Errorf("--customer-rate %d: want 0 to 1000000", c.CustomerRate))
+	}
+	if c.MaxOpenOrders < 0 {
+		bad = append(bad, fmt.Errorf("--max-open-orders %d: want 0 or more", c.MaxOpenOrders))
+	}
+	if c.Auth != AuthKeys && c.Auth != AuthNone {
+		bad = append(bad, fmt.Errorf("--auth %q: want keys or none", c.Auth))
+	}
+	if err := (timeout.Config{Lane: c.Lane}).Validate(); err != nil {
+		bad = append(bad, fmt.Errorf("--lane %q: want 1 to 32 letters, digits, dots, dashes and underscores", c.Lane))
+	}
+	if c.Canary && c.Lane != timeout.Base {
+		bad = append(bad, errors.New("--canary expires nothing, so a --lane of its own would have nobody: give one of them"))
+	}
+	bad = append(bad, ValidDatabase(c.Database), ValidRedis(c.Redis),
+		ValidRedlock(c.Redlock), ValidServers("zookeeper", c.ZooKeeper), ValidServers("etcd", c.Etcd))
+	return errors.Join(bad...)
+}
+
+// redacted returns a URL without its password, or none.
+func redacted(rawURL string) string {
+	if rawURL == "" {
+		return "none"
+	}
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok {
+		return "(malformed URL)"
+	}
+	at := strings.LastIndex(rest, "@")
+	if at < 0 {
+		return rawURL
+	}
+	user, _, secret := strings.Cut(rest[:at], ":")
+	if secret {
+		user += ":xxxxx"
+	}
+	return scheme + "://" + user + rest[at:]
+}

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// deployment is what the tests want to know of deployments/docker-compose.yml.
+type deployment struct {
+	Services map[string]struct {
+		Command     []string
+		Environment map[string]string
+		Restart     string
+		Profiles    []string
+		Ports       []string
+		Volumes     []string
+		MemLimit    string        `yaml:"mem_limit"`
+		Grace       time.Duration `yaml:"stop_grace_period"`
+		Build       struct{ Args map[string]string }
+		Healthcheck struct{ Interval, Timeout time.Duration }
+	}
+}
+
+func readDeployment(t *testing.T) (d deployment) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(file(t, "docker-compose.yml")), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// file returns a file of the deployment.
+func file(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../deployments", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestDeploymentComesBack: a machine that reboots ends all containers in order, and starts those again whose policy says so.
+func TestDeploymentComesBack(t *testing.T) {
+	t.Parallel()
+	jobs := []string{"migrate", "demo", "k6"}
+	for name, s := range readDeployment(t).Services {
+		if slices.Contains(jobs, name) {
+			if s.Restart != "no" {
+				t.Errorf("%s is started again after it has ended: %q", name, s.Restart)
+			}
+			continue
+		}
+		if s.Restart != "unless-stopped" {
+			t.Errorf("%s stays down after a reboot: %q", name, s.Restart)
+		}
+		if s.Healthcheck.Interval < 5*time.Second || s.Healthcheck.Interval > 10*time.Second {
+			t.Errorf("%s is checked every %v", name, s.Healthcheck.Interval)
+		}
+	}
+}
+
+// TestDeploymentIsBounded: nothing takes all memory, is published on every network, starts a sale that oversells by itself, or reads
+// files of the checkout that another user may not.
+func TestDeploymentIsBounded(t *testing.T) {
+	t.Parallel()
+	d := readDeployment(t)
+	for name, s := range d.Services {
+		if s.MemLimit == "" {
+			t.Errorf("%s has no memory limit", name)
+		}
+		for _, v := range s.Volumes {
+			if strings.HasPrefix(v, ".") {
+				t.Errorf("%s mounts %s", name, v)
+			}
+		}
+		for _, p := range s.Ports {
+			if name != "haproxy" || p != "127.0.0.1:${SHOP_PORT:-8080}:8080" {
+				t.Errorf("%s publishes %s", name, p)
+			}
+		}
+	}
+	for name, profile := range map[string]string{"demo": "demo", "k6": "load"} {
+		if got := d.Services[name].Profiles; !slices.Equal(got, []string{profile}) {
+			t.Errorf("%s is in the profiles %v, want %s", name, got, profile)
+		}
+	}
+	if got := d.Services["mariadb"].Environment; got["MARIADB_RANDOM_ROOT_PASSWORD"] != "" {
+		t.Error("MariaDB prints the password of root into its log")
+	}
+	// What an instance takes to stop, at most; the queue drains beside the requests.
+	if took, grace := drainWait+stopTimeout+cutTimeout+timersDrain+5*time.Second, d.Services["shop"].Grace; grace < took+10*time.Second {
+		t.Errorf("an instance that takes %v to stop is killed after %v", took, grace)
+	}
+	if !slices.Contains(d.Services["mariadb"].Command, "--max-connections=700") || !strings.Contains(file(t, "haproxy.cfg"), "server-template shop- 16 ") {
+		t.Error("16 instances with 38 connections each need more than 608")
+	}
+}
+
+// TestImageIsWhatMakeBuilds compares the Dockerfile with the Makefile.
+func TestImageIsWhatMakeBuilds(t *testing.T) {
+	t.Parallel()
+	makefile, image := file(t, "../Makefile"), file(t, "Dockerfile")
+	tags := regexp.MustCompile(`(?m)^TAGS +:= (\S+)$`).FindStringSubmatch(makefile)
+	if tags == nil || !strings.Contains(image, "-tags "+tags[1]+" ") {
+		t.Errorf("the image is built without the tags %v of the Makefile", tags)
+	}
+	for name, text := range map[string]string{"Makefile": makefile, "Dockerfile": image} {
+		if !strings.Contains(text, "-X main.release=$") {
+			t.Errorf("%s does not say which version it builds", name)
+		}
+	}
+	if got := readDeployment(t).Services["shop"].Build.Args["VERSION"]; got != "${SHOP_VERSION:-}" {
+		t.Errorf("the version of the image is %q", got)
+	}
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/broadcast"
+	"example.com/shop/internal/broadcast/membus"
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/events"
+)
+
+// TestStopTellsTheRest: what timers do last is told before the instance is silent, with the levels behind it.
+func TestStopTellsTheRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const skus = 200
+		hub := &membus.Hub{}
+		open := func(name string, c events.PublisherConfig) *eventBus {
+			bus, err := membus.New(hub, membus.Config{Instance: name, Queue: eventQueue})
+			if err != nil {
+				t.Fatal(err)
+			}
+			feed, err := events.NewFeed(bus, events.FeedConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &eventBus{events.NewPublisher(bus, c), bus, feed}
+		}
+		idle := func(ctx context.Context) error { <-ctx.Done(); return nil }
+		stays, stops := open("stays", events.PublisherConfig{}), open("stops", events.PublisherConfig{
+			Instance: "stops",
+			Levels: func(ctx context.Context, skus []string) ([]events.Stock, error) {
+				levels := make([]events.Stock, len(skus))
+				for i, sku := range skus {
+					time.Sleep(time.Millisecond)
+					levels[i].SKU = sku
+				}
+				return levels, ctx.Err()
+			},
+		})
+		end := make(chan error, 2)
+		staying, stop := context.WithCancel(t.Context())
+		go func() { end <- runAll(staying, idle, stays.run) }()
+		stopping, terminate := context.WithCancel(t.Context())
+		go func() {
+			end <- runAll(stopping, idle, stops.run, func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(time.Second) // the batch that has begun
+				for n := range skus {
+					stops.Order(events.Order{ID: "o", Items: []events.Item{{SKU: strconv.Itoa(n), Quantity: 1}}})
+				}
+				stops.Timers("order.expire", "committed", skus)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		l, err := stays.feed.Listen(events.Filter{}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		began := time.Now()
+		terminate()
+		if err := <-end; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		heard := make(map[events.Type]int)
+		for {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			some, err := l.Next(ctx)
+			cancel()
+			if err != nil {
+				break
+			}
+			for _, n := range some {
+				heard[n.Event.Type]++
+			}
+		}
+		if heard[events.TypeOrder] != skus || heard[events.TypeStock] != skus || heard[events.TypeTimer] != 1 || heard[""] != 1 {
+			t.Errorf("%v, where the last is the reset at the start", heard)
+		}
+		stop()
+		if err := <-end; err != nil {
+			t.Error(err)
+		}
+		if err := stops.bus.Publish("events.order", ""); err != broadcast.ErrClosed { //nolint:errorlint // It is that one.
+			t.Errorf("the bus: %v", err)
+		}
+	})
+}
+
+// entries is a store of settings that somebody else changes.
+type entries chan map[string]cluster.Entry
+
+func (e entries) Entries(ctx context.Context, _ ...string) iter.Seq2[map[string]cluster.Entry, error] {
+	return func(yield func(map[string]cluster.Entry, error) bool) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-e:
+				if !yield(now, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (entries) Write(context.Context, string, string, int64) (int64, error) {
+	return 0, cluster.ErrReadOnly
+}
+
+// TestDeletedPermitsHaveTheDefault of the flag again; until they are set they are left alone, as all instances share them.
+func TestDeletedPermitsHaveTheDefault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := make(entries)
+		settings, err := cluster.NewSettings(cluster.SettingsConfig{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &node{settings: settings, log: slog.New(slog.DiscardHandler)}
+		if err := n.define(Config{Permits: 5, OrderTTL: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan int, 10)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- settings.Run(ctx) }()
+		go n.resize(ctx, func(_ context.Context, number int) error { got <- number; return nil })
+		none := map[string]cluster.Entry{}
+		store <- none
+		synctest.Wait()
+		if len(got) != 0 {
+			t.Errorf("the permits were changed to %d", <-got)
+		}
+		store <- map[string]cluster.Entry{"permits": {Text: "8", Version: 1}}
+		if number := <-got; number != 8 {
+			t.Errorf("%d permits, want 8", number)
+		}
+		store <- none
+		synctest.Wait()
+		if len(got) != 1 || <-got != 5 {
+			t.Error("the permits did not become 5 again")
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

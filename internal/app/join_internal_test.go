@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/cluster/memcluster"
+)
+
+// Two instances that were given one name and one address do not take turns: the later one is the member, and
+// the other one when that has gone.
+func TestReplacedInstanceWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		members := new(memcluster.Cluster)
+		changes := make(chan cluster.View, 100)
+		begin := func(role string) (stop func()) {
+			n := &node{
+				membership: members, log: slog.New(slog.DiscardHandler), stale: make(map[string]error),
+				self: cluster.Member{Name: "shop-1", Address: "shop:8080", Role: role, Started: time.Now()},
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			t.Cleanup(cancel)
+			go n.join(ctx)
+			go func() {
+				for view := range n.membership.Members(ctx) {
+					n.know("members", nil, func() { n.view = view })
+				}
+			}()
+			synctest.Wait()
+			return cancel
+		}
+		go func() {
+			for view := range members.Members(t.Context()) {
+				changes <- view
+			}
+		}()
+		roles := func() (all []string) {
+			for {
+				synctest.Wait()
+				select {
+				case view := <-changes:
+					for _, m := range view.Members {
+						all = append(all, m.Role)
+					}
+				default:
+					return all
+				}
+			}
+		}
+		begin("first")
+		time.Sleep(joinPause)
+		stop := begin("second")
+		time.Sleep(10 * joinPause)
+		if got := roles(); len(got) != 2 || got[0] != "first" || got[1] != "second" {
+			t.Errorf("members one after the other: %v", got)
+		}
+		stop()
+		time.Sleep(2 * joinPause)
+		if got := roles(); len(got) != 1 || got[0] != "first" {
+			t.Errorf("members after the second one has gone: %v", got)
+		}
+	})
+}

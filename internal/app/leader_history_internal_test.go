@@ -1,0 +1,192 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/cluster/zkcluster"
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/zklock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/timeout"
+	"example.com/shop/internal/zookeeper"
+)
+
+// reign is what is known of the terms of all candidates.
+type reign struct {
+	store *sqlstore.Store
+
+	mu    sync.Mutex
+	names []string // of the leaders, in the order in which they took office
+	terms []*cluster.Term
+
+	late, refused atomic.Int64 // work of those whose term was over: what was accepted of it, and their dismissals
+	overdue       sync.WaitGroup
+}
+
+// lead does the leader's work for as long as the term lasts, and goes on with it in the
+// background, as one that has noticed nothing, until it is refused, or on ends.
+func (r *reign) lead(ctx, on context.Context, t *testing.T, name string, term *cluster.Term) error {
+	t.Helper()
+	office, err := r.store.TakeOffice(ctx, answersDuty, term)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	for i, before := range r.terms {
+		if before != term && before.Err() == nil && term.Err() == nil {
+			t.Errorf("%s leads, and so does %s", name, r.names[i])
+		}
+	}
+	r.names, r.terms = append(r.names, name), append(r.terms, term)
+	r.mu.Unlock()
+	r.overdue.Go(func() { r.goOn(on, t, office, term) })
+	for err == nil {
+		time.Sleep(5 * time.Millisecond) // leaves the machine to others
+		_, err = r.store.PurgeAnswers(ctx, office, time.Hour, 1)
+	}
+	return err
+}
+
+func (r *reign) goOn(ctx context.Context, t *testing.T, office timeout.Office, term *cluster.Term) {
+	t.Helper()
+	for ctx.Err() == nil {
+		time.Sleep(5 * time.Millisecond) // leaves the machine to others
+		over := term.Err() != nil
+		_, err := r.store.PurgeAnswers(ctx, office, time.Hour, 1)
+		switch {
+		case errors.Is(err, dlock.ErrFenced):
+			r.refused.Add(1)
+			return
+		case err != nil && ctx.Err() == nil && !errors.Is(err, stock.ErrBusy) && !errors.Is(err, stock.ErrUnavailable) && !errors.Is(err, order.ErrOutcomeUnknown):
+			t.Error(err)
+			return
+		case err == nil && over:
+			r.late.Add(1)
+		}
+	}
+}
+
+// leader returns who took the office last, and how often it was taken.
+func (r *reign) leader() (name string, taken int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.names) == 0 {
+		return "", 0
+	}
+	return r.names[len(r.names)-1], len(r.names)
+}
+
+// candidateOf is a candidate whose session with ZooKeeper goes through a proxy.
+func candidateOf(t *testing.T, name, key, server string) (*leadership, *testbed.Proxy) {
+	t.Helper()
+	proxy := testbedtest.StartProxy(t, server)
+	session, err := zookeeper.Connect(t.Context(), zookeeper.Config{Servers: []string{proxy.Addr()}, Timeout: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := session.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	board, err := zkcluster.New(session, zkcluster.Config{Prefix: "/" + key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	locker, err := zklock.New(session, zklock.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLeadership(name, slog.New(slog.DiscardHandler))
+	l.election, err = cluster.NewElection(cluster.ElectionConfig{Locker: locker, Board: board, Name: name, Key: key, OnError: l.trouble})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, proxy
+}
+
+// The leader is cut off from ZooKeeper until its session has expired, again and again. It ceases to
+// lead before the next one begins, and if it goes on working, the database takes its work as
+// long as nobody else has the office, and not after that: what it has recorded is one term after
+// the other.
+func TestHistoryOfLeadersThatAreCutOff(t *testing.T) {
+	t.Parallel()
+	server, database := testbedtest.ZooKeeper(t), testbedtest.Database(t)
+	r := &reign{store: openTestStore(t, database)}
+	db := testbedtest.OpenSQL(t, database)
+	testbedtest.RecordTerms(t, db)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	key := fmt.Sprint("history-", time.Now().UnixNano())
+	proxies := make(map[string]*testbed.Proxy)
+	var candidates sync.WaitGroup
+	on, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	defer func() {
+		cancel()
+		stop()
+		candidates.Wait()
+		r.overdue.Wait()
+	}()
+	for _, name := range []string{"a", "b", "c"} {
+		l, proxy := candidateOf(t, name, key, server)
+		proxies[name] = proxy
+		candidates.Go(func() {
+			if err := l.run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		candidates.Go(func() {
+			for ctx.Err() == nil {
+				if leads, _ := l.during(ctx, func(ctx context.Context, term *cluster.Term) error { return r.lead(ctx, on, t, name, term) }); !leads {
+					time.Sleep(time.Millisecond) // between questions
+				}
+			}
+		})
+	}
+	cuts := testbedtest.Size(3, 20)
+	for cut := range cuts {
+		testbedtest.Eventually(t, "somebody leads", func() bool { _, taken := r.leader(); return taken > cut })
+		name, taken := r.leader()
+		began := time.Now()
+		proxies[name].BlackHole()
+		testbedtest.Eventually(t, "somebody else leads", func() bool { now, again := r.leader(); return again > taken && now != name })
+		t.Logf("%s was cut off, and another one leads after %v", name, time.Since(began).Round(time.Millisecond))
+		if err := proxies[name].Pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The last one is deposed by a term of nobody.
+	cancel()
+	candidates.Wait()
+	testbedtest.Eventually(t, "a leader works late", func() bool { return r.late.Load() > 0 }) // the last one does, until then
+	if _, err := r.store.TakeOffice(t.Context(), answersDuty, endless{}); err != nil {
+		t.Fatal(err)
+	}
+	_, taken := r.leader()
+	testbedtest.Eventually(t, "all leaders are refused", func() bool { return r.refused.Load() == int64(taken) })
+	terms, works := testbedtest.RecordedTerms(t, db)
+	t.Logf("%d terms, %d times at work, %d of them after a term was over and before the next; %d leaders were refused", terms, works, r.late.Load(), r.refused.Load())
+	if terms < cuts+1 {
+		t.Errorf("want %d terms", cuts+1)
+	}
+}
+
+// endless is a term that nobody has been elected for, of a service that counts from one.
+type endless struct{}
+
+func (endless) Fence() dlock.Fence { return dlock.Fence{Token: 1, Owner: "nobody"} }
+
+func (endless) Err() error { return nil }

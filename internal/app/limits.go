@@ -1,0 +1,179 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/errgroup"
+
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/permits"
+	"example.com/shop/internal/telemetry"
+	"example.com/shop/internal/waitlist"
+)
+
+const (
+	// permitsTTL is how long the permits of an instance that died are missing.
+	permitsTTL = 3 * time.Second
+
+	// permitsTimeout is how long Redis may take to answer about permits, before an instance
+	// limits orders by itself.
+	permitsTimeout = 500 * time.Millisecond
+
+	permitsKey = "orders"
+)
+
+// limits is what keeps customers from asking for too much at once. Each part may be nil.
+type limits struct {
+	permits  *permits.Limiter
+	rates    *permits.Rates
+	waitlist *waitlist.Waitlist
+}
+
+func openLimits(ctx context.Context, c Config, l locks, closers *closers, log *slog.Logger) (limits, error) {
+	var s limits
+	var err error
+	if s.permits, err = openPermits(ctx, c, l, log); err != nil {
+		return s, err
+	}
+	if c.CustomerRate > 0 {
+		s.rates, err = permits.NewRates(l.rdb, permits.RatesConfig{Rate: c.CustomerRate, Burst: 2 * c.CustomerRate, Instances: s.instances})
+		if err != nil {
+			return s, err
+		}
+	}
+	s.waitlist, err = openWaitlist(l, closers, log)
+	return s, err
+}
+
+// resize changes how many orders may be placed at the same time.
+func (l limits) resize(ctx context.Context, n int) error {
+	if l.permits == nil {
+		return nil
+	}
+	return l.permits.Resize(ctx, n)
+}
+
+// permitted returns how many permits there are, as far as this instance knows; 0 if there is no bound.
+func (l limits) permitted() int {
+	if l.permits == nil {
+		return 0
+	}
+	return l.permits.Stats().Permits
+}
+
+// watch makes metrics of the limits.
+func (l limits) watch(mp metric.MeterProvider) error {
+	var errs []error
+	if l.permits != nil {
+		errs = append(errs, telemetry.WatchPermits(mp, l.permits.Stats))
+	}
+	if l.waitlist != nil {
+		errs = append(errs, telemetry.WatchWaiting(mp, l.waitlist.Waiting))
+	}
+	return errors.Join(errs...)
+}
+
+// instances returns how many instances share the limits.
+func (l limits) instances() int {
+	if l.permits == nil {
+		return 1
+	}
+	return max(1, l.permits.Stats().Instances)
+}
+
+// restocked tells those who wait for units of skus.
+func (l limits) restocked(skus ...string) {
+	if l.waitlist != nil {
+		l.waitlist.Notify(skus...)
+	}
+}
+
+// tell tells the API what it says about the limits.
+func (l limits) tell(api *httpapi.Config) {
+	if l.permits != nil {
+		api.Permits = l.permits.Stats
+	}
+	if l.rates != nil {
+		api.Rates = l.rates
+	}
+}
+
+// run runs what the limits do in the background, until ctx ends.
+func (l limits) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	if l.permits != nil {
+		g.Go(func() error { return l.permits.Run(ctx) })
+	}
+	if l.waitlist != nil {
+		g.Go(func() error { return l.waitlist.Run(ctx) })
+	}
+	return g.Wait()
+}
+
+// openPermits returns what bounds how many orders are placed at the same time, or nil.
+// Without Redis it is a bound for this instance alone.
+func openPermits(ctx context.Context, c Config, l locks, log *slog.Logger) (*permits.Limiter, error) {
+	if c.Permits == 0 {
+		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
+	}
+	if l.rdb == nil {
+		return permits.New(nil, permits.Config{Permits: c.Permits})
+	}
+	limiter, err := permits.New(l.rdb, permits.Config{
+		Key: permitsKey, Permits: c.Permits, TTL: permitsTTL, Timeout: permitsTimeout,
+		OnAlone: func(ctx context.Context, alone bool) {
+			if alone {
+				log.WarnContext(ctx, "permits are limited by this instance alone, as redis does not answer")
+			} else {
+				log.InfoContext(ctx, "permits are shared again")
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The number of the instance that was started last counts for all.
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		err := limiter.Resize(ctx, c.Permits)
+		if err == nil {
+			return limiter, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(100 * time.Millisecond): // Redis has answered before, and is only slow
+		}
+	}
+}
+
+// openWaitlist returns where orders wait for units, or nil without Redis.
+func openWaitlist(l locks, closers *closers, log *slog.Logger) (*waitlist.Waitlist, error) {
+	if l.rdb == nil {
+		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
+	}
+	cond, err := redislock.NewCond(l.queue, "units")
+	if err != nil {
+		return nil, err
+	}
+	closers.push(func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := cond.Close(ctx); err != nil {
+			log.WarnContext(ctx, "waits are left to their TTL", slog.String("error", err.Error()))
+		}
+		return nil
+	})
+	return waitlist.New(waitlist.Config{
+		Lock: l.queue, Cond: cond,
+		OnError: func(key string, err error) {
+			log.Warn("waiting for units", slog.String("key", key), slog.String("error", err.Error()))
+		},
+	})
+}

@@ -1,0 +1,230 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/etcdlock"
+	"example.com/shop/internal/dlock/otellock"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redlock"
+	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/dlock/zklock"
+	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisstock"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/telemetry"
+	"example.com/shop/internal/zookeeper"
+)
+
+const (
+	// leaseTTL is how long a SKU is blocked by an instance that died while it
+	// held the lease. A lease is held for milliseconds, so it is seldom renewed; an instance
+	// that is paused for longer loses its leases, and repeats the attempts that had them.
+	leaseTTL = 2 * time.Second
+
+	// sessionTimeout is how long ZooKeeper keeps an instance in the list of members, and as the leader, after it died.
+	// The locks of SKUs have a session of their own that lasts for leaseTTL: an instance that is slow for a
+	// moment loses leases that it repeats, and not its place in the cluster.
+	sessionTimeout = 8 * time.Second
+)
+
+// locks is what an instance has of Redis; without --redis it has nothing.
+type locks struct {
+	rdb    redis.UniversalClient
+	queue  *redislock.Locker
+	locker dlock.Locker // the same, measured
+}
+
+// ping asks Redis whether it is there.
+func (l locks) ping(ctx context.Context) error {
+	if l.rdb == nil {
+		return nil
+	}
+	return l.rdb.Ping(ctx).Err()
+}
+
+// openRedis connects the lock service. It refuses a Redis that may evict a lock
+// to make room.
+func openRedis(ctx context.Context, c Config, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (locks, error) {
+	if c.Redis == "" {
+		return locks{}, nil
+	}
+	rdb, err := redisclient.New(c.Redis)
+	if err != nil {
+		return locks{}, fmt.Errorf("--redis: %w", err)
+	}
+	closers.push(func(context.Context) error { return rdb.Close() })
+	if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
+		return locks{}, err
+	}
+	l := locks{rdb: rdb}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := await(ctx, log, func() error { return l.ping(ctx) }); err != nil {
+		return locks{}, fmt.Errorf("open redis %s: %w", redacted(c.Redis), err)
+	}
+	if policy := rdb.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]; policy != "" && policy != "noeviction" {
+		return locks{}, fmt.Errorf("open redis %s: maxmemory-policy is %s and may evict locks; set it to noeviction", redacted(c.Redis), policy)
+	}
+	locker, err := redislock.New(rdb, redislock.Config{TTL: leaseTTL})
+	if err != nil {
+		return locks{}, err
+	}
+	closers.push(closeBestEffort(locker.Close, "redis", log))
+	l.queue = locker
+	l.locker, err = measured(locker, "redis", tel)
+	return l, err
+}
+
+// silent keeps go-redis from printing what its errors say as well.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// openLockers prepares the other lock services that c names, and the one that the database
+// is. None of them is asked whether it is there.
+func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (all stock.Lockers, err error) {
+	all.Redis = l.locker
+	if all.Units, err = openUnits(c, tel, closers); err != nil {
+		return all, err
+	}
+	sql, err := store.Locks(sqllock.Config{TTL: leaseTTL})
+	if err != nil {
+		return all, err
+	}
+	closers.push(closeBestEffort(sql.Close, "sql", log))
+	if all.SQL, err = measured(sql, "sql", tel); err != nil {
+		return all, err
+	}
+	if c.Redlock != "" {
+		locker, err := openRedlock(c.Redlock, tel, closers, log)
+		if err != nil {
+			return all, fmt.Errorf("open redlock %s: %w", allRedacted(c.Redlock), err)
+		}
+		if all.Redlock, err = measured(locker, "redlock", tel); err != nil {
+			return all, err
+		}
+	}
+	session, err := openZooKeeper(ctx, c, leaseTTL, closers, log)
+	if err != nil {
+		return all, err
+	}
+	if session != nil {
+		locker, err := zklock.New(session, zklock.Config{})
+		if err != nil {
+			return all, err
+		}
+		if all.ZooKeeper, err = measured(locker, "zookeeper", tel); err != nil {
+			return all, err
+		}
+	}
+	if c.Etcd != "" {
+		locker, err := openEtcd(c.Etcd, closers, log)
+		if err != nil {
+			return all, fmt.Errorf("open etcd %s: %w", c.Etcd, err)
+		}
+		if all.Etcd, err = measured(locker, "etcd", tel); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// openUnits returns what counts units in Redis, or nil without --redis.
+func openUnits(c Config, tel *telemetry.Telemetry, closers *closers) (stock.Counter, error) {
+	if c.Redis == "" {
+		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
+	}
+	rdb, err := redisclient.New(c.Redis) // its own, as the one for locks must never wait for a connection
+	if err != nil {
+		return nil, fmt.Errorf("--redis: %w", err)
+	}
+	closers.push(func(context.Context) error { return rdb.Close() })
+	if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
+		return nil, err
+	}
+	return redisstock.New(rdb, redisstock.Config{})
+}
+
+func openRedlock(urls string, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (dlock.Locker, error) {
+	var servers []redis.UniversalClient
+	for u := range strings.SplitSeq(urls, ",") {
+		rdb, err := redisclient.New(u)
+		if err != nil {
+			return nil, fmt.Errorf("--redlock: %w", err)
+		}
+		closers.push(func(context.Context) error { return rdb.Close() })
+		if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
+			return nil, err
+		}
+		servers = append(servers, rdb)
+	}
+	locker, err := redlock.New(servers, redlock.Config{TTL: leaseTTL})
+	if err != nil {
+		return nil, err
+	}
+	closers.push(closeBestEffort(locker.Close, "redlock", log))
+	return locker, nil
+}
+
+// openZooKeeper begins a session that lasts for timeout, or returns nil without --zookeeper.
+func openZooKeeper(ctx context.Context, c Config, timeout time.Duration, closers *closers, log *slog.Logger) (*zookeeper.Session, error) {
+	if c.ZooKeeper == "" {
+		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
+	}
+	session, err := zookeeper.Open(ctx, zookeeper.Config{Servers: strings.Split(c.ZooKeeper, ","), Timeout: timeout, Auth: c.ZooKeeperAuth})
+	if err != nil {
+		return nil, err
+	}
+	closers.push(closeBestEffort(session.Close, "zookeeper", log))
+	return session, nil
+}
+
+func openEtcd(addresses string, closers *closers, log *slog.Logger) (dlock.Locker, error) {
+	client, err := etcdlock.NewClient(addresses)
+	if err != nil {
+		return nil, err
+	}
+	closers.push(func(context.Context) error { return client.Close() })
+	locker, err := etcdlock.New(client, etcdlock.Config{TTL: leaseTTL})
+	if err != nil {
+		return nil, err
+	}
+	closers.push(closeBestEffort(locker.Close, "etcd", log))
+	return locker, nil
+}
+
+// allRedacted returns a list of URLs without their passwords.
+func allRedacted(urls string) string {
+	var list []string
+	for u := range strings.SplitSeq(urls, ",") {
+		list = append(list, redacted(u))
+	}
+	return strings.Join(list, ",")
+}
+
+// measured returns l with spans and metrics.
+func measured(l dlock.Locker, backend string, tel *telemetry.Telemetry) (dlock.Locker, error) {
+	return otellock.New(l, otellock.Config{Backend: backend, TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider})
+}
+
+// closeBestEffort closes a lock service, which gives back what it may have granted. When it is away
+// the TTL does that.
+func closeBestEffort(closing func(context.Context) error, backend string, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := closing(ctx); err != nil {
+			log.WarnContext(ctx, "locks are left to their TTL", slog.String("backend", backend), slog.String("error", err.Error()))
+		}
+		return nil
+	}
+}

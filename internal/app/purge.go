@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/timeout"
+)
+
+const (
+	// answersAge is how long the answer to a request with an Idempotency-Key is kept.
+	answersAge = 24 * time.Hour
+
+	purgeEvery   = time.Minute
+	purgeTimeout = 5 * time.Minute // at most, at a time
+
+	answersDuty = "answers" // of the leader of the shop, and not of those of lanes
+)
+
+// purgeIdempotencyKeys returns what deletes old answers while the instance leads the shop, until its context ends.
+func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, lane string, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for lane == timeout.Base { // leaders of lanes have terms of their own
+
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(purgeEvery/2 + rand.N(purgeEvery)):
+			}
+			n, leads, err := purgeOnce(ctx, store, lead)
+			switch {
+			case ctx.Err() != nil, !leads:
+			case err != nil:
+				log.WarnContext(ctx, "old answers are kept for now", slog.String("error", err.Error()))
+			default:
+				log.DebugContext(ctx, "old answers deleted", slog.Int64("answers", n))
+			}
+		}
+		return nil
+	}
+}
+
+// purgeOnce deletes the old answers if the instance leads.
+func purgeOnce(ctx context.Context, store *sqlstore.Store, lead *leadership) (n int64, leads bool, err error) {
+	leads, err = lead.during(ctx, func(ctx context.Context, term *cluster.Term) error {
+		ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
+		defer cancel()
+		office, err := store.TakeOffice(ctx, answersDuty, term)
+		if err != nil {
+			return err
+		}
+		n, err = store.PurgeAnswers(ctx, office, answersAge, math.MaxInt)
+		return err
+	})
+	return n, leads, err
+}

@@ -1,0 +1,169 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/cluster"
+)
+
+// restoreEvery is how often the leader looks for permits that are not as many as they are set to.
+const restoreEvery = time.Second
+
+// aDuration is the form of a duration, in words.
+const aDuration = "a duration such as 90s, 15m or 1h30m"
+
+// define names the settings that can be changed while instances run. Their defaults are the flags.
+func (n *node) define(c Config) (err error) {
+	n.permits, err = cluster.Define(n.settings, cluster.Key[int]{
+		Name: "permits", Default: c.Permits, Parse: parsed("permits", "a whole number", strconv.Atoi), Validate: func(p int) error {
+			if c.Permits == 0 && p != 0 {
+				return errors.New("the instances were started with --permits 0, which has no bound")
+			}
+			return within("permits", p, min(c.Permits, 1), 1_000_000)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	n.orderTTL, err = cluster.Define(n.settings, cluster.Key[time.Duration]{
+		Name: "order-ttl", Default: c.OrderTTL, Parse: parsed("order-ttl", aDuration, time.ParseDuration), Validate: validOrderTTL,
+	})
+	if err != nil {
+		return err
+	}
+	n.pace, err = cluster.Define(n.settings, cluster.Key[time.Duration]{
+		Name: "reconciler-pace", Default: time.Second, Parse: parsed("reconciler-pace", aDuration, time.ParseDuration), Validate: func(d time.Duration) error {
+			if d < 100*time.Millisecond || d > time.Minute {
+				return fmt.Errorf("reconciler-pace %s: want 100ms to 1m", d)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	n.logLevel, err = cluster.Define(n.settings, cluster.Key[slog.Level]{
+		Name: "log-level", Default: c.LogLevel,
+		Parse: func(text string) (l slog.Level, err error) {
+			if l.UnmarshalText([]byte(text)) != nil {
+				return l, fmt.Errorf("log-level %q: want debug, info, warn or error", text)
+			}
+			return l, nil
+		},
+	})
+	return err
+}
+
+// parsed returns parse with an error that names the setting, the text and the form that it wants.
+func parsed[T any](name, form string, parse func(string) (T, error)) func(string) (T, error) {
+	return func(text string) (T, error) {
+		v, err := parse(text)
+		if err != nil {
+			err = fmt.Errorf("%s %q: want %s", name, text, form)
+		}
+		return v, err
+	}
+}
+
+// within returns an error unless low <= n <= high.
+func within(name string, n, low, high int) error {
+	if n < low || n > high {
+		return fmt.Errorf("%s %d: want %d to %d", name, n, low, high)
+	}
+	return nil
+}
+
+// reloadable has the parts of an instance that a change of the configuration reaches.
+type reloadable struct {
+	permits   func(ctx context.Context, n int) error
+	permitted func() int // how many permits there are, as far as known
+	orderTTL  func(time.Duration)
+	pace      func(time.Duration)
+	logLevel  *slog.LevelVar
+}
+
+// follow applies changes of the configuration.
+func (n *node) follow(ctx context.Context, to reloadable) {
+	var group sync.WaitGroup
+	group.Go(func() {
+		for level := range n.logLevel.Watch(ctx) {
+			to.logLevel.Set(level)
+		}
+	})
+	group.Go(func() {
+		for ttl := range n.orderTTL.Watch(ctx) {
+			to.orderTTL(ttl)
+		}
+	})
+	group.Go(func() {
+		for pace := range n.pace.Watch(ctx) {
+			to.pace(pace)
+		}
+	})
+	group.Go(func() { n.resize(ctx, to.permits) })
+	group.Go(func() { n.restore(ctx, to) })
+	group.Wait()
+}
+
+// resize gives the permits their number, again and again until that has worked. They begin with the
+// default, and have it again when the setting is deleted.
+func (n *node) resize(ctx context.Context, permits func(context.Context, int) error) {
+	set := false
+	for number, version := range n.permits.Watch(ctx) {
+		set = set || version > 0
+		for set && ctx.Err() == nil {
+			err := permits(ctx, number)
+			if err == nil {
+				break
+			}
+			n.log.WarnContext(ctx, "the number of permits", slog.Int("permits", number), slog.String("error", err.Error()))
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			if _, latest := n.permits.Get(); latest != version {
+				break
+			}
+		}
+	}
+}
+
+// withClusterSettings returns c with what is configured already in place of its flags, so that an instance that starts
+// does not make its flags those of all, or of its first orders.
+func (n *node) withClusterSettings(c Config) Config {
+	c.Permits, _ = n.permits.Get()
+	c.OrderTTL, _ = n.orderTTL.Get()
+	return c
+}
+
+// restore gives the permits the number again that they are set to, until ctx ends: Redis may have lost it with its
+// data, or has that of an instance that started when the configuration could not be read. The leader
+// does, as what others know may be old.
+func (n *node) restore(ctx context.Context, to reloadable) {
+	every := time.NewTicker(restoreEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		leads, err := n.lead.during(ctx, func(ctx context.Context, _ *cluster.Term) error {
+			number, version := n.permits.Get()
+			if version > 0 && n.settings.Stale() == nil && to.permitted() != number {
+				n.log.InfoContext(ctx, "the permits have another number than they are set to", slog.Int("permits", number))
+				return to.permits(ctx, number)
+			}
+			return nil
+		})
+		if leads && err != nil && ctx.Err() == nil {
+			n.log.WarnContext(ctx, "the number of permits", slog.String("error", err.Error()))
+		}
+	}
+}

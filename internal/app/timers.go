@@ -1,0 +1,82 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/telemetry"
+	"example.com/shop/internal/timeout"
+	"example.com/shop/internal/timeout/memindex"
+	"example.com/shop/internal/timeout/redisindex"
+)
+
+const (
+	// timersDrain is how long orders that are expiring may take to finish when the
+	// instance stops.
+	timersDrain = 5 * time.Second
+
+	// expireBatch is how many orders expire in one transaction. Larger ones save
+	// little more, and keep the stock rows from buyers for longer.
+	expireBatch = 200
+
+	// placeBatch is how many queued orders are tried at a time by an instance.
+	placeBatch = 16
+
+	// placePoll is how often they are looked for without having been told: there are
+	// few, and each look costs Redis a script.
+	placePoll = time.Second
+)
+
+// openTimers returns the queue that ends the wait for payments: its timers are
+// in the database, and Redis, if there is one, wakes whoever is to fire them.
+// Without Redis each instance wakes itself.
+func openTimers(ctx context.Context, c Config, store *sqlstore.Store, leader dlock.Locker, told *eventBus, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (*timeout.Queue, error) {
+	timers, err := store.Timers()
+	if err != nil {
+		return nil, err
+	}
+	var index timeout.Index = memindex.New(memindex.Config{})
+	if c.Redis != "" {
+		rdb, err := redisclient.New(c.Redis) // its own, as the one for locks must never wait for a connection
+		if err != nil {
+			return nil, fmt.Errorf("--redis: %w", err)
+		}
+		closers.push(func(context.Context) error { return rdb.Close() })
+		if index, err = redisindex.New(rdb, redisindex.Config{}); err != nil {
+			return nil, err
+		}
+	}
+	observer, err := telemetry.NewTimers(ctx, tel.MeterProvider, telemetry.TimersConfig{Canary: c.Canary, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	queue, err := timeout.New(timers, index, timeout.Config{
+		Instance: c.Instance,
+		Canary:   c.Canary,
+		Lane:     c.Lane,
+		Leader:   leader,
+		Offices:  store,
+		Drain:    timersDrain,
+		Observer: timerEvents{observer, told},
+		Trace:    tel.Traceparent,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return queue, telemetry.WatchTimers(tel.MeterProvider, queue.Stats, telemetry.WatchTimersConfig{Canary: c.Canary})
+}
+
+// handleTimers says who works off the timers of orders.
+func handleTimers(timers *timeout.Queue, orders *order.Service, tel *telemetry.Telemetry) error {
+	return errors.Join(
+		timers.Handle(order.ExpireTimer, tel.TraceTimers(order.ExpireTimer, orders.Expire), timeout.Options{Batch: expireBatch}),
+		timers.Handle(order.PlaceTimer, tel.TraceTimers(order.PlaceTimer, orders.PlaceQueued), timeout.Options{Batch: placeBatch, Poll: placePoll}),
+	)
+}

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/sqlstore"
+)
+
+// validAddress returns what is wrong with the address of a listener.
+func validAddress(name, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s %q: want HOST:PORT", name, address)
+	}
+	return nil
+}
+
+// validAdvertise looks at an address that others are told; an empty one is none.
+func validAdvertise(address string) error {
+	if address == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		err = errors.Join(validAddress("advertise", address), (cluster.Member{Name: "-", Address: address}).Validate())
+	}
+	if err != nil || host == "" || net.ParseIP(host).IsUnspecified() || strings.ContainsAny(host, " /@?#") || strings.Trim(port, "0") == "" {
+		return fmt.Errorf("--advertise %q: want the HOST:PORT at which others reach this instance", address)
+	}
+	return nil
+}
+
+// validAdmin allows loopback addresses only: metrics and, with --auth none, all of it are for whoever can connect.
+func validAdmin(address string) error {
+	if address == "" {
+		return nil
+	}
+	if err := validAddress("admin-listen", address); err != nil {
+		return err
+	}
+	if !IsLoopback(address) {
+		return fmt.Errorf("--admin-listen %q: it is for this machine only: want 127.0.0.1:PORT, [::1]:PORT or localhost:PORT", address)
+	}
+	return nil
+}
+
+func validOrderTTL(d time.Duration) error {
+	if d < time.Second || d > 30*24*time.Hour {
+		return fmt.Errorf("order-ttl %s: want 1s to 720h", d)
+	}
+	return nil
+}
+
+// ValidDatabase returns what is wrong with the form of --database.
+func ValidDatabase(u string) error {
+	if err := sqlstore.ValidURL(u); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	return nil
+}
+
+// ValidRedis returns what is wrong with the form of --redis. It connects to nothing.
+func ValidRedis(u string) error {
+	if u == "" {
+		return nil
+	}
+	client, err := redisclient.New(u)
+	if err != nil {
+		return errors.New("--redis: want redis://USER:PASSWORD@HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,HOST:6379")
+	}
+	return client.Close()
+}
+
+// ValidRedlock returns what is wrong with the form of --redlock. It connects to nothing.
+func ValidRedlock(urls string) error {
+	if urls == "" {
+		return nil
+	}
+	seen := make(map[string]bool)
+	for u := range strings.SplitSeq(urls, ",") {
+		o, err := redis.ParseURL(u)
+		if err != nil {
+			return errors.New("--redlock: want URLs like redis://USER:PASSWORD@HOST:6379/0, separated by commas")
+		}
+		if seen[o.Addr] {
+			return fmt.Errorf("--redlock: %s is named twice; a server has one vote", o.Addr)
+		}
+		seen[o.Addr] = true
+	}
+	if len(seen) < 3 || len(seen)%2 == 0 {
+		return fmt.Errorf("--redlock: want an odd number of servers, three or more, not %d", len(seen))
+	}
+	return nil
+}
+
+// ValidServers returns what is wrong with a list of HOST:PORT.
+func ValidServers(flag, addresses string) error {
+	if addresses == "" {
+		return nil
+	}
+	for a := range strings.SplitSeq(addresses, ",") {
+		host, port, err := net.SplitHostPort(a)
+		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host == "" || n == 0 {
+			return fmt.Errorf("--%s %q: want HOST:PORT, separated by commas", flag, addresses)
+		}
+	}
+	return nil
+}
+
+// IsLoopback reports whether only this machine can connect to address.
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/shop/internal/app"
+	"example.com/shop/internal/events"
+)
+
+const (
+	// streamSilence is how long nothing, not even a heartbeat, may come before a stream is given up.
+	streamSilence = 45 * time.Second
+
+	// streamPause is the longest pause before another attempt, which doubles up to that.
+	streamPause = 5 * time.Second
+)
+
+// follower follows the events of all instances, at one of those that the user names.
+type follower struct {
+	client
+
+	query  url.Values
+	json   bool
+	others []string // where to go when this one stops, as the user names them: what members announce may be anybody's address
+	lastID string
+	retry  time.Duration
+	joined bool // an instance has let it listen
+	begun  bool // it has heard that it begins
+}
+
+// Events prints the events of all instances until ctx ends.
+func Events(ctx context.Context, f *Flags, args []string) error {
+	urls := f.String("url", "http://"+app.DefaultListen, "`URL` of any instance, or of several, with commas between them: when one stops, the next one is asked")
+	types := f.String("types", "", "only events of these `TYPES`, with commas between them: order, stock, lock, timer, member, leader (default all)")
+	sku := f.String("sku", "", "only events about this `SKU`")
+	id := f.String("order", "", "only events about the order with this `ID`")
+	asJSON := f.Bool("json", false, "print JSON, one event a line")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	var bases []string
+	for text := range strings.SplitSeq(*urls, ",") {
+		base, err := ValidBase("events", text)
+		if err != nil {
+			return err
+		}
+		bases = append(bases, base)
+	}
+	if *types != "" {
+		for name := range strings.SplitSeq(*types, ",") {
+			if known := events.Types(); !slices.Contains(known, events.Type(name)) {
+				return UsageError{fmt.Errorf("events: --types: there is no type %.40q: want some of %s, with commas between them", name, strings.Trim(fmt.Sprint(known), "[]"))}
+			}
+		}
+	}
+	query := make(url.Values)
+	for name, value := range map[string]string{"types": *types, "sku": *sku, "order": *id} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	w := &follower{client: client{f.Process, "events", bases[0], "listen"}, others: bases[1:], query: query, json: *asJSON}
+	return w.run(ctx)
+}
+
+// run goes on until ctx ends, or an instance refuses for good.
+func (f *follower) run(ctx context.Context) error {
+	pause := time.Duration(0)
+	for untried := len(f.others); ; untried-- {
+		heard, err := f.connect(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // Ctrl-C is how it ends.
+		}
+		if final, ok := errors.AsType[finalError](err); ok {
+			return final.error
+		}
+		if untried == 0 && !f.joined {
+			return err
+		}
+		pause = min(max(2*pause, 100*time.Millisecond), streamPause)
+		if heard {
+			pause = cmp.Or(f.retry, time.Second)
+		}
+		fmt.Fprintf(f.p.Stderr, "%v; trying again\n", err)
+		f.move()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
+}
+
+// move chooses the next instance.
+func (f *follower) move() {
+	all := slices.Concat(f.others, []string{f.base})
+	f.base, f.others = all[0], all[1:]
+}
+
+// finalError is one after which another attempt is of no use.
+type finalError struct{ error }
+
+// connect follows one stream to its end, and reports whether there was one.
+func (f *follower) connect(ctx context.Context) (heard bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(streamSilence, func() {
+		cancel(fmt.Errorf("events: nothing has come from %s for %s", f.base, streamSilence))
+	})
+	defer silence.Stop()
+	req, err := f.request(ctx, http.MethodGet, "/api/v1/events?"+f.query.Encode(), nil)
+	if err != nil {
+		return false, finalError{err}
+	}
+	if f.lastID != "" {
+		req.Header.Set("Last-Event-ID", f.lastID)
+	}
+	resp, err := f.do(req)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Instance-Id") == "" {
+		answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		err = errors.Join(f.refused(resp, answer), err)
+		if resp.StatusCode < http.StatusInternalServerError && resp.Header.Get("X-Instance-Id") != "" {
+			return false, finalError{err}
+		}
+		return false, err // also of somebody else, who listens where an instance did
+	}
+	if !f.joined {
+		fmt.Fprintf(f.p.Stderr, "Following events at %s (instance %s). Ctrl-C ends.\n", f.base, resp.Header.Get("X-Instance-Id"))
+	}
+	f.joined = true
+	for m, err := range events.Messages(resp.Body) {
+		if err != nil {
+			return true, fmt.Errorf("events: the stream of %s has ended: %w", f.base, cmp.Or(context.Cause(ctx), err))
+		}
+		silence.Reset(streamSilence)
+		f.lastID, f.retry = cmp.Or(m.ID, f.lastID), cmp.Or(m.Retry, f.retry) // a stream may have told neither yet
+		if err := f.show(m); err != nil {
+			return true, finalError{err}
+		}
+	}
+	return true, nil
+}
+
+// show prints a message.
+func (f *follower) show(m events.Message) error {
+	switch {
+	case m.Data == "":
+		return nil
+	case m.Kind == "reset":
+		var r struct{ Reason events.Reason }
+		if err := json.Unmarshal([]byte(m.Data), &r); err == nil && (f.begun || r.Reason != events.Start) {
+			fmt.Fprintf(f.p.Stderr, "Events may be missing here (%s).\n", r.Reason)
+		}
+		f.begun = true
+		return nil
+	case f.json:
+		_, err := fmt.Fprintln(f.p.Stdout, m.Data)
+		return err
+	}
+	var e events.Event
+	if err := json.Unmarshal([]byte(m.Data), &e); err != nil {
+		return fmt.Errorf("events: %s: %w", f.base, err)
+	}
+	_, err := fmt.Fprintf(f.p.Stdout, "%s  %-12s  %-6s  %s\n", e.At.Format("15:04:05.000"), e.Instance, e.Type, describe(e))
+	return err
+}
+
+// describe says in some words what has happened.
+func describe(e events.Event) string {
+	switch {
+	case e.Order != nil:
+		var lines []string
+		for _, it := range e.Order.Items {
+			lines = append(lines, fmt.Sprint(it.Quantity, " ", it.SKU))
+		}
+		return strings.TrimSpace(fmt.Sprintf("%s %s of %s: %s %s", e.Order.ID, e.Order.Status, e.Order.CustomerID, strings.Join(lines, ", "), e.Order.Reason))
+	case e.Stock != nil:
+		return fmt.Sprintf("%s: %d available, %d reserved of %d", e.Stock.SKU, e.Stock.Available, e.Stock.Reserved, e.Stock.OnHand)
+	case e.Lock != nil:
+		return fmt.Sprintf("%s: fence %d of %s, %d leases", e.Lock.SKU, e.Lock.Fence, e.Lock.Strategy, e.Lock.Count)
+	case e.Timer != nil:
+		var outcomes []string
+		for name, n := range e.Timer.Outcomes {
+			outcomes = append(outcomes, name+" "+strconv.FormatInt(n, 10))
+		}
+		slices.Sort(outcomes)
+		return e.Timer.Kind + ": " + strings.Join(outcomes, ", ")
+	case e.Member != nil && e.Member.Left:
+		return e.Member.Name + " has left"
+	case e.Member != nil:
+		return fmt.Sprintf("%s has joined, as %s at %s", e.Member.Name, e.Member.Role, e.Member.Address)
+	case e.Leader != nil && e.Leader.Ended:
+		return fmt.Sprintf("%s leads no more, term %d has ended", e.Leader.Name, e.Leader.Term)
+	case e.Leader != nil:
+		return fmt.Sprintf("%s leads, term %d", e.Leader.Name, e.Leader.Term)
+	}
+	return ""
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"example.com/shop/internal/app"
+	"example.com/shop/internal/sqlstore"
+)
+
+const (
+	// openTimeout is for a database to answer. A machine that has just begun is busy.
+	openTimeout = 30 * time.Second
+
+	// migrateTimeout is for the schema to be brought up to date, for which other instances may have to be waited for.
+	migrateTimeout = 2 * time.Minute
+)
+
+// openBooks opens a database that shop migrate or an instance has prepared. Any other, such as one whose name is
+// mistyped, is refused and left as it is.
+func openBooks(ctx context.Context, instance, database string, access sqlstore.Access) (*sqlstore.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	store, err := openStoreAt(ctx, instance, database, access)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.RequireSchema(ctx); err != nil {
+		if errors.Is(err, sqlstore.ErrNoSchema) {
+			err = fmt.Errorf("%s has no schema of shop: check --database; shop migrate --create makes one", store.Address())
+		}
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}
+
+// openStoreAt opens a database.
+func openStoreAt(ctx context.Context, instance, database string, access sqlstore.Access) (*sqlstore.Store, error) {
+	if err := app.ValidDatabase(database); err != nil {
+		return nil, UsageError{err}
+	}
+	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: database, Instance: instance, Access: access})
+	if access != sqlstore.AccessCreate && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: check --database; shop migrate --create makes a new one", err)
+	}
+	return store, err
+}
+
+// Migrate brings the schema up to date.
+func Migrate(ctx context.Context, f *Flags, args []string) (err error) {
+	var database string
+	f.Database(&database)
+	create := f.Bool("create", false, "make the schema if there is none, and the SQLite file; otherwise a database without a schema is refused")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	var store *sqlstore.Store
+	if *create {
+		store, err = openStoreAt(ctx, "migrate", database, sqlstore.AccessCreate)
+	} else {
+		store, err = openBooks(ctx, "migrate", database, sqlstore.AccessChange)
+	}
+	if err != nil {
+		return err
+	}
+	defer closing(&err, store.Close)
+	if err := store.Migrate(ctx); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f.Stdout, "the schema of %s is up to date\n", store.Address())
+	return err
+}

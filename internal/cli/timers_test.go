@@ -1,0 +1,60 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/httpapi"
+)
+
+// More timers than a page has are all shown.
+func TestTimersListReadsAllPages(t *testing.T) {
+	t.Parallel()
+	pages := map[string]string{"": "next-1", "next-1": "next-2", "next-2": ""}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Instance-Id", "i1")
+		after := r.URL.Query().Get("after")
+		page := httpapi.TimerPage{Timers: []httpapi.Timer{{Kind: "k", ID: "behind-" + after}}}
+		if next := pages[after]; next != "" {
+			page.Next = &next
+		}
+		_ = json.NewEncoder(w).Encode(page)
+	}))
+	defer server.Close()
+	code, out, _ := call(t, noEnv, "timers", "list", "--url", server.URL)
+	for _, want := range []string{"behind-  ", "behind-next-1", "behind-next-2"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing:\n%s", want, out)
+		}
+	}
+	if code != 0 || strings.Count(out, "\n") != 4 {
+		t.Errorf("a heading and three timers, got\n%s", out)
+	}
+}
+
+// Who answers may be nobody, or somebody else.
+func TestTimersOfNobody(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := l.Addr().String()
+	l.Close()
+	env := func(k string) string { return map[string]string{"SHOP_URL": "http://" + free}[k] }
+	code, _, stderr := call(t, env, "timers", "list")
+	if code != 1 || !strings.Contains(stderr, "shop serve --admin-listen "+free) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	for _, answer := range []string{"{}", "<html>", `{"timers":[]}`} {
+		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
+		defer other.Close()
+		if code, out, stderr := call(t, noEnv, "timers", "list", "--url", other.URL); code != 1 || out != "" || !strings.Contains(stderr, "is not the --admin-listen") {
+			t.Errorf("%s: exit code %d: %s%s", answer, code, out, stderr)
+		}
+	}
+}

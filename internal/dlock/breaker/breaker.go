@@ -1,0 +1,222 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"example.com/shop/internal/dlock"
+)
+
+const (
+	// probeEvery is the time between two probes of a service that may be away. Probes overlap:
+	// one paused server of several delays its own probe, and the next probe may reach another server.
+	probeEvery = 300 * time.Millisecond
+
+	// probeTimeout is how long a probe may take.
+	probeTimeout = 10 * time.Second
+
+	// maxProbes is how many probes may be in flight.
+	maxProbes = 16
+)
+
+var _ dlock.Reseeder = (*Breaker)(nil)
+
+// Config says what a Breaker guards, and who is notified.
+type Config struct {
+	Name string // of the service, in errors
+
+	// Unavailable is called when the service has become unavailable, once until it has recovered. It may be nil.
+	Unavailable func(ctx context.Context, err error)
+
+	// Recovered is called when the service answers again. It may be nil.
+	Recovered func(ctx context.Context)
+}
+
+// Breaker is a [dlock.Locker] in front of a lock service.
+type Breaker struct {
+	dlock.Locker
+
+	cfg     Config
+	suspect chan struct{} // holds one token when Run is to probe
+
+	notified bool // that the service is unavailable: of Probe, and then of Run
+
+	mu       sync.Mutex
+	answered time.Time // when a call last had an answer
+	err      error     // why the service is unavailable; nil: it answers
+}
+
+// New returns a closed breaker in front of l. Run must run.
+func New(l dlock.Locker, c Config) *Breaker {
+	return &Breaker{Locker: l, cfg: c, suspect: make(chan struct{}, 1)}
+}
+
+// Away returns why the service is unavailable, or nil. It does not block.
+func (b *Breaker) Away() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// Acquire implements [dlock.Locker]. It fails at once while the service is unavailable.
+func (b *Breaker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return b.call(ctx, key, b.Locker.Acquire)
+}
+
+// TryAcquire implements [dlock.Locker]. It fails at once while the service is unavailable.
+func (b *Breaker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return b.call(ctx, key, b.Locker.TryAcquire)
+}
+
+func (b *Breaker) call(ctx context.Context, key string, acquire func(context.Context, string) (*dlock.Lease, error)) (*dlock.Lease, error) {
+	if err := b.Away(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	lease, err := acquire(ctx, key)
+	b.Record(ctx, began, err)
+	return lease, err
+}
+
+// Reseed implements [dlock.Reseeder].
+func (b *Breaker) Reseed(ctx context.Context, key string, atLeast uint64) error {
+	next, ok := b.Locker.(dlock.Reseeder)
+	if !ok {
+		return fmt.Errorf("%s: %w", b.cfg.Name, errors.ErrUnsupported)
+	}
+	return next.Reseed(ctx, key, atLeast)
+}
+
+// Record notes how a call to the service ended that had ctx and began at that time. An error
+// may mean that the wait of this caller has ended, or that the service is unavailable: Run probes it.
+func (b *Breaker) Record(ctx context.Context, began time.Time, err error) {
+	switch {
+	case err == nil, errors.Is(err, dlock.ErrHeld), errors.Is(err, dlock.ErrReentry):
+		b.set(began, nil)
+		return
+	case ctx.Err() == nil && !errors.Is(err, dlock.ErrLost):
+		b.set(began, err)
+	}
+	select {
+	case b.suspect <- struct{}{}:
+	default:
+	}
+}
+
+// set opens or closes the breaker. A failed call opens it unless another call has had an answer since this one began.
+func (b *Breaker) set(began time.Time, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		b.answered, b.err = time.Now(), nil
+	case b.answered.Before(began):
+		b.err = fmt.Errorf("%s is away: %w", b.cfg.Name, err)
+	}
+}
+
+// Probe finds out whether the service answers, before Run runs. If the service does not answer, Probe
+// notifies, and Run waits for the service as soon as it runs.
+func (b *Breaker) Probe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if err := b.probe(ctx); err != nil {
+		b.unavailable(ctx, err)
+		b.suspect <- struct{}{}
+	}
+}
+
+// probe finds out whether the service answers before ctx ends, and notes it.
+func (b *Breaker) probe(ctx context.Context) error {
+	began := time.Now()
+	err := try(ctx, b.Locker)
+	if err == nil || ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		b.set(began, err)
+	}
+	return err
+}
+
+// try acquires a key that nobody needs. The first try begins the time in which new servers of Redlock grant nothing.
+func try(ctx context.Context, l dlock.Locker) error {
+	lease, err := l.TryAcquire(ctx, "start")
+	if errors.Is(err, dlock.ErrHeld) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_ = lease.Release(ctx) // it has granted, and the TTL ends a lease whose release is lost
+	return nil
+}
+
+// Run probes the service whenever a call has failed, until ctx ends.
+func (b *Breaker) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-b.suspect:
+			b.wait(ctx)
+		}
+	}
+	return nil
+}
+
+// wait probes until the service answers, or ctx ends. It notifies if the service is unavailable, unless that
+// has been done, and then when it has recovered.
+func (b *Breaker) wait(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	var probes errgroup.Group
+	probes.SetLimit(maxProbes)
+	defer func() { _ = probes.Wait() }()
+	defer stop()
+	failed, recovered := make(chan error, maxProbes), make(chan struct{})
+	answer := sync.OnceFunc(func() { close(recovered) })
+	next := time.NewTicker(probeEvery)
+	defer next.Stop()
+	for {
+		probes.TryGo(func() error {
+			call, cancel := context.WithTimeout(ctx, probeTimeout)
+			defer cancel()
+			if err := b.probe(call); err == nil {
+				answer()
+			} else if ctx.Err() == nil {
+				failed <- err
+			}
+			return nil
+		})
+		for waiting := true; waiting; {
+			select {
+			case <-recovered:
+				b.recovered(ctx)
+				return
+			case <-ctx.Done():
+				return
+			case err := <-failed:
+				if b.Away() != nil {
+					b.unavailable(ctx, err)
+				}
+			case <-next.C:
+				waiting = false
+			}
+		}
+	}
+}
+
+func (b *Breaker) unavailable(ctx context.Context, err error) {
+	if !b.notified && b.cfg.Unavailable != nil {
+		b.cfg.Unavailable(ctx, err)
+	}
+	b.notified = true
+}
+
+func (b *Breaker) recovered(ctx context.Context) {
+	if b.notified && b.cfg.Recovered != nil {
+		b.cfg.Recovered(ctx)
+	}
+	b.notified = false
+}

@@ -1,0 +1,163 @@
+package breaker_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/breaker"
+	"example.com/shop/internal/dlock/memlock"
+)
+
+var errDown = errors.New("connection refused")
+
+// service is a lock service that fails as the test wants.
+type service struct {
+	dlock.Locker
+
+	fails atomic.Pointer[error] // of every call; nil: none
+	calls atomic.Int64
+}
+
+func newService() *service { return &service{Locker: memlock.New(memlock.Config{})} }
+
+func (s *service) fail(err error) { s.fails.Store(&err) }
+
+func (s *service) recover() { s.fails.Store(nil) }
+
+func (s *service) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	s.calls.Add(1)
+	if err := s.fails.Load(); err != nil {
+		return nil, *err
+	}
+	return s.Locker.Acquire(ctx, key)
+}
+
+func (s *service) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	s.calls.Add(1)
+	if err := s.fails.Load(); err != nil {
+		return nil, *err
+	}
+	return s.Locker.TryAcquire(ctx, key)
+}
+
+// start returns a breaker that runs until the test ends, and counts its notifications.
+func start(t *testing.T, s *service, probeFirst bool) (b *breaker.Breaker, unavailable, recovered *atomic.Int64) {
+	t.Helper()
+	unavailable, recovered = new(atomic.Int64), new(atomic.Int64)
+	b = breaker.New(s, breaker.Config{
+		Name:        "test",
+		Unavailable: func(context.Context, error) { unavailable.Add(1) },
+		Recovered:   func(context.Context) { recovered.Add(1) },
+	})
+	if probeFirst {
+		b.Probe(t.Context())
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return b, unavailable, recovered
+}
+
+// TestUnavailableServiceFailsAtOnce: after one failed call the service is not called any more, but by probes; it is notified of
+// once, and when the service answers again calls reach it.
+func TestUnavailableServiceFailsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		b, unavailable, recovered := start(t, s, false)
+		s.fail(errDown)
+		if _, err := b.Acquire(t.Context(), "a"); !errors.Is(err, errDown) {
+			t.Errorf("the call that fails: %v", err)
+		}
+		synctest.Wait()
+		before := s.calls.Load()
+		for range 10 {
+			if _, err := b.TryAcquire(t.Context(), "a"); !errors.Is(err, errDown) {
+				t.Errorf("a call to an unavailable service: %v", err)
+			}
+		}
+		if now := s.calls.Load(); now != before {
+			t.Errorf("%d calls have reached an unavailable service", now-before)
+		}
+		time.Sleep(time.Second)
+		if s.calls.Load() == before {
+			t.Error("nobody probes")
+		}
+		s.recover()
+		time.Sleep(time.Second)
+		if err := b.Away(); err != nil {
+			t.Errorf("the service answers again: %v", err)
+		}
+		lease, err := b.Acquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if unavailable.Load() != 1 || recovered.Load() != 1 {
+			t.Errorf("notified %d and %d times, want once each", unavailable.Load(), recovered.Load())
+		}
+	})
+}
+
+// TestServiceThatStillAnswersIsAvailable: a call that fails says nothing if another call has had an answer since it began, if its own context
+// has ended, or if it lost its lease.
+func TestServiceThatStillAnswersIsAvailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, unavailable, _ := start(t, newService(), false)
+		began := time.Now()
+		time.Sleep(time.Millisecond)
+		b.Record(t.Context(), time.Now(), dlock.ErrHeld) // is an answer
+		b.Record(t.Context(), began, errDown)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		time.Sleep(time.Millisecond)
+		b.Record(gone, time.Now(), context.Canceled)
+		b.Record(t.Context(), time.Now(), dlock.ErrLost)
+		if err := b.Away(); err != nil {
+			t.Errorf("the service answers: %v", err)
+		}
+		time.Sleep(time.Second)
+		if unavailable.Load() != 0 {
+			t.Errorf("notified %d times", unavailable.Load())
+		}
+	})
+}
+
+// TestProbeAtTheStart: a service that does not answer at the start is notified of once, and recovers.
+func TestProbeAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		s.fail(errDown)
+		b, unavailable, recovered := start(t, s, true)
+		if err := b.Away(); !errors.Is(err, errDown) {
+			t.Errorf("after the first probe: %v", err)
+		}
+		time.Sleep(5 * time.Second)
+		s.recover()
+		time.Sleep(time.Second)
+		if err := b.Away(); err != nil || unavailable.Load() != 1 || recovered.Load() != 1 {
+			t.Errorf("%v, notified %d and %d times, want once each", err, unavailable.Load(), recovered.Load())
+		}
+	})
+}
+
+// TestReseedOfWhatCannotBeReseeded is refused.
+func TestReseedOfWhatCannotBeReseeded(t *testing.T) {
+	t.Parallel()
+	b := breaker.New(newService(), breaker.Config{Name: "test"})
+	if err := b.Reseed(t.Context(), "a", 1); !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+}
