@@ -34,22 +34,24 @@ GOTEST  := go test $(RACE) -vet=off -count=1 -timeout 60m
 
 # Tests of redislock wait nearly all of the time. Those of cmd/shop start whole services, and are not to be judged
 # beside others; of the rest two packages share the machine.
-define run-tests
+.PHONY: test-redislock test-rest test-shop test-bench
+test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock
+test-rest:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redislock$$|/cmd/shop$$')
+test-shop:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 ./cmd/shop
+test-bench:
 	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
-endef
 
 .PHONY: test
 test: servers ## Run every test against real servers, with the race detector.
 	go build $(RACE) ./...
-	$(run-tests)
+	$(MAKE) test-redislock test-rest test-shop test-bench
 
 .PHONY: soak
-soak: export SHOP_TEST_SOAK := 1
-soak: servers ## Run the same tests at full size; takes up to an hour.
-	$(run-tests)
+soak: servers ## Run the same tests at full size; takes up to two hours.
+	SHOP_TEST_SOAK=1 $(MAKE) --keep-going test-redislock test-rest test-shop test-bench
 
 .PHONY: lint
 lint: ## Check style, import direction and module files.

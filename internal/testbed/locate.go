@@ -37,6 +37,15 @@ var given sync.Map
 // connection could occupy it while its server is being restarted; and it is returned
 // once, or else another server could.
 func freePort(ctx context.Context) (int, error) {
+	ln, port, err := freeListener(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return port, ln.Close()
+}
+
+// freeListener is freePort with the port in use.
+func freeListener(ctx context.Context) (net.Listener, int, error) {
 	const lowest, ports, attempts = 20000, 12000, 100
 	err := errors.New("all have been given out")
 	for range attempts {
@@ -47,10 +56,10 @@ func freePort(ctx context.Context) (int, error) {
 		}
 		ln, err = new(net.ListenConfig).Listen(ctx, "tcp", loopback(port))
 		if err == nil {
-			return port, ln.Close()
+			return ln, port, nil
 		}
 	}
-	return 0, fmt.Errorf("free port: %w", err)
+	return nil, 0, fmt.Errorf("free port: %w", err)
 }
 
 // loopback is the address of a port on this machine.

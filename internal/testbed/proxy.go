@@ -46,15 +46,13 @@ func NewProxy(ctx context.Context, upstream string) (*Proxy, error) {
 		upstream: upstream, ctx: lifetime, stop: stop,
 		changed: make(chan struct{}), links: make(map[*link]struct{}),
 	}
-	port, err := freePort(ctx)
-	if err == nil {
-		p.addr = loopback(port)
-		err = p.listen()
-	}
+	listener, port, err := freeListener(ctx)
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
+	p.addr = loopback(port)
+	p.serveOn(listener)
 	return p, nil
 }
 
@@ -148,9 +146,14 @@ func (p *Proxy) listen() error {
 	if err != nil {
 		return err
 	}
+	p.serveOn(listener)
+	return nil
+}
+
+// serveOn requires mu once the proxy is shared.
+func (p *Proxy) serveOn(listener net.Listener) {
 	p.listener = listener
 	p.running.Go(func() { p.accept(listener) })
-	return nil
 }
 
 func (p *Proxy) accept(listener net.Listener) {
