@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 )
 
 const (
@@ -48,6 +48,6 @@ func unreachable(err error) bool {
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
 		return false
 	}
-	return sqlerr.Unreachable(err) || redis.IsLoadingError(err) || redis.IsMasterDownError(err) ||
+	return sqldb.Unreachable(err) || redis.IsLoadingError(err) || redis.IsMasterDownError(err) ||
 		redis.IsClusterDownError(err) || redis.IsMaxClientsError(err)
 }

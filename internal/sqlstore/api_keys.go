@@ -12,7 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/identity"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 )
 
 var _ identity.Store = (*Store)(nil)
@@ -76,7 +76,7 @@ func (s *Store) CreateKey(ctx context.Context, k identity.Key, hash [32]byte, li
 		VALUES (?, ?, ?, ?, ?, ` + now + ", " + expires + ", 0)"
 	err = s.repeating(ctx, func(tx *gorm.DB) error {
 		failed := tx.Exec(insert, k.Prefix, hash[:], k.Customer, k.Admin, k.Name).Error
-		if failed != nil && !sqlerr.Duplicate(failed) {
+		if failed != nil && !sqldb.Duplicate(failed) {
 			return failed
 		}
 		row, err := s.readKey(tx, k.Prefix)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 )
 
 // bulkheads keep a SKU whose row is locked, or wanted by many, from using up the connections. Per SKU a process has
@@ -94,7 +94,7 @@ func (b *bulkheads) at(ctx context.Context, skus []string, f func(*places) error
 		err := f(p)
 		need, more := errors.AsType[*placesError](err)
 		switch {
-		case sqlerr.LockTimeout(err):
+		case sqldb.LockTimeout(err):
 			b.suspect(p.held)
 			return err
 		case !more:

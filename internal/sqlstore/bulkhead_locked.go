@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 )
 
@@ -84,7 +84,7 @@ func (b *bulkheads) inspect(sku string, why *suspicion) {
 	if over {
 		return
 	}
-	stuck := sqlerr.LockTimeout(b.rows.probe(b.ctx, sku)) // those who write will find out of other failures
+	stuck := sqldb.LockTimeout(b.rows.probe(b.ctx, sku)) // those who write will find out of other failures
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {

@@ -12,7 +12,7 @@ import (
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 )
 
@@ -72,7 +72,7 @@ func (s *Store) commit(ctx context.Context, claims []stock.Claim, open []*order.
 			}
 			return nil
 		}
-		switch duplicate := sqlerr.Duplicate(err); {
+		switch duplicate := sqldb.Duplicate(err); {
 		case try == maxRetries && duplicate:
 			return fmt.Errorf("%w: %w", stock.ErrBusy, err)
 		case try == maxRetries:
@@ -83,7 +83,7 @@ func (s *Store) commit(ctx context.Context, claims []stock.Claim, open []*order.
 			if open, err = b.unstored(ctx, true); err != nil {
 				err = fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 			}
-		case sqlerr.Duplicate(err): // of an order, or of a key
+		case sqldb.Duplicate(err): // of an order, or of a key
 			if b.requests, err = b.unstored(ctx, false); err == nil {
 				open, err = b.unanswered(ctx)
 			}

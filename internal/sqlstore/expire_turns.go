@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 )
 
@@ -93,7 +93,7 @@ func (s *stuck) leave(sku string, mine turn, err error) {
 	switch {
 	case err == nil:
 		delete(s.pause, sku)
-	case sqlerr.LockTimeout(err):
+	case sqldb.LockTimeout(err):
 		s.pause[sku] = time.Now().Add(stuckPause)
 	}
 }

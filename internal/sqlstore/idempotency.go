@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
@@ -147,7 +147,7 @@ func (s *Store) keep(db *gorm.DB, answers ...answer) error {
 		return err
 	}
 	err := s.run(db, &c)
-	if sqlerr.Duplicate(err) {
+	if sqldb.Duplicate(err) {
 		return errAnswered
 	}
 	return err

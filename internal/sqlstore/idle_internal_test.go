@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -35,7 +35,7 @@ func TestIdleTransactionKeepsNoRows(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if !sqlerr.LockTimeout(err) || time.Since(began) > time.Minute {
+		if !sqldb.LockTimeout(err) || time.Since(began) > time.Minute {
 			t.Fatalf("after %v: %v", time.Since(began), err)
 		}
 	}

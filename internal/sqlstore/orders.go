@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 )
 
 // Order implements [order.Store].
@@ -98,7 +98,7 @@ func (s *Store) withLines(db *gorm.DB, row orderRow) (order.Order, error) {
 // decides about the order, it decides by that one reading of the clock: row.Now.
 func (s *Store) lockOrder(tx *gorm.DB, t order.Target) (row orderRow, o order.Order, err error) {
 	row, err = s.orderRow(tx, t, s.dialect.present, s.dialect.noWait)
-	if sqlerr.LockTimeout(err) {
+	if sqldb.LockTimeout(err) {
 		err = errHeld
 	}
 	if err == nil {

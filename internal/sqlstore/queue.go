@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/timeout"
 )
 
@@ -32,7 +32,7 @@ func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Durati
 			return nil
 		case errors.Is(err, errAnswered):
 			return s.replay(ctx, r.Once)
-		case !lost && !sqlerr.Duplicate(err), try == maxRetries:
+		case !lost && !sqldb.Duplicate(err), try == maxRetries:
 			return err
 		}
 		rows, err := s.stored(ctx, r.Order.ID)

@@ -21,7 +21,7 @@ import (
 	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout/sqltimers"
 )
@@ -177,7 +177,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 func patiently(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
-		again := sqlerr.Transient(err) || late(err) && try < maxRetries
+		again := sqldb.Transient(err) || late(err) && try < maxRetries
 		if !again || !pause(ctx, 10*time.Millisecond) {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 )
 
@@ -40,7 +40,7 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 	if err == nil {
 		return level, true, nil
 	}
-	if !sqlerr.Duplicate(err) {
+	if !sqldb.Duplicate(err) {
 		return stock.Level{}, false, err
 	}
 	if level, err = s.Level(ctx, l.SKU); err != nil {

@@ -13,7 +13,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 )
 
 // openMySQL returns a pool of c's connections. If tp is not nil, every statement in a sampled span has a
@@ -47,7 +47,7 @@ func traced(tp trace.TracerProvider, system attribute.KeyValue) []otelsql.Option
 			OmitConnResetSession: true,
 			OmitConnPrepare:      true,
 			OmitRows:             true,
-			RecordError:          func(err error) bool { return !sqlerr.Duplicate(err) }, // its text repeats the key
+			RecordError:          func(err error) bool { return !sqldb.Duplicate(err) }, // its text repeats the key
 			SpanFilter: func(ctx context.Context, _ otelsql.Method, _ string, _ []driver.NamedValue) bool {
 				return trace.SpanContextFromContext(ctx).IsSampled()
 			},

@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 )
 
@@ -84,7 +84,7 @@ func (s *Store) retrying(ctx context.Context, f func() error) error {
 			continue
 		}
 		// A row that was locked for as long as a session waits is not waited for again: the connection is for others.
-		again := ctx.Err() == nil && !sqlerr.LockTimeout(err) && (sqlerr.Transient(err) || sqlerr.Broken(err))
+		again := ctx.Err() == nil && !sqldb.LockTimeout(err) && (sqldb.Transient(err) || sqldb.Broken(err))
 		if !again || try == maxRetries || !pause(ctx, retryPause<<try) {
 			return s.translate(ctx, err)
 		}
@@ -111,7 +111,7 @@ func (s *Store) once(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	switch {
 	case err == nil:
 		return nil
-	case sqlerr.Transient(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case sqldb.Transient(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err // refused, or never sent: database/sql checks the context before, and the driver cannot see it
 	default:
 		return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
@@ -136,11 +136,11 @@ func (s *Store) translate(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w: %w", stock.ErrBusy, context.Cause(ctx), err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-	case sqlerr.LockTimeout(err):
+	case sqldb.LockTimeout(err):
 		return fmt.Errorf("%w: %s: %w", stock.ErrRowLocked, s.address, err)
-	case sqlerr.Transient(err):
+	case sqldb.Transient(err):
 		return fmt.Errorf("%w: %s: %w", stock.ErrBusy, s.address, err)
-	case sqlerr.Broken(err):
+	case sqldb.Broken(err):
 		return fmt.Errorf("%w: %s: %w", stock.ErrUnavailable, s.address, err)
 	}
 	return err

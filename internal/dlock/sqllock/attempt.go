@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 )
 
 const (
@@ -30,7 +30,7 @@ func (l *Locker) run(ctx context.Context, f func(ctx context.Context, conn *sql.
 	defer cancel()
 	for try := 0; ; try++ {
 		err := l.once(limited, f)
-		again := errors.Is(err, driver.ErrBadConn) || sqlerr.Transient(err)
+		again := errors.Is(err, driver.ErrBadConn) || sqldb.Transient(err)
 		if err == nil || !again || try == maxRetries || !pause(limited, retryPause<<try) {
 			return l.inTime(ctx, limited, err)
 		}
@@ -102,7 +102,7 @@ func (l *Locker) inTime(ctx, limited context.Context, err error) error {
 // certain reports whether the statement that failed with err has changed nothing, and
 // never will.
 func certain(err error) bool {
-	return errors.Is(err, errUnsent) || errors.Is(err, driver.ErrBadConn) || sqlerr.Refused(err)
+	return errors.Is(err, errUnsent) || errors.Is(err, driver.ErrBadConn) || sqldb.Refused(err)
 }
 
 // attempt tries to take key for id, once. The token is 0 if another owner has it.

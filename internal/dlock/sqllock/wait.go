@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 )
 
 // waiter waits for a key that another owner has.
@@ -47,7 +47,7 @@ func (l *Locker) wait(ctx context.Context, key, id string) (*dlock.Lease, error)
 
 // hopeless reports whether err says that the statement is wrong, or its table missing.
 func hopeless(err error) bool {
-	return sqlerr.Refused(err) && !sqlerr.Transient(err) && !sqlerr.Broken(err)
+	return sqldb.Refused(err) && !sqldb.Transient(err) && !sqldb.Broken(err)
 }
 
 // look takes the key if it is free, or if an attempt that seemed to fail has taken it.

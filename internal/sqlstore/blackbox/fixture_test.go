@@ -9,7 +9,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -52,7 +52,7 @@ func opened(t testing.TB, c sqlstore.Config) (s *sqlstore.Store) {
 	reach := func(f func() error) {
 		t.Helper()
 		err := f()
-		for end := time.Now().Add(time.Minute); sqlerr.Broken(err) && time.Now().Before(end); {
+		for end := time.Now().Add(time.Minute); sqldb.Broken(err) && time.Now().Before(end); {
 			err = f()
 		}
 		if err != nil {

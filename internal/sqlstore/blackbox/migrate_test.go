@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -87,7 +87,7 @@ func TestFiveInstancesMigrateAtOnce(t *testing.T) {
 					if err == nil {
 						err = errors.Join(s.Migrate(t.Context()), s.Close())
 					}
-					if !sqlerr.Broken(err) || t.Context().Err() != nil { // but by a machine that stood still
+					if !sqldb.Broken(err) || t.Context().Err() != nil { // but by a machine that stood still
 						errs <- err
 						return
 					}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/timeout"
 )
 
@@ -69,7 +69,7 @@ func (s *Store) once(ctx context.Context, f func(tx timeout.Tx) error) error {
 func retrying(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
-		if err == nil || ctx.Err() != nil || !sqlerr.Transient(err) || try == maxRetries || !pause(ctx, retryPause<<try) {
+		if err == nil || ctx.Err() != nil || !sqldb.Transient(err) || try == maxRetries || !pause(ctx, retryPause<<try) {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func describe(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("%s: %w: %w: %w", what, timeout.ErrUnavailable, context.Cause(ctx), err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), err)
-	case sqlerr.Transient(err), sqlerr.Broken(err):
+	case sqldb.Transient(err), sqldb.Broken(err):
 		return fmt.Errorf("%s: %w: %w", what, timeout.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)

@@ -1,4 +1,4 @@
-package sqlerr_test
+package sqldb_test
 
 import (
 	"testing"

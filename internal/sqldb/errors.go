@@ -1,11 +1,11 @@
-// Package sqlerr says what the errors of the database drivers mean, whichever of
+// Package sqldb says what the errors of the database drivers mean, whichever of
 // SQLite, MariaDB and MySQL reported them. It knows the drivers, so that those who
 // talk to a [database/sql.DB] need not.
 //
 // An error has one of the meanings, or none: then it is a mistake in a statement or
 // in the schema, which neither waiting nor repeating helps. The functions look through
 // whatever wraps an error.
-package sqlerr
+package sqldb
 
 import (
 	"database/sql/driver"

@@ -1,4 +1,4 @@
-package sqlerr_test
+package sqldb_test
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"example.com/shop/internal/sqlerr"
+	"example.com/shop/internal/sqldb"
 )
 
 // meaning is what the functions say of one error.
 type meaning struct{ transient, broken, duplicate, refused bool }
 
 func meaningOf(err error) meaning {
-	return meaning{sqlerr.Transient(err), sqlerr.Broken(err), sqlerr.Duplicate(err), sqlerr.Refused(err)}
+	return meaning{sqldb.Transient(err), sqldb.Broken(err), sqldb.Duplicate(err), sqldb.Refused(err)}
 }
 
 func TestMeanings(t *testing.T) {
