@@ -147,7 +147,7 @@ func TestTimersAreNotPublic(t *testing.T) {
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	s := newAdmin(t, brokenTimers{})
-	for path, want := range map[string]string{"": "goroutine", "heap?debug=1": "heap profile", "cmdline": "httpapi", "symbol": "num_symbols"} {
+	for path, want := range map[string]string{"": "goroutine", "heap?debug=1": "heap profile", "cmdline": "blackbox", "symbol": "num_symbols"} {
 		status, _, body := s.do(httptest.NewRequest(http.MethodGet, "/debug/pprof/"+path, http.NoBody))
 		if status != http.StatusOK || !strings.Contains(string(body), want) {
 			t.Errorf("%q: %d, want %q in %.200s", path, status, want, body)

@@ -70,7 +70,7 @@ func TestRoutesAreTheSpecification(t *testing.T) {
 		}
 	}
 	var generated []string
-	source, err := os.ReadFile("openapi.gen.go")
+	source, err := os.ReadFile("../openapi.gen.go")
 	if err != nil {
 		t.Fatal(err)
 	}
