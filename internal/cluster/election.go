@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 )
 
@@ -75,7 +76,7 @@ func NewElection(cfg ElectionConfig) (*Election, error) {
 // pause of 50 ms to 1 s. It returns [dlock.ErrReentry] as the Locker does. The term
 // outlives ctx, from which it takes values only.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	backoff := dlock.Backoff{Min: 50 * time.Millisecond, Max: time.Second}
+	pauses := dlock.Backoff{Min: 50 * time.Millisecond, Max: time.Second}
 	for pause := time.Duration(0); ; {
 		lease, err := e.cfg.Locker.Acquire(ctx, "election:"+e.cfg.Key)
 		switch {
@@ -85,8 +86,8 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 			return nil, fmt.Errorf("cluster: campaign for %q: %w", e.cfg.Key, err)
 		}
 		e.cfg.OnError(fmt.Errorf("cluster: campaign for %q: %w", e.cfg.Key, err))
-		pause = backoff.Next(pause)
-		sleep(ctx, pause)
+		pause = pauses.Next(pause)
+		backoff.Sleep(ctx, pause)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("cluster: campaign for %q: %w: %w", e.cfg.Key, dlock.Ended(ctx), err)
 		}
@@ -113,7 +114,7 @@ func (e *Election) Lead(ctx context.Context, work func(ctx context.Context, term
 			return err
 		}
 		if err == nil && e.lead(ctx, term, work) {
-			sleep(ctx, e.cfg.Pause)
+			backoff.Sleep(ctx, e.cfg.Pause)
 		}
 	}
 	return nil

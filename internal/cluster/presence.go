@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 )
 
@@ -118,7 +119,7 @@ func (p *Presence) keep() {
 
 // take makes the entry. It repeats what fails until ctx ends.
 func (p *Presence) take(ctx context.Context, again bool) error {
-	backoff := dlock.Backoff{Min: 20 * time.Millisecond, Max: time.Second}
+	pauses := dlock.Backoff{Min: 20 * time.Millisecond, Max: time.Second}
 	var failed error
 	for pause := time.Duration(0); ; {
 		if ctx.Err() != nil {
@@ -131,18 +132,8 @@ func (p *Presence) take(ctx context.Context, again bool) error {
 		case ctx.Err() == nil:
 			failed = err
 			p.cfg.OnError(fmt.Errorf("cluster: join as %q: %w", p.member.Name, err))
-			pause = backoff.Next(pause)
-			sleep(ctx, pause)
+			pause = pauses.Next(pause)
+			backoff.Sleep(ctx, pause)
 		}
-	}
-}
-
-// sleep returns after d, or when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 )
@@ -98,7 +99,7 @@ func (b *bulkheads) inspect(sku string, why *suspicion) {
 
 // watch looks at the suspects until there are none.
 func (b *bulkheads) watch() {
-	for pause(b.ctx, lookPause) {
+	for backoff.Jitter(b.ctx, lookPause) {
 		b.mu.Lock()
 		skus := slices.Sorted(maps.Keys(b.suspects))
 		b.watched = len(skus) > 0

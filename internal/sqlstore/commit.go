@@ -73,9 +73,9 @@ func (s *Store) commit(ctx context.Context, claims []stock.Claim, open []*order.
 			return nil
 		}
 		switch duplicate := sqldb.Duplicate(err); {
-		case try == maxRetries && duplicate:
+		case try == sqldb.MaxRetries && duplicate:
 			return fmt.Errorf("%w: %w", stock.ErrBusy, err)
-		case try == maxRetries:
+		case try == sqldb.MaxRetries:
 			return err
 		}
 		switch lost := errors.Is(err, order.ErrOutcomeUnknown); {

@@ -32,7 +32,7 @@ func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Durati
 			return nil
 		case errors.Is(err, errAnswered):
 			return s.replay(ctx, r.Once)
-		case !lost && !sqldb.Duplicate(err), try == maxRetries:
+		case !lost && !sqldb.Duplicate(err), try == sqldb.MaxRetries:
 			return err
 		}
 		rows, err := s.stored(ctx, r.Order.ID)

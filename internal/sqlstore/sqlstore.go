@@ -18,6 +18,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/order"
@@ -177,8 +178,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 func patiently(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
-		again := sqldb.Transient(err) || late(err) && try < maxRetries
-		if !again || !pause(ctx, 10*time.Millisecond) {
+		again := sqldb.Transient(err) || late(err) && try < sqldb.MaxRetries
+		if !again || !backoff.Jitter(ctx, 10*time.Millisecond) {
 			return err
 		}
 	}

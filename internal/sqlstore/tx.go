@@ -5,18 +5,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"gorm.io/gorm"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 )
 
 const (
-	maxRetries = 5
 	retryPause = 2 * time.Millisecond // longest first pause; doubles with each retry
 
 	maxHeldPause = 7 // the pause for a row that is held doubles so often
@@ -59,7 +58,7 @@ func (s *Store) writing(ctx context.Context, f func() error) error {
 // as soon as the rows are free.
 func (s *Store) repeating(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	err := s.inTx(ctx, fn)
-	for lost := 0; errors.Is(err, order.ErrOutcomeUnknown) && lost < maxRetries; lost++ {
+	for lost := 0; errors.Is(err, order.ErrOutcomeUnknown) && lost < sqldb.MaxRetries; lost++ {
 		again := s.inTx(ctx, fn)
 		if again != nil && !errors.Is(again, order.ErrOutcomeUnknown) {
 			return fmt.Errorf("%w: %w", err, again)
@@ -69,26 +68,27 @@ func (s *Store) repeating(ctx context.Context, fn func(tx *gorm.DB) error) error
 	return err
 }
 
-// retrying calls f until it succeeds or fails for good, at most 1 + maxRetries
-// times beside those that found the row of an order held, which end after heldWait.
+// retrying calls f until it succeeds or fails for good. It repeats what [sqldb.Retry] repeats, and waits for heldWait at
+// most while another transaction has the row of an order.
 func (s *Store) retrying(ctx context.Context, f func() error) error {
-	try, held, began := 0, 0, time.Now()
-	for ; ; try++ {
+	began := time.Now()
+	err := sqldb.Retry(ctx, retryPause, passing, func() error {
 		err := f()
-		if err == nil || errors.Is(err, order.ErrOutcomeUnknown) {
-			return err
+		for held := 0; errors.Is(err, errHeld) && time.Since(began) < heldWait && backoff.Jitter(ctx, retryPause<<min(held, maxHeldPause)); held++ {
+			err = f()
 		}
-		if errors.Is(err, errHeld) && time.Since(began) < heldWait && pause(ctx, retryPause<<min(held, maxHeldPause)) {
-			held++
-			try--
-			continue
-		}
-		// A row that was locked for as long as a session waits is not waited for again: the connection is for others.
-		again := ctx.Err() == nil && !sqldb.LockTimeout(err) && (sqldb.Transient(err) || sqldb.Broken(err))
-		if !again || try == maxRetries || !pause(ctx, retryPause<<try) {
-			return s.translate(ctx, err)
-		}
+		return err
+	})
+	if err == nil || errors.Is(err, order.ErrOutcomeUnknown) {
+		return err
 	}
+	return s.translate(ctx, err)
+}
+
+// passing reports whether a transaction that failed with err may succeed when it is repeated. A row that was locked for as
+// long as a session waits is not waited for again: the connection is for others.
+func passing(err error) bool {
+	return !errors.Is(err, order.ErrOutcomeUnknown) && !sqldb.LockTimeout(err) && (sqldb.Transient(err) || sqldb.Broken(err))
 }
 
 // once runs fn in one transaction.
@@ -115,16 +115,6 @@ func (s *Store) once(ctx context.Context, fn func(tx *gorm.DB) error) error {
 		return err // refused, or never sent: database/sql checks the context before, and the driver cannot see it
 	default:
 		return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
-	}
-}
-
-// pause waits up to d and reports whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d/2 + rand.N(d/2)):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"example.com/shop/internal/backoff"
 )
 
 const (
@@ -46,7 +48,7 @@ func (a *acker) run(ctx context.Context) {
 		select {
 		case <-a.wake:
 			if !a.flush(ctx) {
-				pause(ctx, ackPause)
+				backoff.Sleep(ctx, ackPause)
 			}
 		case <-ctx.Done():
 			a.flush(ctx)
@@ -77,15 +79,5 @@ func (a *acker) flush(ctx context.Context) bool {
 			return false
 		}
 		a.w.q.observer.Acked(a.w.kind, n, n-mine)
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

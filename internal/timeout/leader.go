@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 )
 
@@ -43,7 +44,7 @@ func (w *worker) elect(ctx context.Context) {
 			w.q.failed(ctx, w.kind, "elect", err)
 			standing.begin(ctx)
 		}
-		pause(ctx, wait)
+		backoff.Sleep(ctx, wait)
 	}
 }
 
@@ -78,7 +79,7 @@ func (w *worker) takeOffice(ctx context.Context, lease *dlock.Lease) (Office, er
 	if w.q.cfg.Offices == nil {
 		return nil, nil
 	}
-	for began := time.Now(); time.Since(began) <= resignAfter; pause(ctx, electEvery) {
+	for began := time.Now(); time.Since(began) <= resignAfter; backoff.Sleep(ctx, electEvery) {
 		call, cancel := context.WithTimeout(ctx, storeLimit)
 		office, err := w.q.cfg.Offices.TakeOffice(call, w.duty(), lease)
 		cancel()
@@ -96,7 +97,7 @@ func (w *worker) leadAnyway(ctx context.Context) {
 		if err := w.lead(ctx, nil); errors.Is(err, errResigned) {
 			w.q.failed(ctx, w.kind, "lead", err)
 		}
-		pause(ctx, electEvery)
+		backoff.Sleep(ctx, electEvery)
 	}
 }
 

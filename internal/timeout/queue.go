@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"example.com/shop/internal/backoff"
 )
 
 // Queue schedules timers and calls handlers when they are due. It is safe for
@@ -101,7 +103,7 @@ func (q *Queue) runIndex(ctx context.Context) {
 		if err := q.index.Run(ctx); err != nil && ctx.Err() == nil {
 			q.observer.Failed("", "index", err)
 		}
-		pause(ctx, time.Second)
+		backoff.Sleep(ctx, time.Second)
 	}
 }
 

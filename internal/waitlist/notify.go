@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 )
 
@@ -107,7 +108,7 @@ func (w *Waitlist) tell(ctx context.Context, key string) {
 		if err := w.send(ctx, key); err != nil && ctx.Err() == nil {
 			w.cfg.OnError(key, fmt.Errorf("waitlist: notify: %w", err))
 		}
-		sleep(ctx, gap)
+		backoff.Sleep(ctx, gap)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 )
 
@@ -87,7 +88,7 @@ func (t *turn) pause(ctx context.Context) {
 	if t.vain < 2 {
 		return
 	}
-	sleep(ctx, min(shortest<<min(t.vain-2, 10), t.cfg.Recheck))
+	backoff.Sleep(ctx, min(shortest<<min(t.vain-2, 10), t.cfg.Recheck))
 }
 
 // stray is one look, and maybe a try, of a waiter that can have no place in line. It
@@ -105,7 +106,7 @@ func (t *turn) stray(ctx context.Context, hands chan struct{}) (done bool, err e
 		return done, err
 	}
 	all := t.cfg.Recheck*8/10 + rand.N(t.cfg.Recheck*2/10+1)
-	sleep(ctx, all-time.Since(begun))
+	backoff.Sleep(ctx, all-time.Since(begun))
 	return false, nil
 }
 
@@ -115,14 +116,4 @@ func (t *turn) once(ctx context.Context, hands chan struct{}) (done bool, err er
 		return false, nil
 	}
 	return t.claim.Try(ctx)
-}
-
-// sleep returns after d, or when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/broadcast"
 )
 
@@ -44,7 +45,7 @@ func (b *Bus) listen(ctx context.Context) {
 		if b.cluster != nil {
 			b.cluster.ReloadState(ctx)
 		}
-		pause(ctx)
+		backoff.Jitter(ctx, retryPause)
 	}
 }
 

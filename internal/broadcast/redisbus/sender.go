@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/backoff"
 )
 
 // maxBatch bounds the frames of one pipeline, and with it how long the server is kept
 // from others.
 const maxBatch = 256
+
+// retryPause is the longest pause between two attempts to send or to subscribe.
+const retryPause = 150 * time.Millisecond
 
 // once is a command that no client sends again by itself: a message is sent at most
 // once. A redirect in a Cluster is followed, for a command that is redirected was not
@@ -50,9 +54,9 @@ func (b *Bus) send(ctx context.Context) {
 			switch b.transmit(on, batch) {
 			case unsent:
 				b.out.putBack(batch)
-				pause(ctx)
+				backoff.Jitter(ctx, retryPause)
 			case failed:
-				pause(ctx)
+				backoff.Jitter(ctx, retryPause)
 			case taken:
 			}
 		}
@@ -63,7 +67,7 @@ func (b *Bus) send(ctx context.Context) {
 	for batch := b.out.take(); len(batch) > 0; batch = b.out.take() {
 		if b.transmit(last, batch) == unsent {
 			b.out.putBack(batch)
-			pause(last)
+			backoff.Jitter(last, retryPause)
 		}
 	}
 }
@@ -122,14 +126,4 @@ func (b *Bus) transmit(ctx context.Context, frames []frame) outcome {
 	}
 	b.failed.Add(missing)
 	return failed
-}
-
-// pause waits until another attempt may be worth it, or ctx ends.
-func pause(ctx context.Context) {
-	t := time.NewTimer(50*time.Millisecond + rand.N(100*time.Millisecond))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
 )
 
@@ -25,7 +26,7 @@ func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leade
 			c.cfg.OnError(fmt.Errorf("rediscluster: notice of %q: %w", election, err))
 			wait = c.cfg.TTL / 20
 		}
-		if pause(ctx, wait) != nil {
+		if !backoff.Sleep(ctx, wait) {
 			return c.insist(context.WithoutCancel(ctx), clearScript, keys, token+";"+text)
 		}
 	}

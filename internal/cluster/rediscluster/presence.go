@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
 )
 
@@ -49,8 +50,8 @@ func (p *place) Take(ctx context.Context, again bool) error {
 			}
 			return &cluster.NameTakenError{Holder: holder}
 		}
-		if err := pause(ctx, p.c.cfg.Poll); err != nil {
-			return err
+		if !backoff.Sleep(ctx, p.c.cfg.Poll) {
+			return ctx.Err()
 		}
 	}
 }
@@ -58,8 +59,8 @@ func (p *place) Take(ctx context.Context, again bool) error {
 // Keep implements [cluster.Place]. It renews the lease, more often after a failure.
 func (p *place) Keep(ctx context.Context) error {
 	for wait := p.c.cfg.TTL / 3; ; {
-		if err := pause(ctx, wait); err != nil {
-			return err
+		if !backoff.Sleep(ctx, wait) {
+			return ctx.Err()
 		}
 		renewed, err := p.c.run(ctx, renewScript, p.c.memberKeys(), p.ttl(), p.name, p.incarnation).Int()
 		switch {

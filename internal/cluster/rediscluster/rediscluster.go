@@ -2,7 +2,6 @@ package rediscluster
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -96,17 +95,5 @@ func (c *Cluster) stray(entry string, err error) {
 	c.mu.Unlock()
 	if !told {
 		c.cfg.OnError(fmt.Errorf("rediscluster: %.120q is ignored: %w", entry, err))
-	}
-}
-
-// pause returns after d, or with an error when ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -2,11 +2,13 @@ package rediscluster
 
 import (
 	"context"
-	_ "embed" // the scripts are files
+	_ "embed"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/backoff"
 )
 
 //go:embed common.lua
@@ -47,7 +49,7 @@ func newScript(parts ...string) *redis.Script { return redis.NewScript(strings.J
 func (c *Cluster) insist(ctx context.Context, s *redis.Script, keys []string, args ...any) error {
 	for began := time.Now(); ; {
 		err := c.run(ctx, s, keys, args...).Err()
-		if err == nil || time.Since(began) > c.cfg.Timeout/2 || pause(ctx, c.cfg.Timeout/20) != nil {
+		if err == nil || time.Since(began) > c.cfg.Timeout/2 || !backoff.Sleep(ctx, c.cfg.Timeout/20) {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/zookeeper"
@@ -15,7 +16,7 @@ import (
 // which there are when one leader has not noticed yet that it is none, that with the
 // greatest token counts.
 func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leader) error {
-	backoff := dlock.Backoff{Min: 20 * time.Millisecond, Max: time.Second}
+	pauses := dlock.Backoff{Min: 20 * time.Millisecond, Max: time.Second}
 	posting, stop := c.outlive(ctx)
 	defer stop()
 	for pause := time.Duration(0); ctx.Err() == nil; {
@@ -26,8 +27,8 @@ func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leade
 			if ctx.Err() == nil {
 				c.cfg.OnError(fmt.Errorf("zkcluster: notice of %q: %w", election, err))
 			}
-			pause = backoff.Next(pause)
-			sleep(ctx, pause)
+			pause = pauses.Next(pause)
+			backoff.Sleep(ctx, pause)
 			continue
 		}
 		if c.keep(ctx, node) != nil {
@@ -50,15 +51,6 @@ func (c *Cluster) outlive(ctx context.Context) (context.Context, context.CancelF
 	return late, func() {
 		stop()
 		cancel()
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

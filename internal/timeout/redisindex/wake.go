@@ -3,7 +3,6 @@ package redisindex
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/timeout"
 )
 
@@ -118,10 +118,7 @@ func (x *Index) Run(ctx context.Context) error {
 func (x *Index) listen(ctx context.Context, open func() *redis.PubSub) {
 	for ctx.Err() == nil {
 		x.receive(ctx, open())
-		select {
-		case <-ctx.Done():
-		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
-		}
+		backoff.Jitter(ctx, 150*time.Millisecond)
 	}
 }
 

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/timeout"
 )
 
-const (
-	maxRetries = 5
-	retryPause = 4 * time.Millisecond // longest first pause; doubles with each retry
-)
+// retryPause is the longest first pause of [sqldb.Retry].
+const retryPause = 4 * time.Millisecond
 
 // extent says how many statements a write has; a single one needs no transaction of its own.
 type extent bool
@@ -65,24 +62,9 @@ func (s *Store) once(ctx context.Context, f func(tx timeout.Tx) error) error {
 	return tx.Commit()
 }
 
-// retrying calls f until it succeeds or fails for good, at most 1 + maxRetries times.
+// retrying calls f until it succeeds or fails for good.
 func retrying(ctx context.Context, f func() error) error {
-	for try := 0; ; try++ {
-		err := f()
-		if err == nil || ctx.Err() != nil || !sqldb.Transient(err) || try == maxRetries || !pause(ctx, retryPause<<try) {
-			return err
-		}
-	}
-}
-
-// pause waits up to d and reports whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d/2 + rand.N(d/2)):
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sqldb.Retry(ctx, retryPause, sqldb.Transient, f)
 }
 
 // describe says what was attempted, and whether it is the database that is away.
