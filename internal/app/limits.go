@@ -12,6 +12,7 @@ import (
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/permits"
+	"example.com/shop/internal/ratelimit"
 	"example.com/shop/internal/telemetry"
 	"example.com/shop/internal/waitlist"
 )
@@ -30,7 +31,7 @@ const (
 // limits is what keeps customers from asking for too much at once. Each part may be nil.
 type limits struct {
 	permits  *permits.Limiter
-	rates    *permits.Rates
+	rates    *ratelimit.Limiter
 	waitlist *waitlist.Waitlist
 }
 
@@ -41,7 +42,7 @@ func openLimits(ctx context.Context, c Config, l locks, closers *closers, log *s
 		return s, err
 	}
 	if c.CustomerRate > 0 {
-		s.rates, err = permits.NewRates(l.rdb, permits.RatesConfig{Rate: c.CustomerRate, Burst: 2 * c.CustomerRate, Instances: s.instances})
+		s.rates, err = ratelimit.New(l.rdb, ratelimit.Config{Rate: c.CustomerRate, Burst: 2 * c.CustomerRate, Instances: s.instances})
 		if err != nil {
 			return s, err
 		}

@@ -9,17 +9,17 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"example.com/shop/internal/permits"
+	"example.com/shop/internal/ratelimit"
 )
 
-// Rates says how often a customer may place orders; [*permits.Rates] provides it.
+// Rates says how often a customer may place orders; [*ratelimit.Limiter] provides it.
 type Rates interface {
 	// Allow asks whether key may begin one operation now. It fails only with the cause of
 	// ctx's end.
-	Allow(ctx context.Context, key string) (permits.Verdict, error)
+	Allow(ctx context.Context, key string) (ratelimit.Verdict, error)
 }
 
-var _ Rates = (*permits.Rates)(nil)
+var _ Rates = (*ratelimit.Limiter)(nil)
 
 // limitRate refuses orders and extensions of customers who ask for too many. It comes before anything that
 // they cost. Payments and cancellations are not limited: they end what is begun, and each order has one at most

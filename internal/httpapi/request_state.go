@@ -6,7 +6,7 @@ import (
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/identity"
-	"example.com/shop/internal/permits"
+	"example.com/shop/internal/ratelimit"
 )
 
 // call is what the middleware finds out about a request, step by step, for those who come
@@ -18,7 +18,7 @@ type call struct {
 	key     string               // of idempotency; empty without one
 	payload any                  // the body, parsed; nil without one
 	once    *idempotency.Request // nil without a key
-	rate    *permits.Verdict     // nil if nobody was asked
+	rate    *ratelimit.Verdict   // nil if nobody was asked
 
 	kept atomic.Pointer[rendered] // what was rendered last to be stored with the key
 }

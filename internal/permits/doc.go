@@ -1,7 +1,6 @@
-// Package permits bounds what a service does, over all of its instances: how many
-// operations are in flight ([Limiter]), and how often each key may begin one ([Rates]).
+// Package permits bounds how many operations of a service are in flight, over all of its instances.
 //
-// The two answer different questions. A rate admits the same load when operations
+// Package ratelimit answers a different question. A rate admits the same load when operations
 // become slow, and what is in flight grows without limit; a bound on operations in
 // flight admits less by itself. And that bound does not stop one customer who takes
 // it all; a rate per customer does.
@@ -113,16 +112,4 @@
 // # Goroutines
 //
 // [Limiter.Run] is one. It makes all calls to the store, and starts none.
-//
-// # Rates
-//
-// [Rates] is the generic cell rate algorithm, by the library redis_rate: one script
-// for each operation, since a customer's few operations are not worth leasing. Those who
-// ask while a round trip is under way share the next one (RatesShareRoundTrips). It fails
-// open: when Redis fails or takes longer than RatesConfig.Timeout, each instance decides
-// by a token bucket per key for RatesConfig.Cooldown, so that
-// one operation per cooldown waits, not each. The bucket has the part of one instance
-// of the rate. Then a key can begin up to its burst again. The buckets are bounded in
-// number; who can use more keys than that in a moment has as many bursts, so a key
-// must cost something: that of an account, not that of a header.
 package permits

@@ -1,6 +1,8 @@
 package permits
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+)
 
 // gate counts operations against a capacity, both in one word, so that "is there
 // room" and "take it" are one step. The capacity is in the upper half. It may be

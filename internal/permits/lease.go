@@ -21,7 +21,8 @@ const limitField = ":limit"
 func (l *Limiter) key() string { return "shop:permits:{" + l.cfg.Key + "}" }
 
 // every is the pause between two calls, and spacing between two of an instance that wants more.
-func (l *Limiter) every() time.Duration   { return l.cfg.TTL / 12 }
+func (l *Limiter) every() time.Duration { return l.cfg.TTL / 12 }
+
 func (l *Limiter) spacing() time.Duration { return l.cfg.TTL / 100 }
 
 // Run keeps the lease of this instance, until ctx ends. Then Take refuses; Run waits for

@@ -13,6 +13,7 @@ import (
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/permits"
+	"example.com/shop/internal/ratelimit"
 	"example.com/shop/internal/stock"
 )
 
@@ -22,10 +23,10 @@ type rates struct {
 	asked int
 }
 
-func (r *rates) Allow(_ context.Context, customer string) (permits.Verdict, error) {
+func (r *rates) Allow(_ context.Context, customer string) (ratelimit.Verdict, error) {
 	r.asked++
 	r.left[customer]--
-	v := permits.Verdict{Limit: 2, Remaining: max(0, r.left[customer]), ResetAfter: 1500 * time.Millisecond}
+	v := ratelimit.Verdict{Limit: 2, Remaining: max(0, r.left[customer]), ResetAfter: 1500 * time.Millisecond}
 	if v.Allowed = r.left[customer] >= 0; !v.Allowed {
 		v.RetryAfter = 2100 * time.Millisecond
 	}

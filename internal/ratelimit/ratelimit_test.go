@@ -1,4 +1,4 @@
-package permits_test
+package ratelimit_test
 
 import (
 	"context"
@@ -12,27 +12,45 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/permits"
+	"example.com/shop/internal/ratelimit"
 	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func rates(t testing.TB, url string, cfg permits.RatesConfig) *permits.Rates {
+// patience is a Timeout, or a wait, that a busy machine keeps.
+const patience = 2 * time.Minute
+
+// unhurried ends the address of a server that may take its time.
+const unhurried = "?read_timeout=2m"
+
+func TestMain(m *testing.M) { testbedtest.Main(m) }
+
+func waitFor(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func rates(t testing.TB, url string, cfg ratelimit.Config) *ratelimit.Limiter {
 	t.Helper()
 	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rdb.Close() })
-	r, err := permits.NewRates(rdb, cfg)
+	r, err := ratelimit.New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func allow(t testing.TB, r *permits.Rates, key string) permits.Verdict {
+func allow(t testing.TB, r *ratelimit.Limiter, key string) ratelimit.Verdict {
 	t.Helper()
 	v, err := r.Allow(t.Context(), key)
 	if err != nil {
@@ -49,10 +67,10 @@ func TestRateIsShared(t *testing.T) {
 	var (
 		wg      sync.WaitGroup
 		allowed atomic.Int64
-		all     []*permits.Rates
+		all     []*ratelimit.Limiter
 	)
 	for range instances {
-		all = append(all, rates(t, url, permits.RatesConfig{Rate: 1, Period: time.Hour, Burst: burst, Timeout: patience}))
+		all = append(all, rates(t, url, ratelimit.Config{Rate: 1, Period: time.Hour, Burst: burst, Timeout: patience}))
 	}
 	for _, r := range all {
 		for range 2 * burst {
@@ -81,7 +99,7 @@ func TestRateIsShared(t *testing.T) {
 // A key may go on after what it was told.
 func TestRateComesBack(t *testing.T) {
 	t.Parallel()
-	r, key := rates(t, testbedtest.Redis(t)+unhurried, permits.RatesConfig{Rate: 5, Burst: 1, Timeout: patience}), rand.Text()
+	r, key := rates(t, testbedtest.Redis(t)+unhurried, ratelimit.Config{Rate: 5, Burst: 1, Timeout: patience}), rand.Text()
 	allow(t, r, key)
 	v := allow(t, r, key)
 	for end := time.Now().Add(patience); !v.Allowed; v = allow(t, r, key) {
@@ -97,8 +115,8 @@ func TestRateWithoutRedis(t *testing.T) {
 	t.Parallel()
 	const burst, instances, keys, limit = 8, 2, 50, 500 * time.Millisecond
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	r := rates(t, server.URL(), permits.RatesConfig{
-		Rate: 1, Period: time.Hour, Burst: burst, Timeout: limit, Cooldown: ttl, MaxKeys: keys,
+	r := rates(t, server.URL(), ratelimit.Config{
+		Rate: 1, Period: time.Hour, Burst: burst, Timeout: limit, Cooldown: 3*time.Second, MaxKeys: keys,
 		Instances: func() int { return instances },
 	})
 	key := rand.Text()
@@ -143,7 +161,7 @@ func TestRateWithoutRedis(t *testing.T) {
 
 func TestLocalRates(t *testing.T) {
 	t.Parallel()
-	r, err := permits.NewRates(nil, permits.RatesConfig{Rate: 2, Period: time.Hour})
+	r, err := ratelimit.New(nil, ratelimit.Config{Rate: 2, Period: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,10 +186,10 @@ func TestRatesRefuseClients(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer rdb.Close()
-	if _, err := permits.NewRates(rdb, permits.RatesConfig{Rate: 1}); err == nil {
+	if _, err := ratelimit.New(rdb, ratelimit.Config{Rate: 1}); err == nil {
 		t.Error("a client that repeats commands is accepted")
 	}
-	if _, err := permits.NewRates(nil, permits.RatesConfig{}); err == nil {
+	if _, err := ratelimit.New(nil, ratelimit.Config{}); err == nil {
 		t.Error("a rate of nothing is accepted")
 	}
 }
@@ -212,7 +230,7 @@ func TestRatesShareRoundTrips(t *testing.T) {
 	}
 	defer rdb.Close()
 	h := &slowFirst{begun: make(chan struct{}), release: make(chan struct{})}
-	r, err := permits.NewRates(rdb, permits.RatesConfig{Rate: 1, Period: time.Hour, Burst: 2, Timeout: patience, Prefix: rand.Text()})
+	r, err := ratelimit.New(rdb, ratelimit.Config{Rate: 1, Period: time.Hour, Burst: 2, Timeout: patience, Prefix: rand.Text()})
 	if err != nil {
 		t.Fatal(err)
 	}

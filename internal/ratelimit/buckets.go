@@ -1,4 +1,4 @@
-package permits
+package ratelimit
 
 import (
 	"sync"
@@ -64,4 +64,4 @@ func (b *buckets) size() int {
 }
 
 // Buckets returns how many local buckets there are, for metrics.
-func (r *Rates) Buckets() int { return r.local.size() }
+func (r *Limiter) Buckets() int { return r.local.size() }

@@ -1,4 +1,4 @@
-package permits
+package ratelimit
 
 import (
 	"context"

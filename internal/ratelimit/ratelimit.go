@@ -1,4 +1,4 @@
-package permits
+package ratelimit
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RatesConfig is the configuration of [Rates].
-type RatesConfig struct {
+// Config is the configuration of [Limiter].
+type Config struct {
 	// Rate is how many operations a key may begin per Period, in the long run. It is required.
 	Rate int
 
@@ -52,11 +52,11 @@ type Verdict struct {
 	Local      bool          // decided without Redis
 }
 
-// Rates bounds how often each key may begin an operation, over all instances, by
+// Limiter bounds how often each key may begin an operation, over all instances, by
 // the generic cell rate algorithm (GCRA) in Redis. While Redis is away each
 // instance decides by token buckets of its own. It is safe for concurrent use.
-type Rates struct {
-	cfg     RatesConfig
+type Limiter struct {
+	cfg     Config
 	limiter *redis_rate.Limiter // nil: always local
 	limit   redis_rate.Limit
 	local   buckets
@@ -64,10 +64,10 @@ type Rates struct {
 	epoch   time.Time
 }
 
-// NewRates returns Rates on rdb, which it does not close, or local ones if rdb is
+// New returns a Limiter on rdb, which it does not close, or local ones if rdb is
 // nil. It refuses a client that repeats commands by itself, which would count one
 // operation twice, or that ignores the deadlines of contexts.
-func NewRates(rdb redis.UniversalClient, cfg RatesConfig) (*Rates, error) {
+func New(rdb redis.UniversalClient, cfg Config) (*Limiter, error) {
 	cfg.Period = cmp.Or(cfg.Period, time.Second)
 	cfg.Burst = cmp.Or(cfg.Burst, cfg.Rate)
 	cfg.Prefix = cmp.Or(cfg.Prefix, "shop:")
@@ -75,9 +75,9 @@ func NewRates(rdb redis.UniversalClient, cfg RatesConfig) (*Rates, error) {
 	cfg.Cooldown = cmp.Or(cfg.Cooldown, time.Second)
 	cfg.MaxKeys = cmp.Or(cfg.MaxKeys, 10_000)
 	if cfg.Rate < 1 || cfg.Burst < 1 || cfg.Period < 0 {
-		return nil, fmt.Errorf("permits: rate of %d per %v with a burst of %d", cfg.Rate, cfg.Period, cfg.Burst)
+		return nil, fmt.Errorf("ratelimit: rate of %d per %v with a burst of %d", cfg.Rate, cfg.Period, cfg.Burst)
 	}
-	r := &Rates{
+	r := &Limiter{
 		cfg:   cfg,
 		limit: redis_rate.Limit{Rate: cfg.Rate, Burst: cfg.Burst, Period: cfg.Period},
 		local: buckets{most: cfg.MaxKeys},
@@ -87,7 +87,7 @@ func NewRates(rdb redis.UniversalClient, cfg RatesConfig) (*Rates, error) {
 		return r, nil
 	}
 	if c, ok := rdb.(*redis.Client); ok && (c.Options().MaxRetries > 0 || !c.Options().ContextTimeoutEnabled) {
-		return nil, errors.New("permits: the client needs MaxRetries -1 and ContextTimeoutEnabled")
+		return nil, errors.New("ratelimit: the client needs MaxRetries -1 and ContextTimeoutEnabled")
 	}
 	r.limiter = redis_rate.NewLimiter(&gatherer{UniversalClient: rdb, timeout: cfg.Timeout})
 	return r, nil
@@ -96,7 +96,7 @@ func NewRates(rdb redis.UniversalClient, cfg RatesConfig) (*Rates, error) {
 // Allow asks whether key may begin one operation now, and counts it if so. It
 // waits for Redis, for Config.Timeout at most, and decides alone if that does not
 // answer: then the verdict is Local. It fails only with the cause of ctx.
-func (r *Rates) Allow(ctx context.Context, key string) (Verdict, error) {
+func (r *Limiter) Allow(ctx context.Context, key string) (Verdict, error) {
 	if ctx.Err() != nil {
 		return Verdict{}, context.Cause(ctx)
 	}
@@ -121,7 +121,7 @@ func (r *Rates) Allow(ctx context.Context, key string) (Verdict, error) {
 }
 
 // probe reports whether to ask Redis. After a failure it sends one caller per cooldown.
-func (r *Rates) probe() bool {
+func (r *Limiter) probe() bool {
 	until := r.away.Load()
 	if until == 0 {
 		return true
@@ -131,7 +131,7 @@ func (r *Rates) probe() bool {
 }
 
 // alone decides without Redis.
-func (r *Rates) alone(key string) Verdict {
+func (r *Limiter) alone(key string) Verdict {
 	instances := 1
 	if r.cfg.Instances != nil {
 		instances = max(1, r.cfg.Instances())
