@@ -12,6 +12,7 @@ import (
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/permits"
+	"example.com/shop/internal/permits/redispermits"
 	"example.com/shop/internal/ratelimit"
 	"example.com/shop/internal/telemetry"
 	"example.com/shop/internal/waitlist"
@@ -125,8 +126,12 @@ func openPermits(ctx context.Context, c Config, l locks, log *slog.Logger) (*per
 	if l.rdb == nil {
 		return permits.New(nil, permits.Config{Permits: c.Permits})
 	}
-	limiter, err := permits.New(l.rdb, permits.Config{
-		Key: permitsKey, Permits: c.Permits, TTL: permitsTTL, Timeout: permitsTimeout,
+	store, err := redispermits.New(l.rdb, permitsKey)
+	if err != nil {
+		return nil, err
+	}
+	limiter, err := permits.New(store, permits.Config{
+		Permits: c.Permits, TTL: permitsTTL, Timeout: permitsTimeout,
 		OnAlone: func(ctx context.Context, alone bool) {
 			if alone {
 				log.WarnContext(ctx, "permits are limited by this instance alone, as redis does not answer")

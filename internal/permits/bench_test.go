@@ -113,7 +113,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 	defer sem.Close(b.Context())
 	key := rand.Text()
-	l, err := permits.New(rdb, permits.Config{Key: key, Permits: 64, TTL: ttl, Timeout: calm})
+	l, err := permits.New(shared(b, rdb, key), permits.Config{Permits: 64, TTL: ttl, Timeout: calm})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,8 +7,8 @@
 //
 // # Model
 //
-// Each instance holds one lease of some of the permits, in a hash in Redis, and gives them
-// out from one word of memory. One script renews the lease, reports what the instance
+// Each instance holds one lease of some of the permits, in a [Store], and gives them
+// out from one word of memory. In Redis (redispermits) the store is a hash, and one script renews the lease, reports what the instance
 // needs, and divides the permits of all instances again.
 //
 //	Take -> in use < capacity?  --yes--> done: no call

@@ -6,19 +6,7 @@ import (
 	"errors"
 	"math"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
-
-//go:embed allocate.lua
-var allocateSource string
-
-var allocate = redis.NewScript(allocateSource)
-
-// limitField is the field with the number of permits; those of instances are their ids.
-const limitField = ":limit"
-
-func (l *Limiter) key() string { return "shop:permits:{" + l.cfg.Key + "}" }
 
 // every is the pause between two calls, and spacing between two of an instance that wants more.
 func (l *Limiter) every() time.Duration { return l.cfg.TTL / 12 }
@@ -37,7 +25,7 @@ func (l *Limiter) Run(ctx context.Context) error {
 	}
 	l.running = true
 	l.mu.Unlock()
-	if l.rdb == nil {
+	if l.store == nil {
 		<-ctx.Done()
 		return nil
 	}
@@ -111,11 +99,9 @@ func (l *Limiter) call(ctx context.Context) {
 	l.mu.Unlock()
 	request, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
-	answer, err := allocate.Run(request, l.rdb, []string{l.key()},
-		l.id, max(capacity, used), want, l.cfg.TTL.Milliseconds(), permits, hold.Milliseconds(), l.calls.Add(1)).Int64Slice()
-	if err == nil && len(answer) != 5 {
-		err = errors.New("permits: unexpected answer")
-	}
+	answer, err := l.store.Renew(request, Renewal{
+		Instance: l.id, Held: max(capacity, used), Wanted: want, TTL: l.cfg.TTL, Permits: permits, Hold: hold, Call: l.calls.Add(1),
+	})
 	if ctx.Err() == nil || err == nil {
 		l.answered(ctx, now, answer, err)
 	}
@@ -140,7 +126,7 @@ func (l *Limiter) hold() time.Duration {
 }
 
 // answered applies the answer to a call that was sent at that time.
-func (l *Limiter) answered(ctx context.Context, sent time.Time, answer []int64, err error) {
+func (l *Limiter) answered(ctx context.Context, sent time.Time, answer Division, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &l.state
@@ -155,8 +141,8 @@ func (l *Limiter) answered(ctx context.Context, sent time.Time, answer []int64, 
 		l.open(s.share())
 		l.serve() // the next call may take long
 	} else {
-		s.granted, s.target, s.permits = int(answer[0]), int(answer[1]), int(answer[2])
-		s.held, s.instances = int(answer[3]), max(1, int(answer[4]))
+		s.granted, s.target, s.permits = answer.Granted, answer.Target, answer.Permits
+		s.held, s.instances = answer.Held, max(1, answer.Instances)
 		s.until, s.seen, s.lost = sent.Add(l.cfg.TTL*9/10), true, false
 		l.open(min(s.granted, s.target))
 	}
@@ -217,15 +203,10 @@ func (l *Limiter) end(ctx context.Context) {
 	request, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
 	l.calls.Add(1)
-	for l.rdb.HDel(request, l.key(), l.id).Err() != nil && request.Err() == nil { // otherwise the TTL does it
+	for l.store.Release(request, l.id) != nil && request.Err() == nil { // otherwise the TTL does it
 		time.Sleep(l.cfg.Timeout / 10)
 	}
 	l.mu.Lock()
 	l.state.granted = 0
 	l.mu.Unlock()
-}
-
-func (l *Limiter) resize(ctx context.Context, n int) error {
-	l.calls.Add(1)
-	return l.rdb.HSet(ctx, l.key(), limitField, n).Err()
 }

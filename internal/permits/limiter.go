@@ -10,10 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/redisclient"
 )
 
 // Outcomes of [Limiter.Take], to be tested with errors.Is.
@@ -40,11 +37,8 @@ func (e *SaturatedError) Is(target error) bool { return target == ErrSaturated }
 
 // Config is the configuration of a [Limiter].
 type Config struct {
-	// Key names what is bounded. All instances use the same key. Empty means "permits".
-	Key string
-
 	// Permits is how many operations are in flight at most, over all instances, until
-	// Key is resized. It is required.
+	// they are resized. It is required.
 	Permits int
 
 	// TTL is how long the store keeps the permits of an instance that has died. 0 means 3 s.
@@ -63,12 +57,12 @@ type Config struct {
 }
 
 // Limiter bounds how many operations are in flight over all instances. It leases permits
-// from Redis and gives them out from memory. See the comment of the package for the
+// from a [Store] and gives them out from memory. See the comment of the package for the
 // guarantees. It is safe for concurrent use.
 type Limiter struct {
-	rdb redis.UniversalClient // nil: a bound for this process alone
-	cfg Config
-	id  string // of this instance, in the store
+	store Store // nil: a bound for this process alone
+	cfg   Config
+	id    string // of this instance, in the store
 
 	gate     gate
 	peak     atomic.Int64 // most in use since the last call
@@ -106,26 +100,19 @@ type flight struct {
 	done    chan struct{} // closed after the call
 }
 
-// New returns a Limiter that leases permits from rdb, which it does not close, once
-// [Limiter.Run] runs. Without a client (nil) it bounds the operations of this process
-// alone by Config.Permits, and needs no Run. It refuses the clients that
-// [redisclient.Check] refuses.
-func New(rdb redis.UniversalClient, cfg Config) (*Limiter, error) {
+// New returns a Limiter that leases permits from store once [Limiter.Run] runs. Without a store (nil) it bounds the
+// operations of this process alone by Config.Permits, and needs no Run.
+func New(store Store, cfg Config) (*Limiter, error) {
 	if err := valid(cfg.Permits); err != nil {
 		return nil, err
 	}
-	cfg.Key = cmp.Or(cfg.Key, "permits")
 	cfg.TTL = cmp.Or(cfg.TTL, 3*time.Second)
 	cfg.Timeout = min(cmp.Or(cfg.Timeout, 250*time.Millisecond), cfg.TTL/4)
 	cfg.Drain = cmp.Or(cfg.Drain, 10*time.Second)
-	l := &Limiter{rdb: rdb, cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1)}
+	l := &Limiter{store: store, cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1)}
 	l.state = state{permits: cfg.Permits, instances: 1}
-	if rdb == nil {
+	if store == nil {
 		l.gate.resize(cfg.Permits)
-		return l, nil
-	}
-	if err := redisclient.Check(rdb); err != nil {
-		return nil, fmt.Errorf("permits: %w", err)
 	}
 	return l, nil
 }
@@ -137,7 +124,7 @@ func valid(permits int) error {
 	return nil
 }
 
-// Resize changes the number of permits, for all instances that use the key. The others
+// Resize changes the number of permits, for all instances that share them. The others
 // learn of it by their next calls, within TTL/12. Fewer take nothing from operations in
 // flight. It blocks for one call to the store, at most Config.Timeout. After an error the
 // number may have changed or not.
@@ -145,7 +132,7 @@ func (l *Limiter) Resize(ctx context.Context, n int) error {
 	if err := valid(n); err != nil {
 		return err
 	}
-	if l.rdb == nil {
+	if l.store == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.state.permits = n
@@ -154,8 +141,9 @@ func (l *Limiter) Resize(ctx context.Context, n int) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
-	if err := l.resize(ctx, n); err != nil {
-		return fmt.Errorf("permits: resize %q: %w", l.cfg.Key, err)
+	l.calls.Add(1)
+	if err := l.store.Resize(ctx, n); err != nil {
+		return fmt.Errorf("permits: resize: %w", err)
 	}
 	return nil
 }
@@ -220,7 +208,7 @@ func (l *Limiter) ask() (*flight, error) {
 	switch {
 	case l.closing:
 		return nil, ErrClosed
-	case l.rdb == nil, s.alone, time.Now().Before(s.denied), capacity >= s.permits:
+	case l.store == nil, s.alone, time.Now().Before(s.denied), capacity >= s.permits:
 		return nil, l.saturated()
 	}
 	if missing := s.target - capacity; s.target < s.want && missing > 0 && l.pending != nil && l.pending.waiting >= missing {
@@ -305,7 +293,7 @@ func (l *Limiter) Stats() Stats {
 		Remaining: max(0, capacity-used), Alone: s.alone, Unshared: l.unshared.Load(),
 		Rejected: l.rejected.Load(), Calls: l.calls.Load(), Reset: l.load.wait(),
 	}
-	if l.rdb != nil && !s.alone && !l.closing {
+	if l.store != nil && !s.alone && !l.closing {
 		stats.Remaining += max(0, s.permits-s.held)
 	}
 	return stats

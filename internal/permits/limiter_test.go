@@ -13,6 +13,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/permits"
+	"example.com/shop/internal/permits/redispermits"
 	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -66,22 +67,32 @@ type member struct {
 // join starts a member of key, which ends with the test unless it is stopped before.
 func join(t testing.TB, url, key string, n int) *member {
 	t.Helper()
-	return joinWith(t, url, permits.Config{Key: key, Permits: n, TTL: ttl, Timeout: calm, Drain: time.Second})
+	return joinWith(t, url, key, permits.Config{Permits: n, TTL: ttl, Timeout: calm, Drain: time.Second})
 }
 
 // joinSteady is join with leases that nobody loses.
 func joinSteady(t testing.TB, url, key string, n int) *member {
 	t.Helper()
-	return joinWith(t, url+unhurried, permits.Config{Key: key, Permits: n, TTL: steady, Timeout: steady, Drain: time.Second})
+	return joinWith(t, url+unhurried, key, permits.Config{Permits: n, TTL: steady, Timeout: steady, Drain: time.Second})
 }
 
-func joinWith(t testing.TB, url string, cfg permits.Config) *member {
+// shared returns the store of key on rdb.
+func shared(t testing.TB, rdb redis.UniversalClient, key string) permits.Store {
+	t.Helper()
+	s, err := redispermits.New(rdb, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func joinWith(t testing.TB, url, key string, cfg permits.Config) *member {
 	t.Helper()
 	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := permits.New(rdb, cfg)
+	l, err := permits.New(shared(t, rdb, key), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

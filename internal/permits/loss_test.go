@@ -121,7 +121,7 @@ func TestNewcomerIsFirstAfterOutage(t *testing.T) {
 			return others[0].Stats().Leased == 0 && others[1].Stats().Leased == 0 && expired(t, store, key)
 		})
 		// Growth stops for a Timeout: this one is long enough for a busy machine to call again.
-		newcomer := joinWith(t, server.URL(), permits.Config{Key: key, Permits: lossBound, TTL: 4 * ttl, Timeout: ttl, Drain: time.Second})
+		newcomer := joinWith(t, server.URL(), key, permits.Config{Permits: lossBound, TTL: 4 * ttl, Timeout: ttl, Drain: time.Second})
 		waitFor(t, "it has asked", func() bool { return !expired(t, store, key) })
 		if err := proxy.Pass(); err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestPausedIsFirstAfterOutage(t *testing.T) {
 		server, key, u := testbedtest.StartRedis(t, testbed.RedisConfig{}), rand.Text(), new(usage)
 		proxy := testbedtest.StartProxy(t, server.Addr())
 		// Growth stops for the Timeout of the child, which is the longer one.
-		other := joinWith(t, "redis://"+proxy.Addr(), permits.Config{Key: key, Permits: lossBound, TTL: ttl, Timeout: calm / 6, Drain: time.Second})
+		other := joinWith(t, "redis://"+proxy.Addr(), key, permits.Config{Permits: lossBound, TTL: ttl, Timeout: calm / 6, Drain: time.Second})
 		for range lossBound / 2 {
 			other.take(t)
 		}
@@ -170,13 +170,13 @@ func TestPausedIsFirstAfterOutage(t *testing.T) {
 // If all instances have ended and one starts, its first operations wait for permits, and none is refused.
 func TestRestartOfAll(t *testing.T) {
 	t.Parallel()
-	cfg := permits.Config{Key: rand.Text(), Permits: lossBound, TTL: steady, Timeout: steady / 12, Drain: time.Second}
+	key, cfg := rand.Text(), permits.Config{Permits: lossBound, TTL: steady, Timeout: steady / 12, Drain: time.Second}
 	url := testbedtest.Redis(t) + unhurried
-	before := joinWith(t, url, cfg)
+	before := joinWith(t, url, key, cfg)
 	before.take(t)()
 	before.stop()
 	<-before.done
-	m := joinWith(t, url, cfg)
+	m := joinWith(t, url, key, cfg)
 	var wg sync.WaitGroup
 	for range lossBound {
 		wg.Go(func() {

@@ -116,7 +116,7 @@ func TestRateWithoutRedis(t *testing.T) {
 	const burst, instances, keys, limit = 8, 2, 50, 500 * time.Millisecond
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	r := rates(t, server.URL(), ratelimit.Config{
-		Rate: 1, Period: time.Hour, Burst: burst, Timeout: limit, Cooldown: 3*time.Second, MaxKeys: keys,
+		Rate: 1, Period: time.Hour, Burst: burst, Timeout: limit, Cooldown: 3 * time.Second, MaxKeys: keys,
 		Instances: func() int { return instances },
 	})
 	key := rand.Text()
