@@ -84,10 +84,12 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	orders := order.NewService(store, strategies, order.Config{
-		TTL: c.OrderTTL, MaxOpen: c.MaxOpenOrders, Permits: limits.permits, Waitlist: limits.waitlist, Stopping: ctx,
+	placing := order.Config{
+		TTL: c.OrderTTL, MaxOpen: c.MaxOpenOrders, Stopping: ctx,
 		Tracer: tel.TracerProvider, Observer: observer, Publisher: told,
-	})
+	}
+	limits.apply(&placing)
+	orders := order.NewService(store, strategies, placing)
 	closers.push(orders.Wait)
 	if err := handleTimers(timers, orders, tel); err != nil {
 		return err

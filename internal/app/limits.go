@@ -11,6 +11,7 @@ import (
 
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/order"
 	"example.com/shop/internal/permits"
 	"example.com/shop/internal/permits/redispermits"
 	"example.com/shop/internal/ratelimit"
@@ -50,6 +51,16 @@ func openLimits(ctx context.Context, c Config, l locks, closers *closers, log *s
 	}
 	s.waitlist, err = openWaitlist(l, closers, log)
 	return s, err
+}
+
+// apply sets the limits of orders that there are. A nil pointer in an interface would not be nil.
+func (l limits) apply(c *order.Config) {
+	if l.permits != nil {
+		c.Permits = l.permits
+	}
+	if l.waitlist != nil {
+		c.Waitlist = l.waitlist
+	}
 }
 
 // resize changes how many orders may be placed at the same time.

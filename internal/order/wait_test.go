@@ -19,17 +19,18 @@ import (
 func waiting(t *testing.T, cohort bool, c order.Config) (*order.Service, *waitlist.Waitlist, func(sku string, want int64)) {
 	t.Helper()
 	l := memlock.New(memlock.Config{})
-	var err error
-	if c.Waitlist, err = waitlist.New(waitlist.Config{Lock: l, Cond: memlock.NewCond(l)}); err != nil {
+	list, err := waitlist.New(waitlist.Config{Lock: l, Cond: memlock.NewCond(l)})
+	if err != nil {
 		t.Fatal(err)
 	}
+	c.Waitlist = list
 	s := conditional(t)
 	s.Cohort = cohort
 	svc, store := setup(t, s, c)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := c.Waitlist.Run(ctx); err != nil {
+		if err := list.Run(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -37,7 +38,7 @@ func waiting(t *testing.T, cohort bool, c order.Config) (*order.Service, *waitli
 		stop()
 		running.Wait()
 	})
-	return svc, c.Waitlist, func(sku string, want int64) { t.Helper(); exact(t, store, sku, want) }
+	return svc, list, func(sku string, want int64) { t.Helper(); exact(t, store, sku, want) }
 }
 
 // One customer has a few places to wait. Whoever has none is told at once what is true: that the SKU is sold out.
