@@ -35,6 +35,7 @@ var borders = map[string][]string{
 	"events":      slices.Concat(infrastructure, shop),
 	"idempotency": slices.Concat(infrastructure, shop, []string{module}),
 	"identity":    slices.Concat(infrastructure, shop),
+	"party":       slices.Concat(infrastructure, shop, []string{module}),
 	"permits":     slices.Concat(infrastructure, shop),
 	"ratelimit":   shop,
 	"sqldb":       shop,

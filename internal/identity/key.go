@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"example.com/shop/internal/order"
+	"example.com/shop/internal/party"
 )
 
 // MaxLife is the longest that a key can be made to last, unless it lasts for ever.
@@ -72,7 +72,7 @@ func (n NewKey) Validate() error {
 	switch {
 	case n.Customer == "" && !n.Admin:
 		bad = append(bad, fmt.Errorf("%w: a key is a customer's or an admin's", ErrInvalid))
-	case n.Customer != "" && !order.ValidName(n.Customer):
+	case n.Customer != "" && !party.ValidID(n.Customer):
 		bad = append(bad, fmt.Errorf("%w: customer %q: want 1 to 64 letters, digits and . _ : @ -, beginning with a letter or digit", ErrInvalid, n.Customer))
 	}
 	if utf8.RuneCountInString(n.Name) > maxName || !printable(n.Name) {

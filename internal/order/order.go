@@ -3,7 +3,6 @@ package order
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -129,8 +128,6 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("order: the customer has %d units of %q of %d", e.Had, e.SKU, e.Limit)
 }
 
-var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]{0,63}$`)
-
 // NewID returns a new order id. Ids made later sort later, so that orders are
 // stored in the order of their arrival.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
@@ -140,10 +137,6 @@ func ValidID(id string) bool {
 	u, err := uuid.Parse(id)
 	return err == nil && u.String() == id
 }
-
-// ValidName reports whether s can be a customer's or a payment's id: 1 to 64
-// letters, digits and . _ : @ -, beginning with a letter or digit.
-func ValidName(s string) bool { return name.MatchString(s) }
 
 // merge returns items sorted by SKU with one line per SKU, so that a basket
 // that names a SKU twice is checked against the sum.

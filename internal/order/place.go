@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/party"
 	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/waitlist"
@@ -94,7 +95,7 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 		}
 		s.observer.Placed(ctx, err)
 	}()
-	if !ValidName(p.Customer) {
+	if !party.ValidID(p.Customer) {
 		return Order{}, fmt.Errorf("%w: customer id %q", ErrInvalid, p.Customer)
 	}
 	items, err := merge(p.Items)

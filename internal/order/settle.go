@@ -3,6 +3,8 @@ package order
 import (
 	"context"
 	"fmt"
+
+	"example.com/shop/internal/party"
 )
 
 // Pay confirms a pending order. Paying a confirmed order again with the same
@@ -10,7 +12,7 @@ import (
 // [*StateError] with the order as it stands, those of [idempotency], [stock.ErrBusy],
 // [stock.ErrUnavailable].
 func (s *Service) Pay(ctx context.Context, t Target, payment string) (Order, error) {
-	if !ValidName(payment) {
+	if !party.ValidID(payment) {
 		return Order{}, fmt.Errorf("%w: payment id %q", ErrInvalid, payment)
 	}
 	o, changed, err := s.store.Settle(ctx, t, Confirmed, payment)

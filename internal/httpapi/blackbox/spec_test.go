@@ -17,6 +17,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/party"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
@@ -122,7 +123,7 @@ func TestPatternsAgreeWithTheDomain(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{})
 	for schema, valid := range map[string]func(string) bool{
-		"SKUName": stock.ValidSKU, "PartyID": order.ValidName, "OrderID": order.ValidID,
+		"SKUName": stock.ValidSKU, "PartyID": party.ValidID, "OrderID": order.ValidID,
 	} {
 		for _, v := range []string{
 			"a", "A9", "0", "a.b", "a_b", "a-b", "a:b", "a@b", ".a", "-a", "_a", ":a", "@a", "", " ", "a ", "a\n", "a\x00", "ä", "a/b", "a{b}", "a%b",

@@ -14,6 +14,7 @@ import (
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/party"
 	"example.com/shop/internal/stock"
 )
 
@@ -92,7 +93,7 @@ func FuzzOrder(f *testing.F) {
 
 func checkLimits(t *testing.T, got *recorder, body []byte) {
 	t.Helper()
-	if len(body) > 64<<10 || !order.ValidName(got.customer) || len(got.items) < 1 || len(got.items) > order.MaxItems {
+	if len(body) > 64<<10 || !party.ValidID(got.customer) || len(got.items) < 1 || len(got.items) > order.MaxItems {
 		t.Errorf("accepted %d bytes, customer %q, %d items", len(body), got.customer, len(got.items))
 	}
 	for _, it := range got.items {
