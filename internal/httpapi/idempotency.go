@@ -44,11 +44,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 			Scope: scopeOf(in, request, c.Request.Method+" "+c.Request.URL.Path),
 			Hash:  sha256.Sum256(payload),
 			Render: func(result any, err error) (idempotency.Answer, bool) {
-				answer, final := render(operation, result, err)
-				if o, ok := result.(order.Order); ok && final && o.Status == order.Pending { // of a queued one more is to be said
-					in.kept.Store(&rendered{o, answer})
-				}
-				return answer, final
+				return render(operation, result, err)
 			},
 		}
 		leave, waited, err := a.flights.enter(ctx, r.Scope)
@@ -165,35 +161,6 @@ func visit(operation string, result any) func(http.ResponseWriter) error {
 	return func(http.ResponseWriter) error {
 		return fmt.Errorf("no answer to %s is made of a %T", operation, result)
 	}
-}
-
-// rendered is an answer and what it says.
-type rendered struct {
-	order  order.Order
-	answer idempotency.Answer
-}
-
-// placed returns the answer to an order that was placed: what was stored with the key, if it says the
-// same.
-func (in *call) placed(o order.Order) PlaceOrderResponseObject {
-	r := in.kept.Load()
-	if r == nil || r.order.ID != o.ID || r.order.Status != o.Status || r.order.Reason != o.Reason ||
-		!r.order.CreatedAt.Equal(o.CreatedAt) || !r.order.ExpiresAt.Equal(o.ExpiresAt) {
-		return placed(o)
-	}
-	return keptAnswer(r.answer)
-}
-
-// keptAnswer is an answer that need not be rendered again.
-type keptAnswer idempotency.Answer
-
-// VisitPlaceOrderResponse implements [PlaceOrderResponseObject].
-func (a keptAnswer) VisitPlaceOrderResponse(w http.ResponseWriter) error {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Location", a.Location)
-	w.WriteHeader(a.Status)
-	_, err := w.Write(a.Body)
-	return err
 }
 
 // recording is a [http.ResponseWriter] that keeps what is written.

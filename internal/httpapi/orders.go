@@ -60,7 +60,7 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	if err != nil {
 		return nil, err
 	}
-	return in.placed(o), nil
+	return placed(o), nil
 }
 
 // sums returns where items of one SKU add up to more than an order may have of it.

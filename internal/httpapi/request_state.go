@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"sync/atomic"
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/identity"
@@ -19,8 +18,6 @@ type call struct {
 	payload any                  // the body, parsed; nil without one
 	once    *idempotency.Request // nil without a key
 	rate    *ratelimit.Verdict   // nil if nobody was asked
-
-	kept atomic.Pointer[rendered] // what was rendered last to be stored with the key
 }
 
 type callKey struct{}
