@@ -17,18 +17,13 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// again is for how long an instance looks first after it has met a request that was answered
-// before: where there is one there are more.
-const again = 30 * time.Second
-
 // once carries out a request that has a key if no equal one was answered before, and answers
 // as that one was otherwise. Equal requests of this process wait for each other here, before
 // they have taken anything that others need. If the first one ended without an answer that
 // counts, the next one does the work.
 //
-// Most orders are no repetitions, and the transaction of one that is finds its key. So orders are not
-// looked for first, which would cost each of them a read, unless there were repetitions lately. What ends
-// without having come to the stored keys is looked for then.
+// The transaction of an order that was placed before finds the key. So orders are not looked for first, which would
+// cost each of them a read. What ends without having come to the stored keys is looked for then.
 func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		ctx := c.Request.Context()
@@ -52,7 +47,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 			return nil, err
 		}
 		defer leave()
-		first := waited || operation != "PlaceOrder" || time.Now().UnixNano() < a.repeated.Load()
+		first := waited || operation != "PlaceOrder"
 		if first {
 			if err := a.answered(ctx, r); err != nil {
 				return nil, err
@@ -63,11 +58,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 		if err == nil {
 			return response, nil
 		}
-		if isRepetition(err) {
-			a.repeated.Store(time.Now().Add(again).UnixNano())
-			return nil, err
-		}
-		if _, final := render(operation, nil, err); !first && !final {
+		if _, final := render(operation, nil, err); !first && !final && !isRepetition(err) {
 			if known := a.answeredAfter(ctx, r); isRepetition(known) {
 				return nil, known
 			}
@@ -95,10 +86,7 @@ func (a *api) answeredAfter(ctx context.Context, r *idempotency.Request) error {
 func (a *api) answered(ctx context.Context, r *idempotency.Request) error {
 	answer, found, err := a.Orders.Answer(ctx, r)
 	if found {
-		err = &idempotency.AnsweredError{Answer: answer}
-	}
-	if isRepetition(err) {
-		a.repeated.Store(time.Now().Add(again).UnixNano())
+		return &idempotency.AnsweredError{Answer: answer}
 	}
 	return err
 }

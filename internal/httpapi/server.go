@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -110,11 +109,10 @@ func (c Config) withDefaults() Config {
 // api implements the generated [StrictServerInterface].
 type api struct {
 	Config
-	rules    rules
-	sites    *http.CrossOriginProtection
-	flights  flights
-	repeats  repeats
-	repeated atomic.Int64 // until when, in nanoseconds since 1970, orders are looked for first
+	rules   rules
+	sites   *http.CrossOriginProtection
+	flights flights
+	repeats repeats
 }
 
 // New returns a handler for the whole service, except for what [NewAdmin] serves.
