@@ -6,11 +6,12 @@ import (
 	"math"
 	"time"
 
-	"example.com/shop/internal/dlock"
 	bsm "github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
 )
 
 const (
@@ -73,7 +74,6 @@ func (l locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	}
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Sent: sent, TTL: ttl, Release: release,
-		Extend: func(context.Context) error { return errors.New("not renewed") },
 	}), nil
 }
 

@@ -8,8 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/events"
 )
 
@@ -21,7 +23,7 @@ const troubled = 2 * sessionTimeout
 // back has resigned.
 type leadership struct {
 	election *cluster.Election
-	renewer  *dlock.Renewer
+	renewer  *driver.Renewer
 	name     string
 	news     *eventBus // may be nil
 	log      *slog.Logger
@@ -35,7 +37,7 @@ type leadership struct {
 
 func newLeadership(name string, log *slog.Logger) *leadership {
 	l := &leadership{name: name, log: log}
-	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: sessionTimeout, Renew: func(_ context.Context, held []dlock.Held) []error {
+	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: sessionTimeout, Renew: func(_ context.Context, held []dlock.Held) []error {
 		return make([]error, len(held)) // a term that ends takes its keys with it
 	}})
 	return l
@@ -98,7 +100,7 @@ func (l *leadership) during(ctx context.Context, f func(context.Context, *cluste
 
 // Acquire implements [dlock.Locker].
 func (l *leadership) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return dlock.Poll(ctx, dlock.Backoff{Min: 100 * time.Millisecond, Max: time.Second}, func(ctx context.Context) (*dlock.Lease, error) {
+	return driver.Poll(ctx, backoff.Decorrelated{Min: 100 * time.Millisecond, Max: time.Second}, func(ctx context.Context) (*dlock.Lease, error) {
 		return l.TryAcquire(ctx, key)
 	})
 }
@@ -111,10 +113,8 @@ func (l *leadership) TryAcquire(ctx context.Context, key string) (*dlock.Lease, 
 	}
 	fence := dlock.Fence{Token: term.Fence().Token, Owner: term.Fence().Owner + "/" + key}
 	over, stop := term.Context(context.WithoutCancel(ctx))
-	lost := make(chan error) // of this grant alone: the next one of the key has the same fence
-	context.AfterFunc(over, func() { close(lost) })
 	return dlock.NewLease(ctx, dlock.Grant{
-		Key: key, Fence: fence, Sent: time.Now(), TTL: sessionTimeout, Renewer: l.renewer, Lost: lost,
+		Key: key, Fence: fence, Sent: time.Now(), TTL: sessionTimeout, Renewer: termRenewer{l.renewer, over},
 		Release: func(ctx context.Context) error {
 			if err := term.Resign(ctx); !errors.Is(err, dlock.ErrReleased) {
 				return err
@@ -126,6 +126,19 @@ func (l *leadership) TryAcquire(ctx context.Context, key string) (*dlock.Lease, 
 			stop()
 		},
 	}), nil
+}
+
+// termRenewer ends a grant together with its term.
+type termRenewer struct {
+	*driver.Renewer
+
+	over context.Context //nolint:containedctx // It ends with the term.
+}
+
+// Keep implements [dlock.Renewer].
+func (r termRenewer) Keep(ctx context.Context, h *dlock.Hold) bool {
+	context.AfterFunc(r.over, func() { h.Lose(nil) })
+	return r.Renewer.Keep(ctx, h)
 }
 
 // take notes that a key of the term is taken.

@@ -76,7 +76,7 @@ func NewElection(cfg ElectionConfig) (*Election, error) {
 // pause of 50 ms to 1 s. It returns [dlock.ErrReentry] as the Locker does. The term
 // outlives ctx, from which it takes values only.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	pauses := dlock.Backoff{Min: 50 * time.Millisecond, Max: time.Second}
+	pauses := backoff.Decorrelated{Min: 50 * time.Millisecond, Max: time.Second}
 	for pause := time.Duration(0); ; {
 		lease, err := e.cfg.Locker.Acquire(ctx, "election:"+e.cfg.Key)
 		switch {

@@ -119,7 +119,7 @@ func (p *Presence) keep() {
 
 // take makes the entry. It repeats what fails until ctx ends.
 func (p *Presence) take(ctx context.Context, again bool) error {
-	pauses := dlock.Backoff{Min: 20 * time.Millisecond, Max: time.Second}
+	pauses := backoff.Decorrelated{Min: 20 * time.Millisecond, Max: time.Second}
 	var failed error
 	for pause := time.Duration(0); ; {
 		if ctx.Err() != nil {

@@ -1,9 +1,6 @@
 package dlock
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // Cond is a condition variable across processes: holders of a key wait until
 // another holder says that something has changed. It belongs to the Locker it was
@@ -49,19 +46,4 @@ type Cond interface {
 
 	// Broadcast wakes all who wait. Its errors are those of Signal.
 	Broadcast(ctx context.Context, l *Lease) error
-}
-
-// CheckWait returns [ErrReentry] if l cannot be given up for a wait with ctx: see
-// [Cond]. It is for backends.
-func CheckWait(ctx context.Context, l *Lease) error {
-	if len(l.hold.g.Rest) > 0 {
-		return fmt.Errorf("%w: with other keys", ErrReentry)
-	}
-	c, _ := ctx.Value(chainKey{}).(*chain)
-	for ; c != nil; c = c.outer {
-		if c.hold == l.hold {
-			return fmt.Errorf("%w: the context ends with the lease", ErrReentry)
-		}
-	}
-	return nil
 }

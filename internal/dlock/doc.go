@@ -41,7 +41,7 @@
 // last attempt that was acknowledged. The store counts a whole TTL from when it
 // received that attempt. So the belief ends first, without comparing clocks, and
 // by a timer of its own, no matter what any call to the store is doing. Renewals
-// are sent every third of the TTL, for many leases at once ([Renewer]), and
+// are sent every third of the TTL, for many leases at once, and
 // repeated quickly when they fail.
 //
 // # The fence
@@ -103,7 +103,7 @@
 //
 // # Goroutines
 //
-// A lease costs a timer and no goroutine. A [Renewer] has a timer while it has
+// A lease costs a timer and no goroutine. A client has a timer while it has
 // leases, and a goroutine for each call in flight, for which [Lease.Release] waits.
 // A lease that is neither released nor lost is kept alive for as long as the
 // process lives, or up to [Grant].MaxHold.

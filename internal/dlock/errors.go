@@ -1,6 +1,7 @@
 package dlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -65,3 +66,37 @@ func (e *LostError) Error() string {
 
 // Is makes the error match [ErrLost].
 func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// Ended returns the error of an ended ctx together with its cause, and matches both. The
+// cause is whatever somebody has cancelled ctx for. It may well be how another acquisition
+// ended, which says nothing of this one: [ErrHeld], [ErrUncertain], [ErrReentry] and
+// [ErrInvalidPermits] in the cause are not matched. A backend that classifies what its
+// store has said does so before it adds Ended: a cause can look like an answer.
+func Ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return &ended{err, cause}
+}
+
+// ended is the end of a context.
+type ended struct{ err, cause error }
+
+// Error implements error.
+func (e *ended) Error() string { return fmt.Sprintf("%v: %v", e.err, e.cause) }
+
+// Unwrap returns the error of the context.
+func (e *ended) Unwrap() error { return e.err }
+
+// Is matches the cause, but for outcomes of an acquisition.
+func (e *ended) Is(target error) bool {
+	switch target {
+	case ErrHeld, ErrUncertain, ErrReentry, ErrInvalidPermits:
+		return false
+	}
+	return errors.Is(e.cause, target)
+}
+
+// As finds a type in the cause.
+func (e *ended) As(target any) bool { return errors.As(e.cause, target) }

@@ -43,16 +43,12 @@ type Grant struct {
 	// NoReentry makes Reenter return ErrReentry instead of another lease.
 	NoReentry bool
 
-	// Renewer keeps the grant alive together with others of the client.
-	Renewer *Renewer
+	// Renewer keeps the grant alive together with others of the client, and ends it when
+	// the store has announced its loss. Nil: it lasts for TTL, or for ever without one.
+	Renewer Renewer
 
-	// Extend renews this grant alone, in place of a Renewer: for one TTL, and never
-	// when it is gone: then it returns ErrLost, or a *LostError that says why. Any
-	// other error is a failed attempt, and is repeated.
-	Extend func(ctx context.Context) error
-
-	// Release gives the grant back, with all of its keys. It changes nothing and
-	// returns as Extend does when the store has another owner, or none.
+	// Release gives the grant back, with all of its keys. It changes nothing, and
+	// returns ErrLost or a *LostError that says why, when the store has another owner or none.
 	Release func(ctx context.Context) error
 
 	// Ended is called once when the grant is over, after the store was asked to take it
@@ -65,20 +61,26 @@ type Grant struct {
 	// for a store that keeps a grant for as long as a session lives, and has to hear
 	// that nobody wants it any more. It must not block, and may be nil.
 	Abandon func()
-
-	// Lost delivers a loss that the store announces: the end of a session, or
-	// another holder put in place. Closing it means Expired. It may be nil. It costs
-	// a goroutine per lease; [Renewer.Lose] does not.
-	Lost <-chan error
 }
 
-// held returns all keys of g, Key first.
-func (g *Grant) held() []Held {
+// Renewer keeps the grants of a client alive. Package driver has one.
+type Renewer interface {
+	// Keep begins to renew the grant of h, with values from ctx, which never ends. It
+	// returns false when the client was closed.
+	Keep(ctx context.Context, h *Hold) bool
+
+	// Forget ends the renewals of h. It returns nil, or a channel that is closed when the
+	// renewal in flight has ended.
+	Forget(h *Hold) (landed <-chan struct{})
+}
+
+// Held returns all keys of g, Key first.
+func (g *Grant) Held() []Held {
 	return append([]Held{{g.Key, g.Fence, g.Kind}}, g.Rest...)
 }
 
-// first is the length of the first trust window before its margin is taken off.
-func (g *Grant) first() time.Duration {
+// FirstWindow is for how long the store keeps g after Sent.
+func (g *Grant) FirstWindow() time.Duration {
 	if g.First > 0 {
 		return min(g.First, g.TTL)
 	}

@@ -16,13 +16,14 @@ const maxRelease = 5 * time.Second
 // lastRelease is how long a release may take if the time of its caller is over. A backend repeats one that it had to give up.
 const lastRelease = 500 * time.Millisecond
 
-// hold is one grant in the store, and the leases that share it: one, or more
-// when its holder has entered again.
-type hold struct {
-	g       Grant
-	values  context.Context //nolint:containedctx // Never done: the values that renewals run with.
-	renewer *Renewer        // nil if a session keeps the grant
-	state   renewal         // guarded by renewer.mu
+// Hold is one grant in the store, and the leases that share it: one, or more when its holder
+// has entered again. It is what a [Renewer] sees of them.
+type Hold struct {
+	g      Grant
+	values context.Context //nolint:containedctx // Never done: the values that renewals run with.
+
+	forgotten sync.Once
+	landed    <-chan struct{} // of the renewal that was in flight when the Renewer forgot the hold
 
 	mu      sync.Mutex
 	leases  []*Lease // those that have not ended
@@ -32,34 +33,24 @@ type hold struct {
 }
 
 // open adds a lease. It is called under mu, or before anybody else knows the hold.
-func (h *hold) open(values context.Context, held []Held) *Lease {
+func (h *Hold) open(values context.Context, held []Held) *Lease {
 	l := &Lease{hold: h, held: held}
 	l.ctx, l.cancel = context.WithCancelCause(values)
 	h.leases = append(h.leases, l)
 	return l
 }
 
-func (h *hold) start() {
-	if h.g.TTL > 0 {
-		h.keep()
-	}
-	if h.g.Lost != nil {
-		go h.watch()
-	}
-}
+// Grant returns the grant, which must not be changed.
+func (h *Hold) Grant() *Grant { return &h.g }
 
-// keep opens the trust window and begins the renewals.
-func (h *hold) keep() {
-	h.renewer = h.g.Renewer
-	if h.renewer == nil {
-		h.renewer = alone(&h.g)
-	}
-	if !h.trust(h.g.Sent, h.g.first()) {
+// start opens the window of trust and begins the renewals.
+func (h *Hold) start() {
+	if h.g.TTL > 0 && !h.trust(h.g.Sent, h.g.FirstWindow()) || h.g.Renewer == nil {
 		return
 	}
-	if !h.renewer.add(h) {
-		if h.shut() && h.g.Abandon == nil {
-			go h.giveBack(h.values) // it is bounded, and nobody waits for it
+	if !h.g.Renewer.Keep(h.values, h) {
+		if h.Lose(&LostError{Reason: Closed}) && h.g.Abandon == nil {
+			go h.GiveBack(h.values) // it is bounded, and nobody waits for it
 		}
 		return
 	}
@@ -67,33 +58,19 @@ func (h *hold) keep() {
 	over := h.over
 	h.mu.Unlock()
 	if over != nil { // the window closed in between: renewals would keep for ever what nobody holds
-		h.forget()
+		h.g.Renewer.Forget(h)
 	}
 }
 
-// watch waits for an announced loss, or for the end.
-func (h *hold) watch() {
-	h.mu.Lock()
-	leases := slices.Clone(h.leases)
-	h.mu.Unlock()
-	for len(leases) > 0 {
-		select {
-		case err := <-h.g.Lost:
-			h.lose(err)
-			return
-		case <-leases[0].ctx.Done():
-		}
-		h.mu.Lock()
-		leases = slices.Clone(h.leases)
-		h.mu.Unlock()
-	}
-}
+// Renewed moves the end of the leases: a renewal that was sent then has been acknowledged,
+// and the store keeps the grant for that long since. It does nothing after the end.
+func (h *Hold) Renewed(sent time.Time, keeps time.Duration) { h.trust(sent, keeps) }
 
 // trust moves the end of the trust window to a window after sent, minus the
 // margin. The store counts from when it received the attempt, later than sent; a
 // tenth covers a clock that runs faster there, and a timer that fires late here.
 // It reports whether the hold goes on.
-func (h *hold) trust(sent time.Time, window time.Duration) bool {
+func (h *Hold) trust(sent time.Time, window time.Duration) bool {
 	h.mu.Lock()
 	if h.over != nil {
 		h.mu.Unlock()
@@ -119,7 +96,7 @@ func (h *hold) trust(sent time.Time, window time.Duration) bool {
 }
 
 // limit is the end that no renewal moves.
-func (h *hold) limit() time.Time {
+func (h *Hold) limit() time.Time {
 	if h.g.MaxHold <= 0 {
 		return time.Time{}
 	}
@@ -128,7 +105,7 @@ func (h *hold) limit() time.Time {
 
 // expire ends the hold if the trust window is over: a renewal may have moved its
 // end just when the timer fired.
-func (h *hold) expire() {
+func (h *Hold) expire() {
 	h.mu.Lock()
 	now := time.Now()
 	over, limit := !now.Before(h.trusted), h.limit()
@@ -136,14 +113,15 @@ func (h *hold) expire() {
 	switch {
 	case !over:
 	case !limit.IsZero() && !now.Before(limit):
-		h.lose(&LostError{Reason: MaxHold})
+		h.Lose(&LostError{Reason: MaxHold})
 	default:
-		h.lose(nil)
+		h.Lose(nil)
 	}
 }
 
-// lose ends all leases, and reports whether they had not ended before. It never waits.
-func (h *hold) lose(err error) bool {
+// Lose ends all leases as lost, and reports whether they had not ended before. Without a
+// reason in err it is Expired. It never waits.
+func (h *Hold) Lose(err error) bool {
 	lost := h.g.lost(err)
 	h.mu.Lock()
 	if h.over != nil {
@@ -176,7 +154,7 @@ func (h *hold) lose(err error) bool {
 }
 
 // end is called under mu, when all leases have ended.
-func (h *hold) end(why error) {
+func (h *Hold) end(why error) {
 	h.over, h.leases = why, nil
 	if h.expiry != nil {
 		h.expiry.Stop()
@@ -186,7 +164,7 @@ func (h *hold) end(why error) {
 // leave takes l out, and reports whether it was the last one. It returns the loss if that
 // came first: of a release and a loss at the same time one is what has happened, so that
 // a release that is told of a loss later was told so by the store.
-func (h *hold) leave(l *Lease) (last bool, err error) {
+func (h *Hold) leave(l *Lease) (last bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := l.Err(); err != nil {
@@ -204,7 +182,7 @@ func (h *hold) leave(l *Lease) (last bool, err error) {
 // leaveAlone ends l and the hold if that has no other lease, and returns ErrReentry if
 // it has, or what ended l or the hold before. A Release of l that comes meanwhile
 // finds l either untouched or ended.
-func (h *hold) leaveAlone(l *Lease) error {
+func (h *Hold) leaveAlone(l *Lease) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over == nil && len(h.leases) > 1 && !l.asked.Load() {
@@ -222,28 +200,32 @@ func (h *hold) leaveAlone(l *Lease) error {
 }
 
 // ended says that the grant is over.
-func (h *hold) ended(outcome error) {
+func (h *Hold) ended(outcome error) {
 	if h.g.Ended != nil {
 		h.g.Ended(outcome)
 	}
 }
 
-// forget ends the renewals, and returns the one in flight, or nil.
-func (h *hold) forget() *flight {
-	if h.renewer == nil {
+// forget ends the renewals. The channel is closed when the one in flight has ended, or nil.
+func (h *Hold) forget() (landed <-chan struct{}) {
+	if h.g.Renewer == nil {
 		return nil
 	}
-	return h.renewer.remove(h)
+	h.forgotten.Do(func() { h.landed = h.g.Renewer.Forget(h) })
+	return h.landed
 }
 
+// GiveBack releases what no lease holds any more. If it fails, the TTL frees it, or the backend knows.
+func (h *Hold) GiveBack(ctx context.Context) { _ = h.give(ctx, h.g.Release) }
+
 // release gives the grant back to the store by give.
-func (h *hold) release(ctx context.Context, give func(context.Context) error) error {
+func (h *Hold) release(ctx context.Context, give func(context.Context) error) error {
 	err := h.give(ctx, give)
 	h.ended(cmp.Or(err, ErrReleased))
 	return err
 }
 
-func (h *hold) give(ctx context.Context, give func(context.Context) error) error {
+func (h *Hold) give(ctx context.Context, give func(context.Context) error) error {
 	limit := maxRelease
 	if h.g.TTL > 0 {
 		limit = min(limit, h.g.TTL)
@@ -253,9 +235,9 @@ func (h *hold) give(ctx context.Context, give func(context.Context) error) error
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer stop()
-	if f := h.forget(); f != nil {
+	if landed := h.forget(); landed != nil {
 		select {
-		case <-f.landed:
+		case <-landed:
 		case <-ctx.Done(): // the renewal ignores its context
 			return fmt.Errorf("dlock: release %q: a renewal is still out: %w", h.g.Key, ctx.Err())
 		}

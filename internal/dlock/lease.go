@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +12,7 @@ import (
 
 // Lease is a held lock. Its methods are safe for concurrent use.
 type Lease struct {
-	hold   *hold
+	hold   *Hold
 	held   []Held          // what this lease stands for, Key first
 	ctx    context.Context //nolint:containedctx // Done when the lease ends, and its cause says how.
 	cancel context.CancelCauseFunc
@@ -25,10 +26,10 @@ type Lease struct {
 }
 
 // NewLease starts to keep g alive. The lease outlives ctx, from which it takes
-// values only. It costs one timer, and a goroutine if the grant has a Lost channel.
+// values only. It costs one timer.
 func NewLease(ctx context.Context, g Grant) *Lease {
-	h := &hold{g: g, values: context.WithoutCancel(ctx)}
-	l := h.open(h.values, g.held())
+	h := &Hold{g: g, values: context.WithoutCancel(ctx)}
+	l := h.open(h.values, g.Held())
 	h.start()
 	return l
 }
@@ -132,15 +133,32 @@ func (l *Lease) Release(ctx context.Context) error {
 // Yield ends l as Release does, with give in place of the release: it is how a
 // [Cond] releases and queues in one step. It returns what give returned, or,
 // without having called it, the [*LostError] or [ErrReleased] when l has ended,
-// or [ErrReentry] when its holder has entered again: then l goes on. The
-// renewals of l are over before give is called. It is for backends.
+// or [ErrReentry], when l cannot be given up for a wait with ctx: see [Cond]. Then l goes on.
+// The renewals of l are over before give is called. It is for backends.
 func (l *Lease) Yield(ctx context.Context, give func(ctx context.Context) error) error {
+	if err := l.mayYield(ctx); err != nil {
+		return err
+	}
 	if err := l.hold.leaveAlone(l); err != nil {
 		return err
 	}
 	err := l.hold.release(ctx, give)
 	l.finish(cmp.Or(err, ErrReleased))
 	return err
+}
+
+// mayYield returns ErrReentry if l is held with other keys, or would end with ctx.
+func (l *Lease) mayYield(ctx context.Context) error {
+	if len(l.hold.g.Rest) > 0 {
+		return fmt.Errorf("%w: with other keys", ErrReentry)
+	}
+	c, _ := ctx.Value(chainKey{}).(*chain)
+	for ; c != nil; c = c.outer {
+		if c.hold == l.hold {
+			return fmt.Errorf("%w: the context ends with the lease", ErrReentry)
+		}
+	}
+	return nil
 }
 
 // release ends l for its Release or Yield. It is called under the mutex of the hold.

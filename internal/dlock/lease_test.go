@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -23,12 +24,19 @@ var (
 	errStore = errors.New("store: connection reset")
 )
 
-// grant returns a grant of now that is released without ado.
-func grant(extend func(context.Context) error) dlock.Grant {
+// grant returns a grant of now that renew renews, and that is released without ado.
+func grant(renew func(context.Context) error) dlock.Grant {
 	return dlock.Grant{
-		Key: "k", Fence: fence, Sent: time.Now(), TTL: ttl, Extend: extend,
+		Key: "k", Fence: fence, Sent: time.Now(), TTL: ttl, Renewer: renewer(renew),
 		Release: func(context.Context) error { return nil },
 	}
+}
+
+// renewer returns a Renewer for one grant.
+func renewer(renew func(context.Context) error) *driver.Renewer {
+	return driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: func(ctx context.Context, _ []dlock.Held) []error {
+		return []error{renew(ctx)}
+	}})
 }
 
 func ok(context.Context) error { return nil }
@@ -76,18 +84,18 @@ func TestTrustEndsWhileARenewalIsStuck(t *testing.T) {
 // when that was sent and earlier than when its answer came back.
 func TestTrustCountsFromTheSentTimeOfTheLastAcknowledgedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := grant(nil)
+		g := grant(ok)
 		time.Sleep(2 * time.Second) // the answer to the acquisition took that long
 		var sent time.Time
 		var n atomic.Int32
-		g.Extend = func(ctx context.Context) error {
+		g.Renewer = renewer(func(context.Context) error {
 			if n.Add(1) > 2 {
 				return errStore
 			}
 			sent = time.Now()
 			time.Sleep(3 * time.Second)
 			return nil
-		}
+		})
 		lease := dlock.NewLease(t.Context(), g)
 		time.Sleep(ttl/3 - 2*time.Second + time.Nanosecond)
 		synctest.Wait()
@@ -164,11 +172,11 @@ func TestLossFromTheStore(t *testing.T) {
 		t.Run("announced "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for _, d := range []time.Duration{0, ttl} { // with a session, and with a TTL
-					lost := make(chan error)
+					var s session
 					g := grant(ok)
-					g.TTL, g.Lost = d, lost
+					g.TTL, g.Renewer = d, &s
 					lease := dlock.NewLease(t.Context(), g)
-					lost <- c.err
+					s.hold.Lose(c.err)
 					<-lease.Done()
 					wantReason(t, lease.Err(), c.want)
 				}
@@ -177,14 +185,26 @@ func TestLossFromTheStore(t *testing.T) {
 	}
 }
 
+// session renews nothing, and ends what it keeps when the test says so.
+type session struct{ hold *dlock.Hold }
+
+// Keep implements [dlock.Renewer].
+func (s *session) Keep(_ context.Context, h *dlock.Hold) bool {
+	s.hold = h
+	return true
+}
+
+// Forget implements [dlock.Renewer].
+func (*session) Forget(*dlock.Hold) <-chan struct{} { return nil }
+
 func TestSessionLeaseLastsUntilTheSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lost := make(chan error)
-		g := grant(nil)
-		g.TTL, g.Lost = 0, lost
+		var s session
+		g := grant(ok)
+		g.TTL, g.Renewer = 0, &s
 		start := time.Now()
 		lease := dlock.NewLease(t.Context(), g)
-		time.AfterFunc(time.Hour, func() { close(lost) })
+		time.AfterFunc(time.Hour, func() { s.hold.Lose(nil) })
 		time.Sleep(time.Hour - 1)
 		if err := lease.Err(); err != nil {
 			t.Fatal(err)

@@ -51,11 +51,11 @@ func join(ctx context.Context, leases []*Lease) *Lease {
 	for _, l := range leases[1:] {
 		all.Rest = append(all.Rest, l.held...)
 	}
-	h := &hold{g: all, values: context.WithoutCancel(ctx)}
-	joined := h.open(h.values, all.held())
+	h := &Hold{g: all, values: context.WithoutCancel(ctx)}
+	joined := h.open(h.values, all.Held())
 	for _, l := range leases {
 		l.await(&l.joined, func(outcome error) {
-			if errors.Is(outcome, ErrLost) && h.lose(outcome) {
+			if errors.Is(outcome, ErrLost) && h.Lose(outcome) {
 				// The goroutine ends with the releases, which are bounded; nobody waits for it,
 				// as nobody waits for a loss.
 				go func() { _ = releaseAll(context.WithoutCancel(ctx), leases) }()

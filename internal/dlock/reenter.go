@@ -4,14 +4,14 @@ import "context"
 
 // chain is what the contexts of leases carry: the holds of their user.
 type chain struct {
-	hold  *hold
+	hold  *Hold
 	outer *chain
 }
 
 type chainKey struct{}
 
 // carry adds the hold to what ctx carries.
-func (h *hold) carry(ctx context.Context) context.Context {
+func (h *Hold) carry(ctx context.Context) context.Context {
 	if h.g.Backend == nil {
 		return ctx
 	}
@@ -48,9 +48,9 @@ func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
 }
 
 // find returns those of keys that h holds.
-func (h *hold) find(keys []string) []Held {
+func (h *Hold) find(keys []string) []Held {
 	var found []Held
-	all := h.g.held()
+	all := h.g.Held()
 	for _, key := range keys {
 		for _, held := range all {
 			if held.Key == key {
@@ -62,7 +62,7 @@ func (h *hold) find(keys []string) []Held {
 }
 
 // enter adds a lease for held, and returns nil and nil if h was released.
-func (h *hold) enter(ctx context.Context, held []Held, want int) (*Lease, error) {
+func (h *Hold) enter(ctx context.Context, held []Held, want int) (*Lease, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if lost, ok := h.over.(*LostError); ok { //nolint:errorlint // It is never wrapped.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 func TestReleaseWaitsForARenewalInFlight(t *testing.T) {
@@ -171,12 +172,10 @@ func TestOnEnd(t *testing.T) {
 func TestReleaseAndLossAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	const races = 20_000
-	r := dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
-		return make([]error, len(held))
-	}})
+	r := renewer(ok)
 	released, lost := 0, 0
 	for n := range races {
-		g := grant(nil)
+		g := grant(ok)
 		g.Renewer = r
 		asked := false
 		g.Release = func(context.Context) error {
@@ -214,24 +213,23 @@ func TestEndedIsTheEndOfTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := &dlock.LostError{Key: "k", Fence: fence, Reason: dlock.Taken}
 		for name, c := range map[string]struct {
-			end  func(l *dlock.Lease, r *dlock.Renewer)
+			end  func(l *dlock.Lease, r *driver.Renewer)
 			asks bool
 			want error
 		}{
-			"release":        {func(l *dlock.Lease, _ *dlock.Renewer) { l.Release(t.Context()) }, true, dlock.ErrReleased},
-			"failed release": {func(l *dlock.Lease, _ *dlock.Renewer) { l.Release(t.Context()) }, true, errStore},
-			"loss":           {func(_ *dlock.Lease, r *dlock.Renewer) { r.Lose(fence.Owner, lost) }, false, dlock.ErrLost},
-			"yield": {func(l *dlock.Lease, _ *dlock.Renewer) {
+			"release":        {func(l *dlock.Lease, _ *driver.Renewer) { l.Release(t.Context()) }, true, dlock.ErrReleased},
+			"failed release": {func(l *dlock.Lease, _ *driver.Renewer) { l.Release(t.Context()) }, true, errStore},
+			"loss":           {func(_ *dlock.Lease, r *driver.Renewer) { r.Lose(fence.Owner, lost) }, false, dlock.ErrLost},
+			"yield": {func(l *dlock.Lease, _ *driver.Renewer) {
 				l.Yield(t.Context(), func(context.Context) error { return nil })
 			}, false, dlock.ErrReleased},
 		} {
 			var outcomes []error
 			asked := false
-			g := grant(nil)
+			g := grant(ok)
 			g.Backend = t
-			g.Renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
-				return make([]error, len(held))
-			}})
+			r := renewer(ok)
+			g.Renewer = r
 			g.Release = func(context.Context) error {
 				asked = true
 				if errors.Is(c.want, errStore) {
@@ -256,7 +254,7 @@ func TestEndedIsTheEndOfTheGrant(t *testing.T) {
 			if len(outcomes) > 0 {
 				t.Errorf("%s: ended with the first of two leases", name)
 			}
-			c.end(inner, g.Renewer)
+			c.end(inner, r)
 			if len(outcomes) != 1 || !errors.Is(outcomes[0], c.want) {
 				t.Errorf("%s: ended with %v, want %v", name, outcomes, c.want)
 			}
@@ -267,7 +265,7 @@ func TestEndedIsTheEndOfTheGrant(t *testing.T) {
 // Who blocks in OnEnd delays no other loss, and no release that waits for a renewal.
 func TestOnEndMayBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
+		r := driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
 			errs := make([]error, len(held))
 			for i := range errs {
 				errs[i] = dlock.ErrLost
@@ -277,7 +275,7 @@ func TestOnEndMayBlock(t *testing.T) {
 		blocked := make(chan struct{})
 		var leases []*dlock.Lease
 		for i := range 3 {
-			g := grant(nil)
+			g := grant(ok)
 			g.Fence.Owner, g.Renewer = string(rune('a'+i)), r
 			lease := dlock.NewLease(t.Context(), g)
 			lease.OnEnd(func(error) { <-blocked })

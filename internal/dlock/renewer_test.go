@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // store renews as it is told, and counts.
@@ -19,8 +20,8 @@ type store struct {
 	renew func(ctx context.Context, h dlock.Held) error
 }
 
-func (s *store) renewer(chunk int) *dlock.Renewer {
-	return dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Chunk: chunk, Renew: func(ctx context.Context, held []dlock.Held) []error {
+func (s *store) renewer(chunk int) *driver.Renewer {
+	return driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Chunk: chunk, Renew: func(ctx context.Context, held []dlock.Held) []error {
 		s.mu.Lock()
 		s.calls = append(s.calls, len(held))
 		s.mu.Unlock()
@@ -41,11 +42,11 @@ func (s *store) count() int {
 }
 
 // batch returns n leases that r keeps alive, of the keys 0 to n-1.
-func batch(t *testing.T, r *dlock.Renewer, n int) []*dlock.Lease {
+func batch(t *testing.T, r *driver.Renewer, n int) []*dlock.Lease {
 	t.Helper()
 	var leases []*dlock.Lease
 	for i := range n {
-		g := grant(nil)
+		g := grant(ok)
 		g.Key, g.Renewer = fmt.Sprint(i), r
 		g.Fence.Owner = fmt.Sprint("owner-", i)
 		leases = append(leases, dlock.NewLease(t.Context(), g))
@@ -166,7 +167,7 @@ func TestVerdictsAreForEachLease(t *testing.T) {
 
 func TestTooFewVerdictsAreNoRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: func(context.Context, []dlock.Held) []error { return nil }})
+		r := driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: func(context.Context, []dlock.Held) []error { return nil }})
 		start := time.Now()
 		wantEnd(t, batch(t, r, 1)[0], start, ttl*9/10)
 	})
@@ -176,7 +177,7 @@ func TestMaxHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, limit := range []time.Duration{ttl / 2, 5 * ttl} {
 			var s store
-			g := grant(nil)
+			g := grant(ok)
 			g.Renewer, g.MaxHold = s.renewer(0), limit
 			start := time.Now()
 			lease := dlock.NewLease(t.Context(), g)

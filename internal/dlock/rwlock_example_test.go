@@ -33,10 +33,10 @@ func ExampleRWLocker() {
 }
 
 // The textbook's read/write lock, of a mutex and ten permits.
-func ExampleTextbookRW() {
+func Example_textbookRW() {
 	ctx := context.Background()
 	permits := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: 10})
-	rw := dlock.TextbookRW(memlock.New(memlock.Config{}), permits, 10)
+	rw := textbookRW{memlock.New(memlock.Config{}), permits, 10}
 
 	writer, _ := rw.Acquire(ctx, "prices") // the mutex and all ten permits
 	_, err := rw.TryAcquireRead(ctx, "prices")

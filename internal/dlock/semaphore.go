@@ -3,7 +3,6 @@ package dlock
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // ErrInvalidPermits means that nobody can have that many permits: fewer than
@@ -64,13 +63,4 @@ func (m mutex) Acquire(ctx context.Context, key string) (*Lease, error) {
 // TryAcquire implements [Locker].
 func (m mutex) TryAcquire(ctx context.Context, key string) (*Lease, error) {
 	return m.s.TryAcquire(ctx, key, 1)
-}
-
-// CheckPermits returns an [ErrInvalidPermits] that names both numbers unless 1 <=
-// n <= permits. It is for backends.
-func CheckPermits(key string, n, permits int) error {
-	if n < 1 || n > permits {
-		return fmt.Errorf("%q: %d of %d: %w", key, n, permits, ErrInvalidPermits)
-	}
-	return nil
 }

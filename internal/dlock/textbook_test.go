@@ -17,7 +17,7 @@ func TestTextbookRW(t *testing.T) {
 	l := memlock.New(memlock.Config{TTL: 10 * time.Second})
 	s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: readers, TTL: 10 * time.Second})
 	dlocktest.RunRW(t, dlocktest.RWHarness{
-		New:    func(testing.TB) dlock.RWLocker { return dlock.TextbookRW(l, s, readers) },
+		New:    func(testing.TB) dlock.RWLocker { return textbookRW{l, s, readers} },
 		TTL:    10 * time.Second,
 		Expire: func(_ testing.TB, key string) { s.Expire(key) }, // the lock of a writer that waits stays
 		Bubble: synctest.Test,
@@ -33,7 +33,7 @@ func TestTextbookRWLosesAPart(t *testing.T) {
 				defer cancel()
 				l := memlock.New(memlock.Config{})
 				s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: 4})
-				rw := dlock.TextbookRW(l, s, 4)
+				rw := textbookRW{l, s, 4}
 				lease, err := rw.Acquire(ctx, "k")
 				if err != nil {
 					t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // A pushed grant is trusted for the short time that the store keeps it, and
@@ -71,12 +72,12 @@ func TestWindowThatClosesAtOnceIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	const ttl, margin = 30 * time.Millisecond, 20 * time.Microsecond // about as long as it takes to make a lease
 	var calls atomic.Int64
-	r := dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
+	r := driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
 		calls.Add(1)
 		return make([]error, len(held))
 	}})
 	for begun := time.Now(); time.Since(begun) < 2*time.Second; {
-		g := grant(nil)
+		g := grant(ok)
 		g.TTL, g.Renewer, g.Sent = ttl, r, time.Now().Add(-ttl+ttl/10+rand.N(margin))
 		lease := dlock.NewLease(t.Context(), g)
 		if lease.Err() == nil {

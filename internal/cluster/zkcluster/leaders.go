@@ -8,7 +8,6 @@ import (
 
 	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/zookeeper"
 )
 
@@ -16,7 +15,7 @@ import (
 // which there are when one leader has not noticed yet that it is none, that with the
 // greatest token counts.
 func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leader) error {
-	pauses := dlock.Backoff{Min: 20 * time.Millisecond, Max: time.Second}
+	pauses := backoff.Decorrelated{Min: 20 * time.Millisecond, Max: time.Second}
 	posting, stop := c.outlive(ctx)
 	defer stop()
 	for pause := time.Duration(0); ctx.Err() == nil; {

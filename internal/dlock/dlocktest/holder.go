@@ -16,7 +16,7 @@ import (
 
 // order is what a parent asks of a process. Without an owner it is an acquisition.
 type order struct {
-	ID         int
+	ID, N      int
 	Key, Owner string
 	Patience   time.Duration // 0 makes one attempt
 }
@@ -31,7 +31,8 @@ type report struct {
 }
 
 // Holder is a [dlock.Locker] in a process of its own, which a test can stop and
-// continue, or kill: the test binary itself, running a test that calls [ServeHolder].
+// continue, or kill: the test binary itself, running a test that calls
+// [ServeHolder] or [ServeSemaphore].
 type Holder struct {
 	Process  *os.Process
 	patience time.Duration
@@ -40,7 +41,7 @@ type Holder struct {
 	mu      sync.Mutex
 	last    int
 	answers map[int]chan report
-	losses  map[string]chan error
+	losses  map[string]*announced
 }
 
 // StartHolder starts the process, which runs the named test with additional
@@ -66,7 +67,7 @@ func StartHolder(t testing.TB, test string, patience time.Duration, environment 
 	}
 	h := &Holder{
 		Process: cmd.Process, patience: patience, out: json.NewEncoder(orders),
-		answers: map[int]chan report{}, losses: map[string]chan error{},
+		answers: map[int]chan report{}, losses: map[string]*announced{},
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() { h.read(json.NewDecoder(in)) })
@@ -89,12 +90,12 @@ func (h *Holder) read(in *json.Decoder) {
 		h.mu.Lock()
 		if got.Lost {
 			if loss, ok := h.losses[got.Fence.Owner]; ok {
-				loss <- &dlock.LostError{Fence: got.Fence, Reason: got.Reason}
+				loss.lose(&dlock.LostError{Fence: got.Fence, Reason: got.Reason})
 				delete(h.losses, got.Fence.Owner)
 			}
 		} else {
 			if got.Fence.Owner != "" { // before the next report can be that it is lost
-				h.losses[got.Fence.Owner] = make(chan error, 1)
+				h.losses[got.Fence.Owner] = &announced{}
 			}
 			h.answers[got.ID] <- got
 		}
@@ -129,6 +130,21 @@ func (h *Holder) Holds() bool {
 	return len(h.losses) > 0
 }
 
+// Semaphore returns the process as a [dlock.Semaphore], for a test that calls [ServeSemaphore].
+func (h *Holder) Semaphore() dlock.Semaphore { return holderSemaphore{h} }
+
+type holderSemaphore struct{ h *Holder }
+
+// Acquire implements [dlock.Semaphore].
+func (s holderSemaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	return s.h.take(ctx, order{Key: key, N: n, Patience: s.h.patience})
+}
+
+// TryAcquire implements [dlock.Semaphore].
+func (s holderSemaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	return s.h.take(ctx, order{Key: key, N: n})
+}
+
 // Acquire implements [dlock.Locker].
 func (h *Holder) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	return h.take(ctx, order{Key: key, Patience: h.patience})
@@ -150,12 +166,16 @@ func (h *Holder) take(ctx context.Context, o order) (*dlock.Lease, error) {
 		return nil, fmt.Errorf("%w: %s", dlock.ErrUncertain, got.Error)
 	}
 	h.mu.Lock()
-	lost := h.losses[got.Fence.Owner] // nil if that has been reported already: then the release tells
+	loss := h.losses[got.Fence.Owner]
 	h.mu.Unlock()
-	return dlock.NewLease(ctx, dlock.Grant{
-		Key: o.Key, Fence: got.Fence, Lost: lost,
+	g := dlock.Grant{
+		Key: o.Key, Fence: got.Fence,
 		Release: func(ctx context.Context) error { return h.release(ctx, o.Key, got.Fence) },
-	}), nil
+	}
+	if loss != nil { // otherwise it has been reported already: then the release tells
+		g.Renewer = loss
+	}
+	return dlock.NewLease(ctx, g), nil
 }
 
 func (h *Holder) release(ctx context.Context, key string, f dlock.Fence) error {
@@ -172,4 +192,37 @@ func (h *Holder) release(ctx context.Context, key string, f dlock.Fence) error {
 		return errors.New(released.Error)
 	}
 	return nil
+}
+
+// announced is the Renewer of a grant that another process renews. It ends the lease when
+// that process says that it has lost it.
+type announced struct {
+	mu   sync.Mutex
+	hold *dlock.Hold
+	loss error
+}
+
+// Keep implements [dlock.Renewer].
+func (a *announced) Keep(_ context.Context, h *dlock.Hold) bool {
+	a.mu.Lock()
+	loss := a.loss
+	a.hold = h
+	a.mu.Unlock()
+	if loss != nil {
+		h.Lose(loss)
+	}
+	return true
+}
+
+// Forget implements [dlock.Renewer].
+func (*announced) Forget(*dlock.Hold) <-chan struct{} { return nil }
+
+func (a *announced) lose(loss error) {
+	a.mu.Lock()
+	h := a.hold
+	a.loss = loss
+	a.mu.Unlock()
+	if h != nil {
+		h.Lose(loss)
+	}
 }

@@ -15,7 +15,28 @@ import (
 // test that calls it does so only if an environment variable tells it to.
 func ServeHolder(t testing.TB, l dlock.Locker) {
 	t.Helper()
-	s := &served{l: l, out: json.NewEncoder(os.NewFile(3, "reports")), leases: map[string]*dlock.Lease{}}
+	serve(t, func(ctx context.Context, o order) (*dlock.Lease, error) {
+		if o.Patience > 0 {
+			return l.Acquire(ctx, o.Key)
+		}
+		return l.TryAcquire(ctx, o.Key)
+	})
+}
+
+// ServeSemaphore is ServeHolder for [Holder.Semaphore].
+func ServeSemaphore(t testing.TB, s dlock.Semaphore) {
+	t.Helper()
+	serve(t, func(ctx context.Context, o order) (*dlock.Lease, error) {
+		if o.Patience > 0 {
+			return s.Acquire(ctx, o.Key, o.N)
+		}
+		return s.TryAcquire(ctx, o.Key, o.N)
+	})
+}
+
+func serve(t testing.TB, take func(context.Context, order) (*dlock.Lease, error)) {
+	t.Helper()
+	s := &served{take: take, out: json.NewEncoder(os.NewFile(3, "reports")), leases: map[string]*dlock.Lease{}}
 	in := json.NewDecoder(os.Stdin)
 	for {
 		var o order
@@ -27,7 +48,7 @@ func ServeHolder(t testing.TB, l dlock.Locker) {
 }
 
 type served struct {
-	l dlock.Locker
+	take func(context.Context, order) (*dlock.Lease, error)
 
 	mu     sync.Mutex
 	out    *json.Encoder
@@ -43,14 +64,12 @@ func (s *served) obey(ctx context.Context, o order) {
 		s.say(answerTo(o, lease.Release(ctx)))
 		return
 	}
-	take := s.l.TryAcquire
 	if o.Patience > 0 {
-		take = s.l.Acquire
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.Patience)
 		defer cancel()
 	}
-	lease, err := take(ctx, o.Key)
+	lease, err := s.take(ctx, o)
 	got := answerTo(o, err)
 	if err == nil {
 		got.Fence = lease.Fence()

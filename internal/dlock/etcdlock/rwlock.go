@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // RW is [dlock.RWLocker] in etcd. Readers and writers stand in one queue, first come,
@@ -27,7 +28,7 @@ import (
 // tokens of readers among each other say nothing.
 type RW struct {
 	s     *store
-	sides dlock.RWSides
+	sides driver.RWSides
 }
 
 var (

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // store is what a [Locker] and an [RW] have in common.
@@ -20,8 +21,8 @@ type store struct {
 	kv      pb.KVClient
 	leases  pb.LeaseClient
 	hub     *hub
-	renewer *dlock.Renewer
-	undo    *dlock.Undo
+	renewer *driver.Renewer
+	undo    *driver.Undo
 	pool    *pool
 }
 
@@ -34,8 +35,8 @@ func newStore(cli *clientv3.Client, cfg Config) *store {
 		kv: pb.NewKVClient(conn), leases: pb.NewLeaseClient(conn),
 		hub: newHub(cli.Ctx(), pb.NewWatchClient(conn)),
 	}
-	s.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: s.renew})
-	s.undo = dlock.NewUndo(dlock.UndoConfig{
+	s.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: s.renew})
+	s.undo = driver.NewUndo(driver.UndoConfig{
 		TTL: cfg.TTL, Pause: cfg.Timeout / 4, Timeout: cfg.Timeout, GiveBack: s.giveBack,
 	})
 	s.pool = &pool{fresh: cfg.TTL / 3, drop: func(t tenure) {

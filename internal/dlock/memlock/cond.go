@@ -30,9 +30,6 @@ func NewCond(l *Locker) *Cond { return &Cond{l: l, waiting: map[string][]*condWa
 // Wait implements [dlock.Cond].
 func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, error) {
 	key, l := lease.Key(), c.l
-	if err := dlock.CheckWait(ctx, lease); err != nil {
-		return nil, fmt.Errorf("memlock: wait with %q: %w", key, err)
-	}
 	w := &condWaiter{waiter: waiter{granted: make(chan grant, 1)}, queued: make(chan struct{})}
 	err := lease.Yield(ctx, func(context.Context) error {
 		return l.held(key, lease.Fence(), func(e *entry) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // Locker is a lock service in memory. Its clients share one Locker. It grants
@@ -16,7 +17,7 @@ import (
 type Locker struct {
 	ttl     time.Duration
 	cfg     Config
-	renewer *dlock.Renewer
+	renewer *driver.Renewer
 
 	mu   sync.Mutex
 	keys map[string]*entry // held or waited for
@@ -46,7 +47,7 @@ var (
 func New(cfg Config) *Locker {
 	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
 	l := &Locker{ttl: cfg.TTL, cfg: cfg, keys: map[string]*entry{}}
-	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
+	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l
 }
 

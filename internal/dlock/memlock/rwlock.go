@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // RW is a read/write lock in memory, phase-fair; writers go first come, first
 // served. Its clients share one RW.
 type RW struct {
-	ttl   time.Duration
-	cfg   Config
-	sides dlock.RWSides
+	ttl     time.Duration
+	cfg     Config
+	sides   driver.RWSides
+	renewer *driver.Renewer
 
 	mu   sync.Mutex
 	keys map[string]*rwEntry // held or waited for
@@ -34,6 +36,7 @@ type rwEntry struct {
 }
 
 type hold struct {
+	id    string    // readers share the owner of a fence
 	until time.Time // when the grant lapses
 }
 
@@ -51,7 +54,9 @@ var _ dlock.RWLocker = (*RW)(nil)
 
 // NewRW returns an RW that holds nothing.
 func NewRW(cfg Config) *RW {
-	return &RW{ttl: cmp.Or(cfg.TTL, 30*time.Second), cfg: cfg, keys: map[string]*rwEntry{}}
+	l := &RW{ttl: cmp.Or(cfg.TTL, 30*time.Second), cfg: cfg, keys: map[string]*rwEntry{}}
+	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: l.ttl, Renew: l.renew})
+	return l
 }
 
 // Acquire implements [dlock.Locker] for a writer.
@@ -137,29 +142,38 @@ func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease,
 func (l *RW) lease(ctx context.Context, key string, write bool, g rwGrant) *dlock.Lease {
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Fence: g.fence, Sent: g.sent, TTL: l.ttl, MaxHold: l.cfg.MaxHold,
-		Backend: l.sides.Side(write), NoReentry: l.cfg.NoReentry,
-		Extend: func(context.Context) error {
-			return l.held(key, g, func(*rwEntry) { g.until = time.Now().Add(l.ttl) })
-		},
+		Kind: g.id, Backend: l.sides.Side(write), NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
 		Release: func(context.Context) error {
-			return l.held(key, g, func(e *rwEntry) { l.drop(key, e, g.hold) })
+			return l.held(key, g.fence, g.id, func(e *rwEntry, h *hold) { l.drop(key, e, h) })
 		},
 	})
 }
 
-// held runs f if g still has key.
-func (l *RW) held(key string, g rwGrant, f func(*rwEntry)) error {
+// renew is for the Renewer.
+func (l *RW) renew(_ context.Context, held []dlock.Held) []error {
+	errs := make([]error, len(held))
+	for i, h := range held {
+		errs[i] = l.held(h.Key, h.Fence, h.Kind, func(_ *rwEntry, g *hold) { g.until = time.Now().Add(l.ttl) })
+	}
+	return errs
+}
+
+// held runs f if the grant id still has key.
+func (l *RW) held(key string, fence dlock.Fence, id string, f func(*rwEntry, *hold)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e, ok := l.keys[key]
-	switch {
-	case ok && e.writer != nil && e.writer != g.hold:
-		return &dlock.LostError{Key: key, Fence: g.fence, Reason: dlock.Taken}
-	case !ok, !time.Now().Before(g.until), e.writer != g.hold && !slices.Contains(e.readers, g.hold):
-		return &dlock.LostError{Key: key, Fence: g.fence, Reason: dlock.Expired}
+	if e, ok := l.keys[key]; ok {
+		for h := range e.holds {
+			switch {
+			case h.id == id && time.Now().Before(h.until):
+				f(e, h)
+				return nil
+			case h.id != id && h == e.writer:
+				return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Taken}
+			}
+		}
 	}
-	f(e)
-	return nil
+	return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Expired}
 }
 
 // look passes key on if grants have lapsed, and returns when to look again.

@@ -57,7 +57,7 @@ func (l *RW) grant(e *rwEntry, write bool) rwGrant {
 		l.last = max(l.last+1, uint64(now.UnixMicro()))
 		e.fence = dlock.Fence{Token: l.last, Owner: rand.Text()}
 	}
-	h := &hold{until: now.Add(l.ttl)}
+	h := &hold{id: rand.Text(), until: now.Add(l.ttl)}
 	if write {
 		e.writer = h
 	} else {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // SemaphoreConfig is the configuration of a [Semaphore].
@@ -26,6 +27,7 @@ type SemaphoreConfig struct {
 type Semaphore struct {
 	permits int
 	ttl     time.Duration
+	renewer *driver.Renewer
 
 	mu     sync.Mutex
 	keys   map[string]*pool // with a holder or a waiter
@@ -40,12 +42,14 @@ var (
 
 // NewSemaphore returns a Semaphore of which nothing is held.
 func NewSemaphore(cfg SemaphoreConfig) *Semaphore {
-	return &Semaphore{
+	s := &Semaphore{
 		permits: cmp.Or(cfg.Permits, 1),
 		ttl:     cmp.Or(cfg.TTL, 30*time.Second),
 		keys:    map[string]*pool{},
 		limits:  map[string]int{},
 	}
+	s.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: s.ttl, Renew: s.renew})
+	return s
 }
 
 // TryAcquire implements [dlock.Semaphore].
@@ -55,7 +59,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.L
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := dlock.CheckPermits(key, n, s.limit(key)); err != nil {
+	if err := driver.CheckPermits(key, n, s.limit(key)); err != nil {
 		return nil, fmt.Errorf("memlock: %w", err)
 	}
 	p := s.pool(key)
@@ -64,7 +68,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.L
 	if len(p.queue) > 0 || n > s.free(key, p) {
 		return nil, fmt.Errorf("memlock: %d permits of %q: %w", n, key, dlock.ErrHeld)
 	}
-	return s.lease(ctx, key, n, s.grant(p, n)), nil
+	return s.lease(ctx, key, s.grant(p, n)), nil
 }
 
 // Acquire implements [dlock.Semaphore].
@@ -73,7 +77,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 		return nil, dlock.Ended(ctx)
 	}
 	s.mu.Lock()
-	if err := dlock.CheckPermits(key, n, s.limit(key)); err != nil {
+	if err := driver.CheckPermits(key, n, s.limit(key)); err != nil {
 		s.mu.Unlock()
 		return nil, fmt.Errorf("memlock: %w", err)
 	}
@@ -89,7 +93,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 			if v.err != nil {
 				return nil, v.err
 			}
-			return s.lease(ctx, key, n, v.grant), nil
+			return s.lease(ctx, key, v.grant), nil
 		case <-lapse.C:
 			lapse.Reset(s.look(key))
 		case <-ctx.Done():
@@ -130,16 +134,22 @@ func (s *Semaphore) Expire(key string) {
 }
 
 // lease turns a grant into what the caller gets. It does not block, and may run under mu.
-func (s *Semaphore) lease(ctx context.Context, key string, n int, g grant) *dlock.Lease {
+func (s *Semaphore) lease(ctx context.Context, key string, g grant) *dlock.Lease {
 	return dlock.NewLease(ctx, dlock.Grant{
-		Key: key, Fence: g.fence, Sent: g.sent, TTL: s.ttl,
-		Extend: func(context.Context) error {
-			return s.mine(key, g.fence, func(p *pool) { p.held[g.fence] = &permits{n, time.Now().Add(s.ttl)} })
-		},
+		Key: key, Fence: g.fence, Sent: g.sent, TTL: s.ttl, Renewer: s.renewer,
 		Release: func(context.Context) error {
 			return s.mine(key, g.fence, func(p *pool) { delete(p.held, g.fence) })
 		},
 	})
+}
+
+// renew is for the Renewer.
+func (s *Semaphore) renew(_ context.Context, held []dlock.Held) []error {
+	errs := make([]error, len(held))
+	for i, h := range held {
+		errs[i] = s.mine(h.Key, h.Fence, func(p *pool) { p.held[h.Fence].until = time.Now().Add(s.ttl) })
+	}
+	return errs
 }
 
 // mine runs f if fence still holds permits of key, and hands on what is free then.

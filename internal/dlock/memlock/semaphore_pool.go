@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // pool is the state of one key: who holds permits, and who waits for some.
@@ -76,7 +77,7 @@ func (s *Semaphore) serve(key string, p *pool) {
 // refuse ends the wait of those who want more than there will be.
 func (s *Semaphore) refuse(key string, p *pool) {
 	p.queue = slices.DeleteFunc(p.queue, func(w *asker) bool {
-		err := dlock.CheckPermits(key, w.n, s.limit(key))
+		err := driver.CheckPermits(key, w.n, s.limit(key))
 		if err != nil {
 			w.granted <- verdict{err: fmt.Errorf("memlock: resized: %w", err)}
 		}

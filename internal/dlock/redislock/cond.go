@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // Cond is [dlock.Cond] for the keys of one [Locker]. Clients of one store that
@@ -32,7 +33,7 @@ import (
 type Cond struct {
 	l    *Locker
 	name string
-	undo *dlock.Undo
+	undo *driver.Undo
 }
 
 var _ dlock.Cond = (*Cond)(nil)

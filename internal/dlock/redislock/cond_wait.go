@@ -14,9 +14,6 @@ import (
 // second, or Redis takes it for dead and signals pass it by.
 func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, error) {
 	key, id := lease.Key(), c.l.hub.newID()
-	if err := dlock.CheckWait(ctx, lease); err != nil {
-		return nil, fmt.Errorf("redislock: wait with %q: %w", key, err)
-	}
 	w := c.l.hub.join(ctx, keysOf(c.l.cfg.Prefix, key).lock, id)
 	defer w.leave()
 	begun := time.Now()

@@ -9,8 +9,10 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -20,7 +22,7 @@ type counting struct{ rdb redis.UniversalClient }
 
 // Acquire implements [dlock.Locker].
 func (l counting) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return dlock.Poll(ctx, dlock.Backoff{}, func(ctx context.Context) (*dlock.Lease, error) { return l.TryAcquire(ctx, key) })
+	return driver.Poll(ctx, backoff.Decorrelated{}, func(ctx context.Context) (*dlock.Lease, error) { return l.TryAcquire(ctx, key) })
 }
 
 // TryAcquire implements [dlock.Locker].

@@ -12,7 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisclient"
 )
 
@@ -40,7 +42,7 @@ type Config struct {
 	Spin bool
 
 	// Retry spreads the attempts of Acquire if Spin is set.
-	Retry dlock.Backoff
+	Retry backoff.Decorrelated
 
 	// NoReentry makes a holder that acquires its key again, with the context of its
 	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
@@ -73,10 +75,10 @@ type Locker struct {
 	hub      *hub
 	calls    *batcher
 	renewals *batcher // apart, so that a renewal waits for no other call
-	renewer  *dlock.Renewer
+	renewer  *driver.Renewer
 	listens  atomic.Bool
 
-	undo *dlock.Undo
+	undo *driver.Undo
 }
 
 var (
@@ -108,7 +110,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 		l.common = append(l.common, l.hub.home())
 	}
 	l.undo = undoOf(max(cfg.TTL, 2*l.dead()), cfg.Timeout, l.giveBack)
-	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
+	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
 
@@ -121,7 +123,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 	}
 	if l.cfg.Spin {
 		id := l.hub.newID()
-		return dlock.Poll(ctx, l.cfg.Retry, func(ctx context.Context) (*dlock.Lease, error) {
+		return driver.Poll(ctx, l.cfg.Retry, func(ctx context.Context) (*dlock.Lease, error) {
 			return l.try(ctx, key, id)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisclient"
 )
 
@@ -82,9 +83,9 @@ type RW struct {
 	hub      *hub
 	calls    *batcher
 	renewals *batcher // apart, so that a renewal waits for no other call
-	renewer  *dlock.Renewer
-	undo     *dlock.Undo
-	sides    dlock.RWSides
+	renewer  *driver.Renewer
+	undo     *driver.Undo
+	sides    driver.RWSides
 }
 
 var (
@@ -119,7 +120,7 @@ func NewRW(rdb redis.UniversalClient, cfg RWConfig) (*RW, error) {
 		renewals: newBatcher(rdb, cfg.Timeout),
 	}
 	l.undo = undoOf(max(cfg.TTL, 2*rwPatience), cfg.Timeout, l.giveBack)
-	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
+	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisclient"
 )
 
@@ -127,10 +128,10 @@ type Semaphore struct {
 	epochs  epochs
 	hub     *hub
 	calls   *batcher
-	renewer *dlock.Renewer
+	renewer *driver.Renewer
 
 	renewals *batcher // apart, so that a renewal waits for no other call
-	undo     *dlock.Undo
+	undo     *driver.Undo
 }
 
 var (
@@ -165,7 +166,7 @@ func NewSemaphore(rdb redis.UniversalClient, cfg SemaphoreConfig) (*Semaphore, e
 	}
 	s.undo = undoOf(max(ttl, 2*s.patience()), timeout, s.giveBack)
 	s.hub = newHub(rdb, s.prefix, nil)
-	s.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: s.renew})
+	s.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: s.renew})
 	return s, nil
 }
 
@@ -217,7 +218,7 @@ func (s *Semaphore) check(ctx context.Context, key string, n int) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	if err := dlock.CheckPermits(key, n, maxWeight); err != nil {
+	if err := driver.CheckPermits(key, n, maxWeight); err != nil {
 		return fmt.Errorf("redislock: %w", err)
 	}
 	return nil

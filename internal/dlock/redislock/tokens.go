@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisclient"
 )
 
@@ -130,8 +131,8 @@ type Tokens struct {
 	epochs   epochs
 	calls    *batcher
 	renewals *batcher // apart, so that a renewal waits for no other call
-	renewer  *dlock.Renewer
-	undo     *dlock.Undo
+	renewer  *driver.Renewer
+	undo     *driver.Undo
 	fetchers sync.WaitGroup
 
 	mu      sync.Mutex
@@ -183,7 +184,7 @@ func NewTokens(rdb redis.UniversalClient, cfg TokensConfig) (*Tokens, error) {
 	if t.blocking == nil {
 		return nil, errors.New("redislock: a client of this kind needs TokensConfig.Blocking")
 	}
-	t.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: ttl, Renew: t.renew})
+	t.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: t.renew})
 	return t, nil
 }
 
@@ -243,7 +244,7 @@ func (t *Tokens) check(ctx context.Context, key string, n int) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	if err := dlock.CheckPermits(key, n, maxTokens); err != nil {
+	if err := driver.CheckPermits(key, n, maxTokens); err != nil {
 		return fmt.Errorf("redislock: %w", err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // abandon gives back in the background what id may have of key: the key, or a
@@ -37,8 +38,8 @@ func foundBy(calls []*call) (found []bool, err error) {
 
 // undoOf returns what rolls back the attempts of a client whose outcome is unknown. After
 // longest Redis has forgotten them.
-func undoOf(longest, timeout time.Duration, giveBack func(ctx context.Context, held []dlock.Held) ([]bool, error)) *dlock.Undo {
-	return dlock.NewUndo(dlock.UndoConfig{
+func undoOf(longest, timeout time.Duration, giveBack func(ctx context.Context, held []dlock.Held) ([]bool, error)) *driver.Undo {
+	return driver.NewUndo(driver.UndoConfig{
 		TTL: longest, Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, GiveBack: giveBack,
 	})
 }

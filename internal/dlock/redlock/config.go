@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/backoff"
 )
 
 // Config is the configuration of a [Locker]. All clients of a lock need the same TTL
@@ -35,7 +35,7 @@ type Config struct {
 
 	// Retry spreads the attempts of a waiter. The default is 2 ms at first, and up to
 	// 100 ms.
-	Retry dlock.Backoff
+	Retry backoff.Decorrelated
 
 	// NoReentry makes a holder that acquires its key again, with the context of its
 	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.

@@ -52,9 +52,9 @@
 //
 // All or nothing: an attempt without a majority gives back all that it got, before it
 // returns as far as servers have granted, in the background as far as they may have.
-// Who waits tries again after a pause with decorrelated jitter ([dlock.Backoff]), or
+// Who waits tries again after a pause with decorrelated jitter ([backoff.Jitter]), or
 // when the lease of the holder ends. Of those who acquire a key in one process one tries,
-// the others wait for their turn, and hear of an outage from it ([dlock.Turns]). Among
+// the others wait for their turn, and hear of an outage from it ([driver.Turns]). Among
 // processes keys are not granted in order; one with many callers is the likeliest to have
 // a key again.
 //
@@ -102,7 +102,7 @@
 //
 // A call without an answer may have been executed. What it may have taken is given back
 // by owner, per server, until that server has answered, twice if nothing was found, or
-// the TTL has passed ([dlock.Undo]); Close waits for it. Acquire and TryAcquire return
+// the TTL has passed ([driver.Undo]); Close waits for it. Acquire and TryAcquire return
 // [dlock.ErrUncertain] if that kept them from a majority. A waiter goes on until no
 // majority has answered for a TTL.
 //

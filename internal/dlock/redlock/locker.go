@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisclient"
 )
 
@@ -25,8 +26,8 @@ type Locker struct {
 	cfg        Config
 	nodes      []*node
 	quorum     int
-	renewer    *dlock.Renewer
-	turns      dlock.Turns
+	renewer    *driver.Renewer
+	turns      driver.Turns
 	background background
 	process    string
 	calls      atomic.Uint64
@@ -68,13 +69,13 @@ func New(servers []redis.UniversalClient, cfg Config) (*Locker, error) {
 	l := &Locker{cfg: cfg, quorum: len(servers)/2 + 1, process: rand.Text()}
 	for _, rdb := range servers {
 		n := &node{rdb: rdb, limit: cfg.Timeout}
-		n.undo = dlock.NewUndo(dlock.UndoConfig{
+		n.undo = driver.NewUndo(driver.UndoConfig{
 			TTL: cfg.TTL, Pause: cfg.Timeout / 2, Timeout: 2 * cfg.Timeout,
 			GiveBack: func(ctx context.Context, held []dlock.Held) ([]bool, error) { return l.giveBack(ctx, n, held) },
 		})
 		l.nodes = append(l.nodes, n)
 	}
-	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
+	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 var (
@@ -26,7 +26,7 @@ var (
 type node struct {
 	rdb   redis.UniversalClient
 	limit time.Duration // of a call
-	undo  *dlock.Undo
+	undo  *driver.Undo
 
 	mu      sync.Mutex
 	silent  bool         // the last call timed out

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/backoff"
 )
 
 // Config is the configuration of a [Locker].
@@ -26,7 +26,7 @@ type Config struct {
 
 	// Retry spreads the looks of a waiter. The default is 5 ms at first, and up to
 	// 100 ms.
-	Retry dlock.Backoff
+	Retry backoff.Decorrelated
 
 	// NoReentry makes a holder that acquires its key again, with the context of its
 	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.

@@ -52,10 +52,10 @@
 //
 // A waiter looks by a SELECT, which takes no lock: neither the holder's renewal and
 // release nor, on SQLite, any other writer of the file waits for it. Pauses have
-// decorrelated jitter ([dlock.Backoff]), and none is longer than what is left of the
+// decorrelated jitter ([backoff.Jitter]), and none is longer than what is left of the
 // present lease. Of those who acquire a key in one process one asks, the others wait
 // for their turn in the order of their calls, and hear of an outage from it
-// ([dlock.Turns]); which process is next is chance. So the load on the database grows
+// ([driver.Turns]); which process is next is chance. So the load on the database grows
 // with processes and not with waiters, and a hand-off takes half a pause on average,
 // 50 ms at most by default. What bounds the rate of an uncontended key is the flush; that
 // of a contended one, the pauses.
@@ -71,7 +71,7 @@
 // for a TTL. A first attempt without an answer returns [dlock.ErrUncertain] at once, so
 // that callers hear of an outage, and so does a release; what they may have left is
 // given back in the background, by owner, until the database has answered, twice if
-// nothing was found ([dlock.Undo]); Close waits for it.
+// nothing was found ([driver.Undo]); Close waits for it.
 //
 // What the database itself refuses has changed nothing. Deadlocks, lock timeouts, busy
 // files and stale connections are repeated within Config.Timeout.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // Locker locks keys in a database. Close it to wait for what it does in the background.
@@ -18,9 +19,9 @@ type Locker struct {
 	db      *sql.DB
 	sql     statements
 	writers chan struct{} // one token per own writer that may run at once; nil: no limit
-	renewer *dlock.Renewer
-	undo    *dlock.Undo
-	turns   dlock.Turns
+	renewer *driver.Renewer
+	undo    *driver.Undo
+	turns   driver.Turns
 	process string
 	calls   atomic.Uint64
 }
@@ -51,8 +52,8 @@ func New(db *sql.DB, d Dialect, cfg Config) (*Locker, error) {
 	default:
 		return nil, fmt.Errorf("sqllock: unknown dialect %d", d)
 	}
-	l.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
-	l.undo = dlock.NewUndo(dlock.UndoConfig{
+	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
+	l.undo = driver.NewUndo(driver.UndoConfig{
 		TTL: cfg.TTL, Pause: cfg.Timeout / 4, Timeout: cfg.Timeout, GiveBack: l.giveBack,
 	})
 	return l, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -67,7 +68,7 @@ func TestWaitersLookOneByOne(t *testing.T) {
 		s := new(script)
 		st.wrap = func(c driver.Connector) driver.Connector { return connector{c, s} }
 		const step = 50 * time.Millisecond
-		l := st.locker(t, sqllock.Config{TTL: ttl, Retry: dlock.Backoff{Min: step, Max: step}})
+		l := st.locker(t, sqllock.Config{TTL: ttl, Retry: backoff.Decorrelated{Min: step, Max: step}})
 		held := take(t, other, "k")
 		const waiters = 30
 		ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +100,7 @@ func TestWaiterLooksWhenTheLeaseEnds(t *testing.T) {
 		s.create(t)
 		dead := s.locker(t, sqllock.Config{TTL: ttl / 2, MaxHold: time.Millisecond}) // nobody renews what it takes
 		take(t, dead, "k")
-		l := s.locker(t, sqllock.Config{TTL: ttl, Retry: dlock.Backoff{Min: 20 * ttl, Max: 20 * ttl}})
+		l := s.locker(t, sqllock.Config{TTL: ttl, Retry: backoff.Decorrelated{Min: 20 * ttl, Max: 20 * ttl}})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
 		defer cancel()
 		lease, err := l.Acquire(ctx, "k")

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/zookeeper"
 )
 
@@ -18,7 +19,7 @@ import (
 type queue struct {
 	s       *zookeeper.Session
 	cfg     Config
-	renewer *dlock.Renewer
+	renewer *driver.Renewer
 
 	// admit completes a grant: it returns the fence of n, and may refuse with
 	// zk.ErrNoNode when n is gone. Nil: the fence is that of the node.
@@ -41,7 +42,7 @@ type claim struct {
 
 func newQueue(s *zookeeper.Session, cfg Config) *queue {
 	q := &queue{s: s, cfg: cfg, grants: map[string]*grant{}, next: map[string]map[chan event]struct{}{}}
-	q.renewer = dlock.NewRenewer(dlock.RenewerConfig{TTL: q.ttl(), Keeps: q.ttl, Renew: q.renew})
+	q.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: q.ttl(), Keeps: q.ttl, Renew: q.renew})
 	s.OnClose(q.renewer.Shut)
 	return q
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/zookeeper"
 )
 
@@ -40,7 +41,7 @@ import (
 // the same process to a waiting one 1 (the fence), in another 2+c.
 type RW struct {
 	queue *queue
-	sides dlock.RWSides
+	sides driver.RWSides
 }
 
 var (

@@ -1,4 +1,4 @@
-package dlock
+package driver
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"example.com/shop/internal/dlock"
 )
 
 // maxUndo bounds the memory that an outage can cost. The TTL frees the rest.
@@ -33,11 +35,11 @@ type UndoConfig struct {
 	// are unknown, and tells for each whether there was anything. After an error those
 	// that it has found are done, and it is called again for the others, for fewer at a
 	// time. It is called concurrently.
-	GiveBack func(ctx context.Context, held []Held) (found []bool, err error)
+	GiveBack func(ctx context.Context, held []dlock.Held) (found []bool, err error)
 }
 
 // Undo gives back, in the background, what attempts whose outcome is unknown may
-// have taken: it is how a backend keeps the promise of [ErrUncertain].
+// have taken: it is how a backend keeps the promise of [dlock.ErrUncertain].
 //
 // It asks until the store has answered, and again if that found nothing: the attempt
 // may still be on its way, in the buffers of a connection that was given up. What
@@ -58,7 +60,7 @@ type Undo struct {
 
 // doubt is an attempt whose outcome is unknown.
 type doubt struct {
-	held   Held
+	held   dlock.Held
 	values context.Context //nolint:containedctx // Never done.
 	until  time.Time       // when the TTL has freed it
 	next   time.Time       // when to ask for it
@@ -74,7 +76,7 @@ func NewUndo(cfg UndoConfig) *Undo {
 }
 
 // Add has held given back. It takes values from ctx, and nothing else.
-func (u *Undo) Add(ctx context.Context, held Held) {
+func (u *Undo) Add(ctx context.Context, held dlock.Held) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.queue) >= maxUndo {
@@ -101,7 +103,7 @@ func (u *Undo) Wait(ctx context.Context) error {
 	case <-idle:
 		return nil
 	case <-ctx.Done():
-		return Ended(ctx)
+		return dlock.Ended(ctx)
 	}
 }
 
@@ -173,7 +175,7 @@ func (u *Undo) due(now time.Time) (chunk []doubt) {
 
 // call asks once, and queues those again that have to be asked for again.
 func (u *Undo) call(chunk []doubt, flying *int) {
-	held := make([]Held, len(chunk))
+	held := make([]dlock.Held, len(chunk))
 	for i, d := range chunk {
 		held[i] = d.held
 	}

@@ -1,18 +1,20 @@
-package dlock
+package driver
 
 import (
 	"context"
 	"fmt"
+
+	"example.com/shop/internal/dlock"
 )
 
-// RWSides is what an [RWLocker] is to [Reenter]: a reader and a writer that the
+// RWSides is what an [dlock.RWLocker] is to [dlock.Reenter]: a reader and a writer that the
 // same context can be. A backend has one per client and puts a side of it into
-// [Grant.Backend]. It must not be copied.
+// [dlock.Grant.Backend]. It must not be copied.
 type RWSides struct {
 	reader, writer struct{ _ byte } // each has an address of its own
 }
 
-// Side returns the writer or the reader, for Grant.Backend.
+// Side returns the writer or the reader, for [dlock.Grant.Backend].
 func (s *RWSides) Side(write bool) any {
 	if write {
 		return &s.writer
@@ -24,18 +26,18 @@ func (s *RWSides) Side(write bool) any {
 // key as the writer gets another lease of that grant, as the writer or as a
 // reader, and one that holds it as a reader gets another share of that: a second
 // reader of its own would wait for a writer that waits for the first one. A reader
-// that wants to write gets [ErrReentry]: it would wait for itself. It returns nil
-// and nil for a new owner. See [Reenter].
-func (s *RWSides) Reenter(ctx context.Context, key string, write bool) (*Lease, error) {
-	lease, err := Reenter(ctx, &s.writer, key)
+// that wants to write gets [dlock.ErrReentry]: it would wait for itself. It returns nil
+// and nil for a new owner. See [dlock.Reenter].
+func (s *RWSides) Reenter(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
+	lease, err := dlock.Reenter(ctx, &s.writer, key)
 	if lease != nil || err != nil {
 		return lease, err
 	}
-	lease, err = Reenter(ctx, &s.reader, key)
+	lease, err = dlock.Reenter(ctx, &s.reader, key)
 	if lease == nil || !write {
 		return lease, err
 	}
 	// The reader's other leases keep the grant, so that the store hears of nothing.
 	_ = lease.Release(ctx)
-	return nil, fmt.Errorf("%w as a reader", ErrReentry)
+	return nil, fmt.Errorf("%w as a reader", dlock.ErrReentry)
 }

@@ -1,9 +1,11 @@
-package dlock
+package driver
 
 import (
 	"context"
 	"fmt"
 	"sync"
+
+	"example.com/shop/internal/dlock"
 )
 
 // Turns lets one caller per key through, the others wait for their turn, first come,
@@ -61,7 +63,7 @@ func (t *Turns) Take(ctx context.Context, key string) (pass func(failure error),
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil { // of two that are ready select chooses either
-		err = Ended(ctx)
+		err = dlock.Ended(ctx)
 	}
 	t.leave(key, q, nil)
 	return nil, err

@@ -1,4 +1,4 @@
-package dlock_test
+package driver_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // ledger is a store in which attempts are found from a moment on.
@@ -69,7 +70,7 @@ func doubtful(owner string) dlock.Held {
 func TestUndoLooksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
-		u := dlock.NewUndo(dlock.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
+		u := driver.NewUndo(driver.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
 		if err := u.Wait(t.Context()); err != nil {
 			t.Errorf("Wait = %v with nothing to wait for", err)
 		}
@@ -98,7 +99,7 @@ func TestUndoLooksAgain(t *testing.T) {
 func TestUndoOutlastsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
-		u := dlock.NewUndo(dlock.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
+		u := driver.NewUndo(driver.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
 		l.set(true)
 		for i := range 250 {
 			owner := fmt.Sprint(i)
@@ -129,7 +130,7 @@ func TestUndoOutlastsAnOutage(t *testing.T) {
 func TestUndoEndsWithTheTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
-		u := dlock.NewUndo(dlock.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
+		u := driver.NewUndo(driver.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
 		l.set(true)
 		start := time.Now()
 		u.Add(t.Context(), doubtful("a"))
@@ -155,7 +156,7 @@ func TestUndoIsNotHeldUpByOne(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLedger()
-			u := dlock.NewUndo(dlock.UndoConfig{
+			u := driver.NewUndo(driver.UndoConfig{
 				TTL: 10 * time.Minute, Pause: pause, Timeout: timeout,
 				GiveBack: func(ctx context.Context, held []dlock.Held) ([]bool, error) {
 					for _, h := range held {

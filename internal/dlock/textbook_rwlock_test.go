@@ -1,12 +1,14 @@
-package dlock
+package dlock_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+
+	"example.com/shop/internal/dlock"
 )
 
-// TextbookRW makes a read/write lock of a Locker and a Semaphore with readers
+// textbookRW makes a read/write lock of a Locker and a Semaphore with readers
 // permits per key, as textbooks do: a reader takes one permit, a writer takes the
 // lock, which keeps other writers out, and then all permits, which keeps readers
 // out. It works on any backend, and on two different ones, and it is here to learn
@@ -27,39 +29,37 @@ import (
 //
 // Its leases are lost when any part is, with the reason of that part, and the
 // other part is given back then.
-func TextbookRW(l Locker, s Semaphore, readers int) RWLocker { return textbookRW{l, s, readers} }
-
 type textbookRW struct {
-	lock    Locker
-	permits Semaphore
+	lock    dlock.Locker
+	permits dlock.Semaphore
 	readers int
 }
 
-// AcquireRead implements [RWLocker].
-func (rw textbookRW) AcquireRead(ctx context.Context, key string) (*Lease, error) {
+// AcquireRead implements [dlock.RWLocker].
+func (rw textbookRW) AcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
 	return rw.permits.Acquire(ctx, key, 1)
 }
 
-// TryAcquireRead implements [RWLocker].
-func (rw textbookRW) TryAcquireRead(ctx context.Context, key string) (*Lease, error) {
+// TryAcquireRead implements [dlock.RWLocker].
+func (rw textbookRW) TryAcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
 	return rw.permits.TryAcquire(ctx, key, 1)
 }
 
-// Acquire implements [Locker].
-func (rw textbookRW) Acquire(ctx context.Context, key string) (*Lease, error) {
+// Acquire implements [dlock.Locker].
+func (rw textbookRW) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	return rw.write(ctx, key, rw.lock.Acquire, rw.permits.Acquire)
 }
 
-// TryAcquire implements [Locker].
-func (rw textbookRW) TryAcquire(ctx context.Context, key string) (*Lease, error) {
+// TryAcquire implements [dlock.Locker].
+func (rw textbookRW) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	return rw.write(ctx, key, rw.lock.TryAcquire, rw.permits.TryAcquire)
 }
 
 func (rw textbookRW) write(
 	ctx context.Context, key string,
-	lock func(context.Context, string) (*Lease, error),
-	permits func(context.Context, string, int) (*Lease, error),
-) (*Lease, error) {
+	lock func(context.Context, string) (*dlock.Lease, error),
+	permits func(context.Context, string, int) (*dlock.Lease, error),
+) (*dlock.Lease, error) {
 	alone, err := lock(ctx, key)
 	if err != nil {
 		return nil, err
@@ -79,21 +79,13 @@ func (rw textbookRW) write(
 // compose returns one lease for two, with the key and the fence of the first. It
 // is lost when either is. A release gives the second back first. The parts renew
 // themselves.
-func compose(ctx context.Context, first, second *Lease) *Lease {
-	lost := make(chan error, 2)
-	for _, part := range []*Lease{first, second} {
-		part.OnEnd(func(outcome error) {
-			if errors.Is(outcome, ErrLost) {
-				lost <- outcome
-			}
-		})
-	}
+func compose(ctx context.Context, first, second *dlock.Lease) *dlock.Lease {
 	release := func(ctx context.Context) error {
 		return errors.Join(second.Release(ctx), first.Release(ctx))
 	}
-	whole := NewLease(ctx, Grant{Key: first.Key(), Fence: first.Fence(), Lost: lost, Release: release})
+	whole := dlock.NewLease(ctx, dlock.Grant{Key: first.Key(), Fence: first.Fence(), Renewer: either{first, second}, Release: release})
 	whole.OnEnd(func(outcome error) {
-		if errors.Is(outcome, ErrLost) {
+		if errors.Is(outcome, dlock.ErrLost) {
 			// What is left of it would be kept alive for ever. The goroutine ends with the
 			// releases, which are bounded; nobody waits for it, as nobody waits for a loss.
 			go func() { _ = release(context.WithoutCancel(ctx)) }()
@@ -101,3 +93,22 @@ func compose(ctx context.Context, first, second *Lease) *Lease {
 	})
 	return whole
 }
+
+// either is the Renewer of a lease that is lost with the first of these leases, which renew
+// themselves.
+type either []*dlock.Lease
+
+// Keep implements [dlock.Renewer].
+func (e either) Keep(_ context.Context, whole *dlock.Hold) bool {
+	for _, part := range e {
+		part.OnEnd(func(outcome error) {
+			if errors.Is(outcome, dlock.ErrLost) {
+				whole.Lose(outcome)
+			}
+		})
+	}
+	return true
+}
+
+// Forget implements [dlock.Renewer].
+func (either) Forget(*dlock.Hold) <-chan struct{} { return nil }

@@ -1,4 +1,4 @@
-package dlock
+package driver
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"example.com/shop/internal/dlock"
 )
 
 // RenewerConfig is the configuration of a [Renewer].
@@ -22,11 +24,11 @@ type RenewerConfig struct {
 	Chunk int
 
 	// Renew renews all of held for one TTL in one go, and returns one verdict for
-	// each, in order: nil when it is renewed; [ErrLost], or a [*LostError] that says
+	// each, in order: nil when it is renewed; [dlock.ErrLost], or a [*dlock.LostError] that says
 	// why, when the store has another owner or none; any other error when the
 	// attempt failed, which is repeated. It never takes a grant again that is gone,
 	// and returns soon after ctx has ended. A bare ctx.Err() for all is a fine verdict.
-	Renew func(ctx context.Context, held []Held) []error
+	Renew func(ctx context.Context, held []dlock.Held) []error
 }
 
 // Renewer keeps the grants of one client alive, many of them per call to the
@@ -42,15 +44,17 @@ type Renewer struct {
 	cfg RenewerConfig
 
 	mu     sync.Mutex
-	holds  map[*hold]struct{}
-	owners map[string]*hold
+	kept   map[*dlock.Hold]*renewal
+	owners map[string]*dlock.Hold
 	timer  *time.Timer // nil if there is no grant
 	next   time.Time   // when timer fires
 	closed bool
 }
 
-// renewal is the part of a hold that belongs to its Renewer.
+// renewal is what a Renewer knows of a grant.
 type renewal struct {
+	hold   *dlock.Hold
+	values context.Context //nolint:containedctx // Never done: the values that renewals run with.
 	due    time.Time
 	window time.Duration // of trust, as it stands
 	flight *flight       // nil if none
@@ -58,17 +62,17 @@ type renewal struct {
 
 // flight is one call of Renew.
 type flight struct {
-	holds  []*hold
-	held   []Held
-	left   int // holds that still want to know
+	kept   []*renewal
+	held   []dlock.Held
+	left   int // grants that still want to know
 	cancel context.CancelFunc
 	landed chan struct{} // closed when Renew has returned
 }
 
-// NewRenewer returns a Renewer without grants. Backends put it in [Grant.Renewer].
+// NewRenewer returns a Renewer without grants. Backends put it in [dlock.Grant.Renewer].
 func NewRenewer(cfg RenewerConfig) *Renewer {
 	cfg.Chunk = cmp.Or(cfg.Chunk, 100)
-	return &Renewer{cfg: cfg, holds: map[*hold]struct{}{}, owners: map[string]*hold{}}
+	return &Renewer{cfg: cfg, kept: map[*dlock.Hold]*renewal{}, owners: map[string]*dlock.Hold{}}
 }
 
 // Lose ends the lease of the grant whose fence has owner, if there is one, as
@@ -79,51 +83,55 @@ func (r *Renewer) Lose(owner string, err error) {
 	h := r.owners[owner]
 	r.mu.Unlock()
 	if h != nil {
-		h.lose(err)
+		h.Lose(err)
 	}
 }
 
-// add reports false if r is closed.
-func (r *Renewer) add(h *hold) bool {
+// Keep implements [dlock.Renewer].
+func (r *Renewer) Keep(ctx context.Context, h *dlock.Hold) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return false
 	}
-	r.holds[h] = struct{}{}
-	r.owners[h.g.Fence.Owner] = h
-	for _, other := range h.g.Rest {
+	g := h.Grant()
+	r.owners[g.Fence.Owner] = h
+	for _, other := range g.Rest {
 		r.owners[other.Fence.Owner] = h
 	}
-	h.state.window = h.g.first()
-	h.state.due = h.g.Sent.Add(h.state.window / 3)
-	r.wake(h.state.due)
+	window := g.FirstWindow()
+	k := &renewal{hold: h, values: ctx, window: window, due: g.Sent.Add(window / 3)}
+	r.kept[h] = k
+	r.wake(k.due)
 	return true
 }
 
-// remove ends the renewals of h, and returns the one in flight, or nil.
-func (r *Renewer) remove(h *hold) *flight {
+// Forget implements [dlock.Renewer].
+func (r *Renewer) Forget(h *dlock.Hold) (landed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.holds[h]; !ok {
-		return h.state.flight
+	k := r.kept[h]
+	if k == nil {
+		return nil
 	}
-	delete(r.holds, h)
-	delete(r.owners, h.g.Fence.Owner)
-	for _, other := range h.g.Rest {
+	delete(r.kept, h)
+	g := h.Grant()
+	delete(r.owners, g.Fence.Owner)
+	for _, other := range g.Rest {
 		delete(r.owners, other.Fence.Owner)
 	}
-	if len(r.holds) == 0 && r.timer != nil {
+	if len(r.kept) == 0 && r.timer != nil {
 		r.timer.Stop()
 		r.timer = nil
 	}
-	f := h.state.flight
-	if f != nil {
-		if f.left--; f.left == 0 {
-			f.cancel()
-		}
+	f := k.flight
+	if f == nil {
+		return nil
 	}
-	return f
+	if f.left--; f.left == 0 {
+		f.cancel()
+	}
+	return f.landed
 }
 
 // wake makes the timer fire at t at the latest. It is called under mu.
@@ -154,16 +162,17 @@ func (r *Renewer) pass() {
 		}
 		f = &flight{landed: make(chan struct{})}
 	}
-	for h := range r.holds {
-		if h.state.flight != nil || h.state.due.After(soon) {
+	for h, k := range r.kept {
+		if k.flight != nil || k.due.After(soon) {
 			continue
 		}
-		if f == nil || len(f.held)+1+len(h.g.Rest) > r.cfg.Chunk && len(f.held) > 0 {
+		held := h.Grant().Held()
+		if f == nil || len(f.held)+len(held) > r.cfg.Chunk && len(f.held) > 0 {
 			send()
 		}
-		f.holds = append(f.holds, h)
-		f.held = append(f.held, h.g.held()...)
-		h.state.flight = f
+		f.kept = append(f.kept, k)
+		f.held = append(f.held, held...)
+		k.flight = f
 	}
 	if f != nil {
 		r.send(f)
@@ -177,9 +186,9 @@ func (r *Renewer) reschedule() {
 		return
 	}
 	r.next = time.Now().Add(r.cfg.TTL)
-	for h := range r.holds {
-		if h.state.flight == nil && h.state.due.Before(r.next) {
-			r.next = h.state.due
+	for _, k := range r.kept {
+		if k.flight == nil && k.due.Before(r.next) {
+			r.next = k.due
 		}
 	}
 	r.timer.Reset(time.Until(r.next))
@@ -188,12 +197,12 @@ func (r *Renewer) reschedule() {
 // send is called under mu.
 func (r *Renewer) send(f *flight) {
 	window := r.cfg.TTL
-	for _, h := range f.holds {
-		window = min(window, h.state.window)
+	for _, k := range f.kept {
+		window = min(window, k.window)
 	}
 	// An attempt that gets no answer leaves room for others.
-	ctx, cancel := context.WithTimeout(f.holds[0].values, window/6)
-	f.cancel, f.left = cancel, len(f.holds)
+	ctx, cancel := context.WithTimeout(f.kept[0].values, window/6)
+	f.cancel, f.left = cancel, len(f.kept)
 	go r.fly(ctx, f)
 }
 
@@ -202,21 +211,21 @@ func (r *Renewer) fly(ctx context.Context, f *flight) {
 	defer f.cancel()
 	sent := time.Now()
 	errs := r.cfg.Renew(ctx, f.held)
-	verdicts := make([]error, len(f.holds))
+	verdicts := make([]error, len(f.kept))
 	at := 0
-	for i, h := range f.holds {
-		n := 1 + len(h.g.Rest)
+	for i, k := range f.kept {
+		n := 1 + len(k.hold.Grant().Rest)
 		verdicts[i] = worst(errs, at, at+n)
 		at += n
 	}
 	window := r.window()
 	r.land(f, sent, window, verdicts)
-	for i, h := range f.holds {
+	for i, k := range f.kept {
 		switch {
 		case verdicts[i] == nil:
-			h.trust(sent, window)
-		case errors.Is(verdicts[i], ErrLost):
-			h.lose(verdicts[i])
+			k.hold.Renewed(sent, window)
+		case errors.Is(verdicts[i], dlock.ErrLost):
+			k.hold.Lose(verdicts[i])
 		}
 	}
 }
@@ -233,15 +242,32 @@ func (r *Renewer) window() time.Duration {
 func (r *Renewer) land(f *flight, sent time.Time, window time.Duration, verdicts []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, h := range f.holds {
-		h.state.flight = nil
+	for i, k := range f.kept {
+		k.flight = nil
 		if verdicts[i] == nil {
-			h.state.window = window
-			h.state.due = sent.Add(window / 3)
+			k.window = window
+			k.due = sent.Add(window / 3)
 			continue
 		}
-		pause := h.state.window / 20
-		h.state.due = time.Now().Add(pause + rand.N(pause+1))
+		pause := k.window / 20
+		k.due = time.Now().Add(pause + rand.N(pause+1))
 	}
 	r.reschedule()
 }
+
+// worst returns the verdict on a grant of several keys: one that is lost loses all.
+func worst(errs []error, from, to int) error {
+	var failed error
+	for i := from; i < to; i++ {
+		if i >= len(errs) {
+			return cmp.Or(failed, errNoVerdict)
+		}
+		if errors.Is(errs[i], dlock.ErrLost) {
+			return errs[i]
+		}
+		failed = cmp.Or(failed, errs[i])
+	}
+	return failed
+}
+
+var errNoVerdict = errors.New("driver: the backend returned too few verdicts")

@@ -1,4 +1,4 @@
-package dlock_test
+package driver_test
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 func TestTurnsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns dlock.Turns
+		var turns driver.Turns
 		pass, err := turns.Take(t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func TestTurnsAreInOrder(t *testing.T) {
 // Who leaves the queue neither keeps the turn nor the queue.
 func TestTurnsThatNobodyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns dlock.Turns
+		var turns driver.Turns
 		pass, err := turns.Take(t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestTurnsThatNobodyTakes(t *testing.T) {
 // Who has been waiting fails with the one whose turn it is; who comes later does not.
 func TestTurnsShareAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns dlock.Turns
+		var turns driver.Turns
 		pass, err := turns.Take(t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func (late) Done() <-chan struct{} { return nil }
 // Of two reasons to give up, the end of the caller's own time comes first: callers have a name for it.
 func TestTurnsReturnTheEndOfTheContextFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns dlock.Turns
+		var turns driver.Turns
 		pass, err := turns.Take(t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,47 @@
+package driver
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"example.com/shop/internal/dlock"
+)
+
+// Close calls [Renewer.Shut], releases what was held, except by grants with [dlock.Grant.Abandon],
+// which do that, and waits for it until ctx ends: then it returns the error of ctx, and the
+// rest is left to the TTL.
+func (r *Renewer) Close(ctx context.Context) error {
+	var releases sync.WaitGroup
+	for _, h := range r.shut() {
+		if h.Grant().Abandon == nil {
+			releases.Go(func() { h.GiveBack(ctx) })
+		}
+	}
+	done := make(chan struct{})
+	go func() { // ends with the releases, which are bounded
+		defer close(done)
+		releases.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return dlock.Ended(ctx)
+	}
+}
+
+// Shut ends the leases of all grants as lost, with the reason [dlock.Closed]: nobody renews them any
+// more, so no holder may consider them valid. A grant that is made later is lost at once. It
+// does not block.
+func (r *Renewer) Shut() { r.shut() }
+
+// shut returns the grants that had not ended before.
+func (r *Renewer) shut() []*dlock.Hold {
+	r.mu.Lock()
+	r.closed = true
+	holds := slices.Collect(maps.Keys(r.kept))
+	r.mu.Unlock()
+	return slices.DeleteFunc(holds, func(h *dlock.Hold) bool { return !h.Lose(&dlock.LostError{Reason: dlock.Closed}) })
+}
