@@ -5,9 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
-	"github.com/redis/go-redis/v9"
+	"example.com/shop/internal/dlock/redissem"
+	"example.com/shop/internal/dlock/redistokens"
 )
 
 // ttl is that of every lock and permit. No run lasts as long, so that no
@@ -77,14 +80,14 @@ func unhurried(all []subject) []subject {
 func semaphores(permits int) []subject {
 	return []subject{
 		{name: "ours, zset", ours: true, permit: permits, open: onRedis(func(rdb *redis.Client) (*client, error) {
-			s, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{TTL: ttl, Permits: permits})
+			s, err := redissem.New(rdb, redissem.Config{TTL: ttl, Permits: permits})
 			if err != nil {
 				return nil, err
 			}
 			return &client{acquire: onePermit(s), close: s.Close}, nil
 		})},
 		{name: "ours, list", ours: true, sends: "blmove", permit: permits, open: onRedis(func(rdb *redis.Client) (*client, error) {
-			s, err := redislock.NewTokens(rdb, redislock.TokensConfig{TTL: ttl, Permits: permits})
+			s, err := redistokens.New(rdb, redistokens.Config{TTL: ttl, Permits: permits})
 			if err != nil {
 				return nil, err
 			}

@@ -2,7 +2,9 @@ package dlock_test
 
 import (
 	"go/ast"
+	"maps"
 	"os"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,15 +16,28 @@ import (
 	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redisrw"
+	"example.com/shop/internal/dlock/redissem"
+	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/dlock/redlock"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/dlock/zklock"
 )
 
-// backend is a column of the matrix: a package with what can be acquired of it.
+// backend is a column of the matrix: what can be acquired of a store.
 type backend struct {
 	name  string
 	types []reflect.Type // pointers
+}
+
+// folders are those of its packages.
+func (b backend) folders() (all []string) {
+	for _, of := range b.types {
+		if name := path.Base(of.Elem().PkgPath()); !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 func backends() []backend {
@@ -32,8 +47,8 @@ func backends() []backend {
 			reflect.TypeFor[*memlock.Semaphore](), reflect.TypeFor[*memlock.Cond](),
 		}},
 		{"redislock", []reflect.Type{
-			reflect.TypeFor[*redislock.Locker](), reflect.TypeFor[*redislock.RW](),
-			reflect.TypeFor[*redislock.Semaphore](), reflect.TypeFor[*redislock.Tokens](), reflect.TypeFor[*redislock.Cond](),
+			reflect.TypeFor[*redislock.Locker](), reflect.TypeFor[*redisrw.RW](),
+			reflect.TypeFor[*redissem.Semaphore](), reflect.TypeFor[*redistokens.Tokens](), reflect.TypeFor[*redislock.Cond](),
 		}},
 		{"redlock", []reflect.Type{reflect.TypeFor[*redlock.Locker]()}},
 		{"zklock", []reflect.Type{reflect.TypeFor[*zklock.Locker](), reflect.TypeFor[*zklock.RW]()}},
@@ -111,7 +126,10 @@ func TestChoosingMatrixIsTheCode(t *testing.T) {
 	set := map[string]map[string]bool{}
 	for _, b := range backends() {
 		columns = append(columns, b.name)
-		set[b.name] = parse(t, b.name, true).set
+		set[b.name] = map[string]bool{}
+		for _, folder := range b.folders() {
+			maps.Copy(set[b.name], parse(t, folder, true).set)
+		}
 	}
 	said := map[string]bool{}
 	for _, row := range read(t, choosing).table(t, columns...) {
@@ -172,7 +190,7 @@ func TestChoosingMatrixIsComplete(t *testing.T) {
 		if !folder.IsDir() || slices.Contains(others, name) {
 			continue
 		}
-		at := slices.IndexFunc(backends(), func(b backend) bool { return b.name == name })
+		at := slices.IndexFunc(backends(), func(b backend) bool { return slices.Contains(b.folders(), name) })
 		if at < 0 {
 			t.Errorf("%s is in no column", name)
 			continue

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/permits"
 	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -107,7 +107,7 @@ func BenchmarkTake(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer rdb.Close()
-	sem, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: 64, TTL: ttl})
+	sem, err := redissem.New(rdb, redissem.Config{Permits: 64, TTL: ttl})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisx"
 )
 
 // answer is the outcome of acquire.lua.
@@ -52,8 +51,8 @@ func (l *Locker) args(k keySet, first string, more ...any) []any {
 	args := make([]any, 0, 6+len(more))
 	args = append(args, first)
 	args = append(args, l.common...)
-	if l.hub.cluster != nil {
-		args = append(args, l.hub.channels(k.lock))
+	if l.hub.Cluster() {
+		args = append(args, l.hub.Channels(k.lock))
 	}
 	return append(args, more...)
 }
@@ -68,17 +67,17 @@ func (l *Locker) fenceTTL() int64 { return max(fenceTTL, 2*l.cfg.TTL).Millisecon
 // background.
 func (l *Locker) attempt(ctx context.Context, key, id, stamp string) (answer, error) {
 	k := keysOf(l.cfg.Prefix, key)
-	reply, sent, err := l.calls.run(ctx, acquireScript, k.all(), l.args(k, id, l.ttl, stamp)...)
+	reply, sent, err := l.calls.Run(ctx, acquireScript, k.all(), l.args(k, id, l.ttl, stamp)...)
 	switch {
-	case errors.Is(err, errUnsent):
+	case errors.Is(err, redisx.ErrUnsent):
 		return answer{}, dlock.Ended(ctx)
-	case err != nil && refused(err):
-		return answer{}, fmt.Errorf("redislock: acquire %q: %w", key, inTime(ctx, err))
+	case err != nil && redisx.Refused(err):
+		return answer{}, fmt.Errorf("redislock: acquire %q: %w", key, driver.InTime(ctx, err))
 	case err != nil:
 		if stamp == "" {
 			l.abandon(ctx, key, id)
 		}
-		return answer{}, fmt.Errorf("redislock: acquire %q: %w: %w", key, dlock.ErrUncertain, inTime(ctx, err))
+		return answer{}, fmt.Errorf("redislock: acquire %q: %w: %w", key, dlock.ErrUncertain, driver.InTime(ctx, err))
 	}
 	a := answer{sent: sent}
 	switch r := reply.(type) {
@@ -93,31 +92,17 @@ func (l *Locker) attempt(ctx context.Context, key, id, stamp string) (answer, er
 	return answer{}, fmt.Errorf("redislock: acquire %q: reply %v", key, reply)
 }
 
-// refused reports whether err proves that the attempt took nothing: Redis
-// answered with an error, or the request never left. The scripts write the lock
-// last, so that a script which failed half-way has not taken it.
-func refused(err error) bool {
-	if _, ok := errors.AsType[redis.Error](err); ok {
-		return true
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return true
-	}
-	return errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
+// abandon gives back in the background what id may have of key: the key, or a
+// place in its queue.
+func (l *Locker) abandon(ctx context.Context, key, id string) {
+	l.undo.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
 }
 
-// uncertain reports whether the request that failed with err may be executed, now
-// or later.
-func uncertain(err error) bool { return !errors.Is(err, errUnsent) && !refused(err) }
-
-// inTime adds the end of ctx to err, and its cause, once err was classified: the client reports the deadline of a
-// context as an i/o timeout, and may do so before ctx itself is done.
-func inTime(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return errors.Join(dlock.Ended(ctx), err)
+func (l *Locker) giveBack(ctx context.Context, held []dlock.Held) (found []bool, err error) {
+	calls := make([]*redisx.Call, len(held))
+	for i, h := range held {
+		k := keysOf(l.cfg.Prefix, h.Key)
+		calls[i] = l.calls.Start(ctx, abandonScript, k.all(), l.args(k, h.Fence.Owner)...)
 	}
-	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
-		return errors.Join(context.DeadlineExceeded, err)
-	}
-	return err
+	return redisx.Found(calls)
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisx"
 )
 
 // Cond is [dlock.Cond] for the keys of one [Locker]. Clients of one store that
@@ -45,7 +47,9 @@ func NewCond(l *Locker, name string) (*Cond, error) {
 		return nil, err
 	}
 	c := &Cond{l: l, name: name}
-	c.undo = undoOf(max(l.cfg.TTL, 2*l.dead()), l.cfg.Timeout, c.giveBack)
+	c.undo = driver.NewUndo(driver.UndoConfig{
+		TTL: max(l.cfg.TTL, 2*l.dead()), Pause: max(l.cfg.Timeout/4, time.Millisecond), Timeout: 2 * l.cfg.Timeout, GiveBack: c.giveBack,
+	})
 	return c, nil
 }
 
@@ -69,11 +73,11 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, n int64) error {
 		if err := lease.Err(); err != nil {
 			return fmt.Errorf("redislock: wake those who wait with %q: %w", held.Key, err)
 		}
-		reply, err := numbers(c.start(ctx, condSignalScript, held.Key, value(held), n), 3)
+		reply, err := c.start(ctx, condSignalScript, held.Key, value(held), n).Ints(3)
 		if err == nil {
-			err = verdict(held, reply[0])
-		} else if !refused(err) && !errors.Is(err, errUnsent) {
-			err = fmt.Errorf("%w: %w", dlock.ErrUncertain, inTime(ctx, err))
+			err = driver.Verdict(held, reply[0])
+		} else if !redisx.Refused(err) && !errors.Is(err, redisx.ErrUnsent) {
+			err = fmt.Errorf("%w: %w", dlock.ErrUncertain, driver.InTime(ctx, err))
 		}
 		if err != nil {
 			return fmt.Errorf("redislock: wake those who wait with %q: %w", held.Key, err)
@@ -84,9 +88,9 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, n int64) error {
 }
 
 // start sends a script with what all of them have in common.
-func (c *Cond) start(ctx context.Context, s script, key, first string, more ...any) *call {
+func (c *Cond) start(ctx context.Context, s redisx.Script, key, first string, more ...any) *redisx.Call {
 	k := keysOf(c.l.cfg.Prefix, key)
-	return c.l.calls.start(ctx, s, c.keys(k, key), c.l.args(k, first, more...)...)
+	return c.l.calls.Start(ctx, s, c.keys(k, key), c.l.args(k, first, more...)...)
 }
 
 // abandon takes back in the background whatever the waiter id has.
@@ -95,11 +99,11 @@ func (c *Cond) abandon(ctx context.Context, key, id string) {
 }
 
 func (c *Cond) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
-	calls := make([]*call, len(held))
+	calls := make([]*redisx.Call, len(held))
 	for i, h := range held {
 		calls[i] = c.start(ctx, condAbandonScript, h.Key, h.Fence.Owner)
 	}
-	return foundBy(calls)
+	return redisx.Found(calls)
 }
 
 // takeBack takes back at once whatever the waiter id has.

@@ -8,14 +8,16 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisx"
 )
 
 // Wait implements [dlock.Cond]. Like a waiter in the queue, it shows itself every
 // second, or Redis takes it for dead and signals pass it by.
 func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, error) {
-	key, id := lease.Key(), c.l.hub.newID()
-	w := c.l.hub.join(ctx, keysOf(c.l.cfg.Prefix, key).lock, id)
-	defer w.leave()
+	key, id := lease.Key(), c.l.hub.NewID()
+	w := c.l.hub.Join(ctx, keysOf(c.l.cfg.Prefix, key).lock, id)
+	defer w.Leave()
 	begun := time.Now()
 	err := lease.Yield(ctx, func(bounded context.Context) error {
 		return c.sleep(bounded, dlock.Held{Key: key, Fence: lease.Fence()}, id, begun)
@@ -28,11 +30,11 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 
 // sleep releases the grant and begins to wait, in one script.
 func (c *Cond) sleep(ctx context.Context, held dlock.Held, id string, now time.Time) error {
-	reply, _, err := c.start(ctx, condWaitScript, held.Key, value(held), id, c.l.hub.stampOf(now)).wait()
+	reply, _, err := c.start(ctx, condWaitScript, held.Key, value(held), id, c.l.hub.Stamp(now)).Wait()
 	switch {
 	case err == nil:
-		return verdict(held, reply)
-	case refused(err), errors.Is(err, errUnsent):
+		return driver.Verdict(held, reply)
+	case redisx.Refused(err), errors.Is(err, redisx.ErrUnsent):
 	default:
 		c.abandon(ctx, held.Key, id)
 		err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
@@ -44,7 +46,7 @@ func (c *Cond) sleep(ctx context.Context, held dlock.Held, id string, now time.T
 
 // wait returns with the grant, or when ctx has ended, or when Redis has not
 // answered for a TTL. A failed request costs a waiter nothing until then.
-func (c *Cond) wait(ctx context.Context, w *wait, key, id string, known time.Time) (*dlock.Lease, error) {
+func (c *Cond) wait(ctx context.Context, w *redisx.Wait, key, id string, known time.Time) (*dlock.Lease, error) {
 	doubt := false // a request was sent and not answered
 	for {
 		g, err := c.l.listen(ctx, w, 0)
@@ -55,7 +57,7 @@ func (c *Cond) wait(ctx context.Context, w *wait, key, id string, known time.Tim
 			var a answer
 			now := time.Now()
 			a, err = c.check(ctx, key, id, now)
-			doubt = doubt || err != nil && uncertain(err)
+			doubt = doubt || err != nil && redisx.Uncertain(err)
 			if err == nil {
 				known, g = now, a.grant(id)
 			} else if ctx.Err() != nil || time.Since(known) > c.l.cfg.TTL {
@@ -76,7 +78,7 @@ func (c *Cond) wait(ctx context.Context, w *wait, key, id string, known time.Tim
 // check asks what has become of the waiter.
 func (c *Cond) check(ctx context.Context, key, id string, now time.Time) (answer, error) {
 	ttl := c.l.cfg.TTL.Milliseconds()
-	reply, sent, err := c.start(ctx, condCheckScript, key, id, ttl, c.l.hub.stampOf(now)).wait()
+	reply, sent, err := c.start(ctx, condCheckScript, key, id, ttl, c.l.hub.Stamp(now)).Wait()
 	if err != nil {
 		return answer{}, err
 	}
@@ -105,5 +107,5 @@ func (c *Cond) leave(ctx context.Context, key, id string, doubt bool, why error)
 		}
 	}
 	c.abandon(ctx, key, id)
-	return fmt.Errorf("redislock: wait with %q: %w: %w", key, dlock.ErrUncertain, inTime(ctx, why))
+	return fmt.Errorf("redislock: wait with %q: %w: %w", key, dlock.ErrUncertain, driver.InTime(ctx, why))
 }

@@ -4,12 +4,9 @@
 // and pushes it to the process of the new holder. Config.Spin is the textbook lock
 // instead: SET with a TTL, compare-and-delete, and polling with jitter.
 //
-// Beside the [Locker], each with its data and promises in its own documentation:
-//
-//   - [Semaphore]: permits with leases and weights, first come, first served, resized under load
-//   - [Tokens]: the same contract with tokens in lists, and ReleaseAll for a restarted process
-//   - [RW]: readers share and a writer excludes, phase-fair
-//   - [Cond]: holders of a key wait until another one signals
+// A [Cond] is a condition of the keys of a Locker: it moves waiters to the queue of the lock, in
+// the scripts of the lock. Packages redissem (permits), redistokens (permits as tokens in lists) and redisrw
+// (readers share, phase-fair) have keys and scripts of their own. All of them stand on redisx.
 //
 // # Data
 //

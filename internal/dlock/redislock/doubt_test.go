@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -98,7 +98,7 @@ func waiterOf(t testing.TB, kind string, own, others redis.UniversalClient) wait
 	case "lock":
 		return waiter{wait: locker(t, own).Acquire, hold: locker(t, others).Acquire, give: releases, lose: 2}
 	case "semaphore":
-		cfg := redislock.SemaphoreConfig{TTL: ttl}
+		cfg := redissem.Config{TTL: ttl}
 		one, other := dlock.Mutex(semaphore(t, own, cfg)), dlock.Mutex(semaphore(t, others, cfg))
 		return waiter{wait: one.Acquire, hold: other.Acquire, give: releases, lose: 2}
 	case "writer":

@@ -13,7 +13,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -170,7 +170,7 @@ func failover(t *testing.T, g group) {
 		t.Parallel()
 		dlocktest.RunSemaphore(t, dlocktest.SemaphoreHarness{
 			New: func(t testing.TB, permits int) dlock.Semaphore {
-				return semaphore(t, g.open(t), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
+				return semaphore(t, g.open(t), redissem.Config{Permits: permits, TTL: ttl})
 			},
 			TTL:     ttl,
 			FIFO:    true,

@@ -13,6 +13,8 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redissem"
+	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -53,7 +55,7 @@ func contenders() []contender {
 		lock("queue", redislock.Config{}),
 		lock("spin", redislock.Config{Spin: true}),
 		{name: "semaphore", permits: historyPermits, model: semaphores, new: func(t testing.TB, rdb redis.UniversalClient) dlock.Semaphore {
-			s, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: historyPermits, TTL: ttl})
+			s, err := redissem.New(rdb, redissem.Config{Permits: historyPermits, TTL: ttl})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +63,7 @@ func contenders() []contender {
 			return s
 		}},
 		{name: "tokens", permits: historyPermits, model: semaphores, new: func(t testing.TB, rdb redis.UniversalClient) dlock.Semaphore {
-			s, err := redislock.NewTokens(rdb, redislock.TokensConfig{Permits: historyPermits, TTL: ttl})
+			s, err := redistokens.New(rdb, redistokens.Config{Permits: historyPermits, TTL: ttl})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisx"
 )
 
 // Inspect implements [dlock.Inspector]. Waiters counts those that have died and
 // have not been passed over yet, too.
 func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
-	if err := checkKey(key); err != nil {
+	if err := redisx.CheckKey(key); err != nil {
 		return dlock.State{}, err
 	}
 	reply, err := l.manage(ctx, inspectScript, key)
@@ -50,10 +52,10 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 // ForceRelease implements [dlock.ForceReleaser]. The fence moves on, so that it
 // stays in force for resources that have not seen the next holder yet.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
-	if err := checkKey(key); err != nil {
+	if err := redisx.CheckKey(key); err != nil {
 		return err
 	}
-	if _, err := l.manage(ctx, forceScript, key, l.hub.home()); err != nil {
+	if _, err := l.manage(ctx, forceScript, key, l.hub.Home()); err != nil {
 		return fmt.Errorf("redislock: force release %q: %w", key, err)
 	}
 	return nil
@@ -65,25 +67,25 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 // back. It never lowers the token, and changes nothing for a present holder, which
 // has to acquire again.
 func (l *Locker) Reseed(ctx context.Context, key string, atLeast uint64) error {
-	if err := checkKey(key); err != nil {
+	if err := redisx.CheckKey(key); err != nil {
 		return err
 	}
 	if atLeast >= 1<<53-1<<20 {
 		return fmt.Errorf("redislock: reseed %q: token %d is beyond what a script can count", key, atLeast)
 	}
 	k := keysOf(l.cfg.Prefix, key)
-	_, _, err := l.calls.run(ctx, reseedScript, []string{k.fence}, strconv.FormatUint(atLeast, 10), l.fenceTTL())
+	_, _, err := l.calls.Run(ctx, reseedScript, []string{k.fence}, strconv.FormatUint(atLeast, 10), l.fenceTTL())
 	if err != nil {
-		return fmt.Errorf("redislock: reseed %q: %w", key, inTime(ctx, err))
+		return fmt.Errorf("redislock: reseed %q: %w", key, driver.InTime(ctx, err))
 	}
 	return nil
 }
 
-func (l *Locker) manage(ctx context.Context, s script, key string, first ...string) (any, error) {
+func (l *Locker) manage(ctx context.Context, s redisx.Script, key string, first ...string) (any, error) {
 	k := keysOf(l.cfg.Prefix, key)
-	reply, _, err := l.calls.run(ctx, s, k.all(), l.args(k, strings.Join(first, ""))...)
+	reply, _, err := l.calls.Run(ctx, s, k.all(), l.args(k, strings.Join(first, ""))...)
 	if err != nil {
-		return nil, inTime(ctx, err)
+		return nil, driver.InTime(ctx, err)
 	}
 	return reply, nil
 }

@@ -1,9 +1,10 @@
 package redislock
 
 import (
-	"errors"
 	"fmt"
 	"strings"
+
+	"example.com/shop/internal/redisx"
 )
 
 // Every key of a lock is built here. All keys of one lock have the same hash
@@ -25,7 +26,7 @@ func (k keySet) all() []string { return []string{k.lock, k.fence, k.queue, k.ali
 // PREFIX{KEY}ROLE. A key that contains a tag lives with all that contain the same
 // one, in PREFIX{TAG}:ROLE:KEY. Neither form can be mistaken for the other.
 func keysOf(prefix, key string) keySet {
-	if tag, ok := tagOf(key); ok {
+	if tag, ok := redisx.TagOf(key); ok {
 		base := prefix + "{" + tag + "}:"
 		return keySet{base + "lock:" + key, base + "fence:" + key, base + "queue:" + key, base + "alive:" + key}
 	}
@@ -35,21 +36,22 @@ func keysOf(prefix, key string) keySet {
 	return keySet{base, all[:n+6], all[n+6 : 2*n+12], all[2*n+12:]}
 }
 
-// tagOf returns what stands between the first opening brace and the next closing
-// one, if anything does.
-func tagOf(key string) (string, bool) {
-	_, after, _ := strings.Cut(key, "{")
-	tag, _, closed := strings.Cut(after, "}")
-	return tag, closed && tag != ""
+// keys are the Redis keys of a lock, and that of one of its conditions: they
+// share a hash tag.
+func (c *Cond) keys(k keySet, key string) []string { return append(k.all(), c.asleep(key)) }
+
+// asleep is the sorted set of those who wait for a signal.
+func (c *Cond) asleep(key string) string {
+	if tag, ok := redisx.TagOf(key); ok {
+		return c.l.cfg.Prefix + "{" + tag + "}:cond:" + c.name + ":" + key
+	}
+	return c.l.cfg.Prefix + "{" + key + "}:cond:" + c.name
 }
 
-// checkKey refuses keys that would end their hash tag too early.
-func checkKey(key string) error {
-	if key == "" {
-		return errors.New("redislock: the key is empty")
-	}
-	if _, ok := tagOf(key); !ok && strings.Contains(key, "}") {
-		return fmt.Errorf("redislock: key %q has a closing brace and no hash tag", key)
+// checkCond refuses names that would make the keys of two conditions the same.
+func checkCond(name string) error {
+	if name == "" || strings.ContainsAny(name, ":{}") {
+		return fmt.Errorf("redislock: the name of a condition is empty or has a colon or a brace: %q", name)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisx"
 )
 
 // lease turns a grant into what the caller gets.
@@ -18,7 +20,7 @@ func (l *Locker) lease(ctx context.Context, key string, g granted) *dlock.Lease 
 func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dlock.Lease {
 	if !l.listens.Load() { // for the news of a loss
 		l.listens.Store(true)
-		l.hub.listen(ctx)
+		l.hub.Listen(ctx)
 	}
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: held[0].Key, Fence: held[0].Fence, Rest: held[1:],
@@ -38,16 +40,16 @@ func (l *Locker) hear(id, payload string) {
 
 // release gives all of held back, in one round trip.
 func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
-	calls := make([]*call, len(held))
+	calls := make([]*redisx.Call, len(held))
 	for i, h := range held {
 		k := keysOf(l.cfg.Prefix, h.Key)
-		calls[i] = l.calls.start(ctx, releaseScript, k.all(), l.args(k, value(h))...)
+		calls[i] = l.calls.Start(ctx, releaseScript, k.all(), l.args(k, value(h))...)
 	}
 	var errs []error
 	for i, c := range calls {
-		reply, _, err := c.wait()
+		reply, _, err := c.Wait()
 		if err == nil {
-			err = verdict(held[i], reply)
+			err = driver.Verdict(held[i], reply)
 		} else { // lost, or refused for now: nobody else gives the lock back before its TTL
 			l.abandon(ctx, held[i].Key, held[i].Fence.Owner)
 		}
@@ -59,14 +61,14 @@ func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
 // renew is for the Renewer. In a cluster it makes one call per hash tag.
 func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 	var (
-		calls  []*call
+		calls  []*redisx.Call
 		groups [][]int
 		tags   = map[string]int{}
 	)
 	for i, h := range held {
 		tag := ""
-		if l.hub.cluster != nil {
-			tag = hashTag(keysOf(l.cfg.Prefix, h.Key).lock)
+		if l.hub.Cluster() {
+			tag = redisx.HashTag(keysOf(l.cfg.Prefix, h.Key).lock)
 		}
 		g, ok := tags[tag]
 		if !ok {
@@ -81,18 +83,18 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 			k := keysOf(l.cfg.Prefix, held[i].Key)
 			keys, args = append(keys, k.lock, k.fence), append(args, value(held[i]))
 		}
-		calls = append(calls, l.renewals.start(ctx, renewScript, keys, args...))
+		calls = append(calls, l.renewals.Start(ctx, renewScript, keys, args...))
 	}
 	errs := make([]error, len(held))
 	for g, c := range calls {
-		reply, _, err := c.wait()
+		reply, _, err := c.Wait()
 		verdicts, _ := reply.([]any)
 		for at, i := range groups[g] {
 			switch {
 			case err != nil:
 				errs[i] = err
 			case at < len(verdicts):
-				errs[i] = verdict(held[i], verdicts[at])
+				errs[i] = driver.Verdict(held[i], verdicts[at])
 			default:
 				errs[i] = fmt.Errorf("redislock: renew: reply %v", reply)
 			}
@@ -103,21 +105,3 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 
 // value is what Redis holds for a grant.
 func value(h dlock.Held) string { return h.Fence.Owner + ":" + strconv.FormatUint(h.Fence.Token, 10) }
-
-// verdict reads the answer to a renewal or a release.
-func verdict(h dlock.Held, reply any) error {
-	lost := &dlock.LostError{Key: h.Key, Fence: h.Fence}
-	switch reply {
-	case int64(1):
-		return nil
-	case int64(verdictGone):
-		lost.Reason = dlock.Expired
-	case int64(verdictTaken):
-		lost.Reason = dlock.Taken
-	case int64(verdictForced):
-		lost.Reason = dlock.Forced
-	default:
-		return fmt.Errorf("redislock: %q: reply %v", h.Key, reply)
-	}
-	return lost
-}

@@ -12,15 +12,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redisrw"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // patientRW returns an RW whose waiters ask again once a second only.
-func patientRW(t testing.TB, rdb redis.UniversalClient) *redislock.RW {
+func patientRW(t testing.TB, rdb redis.UniversalClient) *redisrw.RW {
 	t.Helper()
-	l, err := redislock.NewRW(rdb, redislock.RWConfig{})
+	l, err := redisrw.New(rdb, redisrw.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestRWLargePhase(t *testing.T) {
 }
 
 // readSide is the reader's side of an RW.
-type readSide struct{ l *redislock.RW }
+type readSide struct{ l *redisrw.RW }
 
 // Acquire implements [dlock.Locker].
 func (r readSide) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
@@ -118,7 +118,7 @@ func (r readSide) TryAcquire(ctx context.Context, key string) (*dlock.Lease, err
 }
 
 // handOver returns how long a waiter takes to get what is released to it.
-func handOver(t testing.TB, a, b *redislock.RW, key string, admin redis.UniversalClient) time.Duration {
+func handOver(t testing.TB, a, b *redisrw.RW, key string, admin redis.UniversalClient) time.Duration {
 	t.Helper()
 	lease, granted := mustTake(t, a.Acquire, key), make(chan *dlock.Lease, 1)
 	go func() {

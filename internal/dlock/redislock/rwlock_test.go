@@ -11,7 +11,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redisrw"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -52,13 +52,13 @@ func rwHarnessOn(t testing.TB, open func(t testing.TB) redis.UniversalClient) dl
 		SharedFence: true,
 		Reentrant:   true,
 		NoReentry: func(t testing.TB) dlock.RWLocker {
-			return rwLockWith(t, open(t), redislock.RWConfig{NoReentry: true})
+			return rwLockWith(t, open(t), redisrw.Config{NoReentry: true})
 		},
 		Capped: func(t testing.TB, limit time.Duration) dlock.RWLocker {
-			return rwLockWith(t, open(t), redislock.RWConfig{MaxHold: limit})
+			return rwLockWith(t, open(t), redisrw.Config{MaxHold: limit})
 		},
 		Other: func(t testing.TB, ttl time.Duration) dlock.RWLocker {
-			return rwLockWith(t, open(t), redislock.RWConfig{TTL: ttl})
+			return rwLockWith(t, open(t), redisrw.Config{TTL: ttl})
 		},
 		Answers: answers,
 	}
@@ -76,15 +76,15 @@ func proxied(t testing.TB, url string) (redis.UniversalClient, dlocktest.Link) {
 }
 
 // rwLock returns an RW that is closed at the end of the test.
-func rwLock(t testing.TB, rdb redis.UniversalClient) *redislock.RW {
+func rwLock(t testing.TB, rdb redis.UniversalClient) *redisrw.RW {
 	t.Helper()
-	return rwLockWith(t, rdb, redislock.RWConfig{})
+	return rwLockWith(t, rdb, redisrw.Config{})
 }
 
-func rwLockWith(t testing.TB, rdb redis.UniversalClient, cfg redislock.RWConfig) *redislock.RW {
+func rwLockWith(t testing.TB, rdb redis.UniversalClient, cfg redisrw.Config) *redisrw.RW {
 	t.Helper()
 	cfg.TTL = cmp.Or(cfg.TTL, ttl)
-	l, err := redislock.NewRW(rdb, cfg)
+	l, err := redisrw.New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

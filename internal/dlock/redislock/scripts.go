@@ -1,6 +1,10 @@
 package redislock
 
-import _ "embed" // the scripts are files
+import (
+	_ "embed" // the scripts are files
+
+	"example.com/shop/internal/redisx"
+)
 
 //go:embed queue.lua
 var queueLua string
@@ -37,19 +41,35 @@ var reseedLua string
 
 // The scripts are constants that cannot be declared so.
 var (
-	acquireScript = newScript(takeLua, queueLua, acquireLua)
-	releaseScript = newScript(freeLua, queueLua, releaseLua)
-	abandonScript = newScript(queueLua, abandonLua)
-	allScript     = newScript(queueLua, allLua)
-	forceScript   = newScript(queueLua, forceLua)
-	renewScript   = newScript(renewLua)
-	inspectScript = newScript(inspectLua)
-	reseedScript  = newScript(reseedLua)
+	acquireScript = redisx.NewScript(takeLua, queueLua, acquireLua)
+	releaseScript = redisx.NewScript(freeLua, queueLua, releaseLua)
+	abandonScript = redisx.NewScript(queueLua, abandonLua)
+	allScript     = redisx.NewScript(queueLua, allLua)
+	forceScript   = redisx.NewScript(queueLua, forceLua)
+	renewScript   = redisx.NewScript(renewLua)
+	inspectScript = redisx.NewScript(inspectLua)
+	reseedScript  = redisx.NewScript(reseedLua)
 )
 
-// Verdicts of renew.lua and release.lua.
-const (
-	verdictGone   = 0
-	verdictTaken  = -1
-	verdictForced = -2
+//go:embed cond_common.lua
+var condCommonLua string
+
+//go:embed cond_wait.lua
+var condWaitLua string
+
+//go:embed cond_check.lua
+var condCheckLua string
+
+//go:embed cond_signal.lua
+var condSignalLua string
+
+//go:embed cond_abandon.lua
+var condAbandonLua string
+
+// The scripts are constants that cannot be declared so.
+var (
+	condWaitScript    = redisx.NewScript(queueLua, condCommonLua, condWaitLua)
+	condCheckScript   = redisx.NewScript(queueLua, condCommonLua, condCheckLua, acquireLua)
+	condSignalScript  = redisx.NewScript(queueLua, condCommonLua, condSignalLua)
+	condAbandonScript = redisx.NewScript(queueLua, condCommonLua, condAbandonLua)
 )

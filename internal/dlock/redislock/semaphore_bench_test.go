@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redissem"
+	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -21,12 +22,12 @@ func BenchmarkSemaphore(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer rdb.Close()
-	leases, err := redislock.NewSemaphore(rdb, redislock.SemaphoreConfig{Permits: 4})
+	leases, err := redissem.New(rdb, redissem.Config{Permits: 4})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer leases.Close(b.Context())
-	tokens, err := redislock.NewTokens(rdb, redislock.TokensConfig{Permits: 4})
+	tokens, err := redistokens.New(rdb, redistokens.Config{Permits: 4})
 	if err != nil {
 		b.Fatal(err)
 	}

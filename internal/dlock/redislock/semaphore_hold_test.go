@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redissem"
+	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -17,8 +18,8 @@ func TestPermitsAreNotHeldForEver(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, testbedtest.Redis(t))
 	for kind, s := range map[string]dlock.Semaphore{
-		"leases": semaphore(t, rdb, redislock.SemaphoreConfig{TTL: ttl, MaxHold: ttl / 2}),
-		"tokens": tokens(t, rdb, redislock.TokensConfig{TTL: ttl, MaxHold: ttl / 2}),
+		"leases": semaphore(t, rdb, redissem.Config{TTL: ttl, MaxHold: ttl / 2}),
+		"tokens": tokens(t, rdb, redistokens.Config{TTL: ttl, MaxHold: ttl / 2}),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			testbedtest.Steady(t, func(t testing.TB) {
@@ -51,13 +52,13 @@ func TestConfigsOfSemaphores(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		rdb := client(t, "redis://127.0.0.1:1")
-		for _, cfg := range []redislock.SemaphoreConfig{{Permits: -1}, {TTL: time.Microsecond}} {
-			if _, err := redislock.NewSemaphore(rdb, cfg); err == nil {
+		for _, cfg := range []redissem.Config{{Permits: -1}, {TTL: time.Microsecond}} {
+			if _, err := redissem.New(rdb, cfg); err == nil {
 				t.Errorf("NewSemaphore accepts %+v", cfg)
 			}
 		}
-		for _, cfg := range []redislock.TokensConfig{{Permits: -1}, {Permits: 1 << 20}, {TTL: time.Microsecond}, {Name: "a b"}, {Name: "{a}"}} {
-			if _, err := redislock.NewTokens(rdb, cfg); err == nil {
+		for _, cfg := range []redistokens.Config{{Permits: -1}, {Permits: 1 << 20}, {TTL: time.Microsecond}, {Name: "a b"}, {Name: "{a}"}} {
+			if _, err := redistokens.New(rdb, cfg); err == nil {
 				t.Errorf("NewTokens accepts %+v", cfg)
 			}
 		}

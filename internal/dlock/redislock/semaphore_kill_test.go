@@ -15,7 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redissem"
+	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -27,9 +28,9 @@ const childEnv = "SHOP_TEST_SEMAPHORE_CHILD"
 func backend(t testing.TB, kind string, rdb redis.UniversalClient, permits int, name string) dlock.Semaphore {
 	t.Helper()
 	if kind == "tokens" {
-		return tokens(t, rdb, redislock.TokensConfig{Permits: permits, TTL: ttl, Name: name})
+		return tokens(t, rdb, redistokens.Config{Permits: permits, TTL: ttl, Name: name})
 	}
-	return semaphore(t, rdb, redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
+	return semaphore(t, rdb, redissem.Config{Permits: permits, TTL: ttl})
 }
 
 func backends(t *testing.T, f func(t testing.TB, kind string)) {
@@ -145,7 +146,7 @@ func TestReleaseAllOfKilledHolder(t *testing.T) {
 		url, key := testbedtest.Redis(t), rand.Text()
 		name := "worker-" + key
 		rdb := client(t, url)
-		other := tokens(t, rdb, redislock.TokensConfig{Permits: 4, TTL: ttl, Name: "other-" + key})
+		other := tokens(t, rdb, redistokens.Config{Permits: 4, TTL: ttl, Name: "other-" + key})
 		kept, err := other.Acquire(t.Context(), key, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +155,7 @@ func TestReleaseAllOfKilledHolder(t *testing.T) {
 		victim := child(t, "tokens", url, key, "3", name)
 		kill(t, victim)
 		start := time.Now()
-		again := tokens(t, rdb, redislock.TokensConfig{Permits: 4, TTL: ttl, Name: name})
+		again := tokens(t, rdb, redistokens.Config{Permits: 4, TTL: ttl, Name: name})
 		if err := again.ReleaseAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +177,7 @@ func TestReleaseAllOfKilledHolder(t *testing.T) {
 		if err := lease.Release(t.Context()); err != nil {
 			t.Errorf("the lease of a living client: %v", err)
 		}
-		if err := tokens(t, rdb, redislock.TokensConfig{TTL: ttl}).ReleaseAll(t.Context()); err == nil {
+		if err := tokens(t, rdb, redistokens.Config{TTL: ttl}).ReleaseAll(t.Context()); err == nil {
 			t.Error("a process without a name released something")
 		}
 	})

@@ -17,7 +17,7 @@ func semScript(t testing.TB, rdb redis.UniversalClient, name, key string, args .
 	t.Helper()
 	text := ""
 	for _, part := range []string{"common", name} {
-		lua, err := os.ReadFile("semaphore_" + part + ".lua")
+		lua, err := os.ReadFile("../redissem/" + part + ".lua")
 		if err != nil {
 			t.Fatal(err)
 		}

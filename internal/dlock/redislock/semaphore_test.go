@@ -10,7 +10,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -49,7 +49,7 @@ func semaphoreHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 	admin := client(t, url)
 	return dlocktest.SemaphoreHarness{
 		New: func(t testing.TB, permits int) dlock.Semaphore {
-			return semaphore(t, watched(t, client(t, url)), redislock.SemaphoreConfig{Permits: permits, TTL: ttl})
+			return semaphore(t, watched(t, client(t, url)), redissem.Config{Permits: permits, TTL: ttl})
 		},
 		TTL:    ttl,
 		Expire: func(t testing.TB, key string) { lapse(t, admin, semKey(key)) },
@@ -63,20 +63,20 @@ func semaphoreHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 		FIFO:      true,
 		Ordered:   true,
 		Other: func(t testing.TB, ttl time.Duration) dlock.Semaphore {
-			return semaphore(t, client(t, url), redislock.SemaphoreConfig{TTL: ttl})
+			return semaphore(t, client(t, url), redissem.Config{TTL: ttl})
 		},
 		Answers: answers,
 		Behind: func(t testing.TB, permits int) (dlock.Semaphore, dlocktest.Link) {
 			rdb, link := proxied(t, url)
-			return semaphore(t, rdb, redislock.SemaphoreConfig{Permits: permits, TTL: ttl}), link
+			return semaphore(t, rdb, redissem.Config{Permits: permits, TTL: ttl}), link
 		},
 	}
 }
 
 // semaphore returns a Semaphore that is closed at the end of the test.
-func semaphore(t testing.TB, rdb redis.UniversalClient, cfg redislock.SemaphoreConfig) *redislock.Semaphore {
+func semaphore(t testing.TB, rdb redis.UniversalClient, cfg redissem.Config) *redissem.Semaphore {
 	t.Helper()
-	s, err := redislock.NewSemaphore(rdb, cfg)
+	s, err := redissem.New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

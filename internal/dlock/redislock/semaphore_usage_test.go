@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"testing"
 
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -13,7 +13,7 @@ func TestSemaphoreUsage(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		rdb, key := client(t, testbedtest.Redis(t)), rand.Text()
-		s := semaphore(t, rdb, redislock.SemaphoreConfig{Permits: 4, TTL: ttl})
+		s := semaphore(t, rdb, redissem.Config{Permits: 4, TTL: ttl})
 		want := func(what string, permits, held, waiters int) {
 			t.Helper()
 			p, h, w, err := s.Usage(t.Context(), key)

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -41,7 +41,7 @@ func TestTokensAreMadeOnce(t *testing.T) {
 			start = make(chan struct{})
 		)
 		for range clients {
-			s := tokens(t, client(t, url), redislock.TokensConfig{Permits: permits, TTL: ttl})
+			s := tokens(t, client(t, url), redistokens.Config{Permits: permits, TTL: ttl})
 			wg.Go(func() {
 				<-start
 				for i := range keys {
@@ -74,7 +74,7 @@ func TestLostReplyOfABlockedTake(t *testing.T) {
 		server, key := testbedtest.StartRedis(t, testbed.RedisConfig{}), rand.Text()
 		url := server.URL()
 		admin, proxy := client(t, url), testbedtest.StartProxy(t, server.Addr())
-		cfg := redislock.TokensConfig{Permits: 2, TTL: ttl}
+		cfg := redistokens.Config{Permits: 2, TTL: ttl}
 		holder, waiter := tokens(t, client(t, url), cfg), tokens(t, client(t, "redis://"+proxy.Addr()), cfg)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
 		defer cancel()
@@ -124,7 +124,7 @@ func TestTokenThatComesLate(t *testing.T) {
 		rdb := client(t, testbedtest.Redis(t))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
 		defer cancel()
-		s := tokens(t, rdb, redislock.TokensConfig{Permits: 3, TTL: ttl}) // it is not to lapse before
+		s := tokens(t, rdb, redistokens.Config{Permits: 3, TTL: ttl}) // it is not to lapse before
 		late := func() {
 			t.Helper()
 			names, err := rdb.ZRange(ctx, semKey(key)+":holders", 0, 0).Result()
@@ -151,7 +151,7 @@ func TestTokenThatComesLate(t *testing.T) {
 		}
 
 		key = rand.Text()
-		silent := tokens(t, rdb, redislock.TokensConfig{Permits: 3, TTL: short})
+		silent := tokens(t, rdb, redistokens.Config{Permits: 3, TTL: short})
 		if lease, err = silent.Acquire(ctx, key, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestTokenThatComesLate(t *testing.T) {
 			t.Fatalf("holders %v, %v", names, err)
 		}
 		letPass(ctx, 2*short) // it is silent, and lapses
-		other := tokens(t, rdb, redislock.TokensConfig{Permits: 3, TTL: short})
+		other := tokens(t, rdb, redistokens.Config{Permits: 3, TTL: short})
 		all := func() bool {
 			lease, err := other.TryAcquire(ctx, key, 3)
 			if err == nil {
@@ -185,7 +185,7 @@ func TestRemove(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		key := rand.Text()
 		rdb := client(t, testbedtest.Redis(t))
-		a, b := tokens(t, rdb, redislock.TokensConfig{Permits: 2, TTL: ttl}), tokens(t, rdb, redislock.TokensConfig{Permits: 2, TTL: ttl})
+		a, b := tokens(t, rdb, redistokens.Config{Permits: 2, TTL: ttl}), tokens(t, rdb, redistokens.Config{Permits: 2, TTL: ttl})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
 		defer cancel()
 		lease, err := a.Acquire(ctx, key, 2)
@@ -228,7 +228,7 @@ func TestWaitingStarvesNobody(t *testing.T) {
 		opts.MaintNotificationsConfig = quiet()
 		rdb := redis.NewClient(opts)
 		t.Cleanup(func() { rdb.Close() })
-		s, key := tokens(t, rdb, redislock.TokensConfig{Permits: 1, TTL: ttl}), rand.Text()
+		s, key := tokens(t, rdb, redistokens.Config{Permits: 1, TTL: ttl}), rand.Text()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
 		defer cancel()
 		lease, err := s.Acquire(ctx, key, 1)

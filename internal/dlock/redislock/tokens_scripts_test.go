@@ -13,7 +13,7 @@ func tokScript(t testing.TB, rdb redis.UniversalClient, name, key string, args .
 	t.Helper()
 	text := ""
 	for _, part := range []string{"common", name} {
-		lua, err := os.ReadFile("tokens_" + part + ".lua")
+		lua, err := os.ReadFile("../redistokens/" + part + ".lua")
 		if err != nil {
 			t.Fatal(err)
 		}

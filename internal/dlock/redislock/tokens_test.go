@@ -10,7 +10,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -48,7 +48,7 @@ func tokensHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 	admin := client(t, url)
 	return dlocktest.SemaphoreHarness{
 		New: func(t testing.TB, permits int) dlock.Semaphore {
-			return tokens(t, watched(t, client(t, url)), redislock.TokensConfig{Permits: permits, TTL: ttl})
+			return tokens(t, watched(t, client(t, url)), redistokens.Config{Permits: permits, TTL: ttl})
 		},
 		TTL:    ttl,
 		Expire: func(t testing.TB, key string) { lapse(t, admin, semKey(key)+":holders") },
@@ -60,20 +60,20 @@ func tokensHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 		Remembers: true,
 		Ordered:   true,
 		Other: func(t testing.TB, ttl time.Duration) dlock.Semaphore {
-			return tokens(t, client(t, url), redislock.TokensConfig{TTL: ttl})
+			return tokens(t, client(t, url), redistokens.Config{TTL: ttl})
 		},
 		Answers: answers,
 		Behind: func(t testing.TB, permits int) (dlock.Semaphore, dlocktest.Link) {
 			rdb, link := proxied(t, url)
-			return tokens(t, rdb, redislock.TokensConfig{Permits: permits, TTL: ttl}), link
+			return tokens(t, rdb, redistokens.Config{Permits: permits, TTL: ttl}), link
 		},
 	}
 }
 
 // tokens returns Tokens that are closed at the end of the test.
-func tokens(t testing.TB, rdb redis.UniversalClient, cfg redislock.TokensConfig) *redislock.Tokens {
+func tokens(t testing.TB, rdb redis.UniversalClient, cfg redistokens.Config) *redistokens.Tokens {
 	t.Helper()
-	s, err := redislock.NewTokens(rdb, cfg)
+	s, err := redistokens.New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -46,8 +46,8 @@ func TestTokensOfADeadWaiterEnd(t *testing.T) {
 			}
 			return nil
 		}})
-		holder := tokens(t, client(t, url), redislock.TokensConfig{TTL: ttl})
-		waiter := tokens(t, dying, redislock.TokensConfig{TTL: ttl, Name: "w" + rand.Text(), Blocking: client(t, url)})
+		holder := tokens(t, client(t, url), redistokens.Config{TTL: ttl})
+		waiter := tokens(t, dying, redistokens.Config{TTL: ttl, Name: "w" + rand.Text(), Blocking: client(t, url)})
 		lease, err := holder.Acquire(ctx, key, 1)
 		if err != nil {
 			t.Fatal(err)

@@ -52,7 +52,7 @@
 //
 // All or nothing: an attempt without a majority gives back all that it got, before it
 // returns as far as servers have granted, in the background as far as they may have.
-// Who waits tries again after a pause with decorrelated jitter ([backoff.Jitter]), or
+// Who waits tries again after a pause with decorrelated jitter ([backoff.Decorrelated]), or
 // when the lease of the holder ends. Of those who acquire a key in one process one tries,
 // the others wait for their turn, and hear of an outage from it ([driver.Turns]). Among
 // processes keys are not granted in order; one with many callers is the likeliest to have

@@ -52,7 +52,7 @@
 //
 // A waiter looks by a SELECT, which takes no lock: neither the holder's renewal and
 // release nor, on SQLite, any other writer of the file waits for it. Pauses have
-// decorrelated jitter ([backoff.Jitter]), and none is longer than what is left of the
+// decorrelated jitter ([backoff.Decorrelated]), and none is longer than what is left of the
 // present lease. Of those who acquire a key in one process one asks, the others wait
 // for their turn in the order of their calls, and hear of an outage from it
 // ([driver.Turns]); which process is next is chance. So the load on the database grows

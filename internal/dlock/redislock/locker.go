@@ -1,0 +1,134 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
+)
+
+// fenceTTL is how long the last token is remembered. The clock of the server
+// makes forgetting it safe; remembering it covers a clock that is set back.
+const fenceTTL = 24 * time.Hour
+
+// Locker locks keys in Redis. Close it to wait for what it does in the background.
+type Locker struct {
+	cfg      Config
+	ttl      any   // in ms, as an argument
+	common   []any // arguments in the order of queue.lua; in a cluster without the channels
+	hub      *redisx.Notifier
+	calls    *redisx.Caller
+	renewals *redisx.Caller // apart, so that a renewal waits for no other call
+	renewer  *driver.Renewer
+	listens  atomic.Bool
+
+	undo *driver.Undo
+}
+
+var (
+	_ dlock.Locker        = (*Locker)(nil)
+	_ dlock.MultiLocker   = (*Locker)(nil)
+	_ dlock.Inspector     = (*Locker)(nil)
+	_ dlock.ForceReleaser = (*Locker)(nil)
+	_ dlock.Reseeder      = (*Locker)(nil)
+)
+
+// New returns a Locker on rdb, which it does not close. It refuses a client that
+// repeats commands by itself or ignores deadlines; see the package comment.
+func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
+	if err := errors.Join(cfg.validate(), redisclient.Check(rdb)); err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
+	}
+	l := &Locker{
+		cfg:      cfg,
+		calls:    redisx.NewCaller(rdb, cfg.Timeout),
+		renewals: redisx.NewCaller(rdb, cfg.Timeout),
+	}
+	l.hub = redisx.NewNotifier(rdb, cfg.Prefix, l.hear)
+	l.ttl = milliseconds(cfg.TTL)
+	l.common = []any{
+		strconv.FormatInt(l.fenceTTL(), 10), milliseconds(l.hand()),
+		strconv.FormatInt(l.dead().Microseconds(), 10), l.hub.Command(),
+	}
+	if !l.hub.Cluster() {
+		l.common = append(l.common, l.hub.Home())
+	}
+	l.undo = driver.NewUndo(driver.UndoConfig{
+		TTL: max(cfg.TTL, 2*l.dead()), Pause: max(cfg.Timeout/4, time.Millisecond), Timeout: 2 * cfg.Timeout, GiveBack: l.giveBack,
+	})
+	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
+	return l, nil
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// Acquire implements [dlock.Locker]. It waits in the queue of key, or polls.
+func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+		return lease, err
+	}
+	if l.cfg.Spin {
+		id := l.hub.NewID()
+		return driver.Poll(ctx, l.cfg.Retry, func(ctx context.Context) (*dlock.Lease, error) {
+			return l.try(ctx, key, id)
+		})
+	}
+	return l.queue(ctx, key)
+}
+
+// TryAcquire implements [dlock.Locker]. It does not overtake a queue.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+		return lease, err
+	}
+	return l.try(ctx, key, l.hub.NewID())
+}
+
+// Close ends the subscriptions and waits until every uncertain acquisition has
+// been given back, or its TTL has passed, or ctx has ended: then it returns the
+// error of ctx, and the rest is left to the TTL. Before that it ends all leases as lost,
+// with the reason [dlock.Closed], and gives them back. What is acquired later is lost at
+// once.
+func (l *Locker) Close(ctx context.Context) error {
+	return errors.Join(l.renewer.Close(ctx), l.hub.Close(ctx), l.undo.Wait(ctx))
+}
+
+// enter is what comes before an acquisition.
+func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error) {
+	if lease, err := dlock.Reenter(ctx, l, keys...); lease != nil || err != nil {
+		return lease, err
+	}
+	if ctx.Err() != nil {
+		return nil, dlock.Ended(ctx)
+	}
+	for _, key := range keys {
+		if err := redisx.CheckKey(key); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// try makes one attempt without a place in the queue.
+func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) {
+	for {
+		a, err := l.attempt(ctx, key, id, "")
+		switch {
+		case err != nil:
+			return nil, err
+		case a.token != 0:
+			return l.lease(ctx, key, a.grant(id)), nil
+		case !a.again:
+			return nil, fmt.Errorf("redislock: %q: %w", key, dlock.ErrHeld)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package redisrw
+
+import (
+	"context"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisx"
+)
+
+// lease turns a grant into what the caller gets.
+func (l *RW) lease(ctx context.Context, a *attempt, fence dlock.Fence, sent time.Time, first time.Duration) *dlock.Lease {
+	g := dlock.Grant{
+		Key: a.key, Fence: fence, Sent: sent, TTL: l.cfg.TTL, First: first,
+		MaxHold: l.cfg.MaxHold, NoReentry: l.cfg.NoReentry,
+		Kind: a.kind(), Backend: l.sides.Side(a.write), Renewer: l.renewer,
+	}
+	g.Release = func(ctx context.Context) error { return l.release(ctx, a, fence) }
+	if a.doubt { // that request may arrive when the grant is over, and take the key for nobody
+		g.Ended = func(error) { l.abandon(ctx, a) }
+	}
+	return dlock.NewLease(ctx, g)
+}
+
+// release gives one grant back. Of a large phase that begins with that, it lets
+// in all: the scripts do so in parts, to stay short.
+func (l *RW) release(ctx context.Context, a *attempt, fence dlock.Fence) error {
+	reply, err := l.start(ctx, l.calls, releaseScript, a.key, a.id, a.mode(), fence.Token).Ints(2)
+	if err != nil { // lost, or refused for now: nobody else gives the grant back before its TTL
+		l.abandon(ctx, a)
+		return err
+	}
+	l.admit(ctx, a.key, reply[1])
+	return verdictOf(a.key, fence, reply[0])
+}
+
+// admit goes on for as long as there is more. If it cannot, those who wait do so
+// by asking again.
+func (l *RW) admit(ctx context.Context, key string, more int64) {
+	for more == 1 {
+		next, err := l.start(ctx, l.calls, admitScript, key).Ints(1)
+		if err != nil {
+			return
+		}
+		more = next[0]
+	}
+}
+
+// renew is for the Renewer. It makes one call per key, all in one round trip.
+func (l *RW) renew(ctx context.Context, held []dlock.Held) []error {
+	places := map[string][]int{} // of each key in held
+	for i, h := range held {
+		places[h.Key] = append(places[h.Key], i)
+	}
+	calls := make(map[string]*redisx.Call, len(places))
+	for key, all := range places {
+		var args []any
+		for _, i := range all {
+			id, mode := ownerOf(held[i])
+			args = append(args, id, mode, held[i].Fence.Token)
+		}
+		calls[key] = l.start(ctx, l.renewals, renewScript, key, args...)
+	}
+	errs := make([]error, len(held))
+	for key, all := range places {
+		verdicts, err := calls[key].Ints(len(all))
+		for n, i := range all {
+			if errs[i] = err; err == nil {
+				errs[i] = verdictOf(key, held[i].Fence, verdicts[n])
+			}
+		}
+	}
+	return errs
+}
+
+// verdictOf reads what renew.lua and release.lua say of one grant.
+func verdictOf(key string, fence dlock.Fence, n int64) error {
+	return driver.Verdict(dlock.Held{Key: key, Fence: fence}, n)
+}
+
+// kind tells the Renewer whose grant it is: readers share the owner of a fence.
+func (a *attempt) kind() string {
+	if a.write {
+		return ""
+	}
+	return a.id
+}
+
+// ownerOf returns the id and the mode of a grant.
+func ownerOf(h dlock.Held) (id, mode string) {
+	if h.Kind == "" {
+		return h.Fence.Owner, "w"
+	}
+	return h.Kind, "r"
+}

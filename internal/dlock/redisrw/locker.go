@@ -1,0 +1,165 @@
+package redisrw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
+)
+
+// RW is [dlock.RWLocker] in Redis, phase-fair; writers go first come, first
+// served. Close it to end what it does in the background.
+//
+// # Data
+//
+//	shop:rw:{KEY}                   hash        fence and owner: of the last writer; writer and until: who
+//	                                            writes, for how long; since: from when; wrote: 1 after a
+//	                                            writer; ticket; forced: last token that was forced out  24 h
+//	shop:rw:{KEY}:readers           sorted set  id of each reader, by the end of its grant
+//	shop:rw:{KEY}:writers-waiting   sorted set  ids by ticket
+//	shop:rw:{KEY}:readers-waiting   sorted set  ids by ticket: those of the next phase
+//	shop:rw:{KEY}:readers-next      sorted set  those of a phase that has begun and are not in yet
+//	shop:rw:{KEY}:waits             hash        when each waiter last sent a request, the validity of a pushed grant, and the stamp it gave
+//
+// A phase begins by renaming readers-waiting to readers-next: so who comes later
+// waits for the next one. All times are those of the server.
+//
+// # Operations
+//
+// Each is one script and one round trip, which concurrent callers share.
+//
+//	acquire.lua   take, or queue, or ask again: by id, any number of times       O(log n)
+//	release.lua   end this grant (id and fence), begin the next phase            O(log n) per reader let in
+//	admit.lua     let more readers of a large phase in                           likewise
+//	renew.lua     new TTLs for the grants of one key (id and fence)              O(log n) per grant
+//	abandon.lua   take back whatever an id has                                   as release
+//	inspect.lua   who holds it, and how many wait                                O(log n)
+//	force.lua     end every grant, move the fence on, begin the next phase       O(readers), then as release
+//
+// To let a phase in takes as long as it has readers. A script lets 64 in, and the
+// client that releases calls again until all are; if it dies, those who wait go on
+// by asking again. A waiter gets its grant by a push, asks again within a second,
+// and after 3 seconds of silence is taken for dead, when its turn comes.
+//
+// # What a crash leaves behind
+//
+// A reader keeps writers out, and a writer everybody, until the TTL ends. A
+// waiter keeps its place for 3 seconds; if a grant was pushed to it, for 5 seconds
+// or the TTL. A server that loses its data forgets readers that still believe in
+// their leases until their next renewal: a writer can be beside them for that time,
+// and a resource that checks fences refuses them once it has written.
+type RW struct {
+	cfg      Config
+	first    time.Duration // how long Redis keeps a pushed grant
+	recheck  time.Duration // how often a waiter asks again
+	hub      *redisx.Notifier
+	calls    *redisx.Caller
+	renewals *redisx.Caller // apart, so that a renewal waits for no other call
+	renewer  *driver.Renewer
+	undo     *driver.Undo
+	sides    driver.RWSides
+}
+
+var (
+	_ dlock.RWLocker      = (*RW)(nil)
+	_ dlock.Inspector     = (*RW)(nil)
+	_ dlock.ForceReleaser = (*RW)(nil)
+)
+
+// patience is how long the scripts believe in a waiter that does not ask again.
+// All clients share it, whatever their TTL is.
+const patience = 3 * time.Second
+
+// pushTTL is how long a grant lasts that was pushed to a waiter, which may have
+// died since it asked last.
+const pushTTL = 5 * time.Second
+
+// New returns an RW on rdb, which it does not close. It refuses clients
+// that repeat commands by themselves or ignore deadlines.
+func New(rdb redis.UniversalClient, cfg Config) (*RW, error) {
+	if err := errors.Join(cfg.validate(), redisclient.Check(rdb)); err != nil {
+		return nil, fmt.Errorf("redisrw: %w", err)
+	}
+	l := &RW{
+		cfg:      cfg,
+		first:    min(cfg.TTL, pushTTL),
+		recheck:  min(time.Second, cfg.TTL/4),
+		hub:      redisx.NewNotifier(rdb, cfg.Prefix, nil),
+		calls:    redisx.NewCaller(rdb, cfg.Timeout),
+		renewals: redisx.NewCaller(rdb, cfg.Timeout),
+	}
+	l.undo = driver.NewUndo(driver.UndoConfig{
+		TTL: max(cfg.TTL, 2*patience), Pause: max(cfg.Timeout/4, time.Millisecond), Timeout: 2 * cfg.Timeout, GiveBack: l.giveBack,
+	})
+	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
+	return l, nil
+}
+
+// Close stops to listen for pushes, and waits until every uncertain acquisition
+// has been given back, or its TTL has passed, or ctx has ended: then it returns
+// the error of ctx, and the rest is left to the TTL. Before that it
+// ends all leases as lost, with the reason [dlock.Closed], and gives them back.
+func (l *RW) Close(ctx context.Context) error {
+	return errors.Join(l.renewer.Close(ctx), l.hub.Close(ctx), l.undo.Wait(ctx))
+}
+
+// start sends one script about key with the arguments that all of them begin with.
+func (l *RW) start(ctx context.Context, b *redisx.Caller, script redisx.Script, key string, args ...any) *redisx.Call {
+	return b.Start(ctx, script, l.keys(key), append([]any{
+		l.cfg.TTL.Milliseconds(), l.first.Milliseconds(), patience.Milliseconds(),
+		l.hub.Command(), l.hub.Channels(l.base(key)),
+	}, args...)...)
+}
+
+// Acquire implements [dlock.Locker] for a writer.
+func (l *RW) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.acquire(ctx, key, true)
+}
+
+// AcquireRead implements [dlock.RWLocker].
+func (l *RW) AcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.acquire(ctx, key, false)
+}
+
+// TryAcquire implements [dlock.Locker] for a writer.
+func (l *RW) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.tryAcquire(ctx, key, true)
+}
+
+// TryAcquireRead implements [dlock.RWLocker].
+func (l *RW) TryAcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
+	return l.tryAcquire(ctx, key, false)
+}
+
+func (l *RW) tryAcquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
+	if lease, err := l.before(ctx, key, write); lease != nil || err != nil {
+		return lease, err
+	}
+	a := &attempt{key: key, id: l.hub.NewID(), write: write}
+	lease, err := l.ask(ctx, a)
+	switch {
+	case err != nil:
+		return nil, l.failed(ctx, a, err)
+	case lease == nil:
+		return nil, fmt.Errorf("redisrw: %q: %w", key, dlock.ErrHeld)
+	}
+	return lease, nil
+}
+
+// before answers what needs no question to Redis.
+func (l *RW) before(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
+	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {
+		return lease, err
+	}
+	if ctx.Err() != nil {
+		return nil, dlock.Ended(ctx)
+	}
+	return nil, redisx.CheckKey(key)
+}

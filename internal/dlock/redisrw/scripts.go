@@ -1,0 +1,42 @@
+package redisrw
+
+import (
+	_ "embed" // the scripts are files
+
+	"example.com/shop/internal/redisx"
+)
+
+//go:embed common.lua
+var commonLua string
+
+//go:embed acquire.lua
+var acquireLua string
+
+//go:embed renew.lua
+var renewLua string
+
+//go:embed release.lua
+var releaseLua string
+
+//go:embed admit.lua
+var admitLua string
+
+//go:embed abandon.lua
+var abandonLua string
+
+//go:embed inspect.lua
+var inspectLua string
+
+//go:embed force.lua
+var forceLua string
+
+// The scripts are constants that cannot be declared so.
+var (
+	acquireScript = redisx.NewScript(commonLua, acquireLua)
+	renewScript   = redisx.NewScript(commonLua, renewLua)
+	releaseScript = redisx.NewScript(commonLua, releaseLua)
+	admitScript   = redisx.NewScript(commonLua, admitLua)
+	abandonScript = redisx.NewScript(commonLua, abandonLua)
+	inspectScript = redisx.NewScript(commonLua, inspectLua)
+	forceScript   = redisx.NewScript(commonLua, forceLua)
+)

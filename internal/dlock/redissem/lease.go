@@ -1,0 +1,68 @@
+package redissem
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/redisx"
+)
+
+// renew is what the Renewer calls: one script for the grants of one key, all
+// scripts in one round trip.
+func (s *Semaphore) renew(ctx context.Context, held []dlock.Held) []error {
+	byKey := map[string][]int{}
+	for i, h := range held {
+		byKey[h.Key] = append(byKey[h.Key], i)
+	}
+	calls := make(map[string]*redisx.Call, len(byKey))
+	for key, group := range byKey {
+		var args []any
+		for _, i := range group {
+			args = append(args, held[i].Fence.Owner, held[i].Fence.Token, held[i].Kind)
+		}
+		calls[key] = s.renewals.Start(ctx, renewScript, s.keys(key), s.args(key, args...)...)
+	}
+	errs := make([]error, len(held))
+	for key, c := range calls {
+		reply, _, err := c.Wait()
+		live, _ := reply.([]any)
+		for at, i := range byKey[key] {
+			switch {
+			case err != nil:
+				errs[i] = err
+			case at >= len(live):
+				errs[i] = fmt.Errorf("redissem: renew: reply %v", reply)
+			case live[at] != int64(1):
+				errs[i] = dlock.ErrLost
+			}
+		}
+	}
+	return errs
+}
+
+// granted turns a grant into what the caller gets.
+func (s *Semaphore) granted(ctx context.Context, a *attempt, token string, sent time.Time, first time.Duration) *dlock.Lease {
+	n, _ := strconv.ParseUint(token, 10, 64) // made by digits in the script
+	fence := dlock.Fence{Token: n, Owner: a.owner}
+	g := dlock.Grant{
+		Key: a.key, Fence: fence, Kind: strconv.Itoa(a.n),
+		Sent: sent, First: first, TTL: s.ttl, MaxHold: s.maxHold, Renewer: s.renewer,
+		Release: func(ctx context.Context) error {
+			live, _, err := s.run(ctx, releaseScript, a.key, fence.Owner, fence.Token, a.n)
+			switch {
+			case err != nil: // lost, or refused for now: nobody else gives them back before the TTL
+				s.abandon(ctx, a)
+			case live == int64(0):
+				return dlock.ErrLost
+			}
+			return err
+		},
+	}
+	if a.doubt { // that request may arrive when the grant is over, and take permits for nobody
+		g.Ended = func(error) { s.abandon(ctx, a) }
+	}
+	return dlock.NewLease(ctx, g)
+}

@@ -1,0 +1,34 @@
+package redissem
+
+import (
+	_ "embed" // the scripts are files
+
+	"example.com/shop/internal/redisx"
+)
+
+//go:embed common.lua
+var commonLua string
+
+//go:embed acquire.lua
+var acquireLua string
+
+//go:embed renew.lua
+var renewLua string
+
+//go:embed release.lua
+var releaseLua string
+
+//go:embed abandon.lua
+var abandonLua string
+
+//go:embed resize.lua
+var resizeLua string
+
+// The scripts are constants that cannot be declared so.
+var (
+	acquireScript = redisx.NewScript(commonLua, acquireLua)
+	renewScript   = redisx.NewScript(commonLua, renewLua)
+	releaseScript = redisx.NewScript(commonLua, releaseLua)
+	abandonScript = redisx.NewScript(commonLua, abandonLua)
+	resizeScript  = redisx.NewScript(commonLua, resizeLua)
+)

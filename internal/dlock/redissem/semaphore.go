@@ -1,0 +1,224 @@
+package redissem
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
+)
+
+// maxWeight bounds what one lease can hold: scripts touch every permit of it.
+const maxWeight = 1024
+
+// Semaphore is [dlock.Semaphore] in Redis, standalone, behind Sentinel or in a
+// Cluster: permits with leases, first come, first served.
+//
+// # Data
+//
+//	shop:sem:{KEY}         zset    OWNER:1 ... OWNER:N -> when the permit lapses, by the clock of the server
+//	shop:sem:{KEY}:queue   zset    OWNER -> ticket
+//	shop:sem:{KEY}:owners  hash    OWNER -> FENCE:N of a holder, FENCE:N:DEAD:SPAN:STAMP of a waiter
+//	shop:sem:{KEY}:state   hash    last fence; epoch, when this state began; hold, until when nothing is granted
+//	shop:sem:{KEY}:limit   string  number of permits, if it was resized
+//
+// A lease of N permits is N members of the first set, at most 1024. So what is
+// free is the limit minus ZCARD: there is no second counter that could drift from
+// the holders by a crash, an eviction or a mistake. (A sum of weights beside the
+// set would be such a counter; to add up the weights of all holders would make every
+// script O(holders). N members cost only who asks for N.)
+//
+// OWNER is new for every call of Acquire and TryAcquire, so that an attempt can be
+// repeated: it finds its grant, or its place. The ticket is the fence of the grant to
+// come, max(last+1, TIME in microseconds). Because grants are made in the order of
+// tickets, fences increase from grant to grant.
+//
+// # Operations
+//
+//	acquire  takes the permits, or the last place in the queue; again: renews either   1 round
+//	release  removes the permits, and grants to the head of the queue                  1 round
+//	renew    extends the permits of up to 100 leases, never adds one                   1 round every TTL/3, for all leases of a client
+//	abandon  removes what an owner has, permits or place                               when a wait ends, or an outcome is unknown
+//	resize   sets the limit, and grants                                                1 round
+//
+// Each is one script, O(N log holders), in which concurrent callers share round
+// trips. Each also drops up to 64 permits that have lapsed, and hands on what is
+// free then: the script that frees permits makes the next grants and pushes each to
+// the process of its waiter, which sends nothing to take it. A hand-off costs half a
+// round trip up, half one down, and no herd. Waiters ask again within a second (or
+// TTL/8), because a push can be lost and a holder can die; who has not asked for three
+// such pauses and a timeout is dead, and is dropped when it comes to the head. A grant
+// that was pushed and not renewed lapses as soon. That is less than two thirds of the
+// TTL, the least that a holder which has died still had: so the permits of a process
+// never go to a waiter that died with it.
+//
+// Only the head of the queue is granted, and nobody passes it: a waiter for many
+// permits blocks those behind it, who would have enough, until it has its own.
+// TryAcquire takes nothing while anybody waits.
+//
+// Resize to less grants nothing until enough has come back; holders keep what
+// they have. Waiters for more than there is now fail with ErrInvalidPermits when
+// they come to the head, or ask again.
+//
+// # What a crash leaves behind
+//
+// A holder: its permits, for a TTL at most. A waiter: its place, until it is dead
+// and at the head. The rest ends by itself: the first three keys two TTLs after
+// their last use, at one instant, the state after a day. The limit stays.
+//
+// # What a loss of data does to the limit
+//
+// The limit holds among the permits granted before a loss, and among those granted
+// after it, and not over both. So up to twice the permits can be out, and once more
+// for every further loss within a TTL, until the holders of before have heard: at
+// their next renewal, a third of a TTL at most, or without a network nine tenths of
+// a TTL after the last one that was acknowledged. A limit that was set by Resize is
+// lost too.
+//
+// Of a server without its data (killed and started empty, FLUSHALL, a removed key)
+// less is to be feared. A client that remembers another epoch proves the loss, and
+// then nothing is granted until one TTL after the new epoch began, when no holder
+// of before can believe in its lease any more. So the limit holds over the loss as
+// well if all who ask meanwhile have used the key before: each client remembers the
+// last 4096 keys that it used within six hours. One that is new to the key cannot
+// know, and is granted permits until another has proved the loss. (To hold back
+// whoever finds no epoch would make the first use of every key wait for a TTL. A
+// mark that tells a new key from a lost one would be one key for all semaphores,
+// which a script in a Cluster cannot name beside theirs.) A server that comes back
+// with older data, from a snapshot or as a replica that lagged, has its epoch: that
+// loss proves itself to nobody.
+//
+// No fence helps, for that of a semaphore excludes nobody. A semaphore bounds load.
+// Where one user too many does damage, give each place a name and a key of a lock of
+// its own, and have the resource check the fence of the place.
+type Semaphore struct {
+	permits int
+	ttl     time.Duration
+	maxHold time.Duration
+	timeout time.Duration
+	recheck time.Duration // how often a waiter asks again
+	prefix  string
+	epochs  redisx.Epochs
+	hub     *redisx.Notifier
+	calls   *redisx.Caller
+	renewer *driver.Renewer
+
+	renewals *redisx.Caller // apart, so that a renewal waits for no other call
+	undo     *driver.Undo
+}
+
+var (
+	_ dlock.Semaphore = (*Semaphore)(nil)
+	_ dlock.Resizer   = (*Semaphore)(nil)
+)
+
+// New returns a Semaphore on rdb, which it does not close. It refuses
+// clients that repeat commands by themselves or ignore deadlines.
+func New(rdb redis.UniversalClient, cfg Config) (*Semaphore, error) {
+	ttl := cmp.Or(cfg.TTL, 30*time.Second)
+	timeout := min(cmp.Or(cfg.Timeout, 2*time.Second), ttl/4)
+	s := &Semaphore{
+		permits: cmp.Or(cfg.Permits, 1),
+		ttl:     ttl,
+		maxHold: cfg.MaxHold,
+		timeout: timeout,
+		recheck: min(time.Second, ttl/8),
+		prefix:  cmp.Or(cfg.Prefix, defaultPrefix),
+		calls:   redisx.NewCaller(rdb, timeout),
+
+		renewals: redisx.NewCaller(rdb, timeout),
+	}
+	if ttl < time.Millisecond {
+		return nil, fmt.Errorf("redissem: TTL %v is less than a millisecond", ttl)
+	}
+	if s.permits < 1 {
+		return nil, fmt.Errorf("redissem: %d permits: %w", cfg.Permits, dlock.ErrInvalidPermits)
+	}
+	if err := redisclient.Check(rdb); err != nil {
+		return nil, fmt.Errorf("redissem: %w", err)
+	}
+	s.undo = driver.NewUndo(driver.UndoConfig{
+		TTL: max(ttl, 2*s.patience()), Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, GiveBack: s.giveBack,
+	})
+	s.hub = redisx.NewNotifier(rdb, s.prefix, nil)
+	s.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: s.renew})
+	return s, nil
+}
+
+// TryAcquire implements [dlock.Semaphore].
+func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	if err := s.check(ctx, key, n); err != nil {
+		return nil, err
+	}
+	a := &attempt{key: key, owner: s.hub.NewID(), n: n}
+	lease, err := s.ask(ctx, a)
+	switch {
+	case err != nil:
+		return nil, s.failed(ctx, a, err)
+	case lease == nil:
+		return nil, fmt.Errorf("redissem: %d permits of %q: %w", n, key, dlock.ErrHeld)
+	}
+	return lease, nil
+}
+
+// Resize implements [dlock.Resizer]. Redis keeps the number until it is resized
+// again, or loses its data.
+func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
+	if err := redisx.CheckKey(key); err != nil {
+		return err
+	}
+	if permits < 1 {
+		return fmt.Errorf("redissem: resize %q to %d: %w", key, permits, dlock.ErrInvalidPermits)
+	}
+	if _, _, err := s.run(ctx, resizeScript, key, permits); err != nil {
+		return fmt.Errorf("redissem: resize %q: %w", key, driver.InTime(ctx, err))
+	}
+	return nil
+}
+
+// Close waits until every uncertain acquisition has been given back, or its TTL
+// has passed, or ctx has ended: then it returns the error of ctx, and the rest
+// is left to the TTL. It ends the subscription, without which those who still
+// wait are slower. Before that it ends all leases as lost, with the reason
+// [dlock.Closed], and gives them back.
+func (s *Semaphore) Close(ctx context.Context) error {
+	return errors.Join(s.renewer.Close(ctx), s.hub.Close(ctx), s.undo.Wait(ctx))
+}
+
+// check refuses what no number of permits could allow, before anything is sent.
+func (s *Semaphore) check(ctx context.Context, key string, n int) error {
+	if ctx.Err() != nil {
+		return dlock.Ended(ctx)
+	}
+	if err := redisx.CheckKey(key); err != nil {
+		return err
+	}
+	if err := driver.CheckPermits(key, n, maxWeight); err != nil {
+		return fmt.Errorf("redissem: %w", err)
+	}
+	return nil
+}
+
+// patience is how long the store believes in a waiter that does not ask again,
+// and in a grant that was pushed and not renewed.
+func (s *Semaphore) patience() time.Duration { return 3*s.recheck + s.timeout }
+
+// run makes one call of a script about key.
+func (s *Semaphore) run(ctx context.Context, script redisx.Script, key string, args ...any) (any, time.Time, error) {
+	return s.calls.Run(ctx, script, s.keys(key), s.args(key, args...)...)
+}
+
+// args are args after those that all scripts have in common.
+func (s *Semaphore) args(key string, args ...any) []any {
+	return append([]any{
+		s.permits, s.ttl.Milliseconds(), s.patience().Milliseconds(),
+		s.hub.Command(), s.hub.Channels(s.keys(key)[0]),
+	}, args...)
+}

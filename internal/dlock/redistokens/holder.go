@@ -1,0 +1,165 @@
+package redistokens
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/redisx"
+)
+
+// maxTaps bounds the keys that a client remembers and does not use.
+const maxTaps = 4096
+
+var errInFlight = errors.New("redistokens: requests are in flight")
+
+// tap is what a client knows of one key.
+type tap struct {
+	holder *holder
+	queue  []*request // callers that wait, in order
+	served bool       // a fetcher runs
+	noted  time.Time  // when Redis was told that this process uses the key
+}
+
+// holder is a client as Redis knows it: the owner of a list of tokens. The list
+// is the truth about what the client holds: a token whose arrival it never heard
+// of is in there too. When the outcome of something is unknown, or the client
+// may have been given up for dead, the holder is retired: it takes nothing any
+// more, keeps the leases that it has, and what else is in its list goes back.
+type holder struct {
+	name   string
+	flying int            // requests in flight that may add to the list
+	uses   int            // requests so far
+	known  map[string]int // tokens of leases, and those set aside for callers that wait
+}
+
+// use returns the holder that takes for key, and counts a request of it. known
+// is how many tokens the client knows in its list, or -1 while others may be on
+// their way there.
+func (t *Tokens) use(key string) (h *holder, known int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.tap(key)
+	if p.holder == nil {
+		t.holders++
+		p.holder = &holder{name: t.name + ":" + t.client + "-" + strconv.Itoa(t.holders), known: map[string]int{}}
+	}
+	h = p.holder
+	h.flying++
+	h.uses++
+	if h.flying > 1 {
+		return h, -1
+	}
+	for _, n := range h.known {
+		known += n
+	}
+	return h, known
+}
+
+// landed ends what use began, and notes the tokens that have come.
+func (t *Tokens) landed(h *holder, tokens ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h.flying--
+	for _, token := range tokens {
+		h.known[token]++
+	}
+	t.forgetRetired(h)
+}
+
+// drop forgets tokens that are no longer held, or are to go back.
+func (t *Tokens) drop(h *holder, tokens ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, token := range tokens {
+		if h.known[token]--; h.known[token] <= 0 {
+			delete(h.known, token)
+		}
+	}
+	t.forgetRetired(h)
+}
+
+// retire gives back in the background what the list of h has and the client does
+// not know of. It waits for requests in flight: only then is nothing on its way.
+// No other request takes for h afterwards, so that no token can come back to it.
+func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
+	t.mu.Lock()
+	if p := t.taps[key]; p != nil && p.holder == h {
+		p.holder = nil
+	}
+	t.retired[h.name] = h
+	t.forgetRetired(h)
+	t.mu.Unlock()
+	t.undo.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: h.name}})
+}
+
+// forgetRetired forgets a retired holder of whose list nothing is known, and nothing on
+// its way. It is called under mu.
+func (t *Tokens) forgetRetired(h *holder) {
+	if h.flying == 0 && len(h.known) == 0 {
+		delete(t.retired, h.name)
+	}
+}
+
+func (t *Tokens) giveBack(ctx context.Context, held []dlock.Held) (found []bool, err error) {
+	calls := make([]*redisx.Call, len(held))
+	for i, h := range held {
+		if args, ok := t.knownTo(h.Fence.Owner); ok {
+			calls[i] = t.calls.Start(ctx, reconcileScript, t.keys(h.Key, h.Fence.Owner), args...)
+		}
+	}
+	found = make([]bool, len(held))
+	for i, c := range calls {
+		if c == nil {
+			err = errInFlight
+			continue
+		}
+		n, _, failed := c.Wait()
+		if failed != nil {
+			err = failed
+		}
+		found[i] = failed == nil && n != int64(0)
+	}
+	return found, err
+}
+
+// knownTo returns the arguments that tell what a retired holder has. It is not ok while
+// requests of it are in flight.
+func (t *Tokens) knownTo(name string) (args []any, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	args = []any{t.ttl.Milliseconds()}
+	h := t.retired[name]
+	if h == nil {
+		return args, true
+	}
+	for token := range h.known {
+		args = append(args, token)
+	}
+	return args, h.flying == 0
+}
+
+// tap is called under mu.
+func (t *Tokens) tap(key string) *tap {
+	p := t.taps[key]
+	if p == nil {
+		if len(t.taps) >= maxTaps {
+			t.forget()
+		}
+		p = &tap{}
+		t.taps[key] = p
+	}
+	return p
+}
+
+// forget drops keys that are not in use. It is called under mu.
+func (t *Tokens) forget() {
+	for key, p := range t.taps {
+		idle := p.holder == nil || p.holder.flying == 0 && len(p.holder.known) == 0
+		if idle && !p.served && len(p.queue) == 0 {
+			delete(t.taps, key)
+		}
+	}
+}

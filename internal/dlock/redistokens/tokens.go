@@ -1,0 +1,222 @@
+package redistokens
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
+)
+
+// maxTokens bounds the tokens of one semaphore, which are made one by one.
+const maxTokens = 4096
+
+// Tokens is [dlock.Semaphore] in Redis, standalone, behind Sentinel or in a
+// Cluster, with tokens in lists: a permit is a token that is in one list or in
+// another. Package redissem is the better choice where it can be had; this one shows
+// what the textbook's semaphore of a list needs besides LPOP and RPUSH.
+//
+// # Data
+//
+//	shop:sem:{KEY}:free         list    tokens that nobody has: 1, 2, ...
+//	shop:sem:{KEY}:held:HOLDER  list    tokens that a holder has
+//	shop:sem:{KEY}:holders      zset    HOLDER -> when it lapses, by the clock of the server
+//	shop:sem:{KEY}:reaped       zset    HOLDER that has lapsed -> when to look at its list again
+//	shop:sem:{KEY}:turn         list    the one turn to collect several tokens
+//	shop:sem:{KEY}:withheld     list    tokens that wait for the end of a TTL, after a loss of data
+//	shop:sem:{KEY}:tokens       hash    how many were made, and when; the last fence
+//	shop:sem:used:NAME          set     keys that the process of that name has used; ends a day after the last one
+//
+// A HOLDER is NAME:RANDOM-N, one client of one key at a time. Its list is the
+// truth about what it holds. A reply that was lost loses no token: the token is in
+// the list, the client retires that HOLDER, goes on under a new one, and gives back
+// whatever the list of the old one has and no lease knows of. Holders renew with
+// all their tokens at once. The keys of a semaphore that is not used for a day end
+// at one instant.
+//
+// # Operations
+//
+//	take       script  makes the tokens if there are none; LMOVE free held, as many as are needed; a fence   1 round
+//	wait       BLMOVE free held LEFT RIGHT, on the server, for a second at most; then take                   1 + 1 rounds per token
+//	release    script  LREM held, RPUSH free for what was in the list: never more than is held               1 round
+//	renew      script  ZADD holders; LRANGE held, which the client compares with what it knows               every TTL/3
+//	reap       script  for holders that have lapsed: LRANGE held, RPUSH free                                 by whoever sees them in take
+//	reconcile  script  gives back what is in a list and unknown to the client                                after an unknown outcome
+//
+// Every script is one round trip, in which concurrent callers share, and costs
+// O(tokens touched + tokens of the holder). Waiting polls nothing: the server
+// serves blocked clients first come, first served, and the callers of one process
+// and key wait in one queue behind one connection, from a pool apart from that of
+// other commands. The second bounds how late somebody sees that a holder has
+// lapsed, and for how long a request may wait for a client that has died.
+//
+// Who waits for one token takes the first one. Who waits for several waits for
+// the turn first, empty-handed; with the turn it keeps every token that comes until it
+// has enough. So it is not starved by those who need one, and no two wait for each
+// other's tokens. Between processes there is no strict order.
+//
+// # What a crash leaves behind
+//
+// A holder: its tokens, until it lapses; then the next take of anybody returns
+// them, or ReleaseAll of the process that is started again with the same name. A
+// waiter: nothing, or the token that came for it, as a holder. A request that is
+// executed after its client has been given up for dead: a token in a list that is
+// looked at again ten TTLs later.
+//
+// # What a loss of data does to the limit
+//
+// What package redissem says of it holds here: the limit holds on each side of a loss
+// and not over both, until the holders of before have heard. A server without its
+// data has the tokens made anew, as many as the first client is configured with. A
+// client that remembers when they were made before proves the loss; then they are
+// withheld until one TTL after they were made. One that is new to the key takes
+// them until then.
+//
+// The server needs Redis 6.2 or newer and the settings that the comment of package
+// redislock names.
+type Tokens struct {
+	rdb      redis.UniversalClient
+	blocking redis.UniversalClient
+	owned    bool // blocking is closed by Close
+	permits  int
+	ttl      time.Duration
+	maxHold  time.Duration
+	timeout  time.Duration
+	block    time.Duration // how long one command waits on the server
+	name     string
+	named    bool
+	client   string // random: tells this client from earlier ones with its name
+	prefix   string
+	epochs   redisx.Epochs
+	calls    *redisx.Caller
+	renewals *redisx.Caller // apart, so that a renewal waits for no other call
+	renewer  *driver.Renewer
+	undo     *driver.Undo
+	fetchers sync.WaitGroup
+
+	mu      sync.Mutex
+	taps    map[string]*tap
+	holders int                // made so far
+	retired map[string]*holder // by name: those with leases, or with requests in flight
+}
+
+var _ dlock.Semaphore = (*Tokens)(nil)
+
+// New returns Tokens on rdb, which it does not close. It refuses the
+// clients that [New] refuses.
+func New(rdb redis.UniversalClient, cfg Config) (*Tokens, error) {
+	ttl := cmp.Or(cfg.TTL, 30*time.Second)
+	timeout := min(cmp.Or(cfg.Timeout, 2*time.Second), ttl/3)
+	t := &Tokens{
+		rdb:      rdb,
+		blocking: cfg.Blocking,
+		permits:  cmp.Or(cfg.Permits, 1),
+		ttl:      ttl,
+		maxHold:  cfg.MaxHold,
+		timeout:  timeout,
+		block:    max(min(time.Second, ttl/4), time.Millisecond),
+		name:     cmp.Or(cfg.Name, rand.Text()),
+		named:    cfg.Name != "",
+		client:   rand.Text(),
+		prefix:   cmp.Or(cfg.Prefix, defaultPrefix),
+		calls:    redisx.NewCaller(rdb, timeout),
+		renewals: redisx.NewCaller(rdb, timeout),
+		taps:     map[string]*tap{},
+		retired:  map[string]*holder{},
+	}
+	t.undo = driver.NewUndo(driver.UndoConfig{
+		TTL: 10 * ttl, Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, GiveBack: t.giveBack,
+	})
+	if ttl < 4*time.Millisecond {
+		return nil, fmt.Errorf("redistokens: TTL %v is less than four milliseconds", ttl)
+	}
+	if t.permits < 1 || t.permits > maxTokens {
+		return nil, fmt.Errorf("redistokens: %d permits: %w", cfg.Permits, dlock.ErrInvalidPermits)
+	}
+	if strings.ContainsAny(t.name, "{} ") {
+		return nil, fmt.Errorf("redistokens: name %q has a brace or a blank", t.name)
+	}
+	if err := redisclient.Check(rdb); err != nil {
+		return nil, fmt.Errorf("redistokens: %w", err)
+	}
+	if t.blocking == nil {
+		t.blocking, t.owned = apart(rdb, t.block+t.timeout), true
+	}
+	if t.blocking == nil {
+		return nil, errors.New("redistokens: a client of this kind needs Config.Blocking")
+	}
+	t.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: t.renew})
+	return t, nil
+}
+
+// TryAcquire implements [dlock.Semaphore].
+func (t *Tokens) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	if err := t.check(ctx, key, n); err != nil {
+		return nil, err
+	}
+	lease, err := t.direct(ctx, key, n, false)
+	if lease == nil && err == nil {
+		return nil, fmt.Errorf("redistokens: %d permits of %q: %w", n, key, dlock.ErrHeld)
+	}
+	return lease, err
+}
+
+// Acquire implements [dlock.Semaphore].
+func (t *Tokens) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	if err := t.check(ctx, key, n); err != nil {
+		return nil, err
+	}
+	lease, err := t.direct(ctx, key, n, true)
+	if lease != nil || err != nil {
+		return lease, err
+	}
+	return t.wait(ctx, key, n)
+}
+
+// Close waits until everything with an unknown outcome has been given back, or
+// ctx has ended: then it returns the error of ctx, and the rest is left to the
+// TTL. Before that it ends all leases as lost, with the reason [dlock.Closed], and gives
+// them back. No call may be waiting.
+func (t *Tokens) Close(ctx context.Context) error {
+	closed := t.renewer.Close(ctx)
+	idle := make(chan struct{})
+	go func() { // ends within the block time and a round trip, as every fetcher does
+		defer close(idle)
+		t.fetchers.Wait()
+	}()
+	var err error
+	select {
+	case <-idle:
+		err = t.undo.Wait(ctx)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if t.owned {
+		err = errors.Join(err, t.blocking.Close())
+	}
+	return errors.Join(closed, err)
+}
+
+// check refuses what no number of tokens could allow, before anything is sent.
+func (t *Tokens) check(ctx context.Context, key string, n int) error {
+	if ctx.Err() != nil {
+		return dlock.Ended(ctx)
+	}
+	if err := redisx.CheckKey(key); err != nil {
+		return err
+	}
+	if err := driver.CheckPermits(key, n, maxTokens); err != nil {
+		return fmt.Errorf("redistokens: %w", err)
+	}
+	return nil
+}

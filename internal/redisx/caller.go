@@ -1,0 +1,55 @@
+package redisx
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Caller lets concurrent callers share round trips. It has a pipeline for each master
+// of a cluster, so that the calls for one do not wait for the replies of another;
+// without a cluster it has one. (Two pipelines per server cost a fifth more work, for
+// smaller pipelines, and were no faster.)
+type Caller struct {
+	rdb     redis.UniversalClient
+	cluster *redis.ClusterClient // nil unless rdb is one
+	timeout time.Duration
+
+	mu        sync.Mutex
+	pipelines map[string]*pipeline // by node; empty without a cluster
+}
+
+// NewCaller returns a Caller on rdb. timeout bounds each pipeline.
+func NewCaller(rdb redis.UniversalClient, timeout time.Duration) *Caller {
+	c := &Caller{rdb: rdb, timeout: timeout, pipelines: map[string]*pipeline{}}
+	c.cluster, _ = rdb.(*redis.ClusterClient)
+	return c
+}
+
+// Start makes a call whose reply the caller waits for later. All calls with the
+// same keys take the same pipeline while their slot stays where it is.
+func (c *Caller) Start(ctx context.Context, s Script, keys []string, args ...any) *Call {
+	node := ""
+	if c.cluster != nil {
+		if master, err := c.cluster.MasterForKey(ctx, keys[0]); err == nil {
+			node = master.Options().Addr
+		}
+	}
+	c.mu.Lock()
+	p := c.pipelines[node]
+	if p == nil {
+		p = &pipeline{rdb: c.rdb, timeout: c.timeout}
+		c.pipelines[node] = p
+	}
+	c.mu.Unlock()
+	return p.start(ctx, s, keys, args...)
+}
+
+// Run makes one call. The reply is nil with an error. The time is when the call
+// was sent, or a little before. It returns when ctx ends, even while the call is
+// under way: then its outcome is unknown, unless the error is [ErrUnsent].
+func (c *Caller) Run(ctx context.Context, s Script, keys []string, args ...any) (any, time.Time, error) {
+	return c.Start(ctx, s, keys, args...).Wait()
+}

@@ -1,0 +1,186 @@
+package redisx
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// maxBatch bounds a pipeline, and with it how long the first of its replies waits for the last.
+const maxBatch = 512
+
+// ErrUnsent is for a call whose caller left before it was sent: it had no effect.
+var ErrUnsent = errors.New("redisx: not sent")
+
+// pipeline lets concurrent callers share round trips: while one pipeline is on its
+// way the calls for the next one collect, so that a lone caller waits for nobody
+// and many callers cost few round trips. Pipelines follow one another, so that two
+// calls reach Redis in the order in which they were made. It has one goroutine
+// while there are calls.
+type pipeline struct {
+	rdb     redis.UniversalClient
+	timeout time.Duration // bounds one pipeline
+
+	mu      sync.Mutex
+	queue   []*Call
+	running bool
+}
+
+// Script is a Lua script and the name by which a server knows it.
+type Script struct{ text, sha string }
+
+// NewScript joins parts to one script.
+func NewScript(parts ...string) Script {
+	text := strings.Join(parts, "\n")
+	return Script{text, redis.NewScript(text).Hash()}
+}
+
+// Call is one script call.
+type Call struct {
+	ctx    context.Context //nolint:containedctx // Of the caller, who waits for the call.
+	script Script
+	args   []any // the whole command
+	state  atomic.Int32
+	sent   time.Time
+	reply  any
+	err    error
+	done   chan struct{} // closed when the fields above are set
+}
+
+// States of a call.
+const (
+	callQueued = iota
+	callSent
+	callLeft
+)
+
+// start adds a call to the next pipeline.
+func (p *pipeline) start(ctx context.Context, script Script, keys []string, args ...any) *Call {
+	c := &Call{ctx: ctx, script: script, args: make([]any, 0, 3+len(keys)+len(args)), done: make(chan struct{})}
+	c.args = append(c.args, "evalsha", script.sha, len(keys))
+	for _, key := range keys {
+		c.args = append(c.args, key)
+	}
+	c.args = append(c.args, args...)
+	p.mu.Lock()
+	p.queue = append(p.queue, c)
+	idle := !p.running
+	p.running = true
+	p.mu.Unlock()
+	if idle {
+		go p.flush(context.WithoutCancel(ctx))
+	}
+	return c
+}
+
+// Wait returns the reply, or why there is none. The cause of the context is not among the
+// reasons: it may look like an answer of Redis, and callers classify the error. They add
+// it when they have done so.
+func (c *Call) Wait() (any, time.Time, error) {
+	select {
+	case <-c.done:
+		return c.reply, c.sent, c.err
+	case <-c.ctx.Done():
+	}
+	if c.state.CompareAndSwap(callQueued, callLeft) {
+		return nil, time.Time{}, errors.Join(ErrUnsent, c.ctx.Err())
+	}
+	select {
+	case <-c.done:
+		return c.reply, c.sent, c.err
+	default:
+		return nil, time.Time{}, c.ctx.Err()
+	}
+}
+
+// flush sends pipelines until there are no more calls.
+func (p *pipeline) flush(ctx context.Context) {
+	for {
+		p.mu.Lock()
+		n := min(len(p.queue), maxBatch)
+		batch := p.queue[:n:n]
+		p.queue = p.queue[n:]
+		if len(p.queue) == 0 {
+			p.queue = nil
+		}
+		p.running = n > 0
+		p.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		p.send(ctx, batch)
+	}
+}
+
+func (p *pipeline) send(ctx context.Context, batch []*Call) {
+	sent := time.Now()
+	end := time.Time{}
+	live := batch[:0]
+	for _, c := range batch {
+		if c.ctx.Err() != nil || !c.state.CompareAndSwap(callQueued, callSent) {
+			c.finish(nil, errors.Join(ErrUnsent, c.ctx.Err()))
+			continue
+		}
+		c.sent = sent
+		if own, ok := c.ctx.Deadline(); ok && own.Sub(sent) < p.timeout {
+			if own.After(end) {
+				end = own
+			}
+		} else {
+			end = sent.Add(p.timeout)
+		}
+		live = append(live, c)
+	}
+	if len(live) == 0 {
+		return
+	}
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	unknown := p.exec(ctx, live)
+	for _, c := range unknown { // the server has lost its scripts: these calls had no effect
+		c.args[0], c.args[1] = "eval", c.script.text
+	}
+	if len(unknown) > 0 {
+		p.exec(ctx, unknown)
+	}
+}
+
+// Once is a command that no client sends again by itself: its caller knows
+// whether that is safe. A redirect in a cluster is followed, for a command that is
+// redirected was not executed.
+type Once struct{ *redis.Cmd }
+
+// NoRetry implements [redis.Cmder].
+func (Once) NoRetry() bool { return true }
+
+// exec sends calls as one pipeline, and returns those whose script is unknown.
+func (p *pipeline) exec(ctx context.Context, calls []*Call) []*Call {
+	pipe := p.rdb.Pipeline()
+	replies := make([]*redis.Cmd, len(calls))
+	for i, c := range calls {
+		replies[i] = redis.NewCmd(ctx, c.args...)
+		replies[i].SetFirstKeyPos(3)
+		pipe.Process(ctx, Once{replies[i]}) //nolint:errcheck // It only queues.
+	}
+	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
+	var unknown []*Call
+	for i, c := range calls {
+		reply, err := replies[i].Result()
+		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+			unknown = append(unknown, c)
+			continue
+		}
+		c.finish(reply, err)
+	}
+	return unknown
+}
+
+func (c *Call) finish(reply any, err error) {
+	c.reply, c.err = reply, err
+	close(c.done)
+}

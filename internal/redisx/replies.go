@@ -1,0 +1,52 @@
+package redisx
+
+import "fmt"
+
+// Ints waits for a reply of n integers.
+func (c *Call) Ints(n int) ([]int64, error) {
+	reply, _, err := c.Wait()
+	if err != nil {
+		return nil, err
+	}
+	all, _ := reply.([]any)
+	list := make([]int64, 0, n)
+	for _, one := range all {
+		number, _ := one.(int64)
+		list = append(list, number)
+	}
+	if len(list) != n {
+		return nil, fmt.Errorf("redisx: reply %v", reply)
+	}
+	return list, nil
+}
+
+// Found waits for calls whose reply is 1 if there was anything to give back.
+func Found(calls []*Call) (found []bool, err error) {
+	found = make([]bool, len(calls))
+	for i, c := range calls {
+		n, _, failed := c.Wait()
+		if failed != nil {
+			err = failed
+		}
+		found[i] = n == int64(1)
+	}
+	return found, err
+}
+
+// Strings reads a list of strings in a reply.
+func Strings(reply any) []string {
+	list, _ := reply.([]any)
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = fmt.Sprint(v)
+	}
+	return out
+}
+
+// Flag makes a condition an argument of a script.
+func Flag(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
