@@ -32,13 +32,13 @@ RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # make lint vets. go build goes first, as go test -p 1 compiles one package at a time, too.
 GOTEST  := go test $(RACE) -vet=off -count=1 -timeout 60m
 
-# Tests of redislock wait nearly all of the time. Those of cmd/shop start whole services, and are not to be judged
+# Tests of the locks on Redis wait nearly all of the time. Those of cmd/shop start whole services, and are not to be judged
 # beside others; of the rest two packages share the machine.
 .PHONY: test-redislock test-rest test-shop test-bench
 test-redislock:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
 test-rest:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redislock$$|/cmd/shop$$')
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/cmd/shop$$')
 test-shop:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 ./cmd/shop
 test-bench:

@@ -28,6 +28,7 @@ import (
 type backend struct {
 	name  string
 	types []reflect.Type // pointers
+	kit   string         // the folder of harnesses that its packages share; may be empty
 }
 
 // folders are those of its packages.
@@ -45,15 +46,15 @@ func backends() []backend {
 		{"memlock", []reflect.Type{
 			reflect.TypeFor[*memlock.Locker](), reflect.TypeFor[*memlock.RW](),
 			reflect.TypeFor[*memlock.Semaphore](), reflect.TypeFor[*memlock.Cond](),
-		}},
+		}, ""},
 		{"redislock", []reflect.Type{
 			reflect.TypeFor[*redislock.Locker](), reflect.TypeFor[*redisrw.RW](),
 			reflect.TypeFor[*redissem.Semaphore](), reflect.TypeFor[*redistokens.Tokens](), reflect.TypeFor[*redislock.Cond](),
-		}},
-		{"redlock", []reflect.Type{reflect.TypeFor[*redlock.Locker]()}},
-		{"zklock", []reflect.Type{reflect.TypeFor[*zklock.Locker](), reflect.TypeFor[*zklock.RW]()}},
-		{"etcdlock", []reflect.Type{reflect.TypeFor[*etcdlock.Locker](), reflect.TypeFor[*etcdlock.RW]()}},
-		{"sqllock", []reflect.Type{reflect.TypeFor[*sqllock.Locker]()}},
+		}, "dlocktest/redistest"},
+		{"redlock", []reflect.Type{reflect.TypeFor[*redlock.Locker]()}, ""},
+		{"zklock", []reflect.Type{reflect.TypeFor[*zklock.Locker](), reflect.TypeFor[*zklock.RW]()}, ""},
+		{"etcdlock", []reflect.Type{reflect.TypeFor[*etcdlock.Locker](), reflect.TypeFor[*etcdlock.RW]()}, ""},
+		{"sqllock", []reflect.Type{reflect.TypeFor[*sqllock.Locker]()}, ""},
 	}
 }
 
@@ -129,6 +130,9 @@ func TestChoosingMatrixIsTheCode(t *testing.T) {
 		set[b.name] = map[string]bool{}
 		for _, folder := range b.folders() {
 			maps.Copy(set[b.name], parse(t, folder, true).set)
+		}
+		if b.kit != "" {
+			maps.Copy(set[b.name], parse(t, b.kit, false).set)
 		}
 	}
 	said := map[string]bool{}

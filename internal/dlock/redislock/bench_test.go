@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed"
@@ -74,7 +75,7 @@ func BenchmarkUncontended(b *testing.B) {
 func BenchmarkContended(b *testing.B) {
 	const clients, goroutines = 8, 4
 	server := testbedtest.StartRedis(b, testbed.RedisConfig{})
-	admin := redis.NewClient(&redis.Options{Addr: server.Addr(), MaintNotificationsConfig: quiet()})
+	admin := redis.NewClient(&redis.Options{Addr: server.Addr(), MaintNotificationsConfig: redistest.Quiet()})
 	b.Cleanup(func() { admin.Close() })
 	var lockers []*redislock.Locker
 	for range clients {

@@ -12,6 +12,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -69,7 +70,7 @@ func TestCancelledCallReturnsAtOnce(t *testing.T) {
 // call is sent.
 func observed(t testing.TB) (*redislock.Locker, dlocktest.Link, <-chan struct{}) {
 	t.Helper()
-	rdb, link := proxied(t, testbedtest.Redis(t))
+	rdb, link := redistest.Proxied(t, testbedtest.Redis(t))
 	l, sent := locker(t, rdb), make(chan struct{})
 	load(t, l)
 	tell := sync.OnceFunc(func() { close(sent) })

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -28,10 +29,10 @@ func TestCondOnMiniredis(t *testing.T) {
 
 func condHarness(t testing.TB, url string) dlocktest.CondHarness {
 	t.Helper()
-	h := condHarnessOn(t, func(t testing.TB) redis.UniversalClient { return watched(t, client(t, url)) })
+	h := condHarnessOn(t, func(t testing.TB) redis.UniversalClient { return redistest.Watched(t, redistest.Client(t, url)) })
 	h.Patience = 5 * ttl / 4 // five looks, one every TTL/4
 	h.Behind = func(t testing.TB) (dlocktest.CondClient, dlocktest.Link) {
-		rdb, link := proxied(t, url)
+		rdb, link := redistest.Proxied(t, url)
 		return condClient(t, rdb), link
 	}
 	return h

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -53,7 +54,7 @@ func sleepers(t testing.TB, rdb redis.UniversalClient, l *redislock.Locker, c *r
 			errs[i] = err
 		})
 	}
-	waitFor(t, "those who wait for a signal", func() bool {
+	redistest.WaitFor(t, "those who wait for a signal", func() bool {
 		return rdb.ZCard(t.Context(), lockKey(key)+":cond:a").Val() == int64(n)
 	})
 	return func() []error { wg.Wait(); return errs }
@@ -61,7 +62,7 @@ func sleepers(t testing.TB, rdb redis.UniversalClient, l *redislock.Locker, c *r
 
 func wake(t testing.TB, l *redislock.Locker, key string, f func(ctx context.Context, l *dlock.Lease) error) {
 	t.Helper()
-	lease := mustTake(t, l.Acquire, key)
+	lease := redistest.MustTake(t, l.Acquire, key)
 	if err := f(t.Context(), lease); err != nil {
 		t.Error(err)
 	}
@@ -75,10 +76,10 @@ func TestCondLargeBroadcast(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		const waiters = 150
-		rdb, key := client(t, testbedtest.Redis(t)), rand.Text()
+		rdb, key := redistest.Client(t, testbedtest.Redis(t)), rand.Text()
 		l, c := patientCond(t, rdb)
 		wait := sleepers(t, rdb, l, c, key, waiters)
-		lease := mustTake(t, l.Acquire, key)
+		lease := redistest.MustTake(t, l.Acquire, key)
 		if err := c.Broadcast(t.Context(), lease); err != nil {
 			t.Fatal(err)
 		}
@@ -98,8 +99,8 @@ func TestCondHandOver(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-		admin, key := client(t, server.URL()), rand.Text()
-		l, c := patientCond(t, client(t, server.URL()))
+		admin, key := redistest.Client(t, server.URL()), rand.Text()
+		l, c := patientCond(t, redistest.Client(t, server.URL()))
 		once := func() time.Duration {
 			wait := sleepers(t, admin, l, c, key, 1)
 			start := time.Now()
@@ -141,7 +142,7 @@ func TestCondOnAServerThatForgets(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-		rdb, key := client(t, server.URL()), rand.Text()
+		rdb, key := redistest.Client(t, server.URL()), rand.Text()
 		l, c := patientCond(t, rdb)
 		wait := sleepers(t, rdb, l, c, key, 3)
 		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
@@ -160,19 +161,19 @@ func TestCondOnAServerThatForgets(t *testing.T) {
 // What a process that dies leaves behind ends by itself, and is not much before.
 func TestCondLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := "{" + rand.Text() + "}:order" // with a hash tag of its own
 		l, c := patientCond(t, rdb)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		lease := mustTake(t, l.Acquire, key)
+		lease := redistest.MustTake(t, l.Acquire, key)
 		go func() {
 			_, err := c.Wait(ctx, lease)
 			done <- err
 		}()
 		tag := "shop:lock:" + key[:len(key)-len(":order")]
 		asleep := tag + ":cond:a:" + key
-		waitFor(t, "the waiter", func() bool { return rdb.ZCard(t.Context(), asleep).Val() == 1 })
+		redistest.WaitFor(t, "the waiter", func() bool { return rdb.ZCard(t.Context(), asleep).Val() == 1 })
 		if d := rdb.PTTL(t.Context(), asleep).Val(); d <= 0 || d > 10*time.Second {
 			t.Errorf("the waiter is kept for %v, want 10 s at most", d)
 		}
@@ -192,7 +193,7 @@ func TestCondLeavesNothingBehind(t *testing.T) {
 func TestCondNames(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		l := locker(t, client(t, testbedtest.Redis(t)))
+		l := locker(t, redistest.Client(t, testbedtest.Redis(t)))
 		for _, name := range []string{"", "a:b", "{a}", "a}"} {
 			if _, err := redislock.NewCond(l, name); err == nil {
 				t.Errorf("the name %q is accepted", name)

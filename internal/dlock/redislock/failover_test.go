@@ -3,9 +3,6 @@ package redislock_test
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +10,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -35,7 +33,7 @@ func TestHistoryBehindSentinel(t *testing.T) {
 	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
 	failover(t, group{
 		open: func(t testing.TB) redis.UniversalClient {
-			return watched(t, client(t, sentinelURL(s)))
+			return redistest.Watched(t, redistest.Client(t, redistest.SentinelURL(s)))
 		},
 		fail: func(t testing.TB, _ string) *testbed.Redis {
 			old, err := s.Master(t.Context())
@@ -59,7 +57,7 @@ func TestHistoryOnCluster(t *testing.T) {
 	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
 	failover(t, group{
 		open: func(t testing.TB) redis.UniversalClient {
-			return watched(t, client(t, clusterURL(c)))
+			return redistest.Watched(t, redistest.Client(t, redistest.ClusterURL(c)))
 		},
 		fail: func(t testing.TB, key string) *testbed.Redis {
 			old, err := c.KillMasterOf(t.Context(), key)
@@ -86,67 +84,6 @@ func comesBack(t testing.TB, dead *testbed.Redis, ready func(context.Context) er
 	})
 }
 
-// watched fails the test if a command ever has keys that a cluster refuses. A server of its own
-// takes them, so there the hash tags of the keys of each script are compared.
-func watched(t testing.TB, rdb redis.UniversalClient) redis.UniversalClient {
-	t.Helper()
-	crossed := &crossSlots{}
-	rdb.AddHook(crossed)
-	t.Cleanup(func() {
-		if n := crossed.n.Load(); n > 0 {
-			t.Errorf("%d commands had keys of several slots", n)
-		}
-	})
-	return rdb
-}
-
-// crossSlots counts commands that a cluster refuses, or would refuse, because of their keys.
-type crossSlots struct{ n atomic.Int64 }
-
-// DialHook implements redis.Hook.
-func (*crossSlots) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (h *crossSlots) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		h.look(cmd)
-		return err
-	}
-}
-
-// ProcessPipelineHook implements redis.Hook.
-func (h *crossSlots) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		for _, cmd := range cmds {
-			h.look(cmd)
-		}
-		return err
-	}
-}
-
-func (h *crossSlots) look(cmd redis.Cmder) {
-	if redis.HasErrorPrefix(cmd.Err(), "CROSSSLOT") || !oneTag(cmd) {
-		h.n.Add(1)
-	}
-}
-
-// oneTag reports whether all keys of a script have the same hash tag. Other commands have one key.
-func oneTag(cmd redis.Cmder) bool {
-	args := cmd.Args()
-	if !strings.HasPrefix(cmd.Name(), "eval") {
-		return true
-	}
-	keys := args[3:][:args[2].(int)]
-	tag := func(key any) string {
-		_, rest, _ := strings.Cut(key.(string), "{")
-		name, _, _ := strings.Cut(rest, "}")
-		return name
-	}
-	return !slices.ContainsFunc(keys, func(key any) bool { return tag(key) != tag(keys[0]) || tag(key) == "" })
-}
-
 // failover checks histories through failovers, one after another, and then runs the
 // suite of the semaphore on what has become of the group.
 func failover(t *testing.T, g group) {
@@ -170,12 +107,12 @@ func failover(t *testing.T, g group) {
 		t.Parallel()
 		dlocktest.RunSemaphore(t, dlocktest.SemaphoreHarness{
 			New: func(t testing.TB, permits int) dlock.Semaphore {
-				return semaphore(t, g.open(t), redissem.Config{Permits: permits, TTL: ttl})
+				return redistest.Semaphore(t, g.open(t), redissem.Config{Permits: permits, TTL: ttl})
 			},
 			TTL:     ttl,
 			FIFO:    true,
 			Ordered: true,
-			Expire:  func(t testing.TB, key string) { lapse(t, admin, semKey(key)) },
+			Expire:  func(t testing.TB, key string) { redistest.Lapse(t, admin, redistest.SemaphoreKey(key)) },
 		})
 	})
 }

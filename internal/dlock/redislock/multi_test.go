@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestAcquireAllIsOneRequest(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		rdb := client(t, testbedtest.Redis(t))
+		rdb := redistest.Client(t, testbedtest.Redis(t))
 		load(t, locker(t, rdb))
 		tag := "{" + rand.Text() + "}"
 		keys := []string{tag + ":a", tag + ":b", "order:" + tag, "b"}
@@ -44,7 +45,7 @@ func TestAcquireAllIsOneRequest(t *testing.T) {
 func TestKeysWithAndWithoutAHashTag(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		l, tag := locker(t, client(t, testbedtest.Redis(t))), rand.Text()
+		l, tag := locker(t, redistest.Client(t, testbedtest.Redis(t))), rand.Text()
 		for _, key := range []string{tag, "{" + tag + "}", "{" + tag + "}:fence", tag + "{" + tag + "}", "{" + tag, "{" + tag + "}{x}"} {
 			lease, err := l.TryAcquire(t.Context(), key)
 			if err != nil {
@@ -58,7 +59,7 @@ func TestKeysWithAndWithoutAHashTag(t *testing.T) {
 
 func TestReseed(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		l, key := locker(t, rdb), rand.Text()
 		const accepted = 8_000_000_000_000_000 // by a resource, from a clock far ahead
 		for _, atLeast := range []uint64{accepted, 5} {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -63,7 +64,7 @@ func waiting(ctx context.Context, t testing.TB, l *redislock.Locker, key string)
 		}
 		granted <- lease
 	}()
-	waitFor(t, "a waiter", func() bool {
+	redistest.WaitFor(t, "a waiter", func() bool {
 		state, err := l.Inspect(t.Context(), key)
 		return err == nil && state.Waiters == 1
 	})
@@ -75,7 +76,7 @@ func waiting(ctx context.Context, t testing.TB, l *redislock.Locker, key string)
 func TestForcedOutWithoutAMessage(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		rdb := client(t, testbedtest.Redis(t))
+		rdb := redistest.Client(t, testbedtest.Redis(t))
 		for _, taken := range []bool{false, true} {
 			l, other, key := locker(t, deaf{rdb}), locker(t, rdb), rand.Text()
 			lease, err := l.TryAcquire(t.Context(), key)
@@ -108,14 +109,14 @@ func TestForcedOutWithoutAMessage(t *testing.T) {
 func TestForcedOutIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		rdb := client(t, testbedtest.Redis(t))
+		rdb := redistest.Client(t, testbedtest.Redis(t))
 		l, key := configured(t, rdb, redislock.Config{TTL: time.Hour}), rand.Text()
 		lease, err := l.TryAcquire(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		process, _, _ := strings.Cut(lease.Fence().Owner, "-")
-		waitFor(t, "the subscription", func() bool {
+		redistest.WaitFor(t, "the subscription", func() bool {
 			return rdb.PubSubNumSub(t.Context(), "shop:lock:push:"+process).Val()["shop:lock:push:"+process] == 1
 		})
 		if err := l.ForceRelease(t.Context(), key); err != nil {
@@ -133,7 +134,7 @@ func TestForcedOutIsToldAtOnce(t *testing.T) {
 func TestRenewerIsBatched(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		rdb := client(t, testbedtest.Redis(t))
+		rdb := redistest.Client(t, testbedtest.Redis(t))
 		var renewals atomic.Int32
 		sha := script(t, "renew").Hash()
 		rdb.AddHook(spy{seen: func(cmd redis.Cmder) {
@@ -158,7 +159,7 @@ func TestRenewerIsBatched(t *testing.T) {
 			})
 		}
 		<-time.After(3 * ttl / 2)
-		waitFor(t, "four times three renewals", func() bool { return renewals.Load() >= 12 }) // each may be late
+		redistest.WaitFor(t, "four times three renewals", func() bool { return renewals.Load() >= 12 }) // each may be late
 		n := renewals.Load()
 		close(leave)
 		holders.Wait()
@@ -173,7 +174,7 @@ func TestScriptCacheFlush(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-		admin, l := client(t, server.URL()), locker(t, client(t, server.URL()))
+		admin, l := redistest.Client(t, server.URL()), locker(t, redistest.Client(t, server.URL()))
 		key := rand.Text()
 		for range 200 {
 			if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
@@ -196,7 +197,7 @@ func TestCloseEndsTheSubscription(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-		admin, key := client(t, server.URL()), rand.Text()
+		admin, key := redistest.Client(t, server.URL()), rand.Text()
 		channels := func() int { return len(admin.PubSubChannels(t.Context(), "*").Val()) }
 		holder := locker(t, admin)
 		first, err := holder.TryAcquire(t.Context(), key)
@@ -206,11 +207,11 @@ func TestCloseEndsTheSubscription(t *testing.T) {
 		var lockers []*redislock.Locker
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 20 {
-			l := locker(t, client(t, server.URL()))
+			l := locker(t, redistest.Client(t, server.URL()))
 			lockers = append(lockers, l)
 			go l.Acquire(ctx, key)
 		}
-		waitFor(t, "subscriptions", func() bool { return channels() == 21 }) // one per process
+		redistest.WaitFor(t, "subscriptions", func() bool { return channels() == 21 }) // one per process
 		cancel()
 		first.Release(t.Context())
 		for _, l := range append(lockers, holder) {
@@ -218,14 +219,14 @@ func TestCloseEndsTheSubscription(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		waitFor(t, "no subscription", func() bool { return channels() == 0 })
+		redistest.WaitFor(t, "no subscription", func() bool { return channels() == 0 })
 	})
 }
 
 // TestTryAcquireDoesNotOvertake finds the key free, and others in the queue.
 func TestTryAcquireDoesNotOvertake(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		l, key := locker(t, rdb), rand.Text()
 		first, err := l.TryAcquire(t.Context(), key)
 		if err != nil {

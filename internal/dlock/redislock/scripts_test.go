@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 )
 
 // script loads one of the package's scripts as a client sends it.
@@ -47,7 +49,7 @@ func run(t testing.TB, rdb redis.UniversalClient, name, key, first string, more 
 // One owner that asks twice has one grant, with one fence and a new TTL.
 func TestAcquireScriptIsIdempotent(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		first := run(t, rdb, "acquire", key, "a", 30_000, "")
 		if token, ok := first.(string); !ok || len(token) != 16 {
@@ -68,7 +70,7 @@ func TestAcquireScriptIsIdempotent(t *testing.T) {
 // A waiter has one place in the queue, however often it asks.
 func TestQueueOfScripts(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		run(t, rdb, "acquire", key, "p-1", 30_000, "")
 		for _, id := range []string{"p-2", "p-3", "p-2", "p-4", "p-3"} {
@@ -120,7 +122,7 @@ func TestScriptsCompareOwnerAndFence(t *testing.T) {
 		"another was forced out":  {"b:9", "9:1:c", "a:7", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+			redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 				for _, op := range []string{"renew", "release"} {
 					key := rand.Text()
 					k := lockKey(key)
@@ -160,7 +162,7 @@ func TestScriptsCompareOwnerAndFence(t *testing.T) {
 
 func TestAbandonComparesTheOwner(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		for owner, want := range map[string]int64{"a": 1, "b": 0, "": 0} {
 			key := rand.Text()
 			if err := rdb.Set(t.Context(), lockKey(key), "a:7", time.Minute).Err(); err != nil {
@@ -176,7 +178,7 @@ func TestAbandonComparesTheOwner(t *testing.T) {
 // Dead waiters are passed over, four at a time, and the first live one is next.
 func TestDeadWaitersArePassedOverAFewAtATime(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		k := lockKey(key)
 		for i := range 9 {
@@ -199,7 +201,7 @@ func TestDeadWaitersArePassedOverAFewAtATime(t *testing.T) {
 // for how long it would trust that.
 func TestWaiterOfTheVersionBeforeIsPassedOver(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		k := lockKey(key)
 		now, err := rdb.Time(t.Context()).Result()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -38,7 +39,7 @@ func TestTokensOfADeadWaiterEnd(t *testing.T) {
 		defer cancel()
 		server, key := testbedtest.StartRedis(t, testbed.RedisConfig{}), rand.Text()
 		url := server.URL()
-		admin, dying := client(t, url), client(t, url)
+		admin, dying := redistest.Client(t, url), redistest.Client(t, url)
 		var cut atomic.Bool
 		dying.AddHook(spy{fail: func() error {
 			if cut.Load() {
@@ -46,8 +47,8 @@ func TestTokensOfADeadWaiterEnd(t *testing.T) {
 			}
 			return nil
 		}})
-		holder := tokens(t, client(t, url), redistokens.Config{TTL: ttl})
-		waiter := tokens(t, dying, redistokens.Config{TTL: ttl, Name: "w" + rand.Text(), Blocking: client(t, url)})
+		holder := redistest.Tokens(t, redistest.Client(t, url), redistokens.Config{TTL: ttl})
+		waiter := redistest.Tokens(t, dying, redistokens.Config{TTL: ttl, Name: "w" + rand.Text(), Blocking: redistest.Client(t, url)})
 		lease, err := holder.Acquire(ctx, key, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +58,7 @@ func TestTokensOfADeadWaiterEnd(t *testing.T) {
 			_, err := waiter.Acquire(ctx, key, 1)
 			failed <- err
 		}()
-		waitFor(t, "somebody who waits for a token", func() bool {
+		redistest.WaitFor(t, "somebody who waits for a token", func() bool {
 			clients, err := admin.Do(ctx, "client", "list").Text()
 			return err == nil && strings.Contains(clients, "cmd=blmove")
 		})
@@ -68,7 +69,7 @@ func TestTokensOfADeadWaiterEnd(t *testing.T) {
 		if err := <-failed; !errors.Is(err, redis.ErrPoolTimeout) {
 			t.Fatalf("Acquire = %v, want the error of the network", err)
 		}
-		wantTTL(t, admin, semKey(key)+":held:*")
+		wantTTL(t, admin, redistest.SemaphoreKey(key)+":held:*")
 		wantTTL(t, admin, "shop:sem:used:w*")
 		cut.Store(false)
 	})
@@ -81,7 +82,7 @@ func TestQueueOfAnHeirEnds(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
 		defer cancel()
-		rdb, key := client(t, testbedtest.Redis(t)), rand.Text()
+		rdb, key := redistest.Client(t, testbedtest.Redis(t)), rand.Text()
 		l := locker(t, rdb)
 		c, queue := condition(t, l, "a"), lockKey(key)+":queue"
 		var waits sync.WaitGroup
@@ -98,7 +99,7 @@ func TestQueueOfAnHeirEnds(t *testing.T) {
 					lease.Release(ctx)
 				}
 			})
-			waitFor(t, "a waiter", func() bool { return rdb.Exists(ctx, lockKey(key)).Val() == 0 })
+			redistest.WaitFor(t, "a waiter", func() bool { return rdb.Exists(ctx, lockKey(key)).Val() == 0 })
 		}
 		held, err := l.Acquire(ctx, key)
 		if err != nil {
@@ -110,7 +111,7 @@ func TestQueueOfAnHeirEnds(t *testing.T) {
 		}
 		signalled := rdb.ZRange(ctx, queue, 0, 0).Val()
 		end()
-		waitFor(t, "the heir", func() bool {
+		redistest.WaitFor(t, "the heir", func() bool {
 			heir := rdb.ZRange(ctx, queue, 0, 0).Val()
 			return len(heir) == 1 && len(signalled) == 1 && heir[0] != signalled[0]
 		})

@@ -1,0 +1,57 @@
+package redistest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// crossSlots counts commands that a cluster refuses, or would refuse, because of their keys.
+type crossSlots struct{ n atomic.Int64 }
+
+// DialHook implements redis.Hook.
+func (*crossSlots) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (h *crossSlots) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		h.look(cmd)
+		return err
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (h *crossSlots) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			h.look(cmd)
+		}
+		return err
+	}
+}
+
+func (h *crossSlots) look(cmd redis.Cmder) {
+	if redis.HasErrorPrefix(cmd.Err(), "CROSSSLOT") || !oneTag(cmd) {
+		h.n.Add(1)
+	}
+}
+
+// oneTag reports whether all keys of a script have the same hash tag. Other commands have one key.
+func oneTag(cmd redis.Cmder) bool {
+	args := cmd.Args()
+	if !strings.HasPrefix(cmd.Name(), "eval") {
+		return true
+	}
+	keys := args[3:][:args[2].(int)]
+	tag := func(key any) string {
+		_, rest, _ := strings.Cut(key.(string), "{")
+		name, _, _ := strings.Cut(rest, "}")
+		return name
+	}
+	return !slices.ContainsFunc(keys, func(key any) bool { return tag(key) != tag(keys[0]) || tag(key) == "" })
+}

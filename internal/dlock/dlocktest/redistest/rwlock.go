@@ -1,0 +1,108 @@
+package redistest
+
+import (
+	"cmp"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redisrw"
+)
+
+// RWHarness is for a server of its own.
+func RWHarness(t testing.TB, url string) dlocktest.RWHarness {
+	t.Helper()
+	h := RWHarnessOn(t, func(t testing.TB) redis.UniversalClient { return Watched(t, Client(t, url)) })
+	h.Patience = 3 * time.Second
+	h.Behind = func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
+		rdb, link := Proxied(t, url)
+		return RW(t, rdb), link
+	}
+	return h
+}
+
+// RWHarnessOn is for any deployment of Redis.
+func RWHarnessOn(t testing.TB, open func(t testing.TB) redis.UniversalClient) dlocktest.RWHarness {
+	t.Helper()
+	admin := open(t)
+	return dlocktest.RWHarness{
+		New:         func(t testing.TB) dlock.RWLocker { return RW(t, open(t)) },
+		TTL:         TTL,
+		Expire:      func(t testing.TB, key string) { rwExpire(t, admin, key) },
+		Waiting:     func(t testing.TB, key string) int { return RWWaiting(t, admin, key) },
+		PhaseFair:   true,
+		SharedFence: true,
+		Reentrant:   true,
+		NoReentry: func(t testing.TB) dlock.RWLocker {
+			return RWWith(t, open(t), redisrw.Config{NoReentry: true})
+		},
+		Capped: func(t testing.TB, limit time.Duration) dlock.RWLocker {
+			return RWWith(t, open(t), redisrw.Config{MaxHold: limit})
+		},
+		Other: func(t testing.TB, ttl time.Duration) dlock.RWLocker {
+			return RWWith(t, open(t), redisrw.Config{TTL: ttl})
+		},
+		Answers: Answers,
+	}
+}
+
+// RW returns an RW that is closed at the end of the test.
+func RW(t testing.TB, rdb redis.UniversalClient) *redisrw.RW {
+	t.Helper()
+	return RWWith(t, rdb, redisrw.Config{})
+}
+
+// RWWith returns an RW with a configuration that is closed at the end of the test.
+func RWWith(t testing.TB, rdb redis.UniversalClient, cfg redisrw.Config) *redisrw.RW {
+	t.Helper()
+	cfg.TTL = cmp.Or(cfg.TTL, TTL)
+	l, err := redisrw.New(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// RWKey is the key in Redis of a read/write lock.
+func RWKey(key string) string { return "shop:rw:{" + key + "}" }
+
+// rwExpire ends every grant of key, as the clock would.
+func rwExpire(t testing.TB, admin redis.UniversalClient, key string) {
+	t.Helper()
+	readers := admin.ZRange(t.Context(), RWKey(key)+":readers", 0, -1).Val()
+	for _, id := range readers {
+		if err := admin.ZAddXX(t.Context(), RWKey(key)+":readers", redis.Z{Score: 1, Member: id}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if admin.HExists(t.Context(), RWKey(key), "writer").Val() {
+		if err := admin.HSet(t.Context(), RWKey(key), "until", 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// RWWaiting returns how many wait for key.
+func RWWaiting(t testing.TB, admin redis.UniversalClient, key string) int {
+	t.Helper()
+	n := 0
+	for _, queue := range []string{":writers-waiting", ":readers-waiting", ":readers-next"} {
+		waiting, err := admin.ZCard(t.Context(), RWKey(key)+queue).Result()
+		if err != nil {
+			t.Error(err)
+		}
+		n += int(waiting)
+	}
+	return n
+}

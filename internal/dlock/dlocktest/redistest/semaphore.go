@@ -1,0 +1,78 @@
+package redistest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redissem"
+)
+
+// SemaphoreHarness is for a server of its own.
+func SemaphoreHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
+	t.Helper()
+	admin := Client(t, url)
+	return dlocktest.SemaphoreHarness{
+		New: func(t testing.TB, permits int) dlock.Semaphore {
+			return Semaphore(t, Watched(t, Client(t, url)), redissem.Config{Permits: permits, TTL: TTL})
+		},
+		TTL:    TTL,
+		Expire: func(t testing.TB, key string) { Lapse(t, admin, SemaphoreKey(key)) },
+		Wipe: func(t testing.TB, key string) {
+			if err := admin.Del(t.Context(), admin.Keys(t.Context(), SemaphoreKey(key)+"*").Val()...).Err(); err != nil {
+				t.Error(err)
+			}
+		},
+		Remembers: true,
+		Waiters: func(t testing.TB, key string) int {
+			return int(admin.ZCard(t.Context(), SemaphoreKey(key)+":queue").Val())
+		},
+		FIFO:    true,
+		Ordered: true,
+		Other: func(t testing.TB, ttl time.Duration) dlock.Semaphore {
+			return Semaphore(t, Client(t, url), redissem.Config{TTL: ttl})
+		},
+		Answers: Answers,
+		Behind: func(t testing.TB, permits int) (dlock.Semaphore, dlocktest.Link) {
+			rdb, link := Proxied(t, url)
+			return Semaphore(t, rdb, redissem.Config{Permits: permits, TTL: TTL}), link
+		},
+	}
+}
+
+// Semaphore returns a Semaphore that is closed at the end of the test.
+func Semaphore(t testing.TB, rdb redis.UniversalClient, cfg redissem.Config) *redissem.Semaphore {
+	t.Helper()
+	s, err := redissem.New(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// SemaphoreKey is the key in Redis of a semaphore.
+func SemaphoreKey(key string) string { return "shop:sem:{" + key + "}" }
+
+// Lapse makes every member of a sorted set one that has lapsed long ago.
+func Lapse(t testing.TB, rdb redis.UniversalClient, key string) {
+	t.Helper()
+	err := redis.NewScript(`
+		for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+			redis.call('ZADD', KEYS[1], 1, member)
+		end
+		return 1`).Run(t.Context(), rdb, []string{key}).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,58 @@
+package redistest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/redistokens"
+)
+
+// TokensHarness is for a server of its own.
+func TokensHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
+	t.Helper()
+	admin := Client(t, url)
+	return dlocktest.SemaphoreHarness{
+		New: func(t testing.TB, permits int) dlock.Semaphore {
+			return Tokens(t, Watched(t, Client(t, url)), redistokens.Config{Permits: permits, TTL: TTL})
+		},
+		TTL:    TTL,
+		Expire: func(t testing.TB, key string) { Lapse(t, admin, SemaphoreKey(key)+":holders") },
+		Wipe: func(t testing.TB, key string) {
+			if err := admin.Del(t.Context(), admin.Keys(t.Context(), SemaphoreKey(key)+"*").Val()...).Err(); err != nil {
+				t.Error(err)
+			}
+		},
+		Remembers: true,
+		Ordered:   true,
+		Other: func(t testing.TB, ttl time.Duration) dlock.Semaphore {
+			return Tokens(t, Client(t, url), redistokens.Config{TTL: ttl})
+		},
+		Answers: Answers,
+		Behind: func(t testing.TB, permits int) (dlock.Semaphore, dlocktest.Link) {
+			rdb, link := Proxied(t, url)
+			return Tokens(t, rdb, redistokens.Config{Permits: permits, TTL: TTL}), link
+		},
+	}
+}
+
+// Tokens returns Tokens that are closed at the end of the test.
+func Tokens(t testing.TB, rdb redis.UniversalClient, cfg redistokens.Config) *redistokens.Tokens {
+	t.Helper()
+	s, err := redistokens.New(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}

@@ -1,0 +1,85 @@
+package redislock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// inTime bounds what a failover may take.
+func inTime(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestSuiteBehindSentinel runs the suite behind sentinels, and again after a failover.
+func TestSuiteBehindSentinel(t *testing.T) {
+	testbedtest.FullSize(t)
+	t.Parallel()
+	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	t.Run("before", func(t *testing.T) { suite(t, redistest.SentinelURL(group), redislock.Config{}, 200) })
+	ctx := inTime(t)
+	l, key := locker(t, redistest.Client(t, redistest.SentinelURL(group))), rand.Text()
+	first := retried(ctx, t, l, key)
+	old, err := group.Master(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := group.WaitForFailover(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	if second := retried(ctx, t, l, key); second.Token <= first.Token {
+		t.Errorf("fence %+v follows %+v", second, first)
+	}
+	t.Run("after", func(t *testing.T) { suite(t, redistest.SentinelURL(group), redislock.Config{}, 200) })
+}
+
+// TestSuiteOnCluster runs the suite on a cluster, and again after a failover.
+func TestSuiteOnCluster(t *testing.T) {
+	testbedtest.FullSize(t)
+	t.Parallel()
+	group := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	t.Run("before", func(t *testing.T) { suite(t, redistest.ClusterURL(group), redislock.Config{}, 200) })
+	ctx := inTime(t)
+	l, key := locker(t, redistest.Client(t, redistest.ClusterURL(group))), rand.Text()
+	first := retried(ctx, t, l, key)
+	old, err := group.KillMasterOf(ctx, lockKey(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := group.WaitForFailover(ctx, lockKey(key), old); err != nil {
+		t.Fatal(err)
+	}
+	if second := retried(ctx, t, l, key); second.Token <= first.Token {
+		t.Errorf("fence %+v follows %+v", second, first)
+	}
+	t.Run("after", func(t *testing.T) { suite(t, redistest.ClusterURL(group), redislock.Config{}, 200) })
+}
+
+// retried takes key and gives it back, over the failures that a failover brings.
+func retried(ctx context.Context, t testing.TB, l dlock.Locker, key string) dlock.Fence {
+	t.Helper()
+	for {
+		lease, err := l.Acquire(ctx, key)
+		if err == nil {
+			lease.Release(ctx)
+			return lease.Fence()
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("Acquire = %v, for as long as a failover may take", err)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}

@@ -1,0 +1,69 @@
+package redissem_test
+
+import (
+	"crypto/rand"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/redissem"
+	"example.com/shop/internal/dlock/redistokens"
+	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// BenchmarkSemaphore takes one permit and gives it back: of a key of its own per
+// goroutine, and of one key with 4 permits for 32 goroutines of one client.
+func BenchmarkSemaphore(b *testing.B) {
+	rdb, err := redisclient.New(testbedtest.Redis(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rdb.Close()
+	leases, err := redissem.New(rdb, redissem.Config{Permits: 4})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer leases.Close(b.Context())
+	tokens, err := redistokens.New(rdb, redistokens.Config{Permits: 4})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer tokens.Close(b.Context())
+	for name, s := range map[string]dlock.Semaphore{"leases": leases, "tokens": tokens} {
+		for _, c := range []struct {
+			name       string
+			goroutines int
+			shared     bool
+		}{{"alone", 1, false}, {"apart", 32, false}, {"contended", 32, true}} {
+			b.Run(name+"/"+c.name, func(b *testing.B) {
+				var id atomic.Int64
+				run := rand.Text()
+				work := func(next func() bool) {
+					key := run
+					if !c.shared {
+						key += strconv.FormatInt(id.Add(1), 10)
+					}
+					for next() {
+						lease, err := s.Acquire(b.Context(), key, 1)
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						lease.Release(b.Context())
+					}
+				}
+				start := time.Now()
+				if c.goroutines == 1 {
+					work(b.Loop)
+				} else {
+					b.SetParallelism(c.goroutines / 2)
+					b.RunParallel(func(pb *testing.PB) { work(pb.Next) })
+				}
+				b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "pairs/s")
+			})
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package redissem_test
+
+import (
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// Every script and push stays in one slot.
+func TestSemaphoresOnCluster(t *testing.T) {
+	testbedtest.FullSize(t)
+	t.Parallel()
+	nodes := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	url := "redis+cluster://" + strings.Join(nodes.Addrs(), ",")
+	for name, open := range map[string]func(testing.TB, string) dlocktest.SemaphoreHarness{
+		"leases": redistest.SemaphoreHarness, "tokens": redistest.TokensHarness,
+	} {
+		h := open(t, url)
+		h.Behind, h.Wipe = nil, nil // a proxy would have to stand before each node
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dlocktest.RunSemaphore(t, h)
+		})
+	}
+}
