@@ -164,7 +164,7 @@ func (t *Tokens) blockFor(ctx context.Context, key string, s *spares, n int) err
 	ends := redis.NewCmd(request, "pexpire", held, t.forgotten().Milliseconds())
 	pipe := t.blocking.Pipeline()
 	for _, c := range []*redis.Cmd{cmd, ends} {
-		pipe.Process(request, redisx.Once{c}) //nolint:errcheck // It only queues.
+		pipe.Process(request, redisx.Once{Cmd: c}) //nolint:errcheck // It only queues.
 	}
 	pipe.Exec(request) //nolint:errcheck // The first command has the error.
 	token, err := cmd.Text()
