@@ -1,0 +1,25 @@
+// Package backoff waits between two attempts.
+package backoff
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Sleep waits for d and reports whether ctx is still alive. It returns at once when ctx ends.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Jitter is Sleep for a random time of d/2 to d, so that processes which failed together do not retry together.
+func Jitter(ctx context.Context, d time.Duration) bool {
+	return Sleep(ctx, d/2+rand.N(max(1, d/2)))
+}
