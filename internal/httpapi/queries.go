@@ -10,7 +10,8 @@ import (
 // ordersPage is the default number of orders on one page.
 const ordersPage = 50
 
-// ListOrders implements [StrictServerInterface].
+// ListOrders implements [StrictServerInterface]. The cursor of a page is the id of the order that the page follows. Whose
+// orders a page has is decided by the key, whatever the cursor is.
 func (a *api) ListOrders(ctx context.Context, r ListOrdersRequestObject) (ListOrdersResponseObject, error) {
 	ctx = requestContext(ctx)
 	f := order.Filter{Owner: callOf(ctx).owner(), Limit: ordersPage}
@@ -24,10 +25,10 @@ func (a *api) ListOrders(ctx context.Context, r ListOrdersRequestObject) (ListOr
 		f.Limit = *p
 	}
 	if p := r.Params.Cursor; p != nil {
-		var ok bool
-		if f.Before, ok = placeOfCursor(f, *p); !ok {
-			return nil, refuse(TypeMalformedRequest, "The query parameter cursor is not the next of a page of this list.")
+		if !order.ValidID(*p) {
+			return nil, refuse(TypeMalformedRequest, "The query parameter cursor is not the next of a page.")
 		}
+		f.Before = *p
 	}
 	page, err := a.Orders.Orders(ctx, f)
 	if err != nil {
@@ -38,11 +39,7 @@ func (a *api) ListOrders(ctx context.Context, r ListOrdersRequestObject) (ListOr
 		body.Orders[i] = orderBody(o)
 	}
 	if page.Next != "" {
-		next, err := cursorOf(f, page.Next)
-		if err != nil {
-			return nil, err
-		}
-		body.Next = &next
+		body.Next = &page.Next
 	}
 	return ListOrders200JSONResponse(body), nil
 }

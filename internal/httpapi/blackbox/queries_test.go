@@ -2,7 +2,6 @@ package blackbox_test
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -75,8 +74,7 @@ func (l *lists) Orders(_ context.Context, f order.Filter) (order.Page, error) {
 	return order.Page{Next: next}, nil
 }
 
-// TestForgedCursors are refused: those of other lists, of another version, and those that
-// somebody made or changed.
+// TestForgedCursors are refused. A cursor of another list begins a page of the caller's own orders.
 func TestForgedCursors(t *testing.T) {
 	t.Parallel()
 	var domain lists
@@ -86,22 +84,14 @@ func TestForgedCursors(t *testing.T) {
 		return page["next"].(string)
 	}
 	cursor := next("owner", "")
-	if next("owner", "?limit=3&cursor="+cursor) != cursor || domain.asked.Before != someOrder || domain.asked.Limit != 3 || domain.asked.Owner != "c1" {
-		t.Errorf("asked for %+v", domain.asked)
-	}
-	bytes, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spare := []byte(cursor) // its last character has bits that mean nothing
-	spare[len(spare)-1]++
-	forged := []string{string(spare), next("other", ""), next("admin", ""), next("owner", "?sku=s1"), next("owner", "?status=PENDING"), "a", "AA", "%00", "", cursor + "A", cursor[1:], cursor + "=", strings.Repeat("A", 64), strings.Repeat("A", 65)}
-	for i := range bytes {
-		for _, bit := range []byte{1, 128} {
-			b := slices.Clone(bytes)
-			b[i] ^= bit
-			forged = append(forged, base64.RawURLEncoding.EncodeToString(b))
+	for _, other := range []string{cursor, next("other", ""), next("admin", ""), next("owner", "?sku=s1")} {
+		if next("owner", "?limit=3&cursor="+other) != cursor || domain.asked.Before != someOrder || domain.asked.Limit != 3 || domain.asked.Owner != "c1" {
+			t.Errorf("asked for %+v", domain.asked)
 		}
+	}
+	forged := []string{
+		"a", "AA", "%00", "", cursor + "A", cursor[1:], cursor + "=", strings.ToUpper(cursor), strings.ReplaceAll(cursor, "-", ""),
+		"urn:uuid:" + cursor, "{" + cursor + "}", strings.Repeat("A", 64), strings.Repeat("A", 65),
 	}
 	for _, c := range forged {
 		domain.asked = order.Filter{}
@@ -112,7 +102,7 @@ func TestForgedCursors(t *testing.T) {
 	}
 }
 
-// FuzzCursor takes any text for a cursor. What is accepted is one that was given out.
+// FuzzCursor takes any text for a cursor. What is accepted has the form of one that is given out.
 func FuzzCursor(f *testing.F) {
 	var domain lists
 	s := newHandler(f, httpapi.Config{Orders: &domain})
@@ -136,8 +126,8 @@ func FuzzCursor(f *testing.F) {
 		if cursor == "" {
 			return
 		}
-		if status, next := ask(t, cursor); status == http.StatusOK && next != cursor || status != http.StatusOK && status != http.StatusBadRequest {
-			t.Errorf("%q: %d, next %q", cursor, status, next)
+		if status, _ := ask(t, cursor); status == http.StatusOK != order.ValidID(cursor) || status != http.StatusOK && status != http.StatusBadRequest {
+			t.Errorf("%q: %d", cursor, status)
 		}
 	})
 }
