@@ -98,19 +98,9 @@ func untaken(ctx context.Context, l stock.Line, err error) error {
 func wanted(requests []*Request, sku string) []int64 {
 	units := make([]int64, len(requests))
 	for i, r := range requests {
-		units[i] = quantity(r, sku)
+		units[i] = r.Order.Quantity(sku)
 	}
 	return units
-}
-
-// quantity returns how many units of sku r wants.
-func quantity(r *Request, sku string) int64 {
-	for _, it := range r.Order.Items {
-		if it.SKU == sku {
-			return it.Quantity
-		}
-	}
-	return 0
 }
 
 // refuseShort answers those of requests that a counter has no units for and the database has none
@@ -139,7 +129,7 @@ func (s *Service) refuseShort(ctx context.Context, lines []stock.Line, all []*ta
 	for _, r := range denied {
 		var short []stock.Shortage
 		for i, l := range lines {
-			if q := quantity(r, l.SKU); q > left[i] {
+			if q := r.Order.Quantity(l.SKU); q > left[i] {
 				short = append(short, stock.Shortage{SKU: l.SKU, Requested: q, Available: left[i]})
 			}
 		}

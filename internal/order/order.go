@@ -68,6 +68,16 @@ type Order struct {
 	ExpiresAt  time.Time // until when it waits: to be placed if Queued, to be paid if Pending
 }
 
+// Quantity returns how many units of sku the order wants.
+func (o Order) Quantity(sku string) int64 {
+	for _, it := range o.Items {
+		if it.SKU == sku {
+			return it.Quantity
+		}
+	}
+	return 0
+}
+
 // Event is a movement of units that an order caused.
 type Event struct {
 	Movement stock.Movement

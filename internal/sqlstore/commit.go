@@ -248,13 +248,3 @@ func (b *batch) accepted(r *order.Request) order.Order {
 	}
 	return o
 }
-
-// quantity returns how many units of sku the order of r wants.
-func quantity(r *order.Request, sku string) int64 {
-	for _, it := range r.Order.Items {
-		if it.SKU == sku {
-			return it.Quantity
-		}
-	}
-	return 0
-}

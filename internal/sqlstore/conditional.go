@@ -10,7 +10,7 @@ func (b *batch) conditional(tx *gorm.DB, sku string) error {
 		if !b.stands(i) {
 			continue
 		}
-		q := quantity(r, sku)
+		q := r.Order.Quantity(sku)
 		available, err := takeUnits(tx, sku, q)
 		if err != nil {
 			return err

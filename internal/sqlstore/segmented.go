@@ -146,7 +146,7 @@ func (b *batch) segmented(tx *gorm.DB, sku string) error {
 		return b.gather(tx, sku)
 	}
 	r := b.requests[0]
-	q, total := quantity(r, sku), int64(0)
+	q, total := r.Order.Quantity(sku), int64(0)
 	var enough []int
 	for i, free := range b.free[sku] {
 		if total += free; free >= q {
@@ -195,7 +195,7 @@ func (b *batch) gather(tx *gorm.DB, sku string) error {
 		if !b.stands(i) {
 			continue
 		}
-		q := quantity(r, sku)
+		q := r.Order.Quantity(sku)
 		if total < q {
 			b.short(i, sku, q, total)
 			continue

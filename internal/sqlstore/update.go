@@ -26,7 +26,7 @@ func (b *batch) reserve(tx *gorm.DB, c stock.Claim) error {
 		if !b.stands(i) {
 			continue
 		}
-		if q := quantity(r, c.SKU); level.Available() >= q {
+		if q := r.Order.Quantity(c.SKU); level.Available() >= q {
 			level.Reserved += q
 			b.count(r)
 		} else {
