@@ -123,19 +123,28 @@ var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // quoting in a key, a path or a URL.
 func ValidSKU(sku string) bool { return name.MatchString(sku) }
 
-// Store keeps the levels.
-type Store interface {
-	// CreateSKU stores l with a RESTOCK of its units. created is false when the
-	// SKU was created with the same strategy, limit and number of units before;
-	// with others the error is [ErrExists].
-	CreateSKU(ctx context.Context, l Level) (level Level, created bool, err error)
-
+// Reader reads what is stored.
+type Reader interface {
 	// Level returns the level of sku, or [ErrNotFound].
 	Level(ctx context.Context, sku string) (Level, error)
 
 	// Levels returns up to limit levels in the order of their SKUs, beginning
 	// behind after.
 	Levels(ctx context.Context, after string, limit int) ([]Level, error)
+
+	// Audit compares columns, ledger and orders of sku in one snapshot, or of
+	// every SKU when sku is empty. An unknown sku is [ErrNotFound].
+	Audit(ctx context.Context, sku string) ([]Audit, error)
+}
+
+// Store keeps the levels.
+type Store interface {
+	Reader
+
+	// CreateSKU stores l with a RESTOCK of its units. created is false when the
+	// SKU was created with the same strategy, limit and number of units before;
+	// with others the error is [ErrExists].
+	CreateSKU(ctx context.Context, l Level) (level Level, created bool, err error)
 
 	// Restock adds quantity units to sku, or returns [ErrNotFound]. With once it
 	// stores the answer in the same transaction, or returns the errors of
@@ -145,8 +154,4 @@ type Store interface {
 	// Rebase gives sku a base that it never had, at least its accepted fence, with a REBASE in the
 	// ledger, or returns [ErrNotFound].
 	Rebase(ctx context.Context, sku string) (Level, error)
-
-	// Audit compares columns, ledger and orders of sku in one snapshot, or of
-	// every SKU when sku is empty. An unknown sku is [ErrNotFound].
-	Audit(ctx context.Context, sku string) ([]Audit, error)
 }

@@ -10,6 +10,8 @@ import (
 
 // Service is what may be done to stock without an order.
 type Service struct {
+	Reader
+
 	store      Store
 	strategies *Strategies
 	restocked  func(skus ...string)
@@ -19,7 +21,7 @@ type Service struct {
 // the given strategies. restocked, which may be nil, hears of SKUs that got new units, and
 // must not block.
 func NewService(store Store, strategies *Strategies, restocked func(skus ...string)) *Service {
-	return &Service{store: store, strategies: strategies, restocked: restocked}
+	return &Service{Reader: store, store: store, strategies: strategies, restocked: restocked}
 }
 
 // Create puts a new SKU on sale, of which l gives the name, the strategy, the units on
@@ -46,17 +48,6 @@ func (s *Service) Create(ctx context.Context, l Level) (level Level, created boo
 		s.restocked(l.SKU)
 	}
 	return level, created, err
-}
-
-// Level returns the level of sku, or [ErrNotFound].
-func (s *Service) Level(ctx context.Context, sku string) (Level, error) {
-	return s.store.Level(ctx, sku)
-}
-
-// Levels returns up to limit levels in the order of their SKUs, beginning
-// behind after.
-func (s *Service) Levels(ctx context.Context, after string, limit int) ([]Level, error) {
-	return s.store.Levels(ctx, after, limit)
 }
 
 // Restock adds 1 to [MaxQuantity] units to sku. once may be nil. Errors: [ErrInvalid],
@@ -97,10 +88,4 @@ func (s *Service) Rebase(ctx context.Context, sku string) (Level, error) {
 		return Level{}, fmt.Errorf("%w: %q is sold by %s", ErrReseeds, sku, l.Strategy)
 	}
 	return s.store.Rebase(ctx, sku)
-}
-
-// Audit compares columns, ledger and orders of sku, or of every SKU when sku is
-// empty. Errors: [ErrNotFound].
-func (s *Service) Audit(ctx context.Context, sku string) ([]Audit, error) {
-	return s.store.Audit(ctx, sku)
 }
