@@ -1,8 +1,26 @@
 package sqlstore
 
 import (
+	"gorm.io/gorm"
+
 	"example.com/shop/internal/stock"
 )
+
+// fenced locks the row, refuses a fence that the row has outlived, and decides by what the row holds.
+func (b *batch) fenced(tx *gorm.DB, c stock.Claim) error {
+	level, err := b.lockedLevel(tx, c.SKU)
+	if err != nil {
+		return err
+	}
+	if err := admit(c, level); err != nil {
+		return err
+	}
+	if b.take(c.SKU, &level) > 0 {
+		b.end.add("UPDATE skus SET reserved = ?, version = ?, fence = ?, fence_owner = ? WHERE sku = ?",
+			level.Reserved, level.Version+1, int64(c.Fence.Token), c.Fence.Owner, level.SKU)
+	}
+	return nil
+}
 
 // admit reports whether the holder of the fence of c may write to the row, which is locked and says
 // level. A row that a newer fence has written to, or the same number with another owner, refuses that

@@ -6,12 +6,25 @@ import (
 	"example.com/shop/internal/stock"
 )
 
+// rowLock locks the row, and decides by what it holds.
+func (b *batch) rowLock(tx *gorm.DB, c stock.Claim) error {
+	level, err := b.lockedLevel(tx, c.SKU)
+	if err != nil {
+		return err
+	}
+	sold := b.take(c.SKU, &level)
+	if c.Seen != nil {
+		b.see(c, level, sold)
+	}
+	if sold > 0 {
+		b.end.add(overwrite, level.Reserved, level.Version+1, level.SKU)
+	}
+	return nil
+}
+
 // see notes what c is to be told of: the level that was read, before sold units go away with the
 // COMMIT.
 func (b *batch) see(c stock.Claim, level stock.Level, sold int64) {
-	if c.Seen == nil || c.Write != stock.RowLock {
-		return
-	}
 	b.tell = append(b.tell, func(committed bool) {
 		if sold > 0 && committed {
 			level.Version++

@@ -8,15 +8,19 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// compareAndSet stores what was computed from l if the row still has its
-// version.
-func compareAndSet(tx *gorm.DB, l stock.Level) error {
-	r := tx.Exec("UPDATE skus SET reserved = ?, version = ? WHERE sku = ? AND version = ?", l.Reserved, l.Version+1, l.SKU, l.Version)
+// version computes from the level that was read before the transaction, and stores the result if the row still has the
+// version of that level.
+func (b *batch) version(tx *gorm.DB, sku string) error {
+	level := b.seen[sku]
+	if b.take(sku, &level) == 0 {
+		return nil
+	}
+	r := tx.Exec("UPDATE skus SET reserved = ?, version = ? WHERE sku = ? AND version = ?", level.Reserved, level.Version+1, sku, level.Version)
 	if r.Error != nil {
 		return r.Error
 	}
 	if r.RowsAffected == 0 {
-		return fmt.Errorf("%w: %q", stock.ErrConflict, l.SKU)
+		return fmt.Errorf("%w: %q", stock.ErrConflict, sku)
 	}
 	return nil
 }

@@ -1,4 +1,20 @@
 package sqlstore
 
-// writeBack stores what was computed from a level, whatever the row holds by now.
-const writeBack = "UPDATE skus SET reserved = ?, version = ? WHERE sku = ?"
+import "gorm.io/gorm"
+
+// overwrite stores what was computed from a level, whatever the row holds by now.
+const overwrite = "UPDATE skus SET reserved = ?, version = ? WHERE sku = ?"
+
+// writeBack computes from the level that was read before the transaction. An update by another transaction since then
+// is lost.
+func (b *batch) writeBack(tx *gorm.DB, sku string) error {
+	level := b.seen[sku]
+	switch {
+	case b.take(sku, &level) == 0:
+		return nil
+	case len(b.claims) > 1: // rows are locked in the order of their SKUs
+		return tx.Exec(overwrite, level.Reserved, level.Version+1, sku).Error
+	}
+	b.end.add(overwrite, level.Reserved, level.Version+1, sku)
+	return nil
+}
