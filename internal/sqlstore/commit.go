@@ -13,6 +13,7 @@ import (
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/sqlstore/bulkhead"
 	"example.com/shop/internal/stock"
 )
 
@@ -31,7 +32,7 @@ func (s *Store) Commit(ctx context.Context, claims []stock.Claim, requests []*or
 		skus[i] = c.SKU
 	}
 	begun := false
-	err := s.rows.at(ctx, skus, func(*places) error {
+	err := s.rows.Do(ctx, skus, func(*bulkhead.Places) error {
 		begun = true
 		return s.commit(ctx, claims, open)
 	})

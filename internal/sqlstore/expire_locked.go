@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore/bulkhead"
 	"example.com/shop/internal/stock"
 )
 
@@ -37,7 +38,7 @@ func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.
 	if free, err = e.lockFree(tx, slices.Compact(skus)); err != nil {
 		return nil, nil, err
 	}
-	e.stuck.had(maps.Keys(free))
+	e.stuck.Found(maps.Keys(free))
 	for _, o := range due {
 		for _, it := range o.Items { // ascending, as the lines are
 			if len(free[it.SKU]) == 0 {
@@ -119,7 +120,7 @@ func (e *expiration) wait(ctx context.Context) error {
 			e.found[id] = order.Expiry{Again: stockBusy}
 		}
 		switch {
-		case errors.Is(err, errStuck):
+		case errors.Is(err, bulkhead.ErrNoTurn):
 		case errors.Is(err, stock.ErrBusy), errors.Is(err, stock.ErrUnavailable), errors.Is(err, order.ErrOutcomeUnknown):
 			return nil
 		default:
@@ -132,7 +133,7 @@ func (e *expiration) wait(ctx context.Context) error {
 // await waits for the rows of skus, one after the other, through db. It keeps them if db is a transaction.
 func (e *expiration) await(db *gorm.DB, skus []string) error {
 	for _, sku := range skus {
-		err := e.stuck.wait(sku, func() error {
+		err := e.stuck.Wait(sku, func() error {
 			_, err := readRow(db, "sku", sku, e.dialect.forUpdate)
 			return err
 		})

@@ -7,12 +7,13 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore/bulkhead"
 	"example.com/shop/internal/stock"
 )
 
 // Settle implements [order.Store].
 func (s *Store) Settle(ctx context.Context, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
-	err = s.rows.at(ctx, nil, func(at *places) error {
+	err = s.rows.Do(ctx, nil, func(at *bulkhead.Places) error {
 		o, changed, err = s.settle(ctx, at, t, to, paymentID)
 		return err
 	})
@@ -20,7 +21,7 @@ func (s *Store) Settle(ctx context.Context, t order.Target, to order.Status, pay
 }
 
 // settle is Settle with places at the SKUs of the order, which it reads in the transaction.
-func (s *Store) settle(ctx context.Context, at *places, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
+func (s *Store) settle(ctx context.Context, at *bulkhead.Places, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
 	var push func()
 	err = s.answering(ctx, s.repeating, t.Once, func(tx *gorm.DB) (result any, done bool, err error) {
 		push = func() {}
@@ -34,7 +35,7 @@ func (s *Store) settle(ctx context.Context, at *places, t order.Target, to order
 			return nil, false, nil
 		}
 		if was == order.Pending {
-			if err := at.need(skusOf(o)...); err != nil {
+			if err := at.Need(skusOf(o)...); err != nil {
 				return nil, false, err
 			}
 		}

@@ -23,6 +23,7 @@ import (
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/sqlstore/bulkhead"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout/sqltimers"
 )
@@ -64,16 +65,16 @@ type Store struct {
 	auditors *sql.DB       // connection of audits; nil: the usual ones
 	auditing chan struct{} // one token per audit that may run
 	aside    *sql.DB       // connections of Ping, and of those who find out which rows are locked: no order can use them up
-	rows     *bulkheads
+	rows     *bulkhead.Group
 	dialect  dialect
 	instance string
 	address  string
 	timers   Scheduler
 	lookUps  *cohort.Group[*lookUp]
-	kinds    *sync.Map      // SKU to its kind, which never changes
-	turn     *atomic.Uint64 // of the segments: each order begins with another
-	stuck    *stuck         // SKUs that expiries have waited for in vain
-	writers  chan struct{}  // one token per transaction that may run at once; nil: no limit
+	kinds    *sync.Map       // SKU to its kind, which never changes
+	turn     *atomic.Uint64  // of the segments: each order begins with another
+	stuck    *bulkhead.Turns // SKUs that expiries have waited for in vain
+	writers  chan struct{}   // one token per transaction that may run at once; nil: no limit
 }
 
 // dialect is what differs between the engines.
@@ -141,11 +142,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", address, err), pool.Close())
 	}
-	aside.SetMaxOpenConns(2 + probers) // and one that looks
+	aside.SetMaxOpenConns(2 + bulkhead.Probers) // and one that looks
 	aside.SetConnMaxIdleTime(d.idle)
 	s := &Store{
 		db: db, pool: pool, aside: aside, dialect: d, instance: c.Instance, address: address, timers: noTimers{},
-		kinds: new(sync.Map), turn: new(atomic.Uint64), stuck: newStuck(),
+		kinds: new(sync.Map), turn: new(atomic.Uint64), stuck: bulkhead.NewTurns(),
 		auditing: make(chan struct{}, 1), // it reads all there is
 	}
 	if d.unhurried != nil {
@@ -153,7 +154,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		s.auditors.SetConnMaxIdleTime(d.idle)
 	}
 	if d.writers == 0 {
-		s.rows = newBulkheads(ctx, max(2, n/4), s)
+		s.rows = bulkhead.New(ctx, max(2, n/4), rowTable{s})
 	}
 	s.turn.Store(rand.Uint64())
 	s.lookUps = newLookUps(db)
@@ -239,7 +240,7 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Close closes all connections.
 func (s *Store) Close() error {
-	s.rows.close()
+	s.rows.Close()
 	err := errors.Join(s.aside.Close(), s.pool.Close())
 	if s.auditors != nil {
 		err = errors.Join(err, s.auditors.Close())

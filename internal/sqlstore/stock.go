@@ -10,6 +10,7 @@ import (
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/sqlstore/bulkhead"
 	"example.com/shop/internal/stock"
 )
 
@@ -103,7 +104,7 @@ func (s *Store) levels(ctx context.Context, which string, args ...any) ([]stock.
 
 // Restock implements [stock.Store].
 func (s *Store) Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (level stock.Level, err error) {
-	err = s.rows.at(ctx, []string{sku}, func(*places) error {
+	err = s.rows.Do(ctx, []string{sku}, func(*bulkhead.Places) error {
 		level, err = s.restock(ctx, sku, quantity, once)
 		return err
 	})

@@ -1,4 +1,4 @@
-package sqlstore
+package bulkhead
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // table is rows for tests. A probe takes two seconds.
@@ -25,7 +24,7 @@ type table struct {
 	looks   int              // guarded by mu
 }
 
-func (r *table) probe(_ context.Context, sku string) error {
+func (r *table) Probe(_ context.Context, sku string) error {
 	time.Sleep(2 * time.Second)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,15 +34,15 @@ func (r *table) probe(_ context.Context, sku string) error {
 	return nil
 }
 
-func (r *table) look(_ context.Context, skus []string) (map[string]sight, error) {
+func (r *table) Look(_ context.Context, skus []string) (map[string]Sight, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.looks++; r.looks%2 == 0 {
 		return nil, mysql.ErrInvalidConn
 	}
-	seen := make(map[string]sight)
+	seen := make(map[string]Sight)
 	for _, sku := range skus {
-		seen[sku] = sight{version: 1 + r.version[sku], free: !r.locked[sku] && !r.wanted[sku]}
+		seen[sku] = Sight{Version: 1 + r.version[sku], Free: !r.locked[sku] && !r.wanted[sku]}
 	}
 	return seen, nil
 }
@@ -66,18 +65,18 @@ func TestProbeFindsTheLockedRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newTable()
 		r.locked["bad"] = true
-		b := newBulkheads(t.Context(), 2, r)
-		defer b.close()
-		do := func(skus ...string) error { return b.at(t.Context(), skus, nothing) }
+		b := New(t.Context(), 2, r)
+		defer b.Close()
+		do := func(skus ...string) error { return b.Do(t.Context(), skus, nothing) }
 		for range 2 { // they have the places until the row is known to be locked
-			go b.at(t.Context(), []string{"bad"}, func(*places) error {
+			go b.Do(t.Context(), []string{"bad"}, func(*Places) error {
 				time.Sleep(10 * time.Second)
 				return nil
 			})
 		}
 		synctest.Wait()
-		timesOut := func(*places) error { return errLockTimeout }
-		if err := b.at(t.Context(), []string{"good"}, timesOut); !errors.Is(err, errLockTimeout) {
+		timesOut := func(*Places) error { return errLockTimeout }
+		if err := b.Do(t.Context(), []string{"good"}, timesOut); !errors.Is(err, errLockTimeout) {
 			t.Error(err)
 		}
 		b.suspect([]string{"bad", "good"})
@@ -102,7 +101,7 @@ func TestProbeFindsTheLockedRow(t *testing.T) {
 			if err := do(skus...); !errors.Is(err, stock.ErrRowLocked) || !errors.Is(err, stock.ErrBusy) || time.Since(began) > 0 {
 				t.Errorf("%q: %v after %v", skus, err, time.Since(began))
 			}
-			err := b.at(t.Context(), nil, func(p *places) error { return p.need(skus...) })
+			err := b.Do(t.Context(), nil, func(p *Places) error { return p.Need(skus...) })
 			if !errors.Is(err, stock.ErrRowLocked) {
 				t.Errorf("%q: %v", skus, err)
 			}
@@ -125,8 +124,8 @@ func TestSuspectsAdmitNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 40
 		r := newTable()
-		b := newBulkheads(t.Context(), 2, r)
-		defer b.close()
+		b := New(t.Context(), 2, r)
+		defer b.Close()
 		skus := []string{"hot"}
 		r.wanted["hot"] = true
 		for i := range many {
@@ -140,7 +139,7 @@ func TestSuspectsAdmitNobody(t *testing.T) {
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				over <- b.at(ctx, []string{sku}, func(*places) error {
+				over <- b.Do(ctx, []string{sku}, func(*Places) error {
 					t.Errorf("a transaction wrote to %s", sku)
 					return nil
 				})
@@ -148,7 +147,7 @@ func TestSuspectsAdmitNobody(t *testing.T) {
 		}
 		time.AfterFunc(2*time.Second, func() { r.change(func() { r.version["hot"]++ }) })
 		began := time.Now()
-		if err := b.at(t.Context(), []string{"hot"}, nothing); err != nil || time.Since(began) > 3*time.Second {
+		if err := b.Do(t.Context(), []string{"hot"}, nothing); err != nil || time.Since(began) > 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		for range many {
@@ -166,8 +165,8 @@ func TestFreedRowIsSoldAmongManyLocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 40
 		r := newTable()
-		b := newBulkheads(t.Context(), 2, r)
-		defer b.close()
+		b := New(t.Context(), 2, r)
+		defer b.Close()
 		var skus []string
 		for i := range many {
 			skus = append(skus, fmt.Sprint("sku-", i))
@@ -177,7 +176,7 @@ func TestFreedRowIsSoldAmongManyLocked(t *testing.T) {
 		time.Sleep(5 * time.Second) // most have not been probed
 		refused := func() (n int) {
 			for _, sku := range skus {
-				err := b.at(t.Context(), []string{sku}, nothing)
+				err := b.Do(t.Context(), []string{sku}, nothing)
 				if errors.Is(err, stock.ErrRowLocked) {
 					n++
 				} else if err != nil {
@@ -199,69 +198,9 @@ func TestFreedRowIsSoldAmongManyLocked(t *testing.T) {
 			if n := refused(); n != many-1-i {
 				t.Errorf("a second after row %d was free %d rows refuse", i, n)
 			}
-			if err := b.at(t.Context(), skus[i:i+1], nothing); err != nil {
+			if err := b.Do(t.Context(), skus[i:i+1], nothing); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-}
-
-// A look tells which rows are free, segments included, waits for none, and sees what was written to any of them.
-func TestLookShowsFreeRowsAndVersions(t *testing.T) {
-	t.Parallel()
-	s, err := Open(t.Context(), Config{URL: testbedtest.Database(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	skus := []string{"free", "locked", "part", "parts"}
-	for _, sku := range skus {
-		l := stock.Level{SKU: sku, Strategy: "conditional", OnHand: 100}
-		if sku[0] == 'p' {
-			l.Strategy = stock.SegmentedName
-		}
-		if _, _, err := s.CreateSKU(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
-	}
-	look := func() map[string]sight {
-		t.Helper()
-		seen, err := s.look(t.Context(), skus)
-		if err != nil || len(seen) != len(skus) {
-			t.Fatal(seen, err)
-		}
-		return seen
-	}
-	for sku, now := range look() {
-		if !now.free || now.version == 0 {
-			t.Errorf("%s: %+v", sku, now)
-		}
-	}
-	locks := map[string]string{
-		"locked": "UPDATE skus SET version = version + 1 WHERE sku = 'locked'",
-		"part":   "UPDATE sku_segments SET version = version + 1 WHERE sku = 'part' AND segment = 7",
-		"parts":  "UPDATE sku_segments SET version = version + 1 WHERE sku = 'parts'",
-	}
-	for sku, query := range locks {
-		before := look()
-		tx := s.db.WithContext(t.Context()).Begin()
-		defer tx.Rollback()
-		if err := tx.Exec(query).Error; err != nil {
-			t.Fatal(err)
-		}
-		for other, now := range look() {
-			if now.free != (other != sku) || now.version != before[other].version {
-				t.Errorf("%s is locked, and %s: %+v", sku, other, now)
-			}
-		}
-		if err := tx.Commit().Error; err != nil {
-			t.Fatal(err)
-		}
-		if now := look()[sku]; !now.free || now.version == before[sku].version {
-			t.Errorf("%s is free and was written to: %+v, before %+v", sku, now, before[sku])
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package sqlstore
+package bulkhead
 
 import (
 	"fmt"
@@ -22,13 +22,13 @@ const (
 	stuckTurn = 200 * time.Millisecond
 )
 
-// errStuck says that an expiry does not wait for a row, as that was in vain before, or seems to be.
-var errStuck = fmt.Errorf("sqlstore: no expiry waits for the row: %w", stock.ErrRowLocked)
+// ErrNoTurn says that an expiry does not wait for a row, as that was in vain before, or seems to be.
+var ErrNoTurn = fmt.Errorf("bulkhead: no expiry waits for the row: %w", stock.ErrRowLocked)
 
-// stuck is the SKUs whose rows expiries wait for, or have waited for in vain. One expiry at a time waits for the row of a SKU.
+// Turns are of the SKUs whose rows expiries wait for, or have waited for in vain. One expiry at a time waits for the row of a SKU.
 // Of the SKUs that were waited for in vain, however many they are, one is waited for at a time. So the
 // others continue with theirs.
-type stuck struct {
+type Turns struct {
 	mu    sync.Mutex
 	pause map[string]time.Time // until when nobody waits for the row of the SKU
 	turns map[string]turn      // of the SKUs that are waited for
@@ -42,24 +42,25 @@ type turn struct {
 	again bool // the SKU was waited for in vain
 }
 
-func newStuck() *stuck {
-	return &stuck{pause: make(map[string]time.Time), turns: make(map[string]turn)}
+// NewTurns returns Turns in which nobody waits.
+func NewTurns() *Turns {
+	return &Turns{pause: make(map[string]time.Time), turns: make(map[string]turn)}
 }
 
-// wait calls f, which waits for the row of sku, or fails with errStuck. Only a lock timeout of f is a wait in vain.
-func (s *stuck) wait(sku string, f func() error) (err error) {
+// Wait calls f, which waits for the row of sku, or fails with ErrNoTurn. Only a lock timeout of f is a wait in vain.
+func (s *Turns) Wait(sku string, f func() error) (err error) {
 	mine, err := s.enter(sku)
 	if err != nil {
 		return err
 	}
-	err = errStuck // if f panics
+	err = ErrNoTurn // if f panics
 	defer func() { s.leave(sku, mine, err) }()
 	err = f()
 	return err
 }
 
 // enter waits until it is the caller's turn.
-func (s *stuck) enter(sku string) (turn, error) {
+func (s *Turns) enter(sku string) (turn, error) {
 	for {
 		s.mu.Lock()
 		until, again := s.pause[sku]
@@ -67,7 +68,7 @@ func (s *stuck) enter(sku string) (turn, error) {
 		other, taken := s.turns[sku]
 		if again && (s.again || time.Now().Before(until)) {
 			s.mu.Unlock()
-			return turn{}, errStuck
+			return turn{}, ErrNoTurn
 		}
 		if !taken {
 			mine := turn{time.Now().Add(stuckTurn), make(chan struct{}), again}
@@ -79,12 +80,12 @@ func (s *stuck) enter(sku string) (turn, error) {
 		select {
 		case <-other.over:
 		case <-time.After(time.Until(other.ends)):
-			return turn{}, errStuck
+			return turn{}, ErrNoTurn
 		}
 	}
 }
 
-func (s *stuck) leave(sku string, mine turn, err error) {
+func (s *Turns) leave(sku string, mine turn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(mine.over)
@@ -98,8 +99,8 @@ func (s *stuck) leave(sku string, mine turn, err error) {
 	}
 }
 
-// had says that an expiry has got rows of skus without a wait.
-func (s *stuck) had(skus iter.Seq[string]) {
+// Found says that an expiry has got rows of skus without a wait.
+func (s *Turns) Found(skus iter.Seq[string]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for sku := range skus {

@@ -1,4 +1,4 @@
-package sqlstore
+package bulkhead
 
 import (
 	"context"
@@ -12,18 +12,18 @@ import (
 )
 
 // nothing is what a transaction does that needs no more places.
-func nothing(*places) error { return nil }
+func nothing(*Places) error { return nil }
 
 // Baskets that wait for a place at one SKU keep no more than one place of another.
 func TestWaitForAPlaceKeepsOneOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBulkheads(t.Context(), 2, nil)
-		defer b.close()
+		b := New(t.Context(), 2, nil)
+		defer b.Close()
 		end, over := make(chan struct{}), make(chan error, 10)
 		for range 2 {
 			go func() {
-				over <- b.at(t.Context(), []string{"b"}, func(*places) error {
+				over <- b.Do(t.Context(), []string{"b"}, func(*Places) error {
 					<-end
 					return nil
 				})
@@ -32,21 +32,21 @@ func TestWaitForAPlaceKeepsOneOther(t *testing.T) {
 		synctest.Wait()
 		found := 0
 		for range 4 {
-			go func() { over <- b.at(t.Context(), []string{"a", "b"}, nothing) }()
+			go func() { over <- b.Do(t.Context(), []string{"a", "b"}, nothing) }()
 		}
 		go func() { // finds out in its transaction that it needs both
-			over <- b.at(t.Context(), nil, func(p *places) error {
+			over <- b.Do(t.Context(), nil, func(p *Places) error {
 				found++
-				return p.need("a", "b")
+				return p.Need("a", "b")
 			})
 		}()
 		synctest.Wait()
-		if err := b.at(t.Context(), []string{"a"}, nothing); err != nil {
+		if err := b.Do(t.Context(), []string{"a"}, nothing); err != nil {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := b.at(ctx, []string{"b"}, nothing); !errors.Is(err, context.DeadlineExceeded) {
+		if err := b.Do(ctx, []string{"b"}, nothing); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a third order of a SKU with two places: %v", err)
 		}
 		close(end)
@@ -69,8 +69,8 @@ func TestWaitForAPlaceKeepsOneOther(t *testing.T) {
 func TestBasketHasItsTurnAmongSingles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBulkheads(t.Context(), 8, nil)
-		defer b.close()
+		b := New(t.Context(), 8, nil)
+		defer b.Close()
 		work := func() { time.Sleep(5*time.Millisecond + rand.N(5*time.Millisecond)) }
 		ctx, stop := context.WithCancel(t.Context())
 		var buyers sync.WaitGroup
@@ -79,7 +79,7 @@ func TestBasketHasItsTurnAmongSingles(t *testing.T) {
 			for range 16 {
 				buyers.Go(func() {
 					for ctx.Err() == nil {
-						_ = b.at(ctx, []string{sku}, func(*places) error { work(); return nil })
+						_ = b.Do(ctx, []string{sku}, func(*Places) error { work(); return nil })
 						singles[i].Add(1)
 					}
 				})
@@ -90,10 +90,10 @@ func TestBasketHasItsTurnAmongSingles(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		for range 40 {
-			first := b.at(patient, []string{"a", "b"}, func(*places) error { work(); return nil })
-			second := b.at(patient, nil, func(p *places) error {
+			first := b.Do(patient, []string{"a", "b"}, func(*Places) error { work(); return nil })
+			second := b.Do(patient, nil, func(p *Places) error {
 				work()
-				return p.need("a", "b")
+				return p.Need("a", "b")
 			})
 			if err := errors.Join(first, second); err != nil {
 				t.Error(err)
@@ -117,8 +117,8 @@ func TestPlacesAreBoundedAndNeverLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const most = 2
-		b := newBulkheads(t.Context(), most, nil)
-		defer b.close()
+		b := New(t.Context(), most, nil)
+		defer b.Close()
 		all := []string{"a", "b", "c", "d", "e"}
 		var mu sync.Mutex
 		inside := map[string]int{}
@@ -143,8 +143,8 @@ func TestPlacesAreBoundedAndNeverLost(t *testing.T) {
 						known := rand.N(len(skus) + 1)
 						ctx, cancel := context.WithTimeout(t.Context(), rand.N(2*time.Second))
 						defer cancel()
-						_ = b.at(ctx, skus[:known], func(p *places) error {
-							if err := p.need(skus...); err != nil {
+						_ = b.Do(ctx, skus[:known], func(p *Places) error {
+							if err := p.Need(skus...); err != nil {
 								return err
 							}
 							count(skus, 1)

@@ -1,4 +1,7 @@
-package sqlstore
+// Package bulkhead decides which transactions may wait for which rows, so that a row that is locked, or wanted by many,
+// takes no connections from other rows. [Group] is for transactions that write to rows. [Turns] is for expiries, which
+// leave out a row that they have waited for in vain.
+package bulkhead
 
 import (
 	"context"
@@ -10,7 +13,7 @@ import (
 	"example.com/shop/internal/sqldb"
 )
 
-// bulkheads keep a SKU whose row is locked, or wanted by many, from using up the connections. Per SKU a process has
+// Group keeps a SKU whose row is locked, or wanted by many, from using up the connections. Per SKU a process has
 // a bounded number of places for those who write to its row. A transaction that finds them taken waits without a
 // connection, in the lines of all SKUs that it lacks. It gets all of its places at once.
 //
@@ -18,12 +21,12 @@ import (
 // in line at a SKU, the last free place there is for the oldest in line. So the oldest of all gets its places as
 // soon as each of its SKUs has had one to give, whoever else comes. No place is had while another one is waited for, so
 // there is no deadlock. A basket that waits for one SKU keeps one place of another one from use, and no more. A nil
-// *bulkheads admits everybody.
+// *Group admits everybody.
 //
-// A SKU whose row may be locked admits nobody, and one whose row is locked refuses them; see [bulkheads.suspect].
-type bulkheads struct {
+// A SKU whose row may be locked admits nobody, and one whose row is locked refuses them; see [Group.suspect].
+type Group struct {
 	places int // per SKU; at least 2, as one may be kept for a basket
-	rows   rows
+	table  Table
 
 	turns  chan struct{}   // one per probe that may run
 	ctx    context.Context //nolint:containedctx // That of probes and looks.
@@ -36,24 +39,24 @@ type bulkheads struct {
 	watched  bool                  // somebody looks at them
 }
 
-// bulkhead is guarded by bulkheads.mu.
+// bulkhead is guarded by Group.mu.
 type bulkhead struct {
 	free int
-	line []*places // the oldest first
+	line []*Places // the oldest first
 }
 
-// newBulkheads returns bulkheads with places for each SKU. Their probes outlive ctx, from which they take values only.
-func newBulkheads(ctx context.Context, places int, r rows) *bulkheads {
-	b := &bulkheads{
-		places: places, rows: r, turns: make(chan struct{}, probers),
+// New returns a Group with places for each SKU. Their probes outlive ctx, from which they take values only.
+func New(ctx context.Context, places int, t Table) *Group {
+	b := &Group{
+		places: places, table: t, turns: make(chan struct{}, Probers),
 		bySKU: make(map[string]*bulkhead), suspects: make(map[string]*suspicion),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return b
 }
 
-// close ends the probes.
-func (b *bulkheads) close() {
+// Close ends the probes.
+func (b *Group) Close() {
 	if b == nil {
 		return
 	}
@@ -66,11 +69,11 @@ func (b *bulkheads) close() {
 // placesError says that a transaction needs places at SKUs that it has none at.
 type placesError struct{ skus []string }
 
-func (e *placesError) Error() string { return fmt.Sprintf("sqlstore: no place at all of %q", e.skus) }
+func (e *placesError) Error() string { return fmt.Sprintf("bulkhead: no place at all of %q", e.skus) }
 
-// places are those of one transaction.
-type places struct {
-	of *bulkheads
+// Places are those of one transaction.
+type Places struct {
+	of *Group
 
 	// Guarded by of.mu.
 	held   []string   // SKUs
@@ -78,11 +81,11 @@ type places struct {
 	ready  chan error // ends its wait
 }
 
-// at runs f with a place at each of skus. It blocks until there are places, or ctx ends. f may find out that it needs
-// others and ask [places.need] for them: if they are not free, f is run again once they were. It fails with
+// Do runs f with a place at each of skus. It blocks until there are places, or ctx ends. f may find out that it needs
+// others and ask [Places.Need] for them: if they are not free, f is run again once they were. It fails with
 // [stock.ErrRowLocked] as long as the row of one of them is locked.
-func (b *bulkheads) at(ctx context.Context, skus []string, f func(*places) error) error {
-	p := &places{of: b}
+func (b *Group) Do(ctx context.Context, skus []string, f func(*Places) error) error {
+	p := &Places{of: b}
 	if b == nil {
 		return f(p)
 	}
@@ -106,7 +109,7 @@ func (b *bulkheads) at(ctx context.Context, skus []string, f func(*places) error
 }
 
 // enter waits until there is a place at each of skus.
-func (p *places) enter(ctx context.Context, skus []string) error {
+func (p *Places) enter(ctx context.Context, skus []string) error {
 	b := p.of
 	b.mu.Lock()
 	if err := b.refusal(skus); err != nil || b.fits(p, skus) {
@@ -133,8 +136,8 @@ func (p *places) enter(ctx context.Context, skus []string) error {
 	}
 }
 
-// need makes sure that p has places at skus. Its error is for [bulkheads.at].
-func (p *places) need(skus ...string) error {
+// Need makes sure that p has places at skus. Its error is for [Group.Do].
+func (p *Places) Need(skus ...string) error {
 	b := p.of
 	if b == nil {
 		return nil
@@ -153,7 +156,7 @@ func (p *places) need(skus ...string) error {
 }
 
 // leave gives the places back.
-func (p *places) leave() {
+func (p *Places) leave() {
 	b := p.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,7 +172,7 @@ func (p *places) leave() {
 
 // The following are called with mu held.
 
-func (b *bulkheads) bulkhead(sku string) *bulkhead {
+func (b *Group) bulkhead(sku string) *bulkhead {
 	h, ok := b.bySKU[sku]
 	if !ok {
 		h = &bulkhead{free: b.places}
@@ -179,7 +182,7 @@ func (b *bulkheads) bulkhead(sku string) *bulkhead {
 }
 
 // fits reports whether p can have a place at each of skus. The last one is for the oldest in line.
-func (b *bulkheads) fits(p *places, skus []string) bool {
+func (b *Group) fits(p *Places, skus []string) bool {
 	return !slices.ContainsFunc(skus, func(sku string) bool {
 		h, used := b.bySKU[sku]
 		return b.suspects[sku] != nil ||
@@ -187,7 +190,7 @@ func (b *bulkheads) fits(p *places, skus []string) bool {
 	})
 }
 
-func (b *bulkheads) admit(p *places, skus []string) {
+func (b *Group) admit(p *Places, skus []string) {
 	for _, sku := range skus {
 		b.bulkhead(sku).free--
 	}
@@ -195,7 +198,7 @@ func (b *bulkheads) admit(p *places, skus []string) {
 }
 
 // serve admits those in line at sku whom places are free for, the oldest first.
-func (b *bulkheads) serve(sku string) {
+func (b *Group) serve(sku string) {
 	h, ok := b.bySKU[sku]
 	if !ok {
 		return
@@ -216,7 +219,7 @@ func (b *bulkheads) serve(sku string) {
 
 // dismiss takes p out of its lines, if it is in line, and ends its wait with err. Places that were kept for it
 // serve others, unless it has them.
-func (b *bulkheads) dismiss(p *places, err error) {
+func (b *Group) dismiss(p *Places, err error) {
 	wanted := p.wanted
 	if wanted == nil {
 		return
@@ -224,7 +227,7 @@ func (b *bulkheads) dismiss(p *places, err error) {
 	p.wanted = nil
 	for _, sku := range wanted {
 		h := b.bySKU[sku]
-		h.line = slices.DeleteFunc(h.line, func(o *places) bool { return o == p })
+		h.line = slices.DeleteFunc(h.line, func(o *Places) bool { return o == p })
 	}
 	p.ready <- err
 	if err == nil {

@@ -1,4 +1,4 @@
-package sqlstore
+package bulkhead
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// probers is how many rows are probed at the same time by one process.
-	probers = 2
+	// Probers is how many rows are probed at the same time by one process.
+	Probers = 2
 
 	// lookPause is how long rows that are locked are left alone at most between two looks.
 	lookPause = 100 * time.Millisecond
@@ -24,22 +24,22 @@ const (
 	lookLimit = 3 * time.Second
 )
 
-// rows is what bulkheads ask the database.
-type rows interface {
-	// probe waits for the rows of sku as long as a session waits for a lock, and keeps none.
-	probe(ctx context.Context, sku string) error
+// Table is what a Group asks the database.
+type Table interface {
+	// Probe waits for the rows of sku as long as a session waits for a lock, and keeps none.
+	Probe(ctx context.Context, sku string) error
 
-	// look returns what is to be seen of skus without waiting.
-	look(ctx context.Context, skus []string) (map[string]sight, error)
+	// Look returns what is to be seen of skus without waiting.
+	Look(ctx context.Context, skus []string) (map[string]Sight, error)
 }
 
-// sight is what a look shows of a SKU.
-type sight struct {
-	version int64
-	free    bool // nobody has a row of it locked
+// Sight is what a look shows of a SKU.
+type Sight struct {
+	Version int64
+	Free    bool // nobody has a row of it locked
 }
 
-// suspicion is of a SKU whose row may be locked. It is guarded by bulkheads.mu.
+// suspicion is of a SKU whose row may be locked. It is guarded by Group.mu.
 type suspicion struct {
 	since   time.Time // of the first look; zero before it
 	version int64     // at that look
@@ -54,7 +54,7 @@ type suspicion struct {
 // Each row is also probed. A probe waits as writers do, so it gets its turn at a row that many want. If it waits in
 // vain as well, or looks find the row neither free nor written to for [lookLimit], the row is locked: everybody is refused
 // there, those in line included, until a look or the probe finds otherwise. Many locked rows need the limit, as their probes take long.
-func (b *bulkheads) suspect(skus []string) {
+func (b *Group) suspect(skus []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, sku := range skus {
@@ -72,7 +72,7 @@ func (b *bulkheads) suspect(skus []string) {
 }
 
 // inspect probes sku unless a look has found it free meanwhile.
-func (b *bulkheads) inspect(sku string, why *suspicion) {
+func (b *Group) inspect(sku string, why *suspicion) {
 	select {
 	case b.turns <- struct{}{}:
 		defer func() { <-b.turns }()
@@ -85,7 +85,7 @@ func (b *bulkheads) inspect(sku string, why *suspicion) {
 	if over {
 		return
 	}
-	stuck := sqldb.LockTimeout(b.rows.probe(b.ctx, sku)) // those who write will find out of other failures
+	stuck := sqldb.LockTimeout(b.table.Probe(b.ctx, sku)) // those who write will find out of other failures
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -98,7 +98,7 @@ func (b *bulkheads) inspect(sku string, why *suspicion) {
 }
 
 // watch looks at the suspects until there are none.
-func (b *bulkheads) watch() {
+func (b *Group) watch() {
 	for backoff.Jitter(b.ctx, lookPause) {
 		b.mu.Lock()
 		skus := slices.Sorted(maps.Keys(b.suspects))
@@ -107,7 +107,7 @@ func (b *bulkheads) watch() {
 		if len(skus) == 0 {
 			return
 		}
-		seen, err := b.rows.look(b.ctx, skus)
+		seen, err := b.table.Look(b.ctx, skus)
 		if err != nil {
 			continue
 		}
@@ -116,9 +116,9 @@ func (b *bulkheads) watch() {
 			why := b.suspects[sku]
 			switch {
 			case why == nil: // its probe was faster
-			case why.since.IsZero() && !now.free:
-				why.since, why.version = time.Now(), now.version
-			case now.free || why.version != now.version:
+			case why.since.IsZero() && !now.Free:
+				why.since, why.version = time.Now(), now.Version
+			case now.Free || why.version != now.Version:
 				b.clear(sku)
 			case time.Since(why.since) >= lookLimit:
 				b.lock(sku)
@@ -129,7 +129,7 @@ func (b *bulkheads) watch() {
 }
 
 // lock turns the suspicion of sku into certainty, and refuses those in line. It is called with mu held.
-func (b *bulkheads) lock(sku string) {
+func (b *Group) lock(sku string) {
 	b.suspects[sku].locked = true
 	if h, ok := b.bySKU[sku]; ok {
 		for len(h.line) > 0 {
@@ -139,13 +139,13 @@ func (b *bulkheads) lock(sku string) {
 }
 
 // clear ends the suspicion of sku, and admits those in line. It is called with mu held.
-func (b *bulkheads) clear(sku string) {
+func (b *Group) clear(sku string) {
 	delete(b.suspects, sku)
 	b.serve(sku)
 }
 
 // refusal returns [stock.ErrRowLocked] if the row of one of skus is locked. It is called with mu held.
-func (b *bulkheads) refusal(skus []string) error {
+func (b *Group) refusal(skus []string) error {
 	for _, sku := range skus {
 		if why := b.suspects[sku]; why != nil && why.locked {
 			return locked(sku)
@@ -155,36 +155,3 @@ func (b *bulkheads) refusal(skus []string) error {
 }
 
 func locked(sku string) error { return fmt.Errorf("%w: %q", stock.ErrRowLocked, sku) }
-
-// probe implements rows.
-func (s *Store) probe(ctx context.Context, sku string) error {
-	for _, table := range []string{"skus", "sku_segments"} {
-		var n int
-		if err := s.aside.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table+" WHERE sku = ?"+s.dialect.forUpdate, sku).Scan(&n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// look implements rows.
-func (s *Store) look(ctx context.Context, skus []string) (map[string]sight, error) {
-	db := s.db.WithContext(ctx)
-	db.Statement.ConnPool = s.aside
-	free, err := s.lockFree(db, skus)
-	if err != nil {
-		return nil, err
-	}
-	var found []skuRow
-	if err := db.Raw("SELECT * FROM skus WHERE sku IN ?", skus).Scan(&found).Error; err != nil {
-		return nil, err
-	}
-	if err := addUp(db, found); err != nil {
-		return nil, err
-	}
-	seen := make(map[string]sight, len(found))
-	for _, r := range found {
-		seen[r.SKU] = sight{version: r.Version, free: len(free[r.SKU]) == 1+r.Segments}
-	}
-	return seen, nil
-}

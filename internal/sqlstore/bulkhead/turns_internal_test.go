@@ -1,4 +1,4 @@
-package sqlstore
+package bulkhead
 
 import (
 	"errors"
@@ -18,11 +18,11 @@ var errLockTimeout = &mysql.MySQLError{Number: 1205}
 func TestOnlyALockTimeoutIsAWaitInVain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStuck()
-		wait := func(sku string, err error) error { return s.wait(sku, func() error { return err }) }
+		s := NewTurns()
+		wait := func(sku string, err error) error { return s.Wait(sku, func() error { return err }) }
 		panics := func(sku string) {
 			defer func() { _ = recover() }()
-			_ = s.wait(sku, func() error { panic("a row") })
+			_ = s.Wait(sku, func() error { panic("a row") })
 		}
 		broken := errors.New("broken connection")
 		for range 2 {
@@ -35,7 +35,7 @@ func TestOnlyALockTimeoutIsAWaitInVain(t *testing.T) {
 			t.Error(err)
 		}
 		for range 2 {
-			if err := wait("a", nil); !errors.Is(err, errStuck) {
+			if err := wait("a", nil); !errors.Is(err, ErrNoTurn) {
 				t.Errorf("just after a lock timeout: %v", err)
 			}
 			if err := wait("b", nil); err != nil {
@@ -43,7 +43,7 @@ func TestOnlyALockTimeoutIsAWaitInVain(t *testing.T) {
 			}
 			panics("b")
 		}
-		s.had(slices.Values([]string{"a"}))
+		s.Found(slices.Values([]string{"a"}))
 		if err := errors.Join(wait("a", nil), wait("a", nil)); err != nil {
 			t.Errorf("a row that was had without a wait: %v", err)
 		}
@@ -56,8 +56,8 @@ func TestOnlyALockTimeoutIsAWaitInVain(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(stuckPause)
-		err := s.wait("a", func() error {
-			if err := wait("b", nil); !errors.Is(err, errStuck) {
+		err := s.Wait("a", func() error {
+			if err := wait("b", nil); !errors.Is(err, ErrNoTurn) {
 				t.Errorf("while an expiry waits for a row that was stuck: %v", err)
 			}
 			return nil
@@ -72,7 +72,7 @@ func TestOnlyALockTimeoutIsAWaitInVain(t *testing.T) {
 func TestExpiriesOfARowWaitInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStuck()
+		s := NewTurns()
 		for _, c := range []struct {
 			each time.Duration
 			had  int64
@@ -82,7 +82,7 @@ func TestExpiriesOfARowWaitInTurn(t *testing.T) {
 			began := time.Now()
 			for range 10 {
 				expiries.Go(func() {
-					err := s.wait("a", func() error {
+					err := s.Wait("a", func() error {
 						if waiting.Add(1) > 1 {
 							t.Error("two expiries wait for one row")
 						}
@@ -90,7 +90,7 @@ func TestExpiriesOfARowWaitInTurn(t *testing.T) {
 						waiting.Add(-1)
 						return nil
 					})
-					if errors.Is(err, errStuck) && time.Since(began) == stuckTurn {
+					if errors.Is(err, ErrNoTurn) && time.Since(began) == stuckTurn {
 						gone.Add(1)
 					} else if err == nil {
 						had.Add(1)

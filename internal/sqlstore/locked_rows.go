@@ -1,0 +1,43 @@
+package sqlstore
+
+import (
+	"context"
+
+	"example.com/shop/internal/sqlstore/bulkhead"
+)
+
+// rowTable is the rows of SKUs. Its connections are beside those of orders.
+type rowTable struct{ *Store }
+
+// Probe implements [bulkhead.Table].
+func (s rowTable) Probe(ctx context.Context, sku string) error {
+	for _, table := range []string{"skus", "sku_segments"} {
+		var n int
+		if err := s.aside.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table+" WHERE sku = ?"+s.dialect.forUpdate, sku).Scan(&n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Look implements [bulkhead.Table].
+func (s rowTable) Look(ctx context.Context, skus []string) (map[string]bulkhead.Sight, error) {
+	db := s.db.WithContext(ctx)
+	db.Statement.ConnPool = s.aside
+	free, err := s.lockFree(db, skus)
+	if err != nil {
+		return nil, err
+	}
+	var found []skuRow
+	if err := db.Raw("SELECT * FROM skus WHERE sku IN ?", skus).Scan(&found).Error; err != nil {
+		return nil, err
+	}
+	if err := addUp(db, found); err != nil {
+		return nil, err
+	}
+	seen := make(map[string]bulkhead.Sight, len(found))
+	for _, r := range found {
+		seen[r.SKU] = bulkhead.Sight{Version: r.Version, Free: len(free[r.SKU]) == 1+r.Segments}
+	}
+	return seen, nil
+}

@@ -1,0 +1,69 @@
+package sqlstore
+
+import (
+	"testing"
+
+	"example.com/shop/internal/sqlstore/bulkhead"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// A look tells which rows are free, segments included, waits for none, and sees what was written to any of them.
+func TestLookShowsFreeRowsAndVersions(t *testing.T) {
+	t.Parallel()
+	s, err := Open(t.Context(), Config{URL: testbedtest.Database(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	skus := []string{"free", "locked", "part", "parts"}
+	for _, sku := range skus {
+		l := stock.Level{SKU: sku, Strategy: "conditional", OnHand: 100}
+		if sku[0] == 'p' {
+			l.Strategy = stock.SegmentedName
+		}
+		if _, _, err := s.CreateSKU(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func() map[string]bulkhead.Sight {
+		t.Helper()
+		seen, err := rowTable{s}.Look(t.Context(), skus)
+		if err != nil || len(seen) != len(skus) {
+			t.Fatal(seen, err)
+		}
+		return seen
+	}
+	for sku, now := range look() {
+		if !now.Free || now.Version == 0 {
+			t.Errorf("%s: %+v", sku, now)
+		}
+	}
+	locks := map[string]string{
+		"locked": "UPDATE skus SET version = version + 1 WHERE sku = 'locked'",
+		"part":   "UPDATE sku_segments SET version = version + 1 WHERE sku = 'part' AND segment = 7",
+		"parts":  "UPDATE sku_segments SET version = version + 1 WHERE sku = 'parts'",
+	}
+	for sku, query := range locks {
+		before := look()
+		tx := s.db.WithContext(t.Context()).Begin()
+		defer tx.Rollback()
+		if err := tx.Exec(query).Error; err != nil {
+			t.Fatal(err)
+		}
+		for other, now := range look() {
+			if now.Free != (other != sku) || now.Version != before[other].Version {
+				t.Errorf("%s is locked, and %s: %+v", sku, other, now)
+			}
+		}
+		if err := tx.Commit().Error; err != nil {
+			t.Fatal(err)
+		}
+		if now := look()[sku]; !now.Free || now.Version == before[sku].Version {
+			t.Errorf("%s is free and was written to: %+v, before %+v", sku, now, before[sku])
+		}
+	}
+}
