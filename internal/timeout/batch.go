@@ -160,10 +160,7 @@ func (b *batch) invoke(group []*item) (outcomes []Outcome, err error) {
 	fired := make([]Fired, len(group))
 	now := b.dbNow()
 	for i, it := range group {
-		fired[i] = Fired{
-			ID: it.id, Due: it.row.Due, Attempt: it.attempt, Fence: it.claim.Token, Trace: it.row.Trace,
-			Extend: func(ctx context.Context) error { return b.w.hands.extend(ctx, it) },
-		}
+		fired[i] = Fired{ID: it.id, Due: it.row.Due, Attempt: it.attempt, Trace: it.row.Trace}
 		b.w.q.observer.Fired(b.w.kind, now.Sub(it.wanted(now)), fired[i])
 	}
 	ctx, cancel := context.WithTimeoutCause(b.w.q.work, b.w.holdMax(), errHangs)

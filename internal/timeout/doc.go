@@ -60,8 +60,7 @@
 // That a handler is called once: a lost answer, a stalled process or a sweep may call
 // it again, also at the same time in two processes. That timers fire in the order of
 // their due times, except roughly. That a handler which takes longer than
-// Options.Grace is not joined by another process's sweep. That [Fired].Fence orders
-// everything: the sweep has none to give, and says 0. That a handler outside the database,
+// Options.Grace is not joined by another process's sweep. That a handler outside the database,
 // which sends a message say, has its effect once: it must make the effect repeatable.
 // That what the database has lost comes back.
 //

@@ -2,7 +2,6 @@ package timeout
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -181,54 +180,36 @@ func (h *hands) prolong(ctx context.Context) {
 	if len(swept) == 0 {
 		return
 	}
-	if _, err := h.postpone(ctx, swept); err != nil {
+	if err := h.postpone(ctx, swept); err != nil {
 		h.w.q.observer.Failed(h.w.kind, "extend", err)
 	}
 }
 
-// extend prolongs one item, on behalf of its handler.
-func (h *hands) extend(ctx context.Context, it *item) error {
-	var n int
-	var err error
-	if it.swept() {
-		n, err = h.postpone(ctx, []*item{it})
-	} else {
-		n, err = h.w.q.index.Extend(ctx, it.loop.shard, []Claimed{it.claim}, h.w.opts.Lease)
-	}
-	if err == nil && n == 0 {
-		err = ErrLost
-	}
-	if err != nil {
-		return fmt.Errorf("timeout: extend %s timer %q: %w", h.w.kind, it.id, err)
-	}
-	return nil
-}
-
-// postpone lets the next sweep pass over those items that are not settled yet, and
-// returns how many there are. It keeps whoever settles waiting for callLimit at most.
-func (h *hands) postpone(ctx context.Context, items []*item) (int, error) {
+// postpone lets the next sweep pass over those items that are not settled yet. It keeps whoever settles waiting for
+// callLimit at most.
+func (h *hands) postpone(ctx context.Context, items []*item) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	select {
 	case h.prolonging <- struct{}{}:
 		defer func() { <-h.prolonging }()
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return ctx.Err()
 	}
 	items = slices.DeleteFunc(items, func(it *item) bool { return it.settled })
 	if len(items) == 0 {
-		return 0, nil
+		return nil
 	}
 	now, err := h.w.q.store.Now(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	later := make([]Later, len(items))
 	for i, it := range items {
 		at := ceil(now.Add(h.w.sweepLease()))
 		later[i] = Later{ID: it.id, Due: it.row.Due, At: at, Attempt: it.attempt, Error: it.row.LastError}
 	}
-	return len(items), h.w.q.store.Delay(ctx, h.w.kind, later)
+	return h.w.q.store.Delay(ctx, h.w.kind, later)
 }
 
 // settle comes before the rows of items get what became of them, which has to be the

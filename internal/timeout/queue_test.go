@@ -197,7 +197,7 @@ func TestHandlerGetsWhatWasScheduled(t *testing.T) {
 		due := time.UnixMilli(time.Now().Add(time.Second).UnixMilli())
 		r.schedule(q, due, "a")
 		f := <-got
-		if f.ID != "a" || !f.Due.Equal(due) || f.Attempt != 1 || f.Fence == 0 || f.Trace != "00-trace" {
+		if f.ID != "a" || !f.Due.Equal(due) || f.Attempt != 1 || f.Trace != "00-trace" {
 			t.Errorf("fired %+v", f)
 		}
 	})

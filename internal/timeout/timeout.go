@@ -36,12 +36,7 @@ type Fired struct {
 	ID      string
 	Due     time.Time
 	Attempt int    // 1 for the first, counted before the handler runs
-	Fence   uint64 // grows from claim to claim of one shard; for resources that compare it
 	Trace   string // traceparent of whoever scheduled it; may be empty
-
-	// Extend prolongs the claim by Options.Lease from now. It fails with ErrLost
-	// if somebody else may have the timer.
-	Extend func(ctx context.Context) error
 }
 
 // Handler works off a batch of timers of one kind and returns what became of each,
@@ -127,9 +122,6 @@ var (
 
 	// ErrInvalid says that an argument is outside its bounds; nothing has changed.
 	ErrInvalid = errors.New("timeout: invalid argument")
-
-	// ErrLost says that a claim may have passed to somebody else.
-	ErrLost = errors.New("timeout: the claim is lost")
 
 	// ErrUnavailable says that what the work depends on does not answer.
 	ErrUnavailable = errors.New("timeout: unavailable")
