@@ -99,7 +99,7 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 		told.Stock(skus...)
 	})
 	audit := func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") }
-	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchUsable(tel.MeterProvider, orders.Usable), telemetry.WatchEvents(tel.MeterProvider, told.bus.Stats, told.feed.Stats)); err != nil {
+	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchUsable(tel.MeterProvider, orders.Usable), telemetry.WatchEvents(tel.MeterProvider, told.Stats, told.feed.Stats)); err != nil {
 		return err
 	}
 	audits, err := telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{})
@@ -119,7 +119,7 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	}
 	limits.tell(&api)
 	var watchKeys func(context.Context) error
-	if api.Identity, watchKeys, err = openIdentity(ctx, c, store, told.bus, log); err != nil {
+	if api.Identity, watchKeys, err = openIdentity(ctx, c, store, &closers, log); err != nil {
 		return err
 	}
 	api.Cluster, api.Events = node, told.feed

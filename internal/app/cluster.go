@@ -49,7 +49,7 @@ type node struct {
 }
 
 // openNode prepares the instance to be a member; run makes it one.
-func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks, lockers stock.Lockers, told *eventBus, log *slog.Logger) (*node, error) {
+func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks, lockers stock.Lockers, told *eventLog, log *slog.Logger) (*node, error) {
 	n := &node{
 		self:      cluster.Member{Name: c.Instance, Role: role(c), Version: c.Version, Started: time.Now()},
 		candidate: !c.Canary, lead: newLeadership(c.Instance, log), members: membershipDiff{self: c.Instance, events: told}, log: log, stale: make(map[string]error),

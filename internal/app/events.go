@@ -4,98 +4,75 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"example.com/shop/internal/broadcast"
-	"example.com/shop/internal/broadcast/membus"
-	"example.com/shop/internal/broadcast/redisbus"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/events"
+	"example.com/shop/internal/events/memlog"
+	"example.com/shop/internal/events/redislog"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
 
-// eventQueue is how many messages this instance may be behind with reading them.
-const eventQueue = 8192
-
-// eventBus is what this instance tells the others, and hears from them. Without Redis it hears
-// itself.
-type eventBus struct {
+// eventLog is what this instance publishes, and what it has of the events of all. Without Redis these are its own.
+type eventLog struct {
 	*events.Publisher
 
-	bus  broadcast.Bus
 	feed *events.Feed
 }
 
-var _ order.Publisher = (*eventBus)(nil)
+var _ order.Publisher = (*eventLog)(nil)
 
-func openEvents(c Config, levels func(context.Context, []string) ([]stock.Level, error), closers *closers, log *slog.Logger) (*eventBus, error) {
+func openEvents(c Config, levels func(context.Context, []string) ([]stock.Level, error), closers *closers, log *slog.Logger) (*eventLog, error) {
 	warn := func(err error) { log.Warn("events", slog.String("error", err.Error())) }
-	bus, err := openBroadcast(c, closers, warn)
+	shared, err := openLog(c, closers)
 	if err != nil {
 		return nil, err
 	}
-	feed, err := events.NewFeed(bus, events.FeedConfig{})
+	feed, err := events.NewFeed(shared, events.FeedConfig{OnError: warn})
 	if err != nil {
 		return nil, err
 	}
-	return &eventBus{bus: bus, feed: feed, Publisher: events.NewPublisher(bus, events.PublisherConfig{
+	return &eventLog{feed: feed, Publisher: events.NewPublisher(shared, events.PublisherConfig{
 		Instance: c.Instance, OnError: warn,
 		Levels: func(ctx context.Context, skus []string) ([]events.Stock, error) {
 			all, err := levels(ctx, skus)
-			told := make([]events.Stock, len(all))
+			stocks := make([]events.Stock, len(all))
 			for i, l := range all {
-				told[i] = events.Stock{
+				stocks[i] = events.Stock{
 					SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Reserved: l.Reserved, Available: l.Available(), Version: l.Version,
 				}
 			}
-			return told, err
+			return stocks, err
 		},
 	})}, nil
 }
 
-func openBroadcast(c Config, closers *closers, warn func(error)) (broadcast.Bus, error) {
+func openLog(c Config, closers *closers) (events.Log, error) {
 	if c.Redis == "" {
-		return membus.New(nil, membus.Config{Instance: c.Instance, Queue: eventQueue})
+		return memlog.New(), nil
 	}
-	rdb, err := redisclient.New(c.Redis) // its own, as the one for locks must never wait for a connection
+	rdb, err := redisclient.New(c.Redis) // its own, as the reader occupies a connection
 	if err != nil {
 		return nil, fmt.Errorf("--redis: %w", err)
 	}
 	closers.push(func(context.Context) error { return rdb.Close() })
-	return redisbus.New(rdb, redisbus.Config{Instance: c.Instance, Channel: channelOf(rdb), Queue: eventQueue, OnError: warn})
+	return redislog.New(rdb)
 }
 
-// channelOf keeps shops on several databases of one server apart, as Redis does not.
-func channelOf(rdb redis.UniversalClient) string {
-	channel := "shop:events:{all}"
-	if one, ok := rdb.(*redis.Client); ok && one.Options().DB != 0 {
-		channel += ":" + strconv.Itoa(one.Options().DB)
-	}
-	return channel
-}
-
-// run publishes and receives until ctx ends. The bus lasts until the rest has been told.
-func (n *eventBus) run(ctx context.Context) error {
-	open, shut := context.WithCancel(context.WithoutCancel(ctx))
-	defer shut()
+// run publishes and reads events until ctx ends, and then publishes the rest.
+func (n *eventLog) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return n.bus.Run(open) })
 	g.Go(func() error { return n.feed.Run(ctx) })
-	g.Go(func() error {
-		defer shut()
-		return n.Run(ctx)
-	})
+	g.Go(func() error { return n.Run(ctx) })
 	return g.Wait()
 }
 
 // Changed implements [order.Publisher].
-func (n *eventBus) Changed(o order.Order) {
+func (n *eventLog) Changed(o order.Order) {
 	e := events.Order{
 		ID: o.ID, CustomerID: o.CustomerID, Status: string(o.Status), Reason: string(o.Reason), ExpiresAt: o.ExpiresAt,
 		Items: make([]events.Item, len(o.Items)),
@@ -107,13 +84,13 @@ func (n *eventBus) Changed(o order.Order) {
 }
 
 // Held implements [order.Publisher].
-func (n *eventBus) Held(sku, strategy string, f dlock.Fence) { n.Lock(sku, strategy, f.Token) }
+func (n *eventLog) Held(sku, strategy string, f dlock.Fence) { n.Lock(sku, strategy, f.Token) }
 
 // timerEvents is an observer of timers that tells what became of them.
 type timerEvents struct {
 	timeout.Observer
 
-	news *eventBus
+	news *eventLog
 }
 
 // Settled implements [timeout.Observer].

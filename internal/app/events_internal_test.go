@@ -9,10 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/shop/internal/broadcast"
-	"example.com/shop/internal/broadcast/membus"
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/events"
+	"example.com/shop/internal/events/memlog"
 )
 
 // TestStopTellsTheRest: what timers do last is told before the instance is silent, with the levels behind it.
@@ -20,20 +19,16 @@ func TestStopTellsTheRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const skus = 200
-		hub := &membus.Hub{}
-		open := func(name string, c events.PublisherConfig) *eventBus {
-			bus, err := membus.New(hub, membus.Config{Instance: name, Queue: eventQueue})
+		shared := memlog.New()
+		open := func(c events.PublisherConfig) *eventLog {
+			feed, err := events.NewFeed(shared, events.FeedConfig{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			feed, err := events.NewFeed(bus, events.FeedConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return &eventBus{events.NewPublisher(bus, c), bus, feed}
+			return &eventLog{events.NewPublisher(shared, c), feed}
 		}
 		idle := func(ctx context.Context) error { <-ctx.Done(); return nil }
-		stays, stops := open("stays", events.PublisherConfig{}), open("stops", events.PublisherConfig{
+		stays, stops := open(events.PublisherConfig{}), open(events.PublisherConfig{
 			Instance: "stops",
 			Levels: func(ctx context.Context, skus []string) ([]events.Stock, error) {
 				levels := make([]events.Stock, len(skus))
@@ -91,9 +86,6 @@ func TestStopTellsTheRest(t *testing.T) {
 		stop()
 		if err := <-end; err != nil {
 			t.Error(err)
-		}
-		if err := stops.bus.Publish("events.order", ""); err != broadcast.ErrClosed { //nolint:errorlint // It is that one.
-			t.Errorf("the bus: %v", err)
 		}
 	})
 }

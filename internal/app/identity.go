@@ -5,8 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"example.com/shop/internal/broadcast"
+	"example.com/shop/internal/broadcast/membus"
 	"example.com/shop/internal/broadcast/redisbus"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/identity"
@@ -17,9 +22,9 @@ import (
 // revokedTopic is where the prefixes of keys are told that were revoked.
 const revokedTopic = "keys.revoked"
 
-// openIdentity returns what knows callers by their keys, or nil if nobody is asked; and what keeps that
+// openIdentity returns what knows callers by their keys, or nil if authentication is disabled; and what keeps that
 // up to date until its context ends.
-func openIdentity(ctx context.Context, c Config, store *sqlstore.Store, bus broadcast.Bus, log *slog.Logger) (httpapi.Identity, func(context.Context) error, error) {
+func openIdentity(ctx context.Context, c Config, store *sqlstore.Store, closers *closers, log *slog.Logger) (httpapi.Identity, func(context.Context) error, error) {
 	if c.Auth == AuthNone {
 		log.WarnContext(ctx, "nobody is asked for a key: whoever reaches the listener may do everything", slog.String("listen", c.Listen))
 		return nil, func(context.Context) error { return nil }, nil
@@ -28,11 +33,43 @@ func openIdentity(ctx context.Context, c Config, store *sqlstore.Store, bus broa
 	if err != nil {
 		return nil, nil, err
 	}
+	bus, err := openBroadcast(c, closers, log)
+	if err != nil {
+		return nil, nil, err
+	}
 	sub, err := bus.Subscribe(revokedTopic)
 	if err != nil {
 		return nil, nil, err
 	}
-	return known, func(ctx context.Context) error { return watchRevocations(ctx, known, sub, log) }, nil
+	return known, func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return bus.Run(ctx) })
+		g.Go(func() error { return watchRevocations(ctx, known, sub, log) })
+		return g.Wait()
+	}, nil
+}
+
+func openBroadcast(c Config, closers *closers, log *slog.Logger) (broadcast.Bus, error) {
+	if c.Redis == "" {
+		return membus.New(nil, membus.Config{Instance: c.Instance})
+	}
+	rdb, err := redisclient.New(c.Redis)
+	if err != nil {
+		return nil, fmt.Errorf("--redis: %w", err)
+	}
+	closers.push(func(context.Context) error { return rdb.Close() })
+	return redisbus.New(rdb, redisbus.Config{Instance: c.Instance, Channel: channelOf(rdb), OnError: func(err error) {
+		log.Warn("revoked keys", slog.String("error", err.Error()))
+	}})
+}
+
+// channelOf keeps shops on several databases of one server apart, as Redis does not.
+func channelOf(rdb redis.UniversalClient) string {
+	channel := "shop:broadcast:{all}"
+	if one, ok := rdb.(*redis.Client); ok && one.Options().DB != 0 {
+		channel += ":" + strconv.Itoa(one.Options().DB)
+	}
+	return channel
 }
 
 // watchRevocations has keys looked up anew that were revoked, and all when that may not have been heard, until ctx ends.

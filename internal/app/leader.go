@@ -25,7 +25,7 @@ type leadership struct {
 	election *cluster.Election
 	renewer  *driver.Renewer
 	name     string
-	news     *eventBus // may be nil
+	news     *eventLog // may be nil
 	log      *slog.Logger
 
 	mu     sync.Mutex

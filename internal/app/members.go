@@ -11,7 +11,7 @@ import (
 // name comes first tells: so each change is told once, as long as they see the same.
 type membershipDiff struct {
 	self   string
-	events *eventBus
+	events *eventLog
 	seen   map[string]cluster.Member // nil until the first view
 }
 

@@ -37,7 +37,7 @@ const (
 // openTimers returns the queue that ends the wait for payments: its timers are
 // in the database, and Redis, if there is one, wakes whoever is to fire them.
 // Without Redis each instance wakes itself.
-func openTimers(ctx context.Context, c Config, store *sqlstore.Store, leader dlock.Locker, told *eventBus, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (*timeout.Queue, error) {
+func openTimers(ctx context.Context, c Config, store *sqlstore.Store, leader dlock.Locker, told *eventLog, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (*timeout.Queue, error) {
 	timers, err := store.Timers()
 	if err != nil {
 		return nil, err

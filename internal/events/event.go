@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"example.com/shop/internal/broadcast"
 )
 
 // Type is what an event is about, and the name of the event in a stream.
@@ -143,12 +140,6 @@ func (f Filter) matches(e Event) bool {
 // wantsStock says whether Types names levels. Without it a customer gets orders only, and is woken by nothing else.
 func (f Filter) wantsStock() bool { return slices.Contains(f.Types, TypeStock) }
 
-// Topics of the bus. A tick is no event: it tells how far its origin is.
-const (
-	topics = "events."
-	tick   = topics + "tick"
-)
-
 // encode returns the payload of an event.
 func encode(e Event) (string, error) {
 	text, err := json.Marshal(e)
@@ -157,10 +148,10 @@ func encode(e Event) (string, error) {
 
 var errForeign = errors.New("events: not an event")
 
-// decode reads a message. The text has no line break, whoever has written it.
-func decode(m broadcast.Message) (e Event, text string, err error) {
+// decode reads an event. The text that it returns has no line break, whoever has written it.
+func decode(raw string) (e Event, text string, err error) {
 	var line bytes.Buffer
-	if err := json.Compact(&line, []byte(m.Payload)); err != nil {
+	if err := json.Compact(&line, []byte(raw)); err != nil {
 		return e, "", fmt.Errorf("%w: %w", errForeign, err)
 	}
 	if err := json.Unmarshal(line.Bytes(), &e); err != nil {
@@ -175,8 +166,8 @@ func decode(m broadcast.Message) (e Event, text string, err error) {
 			return e, "", fmt.Errorf("%w: the type is %.100q", errForeign, e.Type)
 		}
 	}
-	if topic := topics + string(e.Type); topic != m.Topic || !slices.Contains(Types(), e.Type) {
-		return e, "", fmt.Errorf("%w: the type is %.100q, the topic %s", errForeign, e.Type, strings.TrimPrefix(m.Topic, topics))
+	if !slices.Contains(Types(), e.Type) {
+		return e, "", fmt.Errorf("%w: the type is %.100q", errForeign, e.Type)
 	}
 	return e, line.String(), nil
 }

@@ -3,18 +3,19 @@ package events_test
 import (
 	"context"
 	"fmt"
+	"time"
 
-	"example.com/shop/internal/broadcast/membus"
 	"example.com/shop/internal/events"
+	"example.com/shop/internal/events/memlog"
 )
 
 // A page follows the orders of one customer at one instance, and goes on at another one.
 func ExampleFeed_Listen() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	hub := &membus.Hub{}
-	_, here := open(ctx, hub, "shop-1")
-	tell, there := open(ctx, hub, "shop-2")
+	log := memlog.New() // of instances in several processes: redislog
+	_, here := open(ctx, log, "shop-1")
+	publisher, there := open(ctx, log, "shop-2")
 
 	filter := events.Filter{Customer: "alice"}
 	l, err := here.Listen(filter, "")
@@ -23,12 +24,12 @@ func ExampleFeed_Listen() {
 		return
 	}
 	show(ctx, l) // and now the page reads the orders that there are
-	tell.Order(events.Order{ID: "o1", CustomerID: "alice", Status: "PENDING"})
+	publisher.Order(events.Order{ID: "o1", CustomerID: "alice", Status: "PENDING"})
 	id := show(ctx, l)
 	l.Close()
 
-	tell.Order(events.Order{ID: "o2", CustomerID: "bob", Status: "PENDING"})
-	tell.Order(events.Order{ID: "o1", CustomerID: "alice", Status: "CONFIRMED"})
+	publisher.Order(events.Order{ID: "o2", CustomerID: "bob", Status: "PENDING"})
+	publisher.Order(events.Order{ID: "o1", CustomerID: "alice", Status: "CONFIRMED"})
 	if l, err = there.Listen(filter, id); err != nil {
 		fmt.Println(err)
 		return
@@ -57,20 +58,17 @@ func show(ctx context.Context, l *events.Listener) (id string) {
 	return id
 }
 
-// open starts an instance that hears the others on the hub, until ctx ends.
-func open(ctx context.Context, hub *membus.Hub, name string) (*events.Publisher, *events.Feed) {
-	bus, err := membus.New(hub, membus.Config{Instance: name})
+// open starts an instance until ctx ends.
+func open(ctx context.Context, log events.Log, name string) (*events.Publisher, *events.Feed) {
+	feed, err := events.NewFeed(log, events.FeedConfig{})
 	if err != nil {
 		panic(err)
 	}
-	feed, err := events.NewFeed(bus, events.FeedConfig{})
-	if err != nil {
-		panic(err)
-	}
-	go bus.Run(ctx)
+	publisher := events.NewPublisher(log, events.PublisherConfig{Instance: name})
+	go publisher.Run(ctx)
 	go feed.Run(ctx)
-	for feed.Stats().Missed == 0 { // until it hears
-		continue
+	for !feed.Stats().Live {
+		time.Sleep(time.Millisecond)
 	}
-	return events.NewPublisher(bus, events.PublisherConfig{Instance: name}), feed
+	return publisher, feed
 }

@@ -5,10 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sort"
 	"sync"
 	"time"
-
-	"example.com/shop/internal/broadcast"
 )
 
 // Why there is no [Listener].
@@ -20,11 +19,18 @@ var (
 	ErrClosed = errors.New("events: the feed is closed")
 )
 
+const (
+	// readSize is how many entries are read from the log in one go.
+	readSize = 64
+
+	// readPause is the pause after the log could not be read.
+	readPause = 200 * time.Millisecond
+)
+
 // FeedConfig is the configuration of a [Feed]. Its zero value is the default.
 type FeedConfig struct {
 	// Buffer is how many of the latest events are kept for those who are behind or come
-	// back. 0 means 8,192, which is some 5 MB, and 8 MB while somebody listens to three instances. Each further one adds
-	// 0.4 MB to that, as the id of every event names it.
+	// back. 0 means 8,192, which is some 5 MB, and 9 MB while somebody listens.
 	Buffer int
 
 	// Listeners is how many may listen at once; 0 means 2,000.
@@ -32,6 +38,9 @@ type FeedConfig struct {
 
 	// PerCustomer is how many of them may be of one customer; 0 means 20.
 	PerCustomer int
+
+	// OnError is called when reading the log begins to fail. It must not block. Nil means that nobody is notified.
+	OnError func(error)
 }
 
 // Validate returns what is wrong with the configuration, or nil.
@@ -44,32 +53,30 @@ func (c FeedConfig) Validate() error {
 
 // Stats are the counters of one feed. Those that are not states only grow.
 type Stats struct {
+	Live      bool // whether the log can be read
 	Listeners int
 	Kept      int // events in the buffer
 
-	Heard   uint64 // events that arrived
-	Foreign uint64 // messages that are none, as far as somebody listened
-	Missed  uint64 // how often events may have been missed, which all listeners are told
+	Heard   uint64 // events that were read from the log
+	Foreign uint64 // entries that are no events, as far as somebody listened
+	Missed  uint64 // how often events may have been missed, of which all listeners are notified
 	Resets  uint64 // how often a listener was told so, or that it was too slow or came back too late
 	Refused uint64 // listeners for whom there was no room
 	Looks   uint64 // how often a listener looked for something new
 }
 
-// Feed is what one instance has of the events of all. It is safe for concurrent use.
+// Feed reads the log for one instance and keeps its latest events for the listeners. It is safe for concurrent use.
 type Feed struct {
 	cfg FeedConfig
-	bus broadcast.Bus
-	sub *broadcast.Subscription
+	log Log
 
 	mu        sync.Mutex
-	ring      []entry // of events first to next-1, event n at n % len
+	ring      []kept // of events first to next-1, event n at n % len
 	first     uint64
 	next      uint64
-	era       uint64 // the number of the latest miss: nothing before it counts
-	book      book
-	doubt     uint64 // how often an origin appeared that had published what was not received
-	from      origin // of what was received last
-	id        string // of a listener that has received everything; empty when it is to be written again
+	before    position // everything that follows it is in the ring; zero: nothing is known to be
+	last      position // of this feed
+	misses    uint64
 	audiences audiences
 	closed    bool
 	listeners int
@@ -77,85 +84,76 @@ type Feed struct {
 	stats     Stats
 }
 
-// entry is an event in the ring. While nobody listens it is kept as it came: most are never
-// told to anybody, as only those who come back soon ask for what was before them.
-type entry struct {
-	message broadcast.Message // empty when it has been read
-	event   Event
-	from    origin
-	known   *known // that origin
-	seq     uint64
-	text    string // the event in JSON; empty if the message was none
-	id      string // of one who has heard it and all before, if somebody listened when it came
+// kept is an event in the ring. It is decoded when a listener wants it: most events are never
+// sent to anybody, as only those who come back soon ask for what was before them.
+type kept struct {
+	at    position
+	raw   string // empty when it has been decoded
+	event Event
+	text  string // the event in JSON; empty if the entry is no event
 }
 
-// NewFeed subscribes to the events on bus. Nothing is heard before Run. It fails if the
-// configuration is not valid or the bus has ended.
-func NewFeed(bus broadcast.Bus, c FeedConfig) (*Feed, error) {
+// NewFeed returns a feed of log. Nothing is read before Run. It fails if the configuration is not valid.
+func NewFeed(log Log, c FeedConfig) (*Feed, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	c.Buffer, c.Listeners, c.PerCustomer = cmp.Or(c.Buffer, 8192), cmp.Or(c.Listeners, 2000), cmp.Or(c.PerCustomer, 20)
-	sub, err := bus.Subscribe(topics + "*")
-	if err != nil {
-		return nil, fmt.Errorf("events: %w", err)
+	if c.OnError == nil {
+		c.OnError = func(error) {}
 	}
 	return &Feed{
-		cfg: c, bus: bus, sub: sub, ring: make([]entry, c.Buffer), book: book{by: make(map[origin]*known)},
+		cfg: c, log: log, ring: make([]kept, c.Buffer),
 		audiences: audiences{of: make(map[subject]*audience)}, customers: make(map[string]int),
 	}, nil
 }
 
-// Run hears events until ctx or the bus ends. It is called once. At its end all listeners end.
+// Run reads the log until ctx ends. It is called once. At its end all listeners end.
 func (f *Feed) Run(ctx context.Context) error {
 	defer f.Close()
-	defer f.sub.Close()
-	every := time.NewTicker(tickEvery)
-	defer every.Stop()
-	var told time.Time
-	for {
-		var announce bool
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-every.C:
-			announce = true
-		case <-f.sub.Ready():
-			e, err := f.sub.Next(ctx)
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case err != nil:
-				return fmt.Errorf("events: %w", err)
-			}
-			announce = f.take(e)
+	for continues := false; ctx.Err() == nil; {
+		var err error
+		if continues, err = f.read(ctx, continues); err == nil || ctx.Err() != nil {
+			continue
 		}
-		switch {
-		case announce && time.Since(told) >= tickPause:
-			told = time.Now()
-			f.bus.Publish(tick, "") //nolint:errcheck // It has a number, which the next one tells as well.
-			every.Reset(tickEvery)
-		case announce:
-			every.Reset(tickPause)
+		if f.fails() {
+			f.cfg.OnError(fmt.Errorf("events: %w", err))
 		}
+		sleep(ctx, readPause)
 	}
+	return nil
 }
 
-// take takes in what the bus delivers, and reports whether the others should be told how far
-// this origin is: they should when this feed begins to hear, and when it hears of
-// somebody who may have begun to.
-func (f *Feed) take(e broadcast.Event) (announce bool) {
-	switch {
-	case e.Missed == nil:
-		return f.hear(e.Message, time.Now())
-	case e.Missed.Reason == broadcast.Disconnected: // after which there will be another notice
-		return false
+// read reads what is new, or after a gap what there is. It reports whether the next read may go on from there.
+func (f *Feed) read(ctx context.Context, continues bool) (goesOn bool, err error) {
+	if !continues {
+		entries, err := f.log.Latest(ctx, f.cfg.Buffer)
+		if err != nil {
+			return false, err
+		}
+		f.begin(entries)
+		return true, nil
 	}
-	f.miss()
-	return true
+	entries, err := f.log.Next(ctx, f.last.ID, readSize)
+	if errors.Is(err, ErrGap) {
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	return f.take(entries), nil
 }
 
-// Close ends all listeners, which hear what they have not heard yet, and lets nobody listen
+// fails notes that the log cannot be read, and reports whether it could before.
+func (f *Feed) fails() (began bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	began = f.stats.Live || f.stats.Missed == 0
+	f.stats.Live = false
+	return began
+}
+
+// Close ends all listeners, which get what they have not received yet, and lets nobody listen
 // any more. An instance that stops calls it when it takes no new connections: those who come
 // back then come to another one. Closing again changes nothing.
 func (f *Feed) Close() {
@@ -174,82 +172,114 @@ func (f *Feed) Stats() Stats {
 	return s
 }
 
-// hear takes a message in. It reports whether its origin is new, or has published what was not heard.
-func (f *Feed) hear(m broadcast.Message, now time.Time) (fresh bool) {
+// begin fills the ring with the latest entries. All who listened before start anew: there may have been others in between.
+func (f *Feed) begin(entries []Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k, fresh := f.book.hear(m.ID, now)
-	if fresh && k.floor > 0 {
-		f.doubt++
+	f.stats.Live = true
+	f.miss()
+	f.before = position{}
+	for _, e := range entries {
+		f.add(e)
+	}
+	f.audiences.wake()
+}
+
+// take adds entries to the ring, and reports false at a gap.
+func (f *Feed) take(entries []Entry) (continues bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stats.Live = true
+	defer f.audiences.back.wake()
+	for _, e := range entries {
+		if e.Previous != f.last.ID {
+			return false
+		}
+		f.add(e)
+	}
+	return true
+}
+
+// add adds the events of an entry to the ring. It requires mu.
+func (f *Feed) add(e Entry) {
+	if e.Lost {
+		f.miss()
 		f.audiences.wake()
 	}
-	f.from, f.id = originOf(m.ID), ""
-	f.audiences.back.wake() // by a tick, too
-	if m.Topic == tick {
-		return fresh
+	f.last = position{ID: e.ID}
+	if f.next == f.first && f.before == (position{}) {
+		f.before = f.last
 	}
-	e := entry{message: m, from: f.from, known: k, seq: m.ID.Seq}
-	if f.listeners > 0 {
-		if e.id = f.where(); !f.read(&e) {
-			return fresh
-		}
+	for _, text := range e.Texts {
+		f.last.n++
+		f.push(text)
 	}
+}
+
+// push adds an event to the ring, with the position f.last. It requires mu.
+func (f *Feed) push(text string) {
 	f.stats.Heard++
 	if f.next-f.first == uint64(len(f.ring)) {
 		f.evict()
 	}
-	f.book.keep(k)
-	f.ring[f.next%uint64(len(f.ring))] = e
+	e := f.at(f.next)
+	*e = kept{at: f.last, raw: text}
 	f.next++
-	if f.listeners > 0 {
+	if f.listeners > 0 && f.decode(e) {
 		f.audiences.each(e.event, func(a *audience) {
 			a.next = f.next
 			a.wake()
 		})
 	}
-	return fresh
 }
 
-// read makes an event of what came. It reports whether it is one. It requires mu.
-func (f *Feed) read(e *entry) bool {
-	if e.message.Topic != "" {
+// decode makes an event of an entry, and reports whether it is one. It requires mu.
+func (f *Feed) decode(e *kept) bool {
+	if e.raw != "" {
 		var err error
-		if e.event, e.text, err = decode(e.message); err != nil {
+		if e.event, e.text, err = decode(e.raw); err != nil {
 			f.stats.Foreign++
 		}
-		e.message = broadcast.Message{}
+		e.raw = ""
 	}
 	return e.text != ""
 }
 
-// where returns the id of one who has heard everything. It requires mu.
-func (f *Feed) where() string {
-	if f.id == "" {
-		f.id = f.book.id(f.from, time.Now())
-	}
-	return f.id
-}
-
 // evict makes room for an event. It requires mu.
 func (f *Feed) evict() {
-	old := &f.ring[f.first%uint64(len(f.ring))]
-	f.book.evict(old.known, old.seq)
+	old := f.at(f.first)
+	f.before = old.at
 	f.first++
-	if f.listeners > 0 && f.read(old) {
+	if f.listeners > 0 && f.decode(old) {
 		f.audiences.each(old.event, func(a *audience) { a.lost = f.first })
 	}
-	*old = entry{}
+	*old = kept{}
 }
 
-// miss begins anew, as events may have been missed.
+// miss empties the ring, as events may have been missed. It requires mu.
 func (f *Feed) miss() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	clear(f.ring)
-	f.next++ // so that those who have heard everything are behind, too
-	f.first, f.era = f.next, f.next
-	f.book.miss()
-	f.from, f.id = origin{}, ""
+	f.first, f.before = f.next, position{}
+	f.misses++
 	f.stats.Missed++
-	f.audiences.wake()
 }
+
+// after returns the number of the first event in the ring that follows p. found is false if p is not a position of this
+// log whose successors are all in the ring; ahead says that the feed may not have read so far. It requires mu.
+func (f *Feed) after(p position) (n uint64, found, ahead bool) {
+	switch {
+	case f.last.compare(p) < 0:
+		return 0, false, true
+	case p == position{}:
+		return 0, false, false
+	case p == f.last:
+		return f.next, true, false
+	case p == f.before:
+		return f.first, true, false
+	}
+	i, found := sort.Find(int(f.next-f.first), func(i int) int { return p.compare(f.at(f.first + uint64(i)).at) })
+	return f.first + uint64(i) + 1, found, false
+}
+
+// at returns event n of the ring. It requires mu.
+func (f *Feed) at(n uint64) *kept { return &f.ring[n%uint64(len(f.ring))] }

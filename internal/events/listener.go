@@ -3,7 +3,6 @@ package events
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 )
@@ -15,31 +14,30 @@ const (
 	// batch bounds how many events a listener gets in one go.
 	batch = 256
 
-	// patience is how long one who comes back with an id from another instance waits for this one
-	// to hear as much.
-	patience = 2 * time.Second
+	// maxBehind is how long a listener that comes from another instance waits for this one to have read as much.
+	maxBehind = 2 * time.Second
 )
 
-// Reason says why a listener is told to start anew.
+// Reason says why a listener has to start anew.
 type Reason string
 
 // The reasons.
 const (
 	Start  Reason = "start"  // it is new
-	Gone   Reason = "gone"   // it has come back, and what it has not heard may not be here
-	Slow   Reason = "slow"   // it was so slow that events are not kept any more which it has not heard
+	Gone   Reason = "gone"   // it has come back, and what it has not received may not be here
+	Slow   Reason = "slow"   // it was so slow that events are not kept any more which it has not received
 	Missed Reason = "missed" // this instance may have missed events
 )
 
 // Notice is one item of a stream: an event, or the order to start anew.
 type Notice struct {
-	ID    string // of one who has heard it and everything before
+	ID    string // of a listener that has received it and everything before
 	Reset Reason // empty with an event
 	Event Event
 	Text  string // the event in JSON, in one line
 }
 
-// Listener hears the events of a feed that its filter chooses. It costs the feed nothing but
+// Listener receives the events of a feed that its filter chooses. It costs the feed nothing but
 // its place: it reads from the buffer of all. One goroutine at a time uses it.
 type Listener struct {
 	feed     *Feed
@@ -47,22 +45,18 @@ type Listener struct {
 	audience *audience
 	end      sync.Once
 
-	next  uint64 // the number of the event to look at
-	id    string
-	reset Reason // to be told next
-
-	back   position  // of one who comes back, until it has heard as much as this feed
-	until  time.Time // when it is waited for no more
-	joined uint64    // the number of the event up to which back counts
-	then   string    // the id of one who had heard everything up to there
-	came   bool      // it has come back since the feed has last begun anew
-	doubt  uint64    // of the feed when it did
-	pause  time.Time // when it is told something again
+	next   uint64   // the number of the event to look at
+	at     position // of the last event that it has passed
+	misses uint64   // of the feed, when it began or started anew
+	reset  Reason   // to be sent next
+	back   bool     // it has come back to at, and has no place in the ring yet
+	until  time.Time
+	pause  time.Time // when it is sent something again
 }
 
-// Listen begins to listen. lastID is the id of what was heard last, here or at another
-// instance, or empty. With an id of which everything that came later is kept here, the
-// listener hears that, each event once, and nothing else; otherwise it is told first to start anew.
+// Listen begins to listen. lastID is the ID that was received last, here or at another
+// instance, or empty. If everything that follows it is kept here, the
+// listener receives that, each event once, and nothing else; otherwise it has to start anew first.
 //
 // It fails with ErrTooMany, or with ErrClosed after [Feed.Close].
 func (f *Feed) Listen(filter Filter, lastID string) (*Listener, error) {
@@ -82,14 +76,17 @@ func (f *Feed) Listen(filter Filter, lastID string) (*Listener, error) {
 	if filter.Customer != "" {
 		f.customers[filter.Customer]++
 	}
-	l := &Listener{feed: f, filter: filter, audience: f.audiences.join(filter.subject(), f.first, f.next), id: f.where(), next: f.next}
+	l := &Listener{
+		feed: f, filter: filter, audience: f.audiences.join(filter.subject(), f.first, f.next),
+		at: f.last, next: f.next, misses: f.misses,
+	}
 	switch at, ok := parsePosition(lastID); {
 	case lastID == "":
 		l.reset = Start
 	case !ok:
 		l.reset = Gone
 	default:
-		l.back, l.id, l.until = at, lastID, time.Now().Add(patience)
+		l.at, l.back, l.until = at, true, time.Now().Add(maxBehind)
 	}
 	return l, nil
 }
@@ -110,37 +107,23 @@ func (l *Listener) Close() {
 	})
 }
 
-// ID returns the id of one who has heard as much as this listener, which grows also with
+// ID returns the ID of a listener that has received as much as this one, which grows also with
 // events that its filter does not choose.
 func (l *Listener) ID() string {
-	f := l.feed
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if l.reset == "" && !l.doubtful() && l.next >= f.era {
+	l.feed.mu.Lock()
+	defer l.feed.mu.Unlock()
+	if l.reset == "" && !l.back && l.misses == l.feed.misses {
 		l.skip()
 	}
-	return l.id
+	return l.at.String()
 }
 
 // skip moves past all events, if none of them is for the listener. It requires feed.mu.
 func (l *Listener) skip() {
-	if l.back == nil && l.next >= l.audience.next {
-		l.next, l.id = l.feed.next, l.feed.where() // which also tells of what is no event
+	if l.next >= l.audience.next {
+		l.next, l.at = l.feed.next, l.feed.last
 	}
 }
-
-// lost returns the number of the event from which on the listener can receive everything. It requires feed.mu.
-func (l *Listener) lost() uint64 {
-	if l.back != nil {
-		return l.feed.first // its id is made of every event
-	}
-	return max(l.audience.lost, l.feed.era)
-}
-
-// doubtful reports whether there were events of an origin that neither the id of the listener, when it came back, nor
-// the feed knew, which it may not have heard where it was. Who read anew here has seen what became of
-// them. It requires feed.mu.
-func (l *Listener) doubtful() bool { return l.came && l.doubt != l.feed.doubt }
 
 // Next returns what is new, in its order. It blocks until there is something, the feed is
 // closed, or ctx ends: then it fails with ErrClosed or the cause of ctx. It gives what comes
@@ -170,10 +153,10 @@ func (l *Listener) Next(ctx context.Context) ([]Notice, error) {
 	}
 }
 
-// wait waits until something has changed, or the patience of one who comes back is over.
+// wait waits until something has changed, or a listener that came back has waited long enough.
 func (l *Listener) wait(ctx context.Context, changed <-chan struct{}) error {
 	var over <-chan time.Time
-	if l.back != nil {
+	if l.back {
 		t := time.NewTimer(time.Until(l.until))
 		defer t.Stop()
 		over = t.C
@@ -193,37 +176,23 @@ func (l *Listener) take(now time.Time) (all []Notice, changed <-chan struct{}, e
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stats.Looks++
-	if l.back != nil && l.joined == 0 && !l.join(now) {
+	if l.back && !l.join(now) {
 		if f.closed {
 			return nil, nil, ErrClosed
 		}
 		return nil, f.audiences.back.news(), nil
 	}
-	if l.doubtful() {
-		l.reset = Gone
-	}
-	behind := l.next < l.lost()
-	if l.reset == "" && behind {
-		l.reset = Slow
-		if l.next < f.era {
-			l.reset = Missed
-		}
-	}
-	if l.reset != "" {
-		if l.reset != Start || behind {
-			l.back, l.id, l.next = nil, f.where(), f.next
-		}
-		all = append(all, Notice{ID: l.id, Reset: l.reset})
-		l.reset, l.came = "", false
+	if l.startsAnew(); l.reset != "" {
+		all = append(all, Notice{ID: l.at.String(), Reset: l.reset})
+		l.reset = ""
 		f.stats.Resets++
 	}
 	l.skip()
-	l.next = max(l.next, f.first)
-	for l.next < f.next && len(all) < batch {
-		e := &f.ring[l.next%uint64(len(f.ring))]
-		l.next++
-		if l.pass(e) && f.read(e) && l.filter.matches(e.event) {
-			all = append(all, Notice{ID: l.id, Event: e.event, Text: e.text})
+	for l.next = max(l.next, f.first); l.next < f.next && len(all) < batch; l.next++ {
+		e := f.at(l.next)
+		l.at = e.at
+		if f.decode(e) && l.filter.matches(e.event) {
+			all = append(all, Notice{ID: e.at.String(), Event: e.event, Text: e.text})
 		}
 	}
 	if l.next == f.next {
@@ -235,39 +204,33 @@ func (l *Listener) take(now time.Time) (all []Notice, changed <-chan struct{}, e
 	return all, l.audience.news(), nil
 }
 
-// join finds the place of one who comes back. It reports false if that is to be waited for.
+// startsAnew has the listener start anew if it lacks something. It requires feed.mu.
+func (l *Listener) startsAnew() {
+	f := l.feed
+	missed, slow := l.misses != f.misses, l.next < l.audience.lost
+	switch {
+	case l.reset != "":
+	case missed:
+		l.reset = Missed
+	case slow:
+		l.reset = Slow
+	}
+	if missed || slow || l.reset == Gone {
+		l.at, l.next, l.misses = f.last, f.next, f.misses
+	}
+}
+
+// join finds the place of a listener that comes back. It reports false if that is to be waited for.
 // It requires feed.mu.
 func (l *Listener) join(now time.Time) bool {
 	f := l.feed
-	switch found := f.book.judge(l.back, now); {
-	case found == present:
-		l.back = maps.Clone(l.back)
-		l.next, l.joined, l.then = f.first, f.next, f.where()
-		l.came, l.doubt = true, f.doubt
-		if l.joined == l.next {
-			l.back = nil // there is nothing to catch up with
-		}
-		return true
-	case found == ahead && now.Before(l.until):
+	n, found, ahead := f.after(l.at)
+	if !found && ahead && now.Before(l.until) {
 		return false
 	}
-	l.reset = Gone
+	l.back, l.misses = false, f.misses
+	if l.next = n; !found {
+		l.reset = Gone
+	}
 	return true
-}
-
-// pass moves past an event, and reports whether it is new. It requires feed.mu.
-func (l *Listener) pass(e *entry) bool {
-	if l.back == nil {
-		l.id = e.id
-		return true
-	}
-	fresh := e.seq > l.back[e.from]
-	if fresh {
-		l.back[e.from] = e.seq
-		l.id = l.back.after(e.from)
-	}
-	if l.next == l.joined {
-		l.back, l.id = nil, l.then
-	}
-	return fresh
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"example.com/shop/internal/broadcast"
 )
 
 const (
@@ -21,7 +19,7 @@ const (
 	reads    = 64
 	readTime = 2 * time.Second
 
-	// lastTime is how long levels are read that are left when an instance stops.
+	// lastTime is how long levels are read that are left when an instance stops, and then how long events are appended.
 	lastTime = time.Second
 )
 
@@ -34,19 +32,18 @@ type PublisherConfig struct {
 	// changed, behind the change, by one goroutine. Nil means that levels are not told.
 	Levels func(ctx context.Context, skus []string) ([]Stock, error)
 
-	// OnError hears when it begins to fail that levels are read, and of events that cannot be
-	// told; not when too much was to be told: that all hear. It must not block. Nil means that
-	// nobody does.
+	// OnError is called when reading levels or appending to the log begins to fail. It must not block. Nil means that
+	// nobody is notified.
 	OnError func(error)
 }
 
-// Publisher tells all instances what happens in this one. No method but Run blocks or does
-// input or output, whatever has become of the bus: they may stand behind a commit. What it
+// Publisher publishes what happens in this instance to all instances. No method but Run blocks or does
+// input or output, whatever the state of the log is: they may be called right after a commit. What it
 // collects is bounded by the SKUs and the kinds of timers that there are. It is safe for
 // concurrent use.
 type Publisher struct {
-	bus broadcast.Bus
-	cfg PublisherConfig
+	cfg    PublisherConfig
+	outbox *outbox
 
 	wake    chan struct{} // has an element if there is something to collect
 	failing bool          // of the goroutine of Run: levels cannot be read
@@ -57,13 +54,13 @@ type Publisher struct {
 	timers map[string]map[string]int64 // by kind and outcome
 }
 
-// NewPublisher returns a Publisher. Levels, locks and timers are not told before Run.
-func NewPublisher(bus broadcast.Bus, c PublisherConfig) *Publisher {
+// NewPublisher returns a Publisher. Nothing is in the log before Run.
+func NewPublisher(log Log, c PublisherConfig) *Publisher {
 	if c.OnError == nil {
 		c.OnError = func(error) {}
 	}
 	return &Publisher{
-		bus: bus, cfg: c, wake: make(chan struct{}, 1),
+		cfg: c, outbox: newOutbox(log, c.OnError), wake: make(chan struct{}, 1),
 		stocks: make(map[string]struct{}), locks: make(map[string]Lock), timers: make(map[string]map[string]int64),
 	}
 }
@@ -113,17 +110,28 @@ func (p *Publisher) Member(m Member) { p.publish(Event{Type: TypeMember, Member:
 // Leader tells who leads, or leads no more, at once.
 func (p *Publisher) Leader(l Leader) { p.publish(Event{Type: TypeLeader, Leader: &l}) }
 
-// Run tells what is collected until ctx ends, and then what is left: the levels that can be read in a
-// second. It is called once, and the bus should last longer than it, as what happens should not.
+// Run appends to the log until ctx ends, and then what is left: the levels that can be read in a
+// second, and what the log takes in another one. It is called once.
 func (p *Publisher) Run(ctx context.Context) error {
-	pause := time.NewTimer(quiet) // after what was told last
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var sender sync.WaitGroup
+	sender.Go(func() { p.outbox.run(sending) })
+	defer sender.Wait()
+	defer stop()
+	p.collecting(ctx)
+	return nil
+}
+
+// collecting publishes what is collected, until ctx ends and all is published.
+func (p *Publisher) collecting(ctx context.Context) {
+	pause := time.NewTimer(quiet) // after what was published last
 	pause.Stop()
 	defer pause.Stop()
 	for resting, pending := false, false; ; {
 		select {
 		case <-ctx.Done():
 			p.finish(context.WithoutCancel(ctx))
-			return nil
+			return
 		case <-p.wake:
 			pending = true
 		case <-pause.C:
@@ -223,9 +231,12 @@ func (p *Publisher) publish(e Event) {
 		p.cfg.OnError(fmt.Errorf("events: %w", err))
 		return
 	}
-	err = p.bus.Publish(topics+string(e.Type), text)
-	// Who misses what does not fit is told so by the bus.
-	if err != nil && !errors.Is(err, broadcast.ErrFull) && !errors.Is(err, broadcast.ErrClosed) {
-		p.cfg.OnError(fmt.Errorf("events: %w", err))
-	}
+	p.outbox.put(text)
+}
+
+// Stats returns how many events were published, and how many of them were dropped because too many waited for the log.
+func (p *Publisher) Stats() (published, dropped uint64) {
+	p.outbox.mu.Lock()
+	defer p.outbox.mu.Unlock()
+	return p.outbox.published, p.outbox.dropped
 }

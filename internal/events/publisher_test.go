@@ -2,26 +2,19 @@ package events_test
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"example.com/shop/internal/broadcast"
-	"example.com/shop/internal/broadcast/membus"
 	"example.com/shop/internal/events"
 )
 
-// alone starts an instance that only hears itself, in a bubble.
+// alone starts an instance, in a bubble.
 func alone(t *testing.T, p events.PublisherConfig) *instance {
 	t.Helper()
-	bus, err := membus.New(nil, membus.Config{Instance: "shop-1", Queue: 1 << 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := join(t, bus, "shop-1", events.FeedConfig{}, p)
+	i := join(t, &testLog{shared: newShared()}, "shop-1", events.FeedConfig{}, p)
 	synctest.Wait()
 	return i
 }
@@ -68,7 +61,7 @@ func TestCollected(t *testing.T) {
 	})
 }
 
-// TestPublishingNeverWaits for a bus that takes nothing, nor for a database that does not answer; and what could
+// TestPublishingNeverWaits for a log that takes nothing, nor for a database that does not answer; and what could
 // not be read is told when it can.
 func TestPublishingNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -118,22 +111,14 @@ func TestPublishingNeverWaits(t *testing.T) {
 			t.Errorf("%d reads of 100 levels, want as few as they fit into", reads.Load())
 		}
 
-		for _, full := range []error{broadcast.ErrFull, broadcast.ErrClosed, broadcast.ErrInvalid} {
-			complaints.Store(0)
-			p := events.NewPublisher(refusing{i.bus, full}, events.PublisherConfig{OnError: func(error) { complaints.Add(1) }})
-			p.Order(events.Order{ID: "o"})
-			if said := complaints.Load() == 1; said != errors.Is(full, broadcast.ErrInvalid) {
-				t.Errorf("%v: %d complaints", full, complaints.Load())
-			}
+		complaints.Store(0)
+		i.log.away.Store(true)
+		for range 10_000 {
+			i.place("o")
+		}
+		time.Sleep(time.Minute)
+		if complaints.Load() != 1 {
+			t.Errorf("%d complaints of one outage of the log", complaints.Load())
 		}
 	})
 }
-
-// refusing is a bus that takes nothing.
-type refusing struct {
-	broadcast.Bus
-
-	why error
-}
-
-func (r refusing) Publish(string, string) error { return r.why }

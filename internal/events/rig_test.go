@@ -2,41 +2,43 @@ package events_test
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"example.com/shop/internal/broadcast"
-	"example.com/shop/internal/broadcast/membus"
 	"example.com/shop/internal/events"
+	"example.com/shop/internal/events/memlog"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }
 
-// instance is one of several that hear one another.
+// instance is one of several that share a log.
 type instance struct {
 	*events.Publisher
 
-	bus  broadcast.Bus
+	log  *testLog
 	feed *events.Feed
 }
 
-// join starts an instance on a bus until the test ends.
-func join(t *testing.T, bus broadcast.Bus, name string, c events.FeedConfig, p events.PublisherConfig) *instance {
+// join starts an instance on a log until the test ends.
+func join(t *testing.T, log *testLog, name string, c events.FeedConfig, p events.PublisherConfig) *instance {
 	t.Helper()
-	feed, err := events.NewFeed(bus, c)
+	feed, err := events.NewFeed(log, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Instance = name
-	i := &instance{events.NewPublisher(bus, p), bus, feed}
+	i := &instance{events.NewPublisher(log, p), log, feed}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var group sync.WaitGroup
-	for _, run := range []func(context.Context) error{bus.Run, feed.Run, i.Run} {
+	for _, run := range []func(context.Context) error{feed.Run, i.Run} {
 		group.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)
@@ -50,21 +52,83 @@ func join(t *testing.T, bus broadcast.Bus, name string, c events.FeedConfig, p e
 	return i
 }
 
-// fleet starts so many instances in memory, in a bubble.
-func fleet(t *testing.T, n int, c events.FeedConfig) (*membus.Hub, []*instance) {
+// testLog is how one instance sees the log that it shares with the others.
+type testLog struct {
+	*shared
+
+	turns chan struct{} // if not nil, each read of what is new takes one
+	away  atomic.Bool   // appending fails
+	calls atomic.Int64
+}
+
+// shared is a log that can lose its data.
+type shared struct{ log atomic.Pointer[memlog.Log] }
+
+func newShared() *shared {
+	s := new(shared)
+	s.wipe()
+	return s
+}
+
+// wipe replaces the log by an empty one, once time has passed, as IDs contain it.
+func (s *shared) wipe() {
+	time.Sleep(time.Millisecond)
+	s.log.Store(memlog.New())
+}
+
+// write appends texts, as another instance would.
+func (s *shared) write(t *testing.T, lost bool, texts ...string) {
 	t.Helper()
-	hub := &membus.Hub{}
+	if err := s.log.Load().Append(t.Context(), events.Batch{Writer: rand.Text(), Number: 1, Lost: lost, Texts: texts}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var errAway = errors.New("the log is away")
+
+func (l *testLog) Append(ctx context.Context, b events.Batch) error {
+	l.calls.Add(1)
+	if l.away.Load() {
+		return errAway
+	}
+	return l.log.Load().Append(ctx, b)
+}
+
+func (l *testLog) Latest(ctx context.Context, n int) ([]events.Entry, error) {
+	return l.log.Load().Latest(ctx, n)
+}
+
+// Next waits for a second at most, so that a wipe is noticed.
+func (l *testLog) Next(ctx context.Context, id events.ID, n int) ([]events.Entry, error) {
+	if l.turns != nil {
+		select {
+		case <-l.turns:
+		case <-ctx.Done():
+			return nil, nil
+		}
+		n = 1
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return l.log.Load().Next(ctx, id, n)
+}
+
+// fleet starts so many instances that share a log, in a bubble.
+func fleet(t *testing.T, n int, c events.FeedConfig) (*shared, []*instance) {
+	t.Helper()
+	log := newShared()
 	all := make([]*instance, n)
 	for i := range all {
-		name := fmt.Sprint("shop-", i+1)
-		bus, err := membus.New(hub, membus.Config{Instance: name, Queue: 1 << 16})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[i] = join(t, bus, name, c, events.PublisherConfig{})
+		all[i] = join(t, &testLog{shared: log}, fmt.Sprint("shop-", i+1), c, events.PublisherConfig{})
 	}
 	synctest.Wait()
-	return hub, all
+	return log, all
+}
+
+// appended waits, in a bubble, until what was published is in the log and read.
+func appended() {
+	time.Sleep(20 * time.Millisecond)
+	synctest.Wait()
 }
 
 // listen listens until the test ends.

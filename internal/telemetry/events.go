@@ -7,12 +7,11 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
-	"example.com/shop/internal/broadcast"
 	"example.com/shop/internal/events"
 )
 
-// WatchEvents makes metrics show what the bus and the feed of this instance say about events.
-func WatchEvents(mp metric.MeterProvider, bus func() broadcast.Stats, feed func() events.Stats) error {
+// WatchEvents makes metrics show what the publisher and the feed of this instance count.
+func WatchEvents(mp metric.MeterProvider, publisher func() (published, dropped uint64), feed func() events.Stats) error {
 	m := mp.Meter(scope)
 	var errs []error
 	var all []metric.Observable
@@ -26,11 +25,11 @@ func WatchEvents(mp metric.MeterProvider, bus func() broadcast.Stats, feed func(
 		errs, all = append(errs, err), append(all, c)
 		return c
 	}
-	live := gauge("_live", "1 while messages of other instances arrive, or else 0.")
+	live := gauge("_live", "1 while the log of events can be read, or else 0.")
 	listeners := gauge("_listeners", "Clients that follow the events of this instance.")
-	published := counter("_published", "Messages that this instance has numbered.")
-	dropped := counter("_dropped", "Of them those that were not sent, or not for certain.")
-	heard := counter("_heard", "Events of all instances that arrived.")
+	sent := counter("_published", "Events that this instance has published.")
+	lost := counter("_dropped", "Of them those that were dropped, as too many waited for the log.")
+	heard := counter("_heard", "Events of all instances that were read from the log.")
 	missed := counter("_missed", "How often events may have been missed.")
 	resets := counter("_resets", "How often a client was told to start anew.")
 	refused := counter("_refused", "Clients for whom there was no room.")
@@ -38,11 +37,12 @@ func WatchEvents(mp metric.MeterProvider, bus func() broadcast.Stats, feed func(
 		return fmt.Errorf("telemetry: events: %w", err)
 	}
 	_, err := m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		b, f := bus(), feed()
-		to.ObserveInt64(live, number(b.Live))
+		published, dropped := publisher()
+		f := feed()
+		to.ObserveInt64(live, number(f.Live))
 		to.ObserveInt64(listeners, int64(f.Listeners))
-		to.ObserveInt64(published, int64(b.Published))
-		to.ObserveInt64(dropped, int64(b.Dropped+b.Failed))
+		to.ObserveInt64(sent, int64(published))
+		to.ObserveInt64(lost, int64(dropped))
 		to.ObserveInt64(heard, int64(f.Heard))
 		to.ObserveInt64(missed, int64(f.Missed))
 		to.ObserveInt64(resets, int64(f.Resets))

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"example.com/shop/internal/broadcast"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/idempotency"
@@ -121,11 +120,11 @@ func TestPermitsAreShown(t *testing.T) {
 
 func TestEventsAreShown(t *testing.T) {
 	tel := setup(t, telemetry.Config{})
-	bus := func() broadcast.Stats { return broadcast.Stats{Live: true, Published: 9, Dropped: 2, Failed: 1} }
+	publisher := func() (published, dropped uint64) { return 9, 3 }
 	feed := func() events.Stats {
-		return events.Stats{Listeners: 3, Heard: 4, Missed: 5, Resets: 6, Refused: 7}
+		return events.Stats{Live: true, Listeners: 3, Heard: 4, Missed: 5, Resets: 6, Refused: 7}
 	}
-	if err := telemetry.WatchEvents(tel.MeterProvider, bus, feed); err != nil {
+	if err := telemetry.WatchEvents(tel.MeterProvider, publisher, feed); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, scrape(t, tel), map[string]string{

@@ -16,7 +16,7 @@ type Config struct {
 
 	// Channel is where the processes meet, up to 200 printable ASCII characters without
 	// spaces. Who is to hear one another has the same. Redis does not keep channels of its
-	// databases apart. Empty means "shop:events:{all}".
+	// databases apart. Empty means "shop:broadcast:{all}".
 	Channel string
 
 	// Queue is how many events a subscription has room for. 0 means 256.
@@ -61,7 +61,7 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	c.Channel = cmp.Or(c.Channel, "shop:events:{all}")
+	c.Channel = cmp.Or(c.Channel, "shop:broadcast:{all}")
 	c.Outbox = cmp.Or(c.Outbox, 4096)
 	c.Silence = cmp.Or(c.Silence, 3*time.Second)
 	c.Timeout = cmp.Or(c.Timeout, min(time.Second, c.Silence))

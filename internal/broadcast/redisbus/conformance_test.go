@@ -98,7 +98,7 @@ func harness(open func(tb testing.TB) redis.UniversalClient) broadcasttest.Harne
 	return broadcasttest.Harness{
 		Open: func(t testing.TB, n, queue int) (buses []broadcast.Bus) {
 			t.Helper()
-			channel := "shop:events:{" + rand.Text() + "}"
+			channel := "shop:broadcast:{" + rand.Text() + "}"
 			for i := range n {
 				rdb := open(t)
 				b := bus(t, rdb, redisbus.Config{Instance: "bus-" + strconv.Itoa(i), Channel: channel, Queue: queue})

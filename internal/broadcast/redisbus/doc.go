@@ -3,7 +3,7 @@
 //
 // # Data
 //
-// There is one channel, Config.Channel, "shop:events:{all}" unless it is told otherwise.
+// There is one channel, Config.Channel, "shop:broadcast:{all}" unless it is told otherwise.
 // Nothing is stored. What goes through it is text (FramesAsDocumented):
 //
 //	1m ORIGIN EPOCH SEQ TOPIC PAYLOAD   a message: PUBLISH, in a Cluster SPUBLISH

@@ -79,7 +79,7 @@ func (s *scripted) confirm(kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.listeners {
-		push(l, kind, "shop:events:{all}")
+		push(l, kind, "shop:broadcast:{all}")
 	}
 }
 

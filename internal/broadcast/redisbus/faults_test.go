@@ -241,11 +241,11 @@ func TestOutputBufferKillIsTold(t *testing.T) {
 		start(t, fast)
 		s := subscribe(t, slow, "t")
 		connections := func() int {
-			n, err := admin.PubSubNumSub(t.Context(), "shop:events:{all}").Result()
+			n, err := admin.PubSubNumSub(t.Context(), "shop:broadcast:{all}").Result()
 			if err != nil {
 				t.Fatal(err)
 			}
-			return int(n["shop:events:{all}"])
+			return int(n["shop:broadcast:{all}"])
 		}
 		proxy.BlackHole()
 		payload := strings.Repeat("x", broadcast.MaxPayload)

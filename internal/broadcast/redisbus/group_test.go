@@ -16,7 +16,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-const channel = "shop:events:{all}"
+const channel = "shop:broadcast:{all}"
 
 // failover has two buses speak while f replaces the server, until both hear again.
 func failover(t testing.TB, one, two *redisbus.Bus, f func()) {

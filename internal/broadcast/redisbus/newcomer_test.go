@@ -86,7 +86,7 @@ func TestUnheardNewcomerIsTold(t *testing.T) {
 		b := bus(t, rdb, redisbus.Config{Silence: silence})
 		start(t, b)
 		s := subscribe(t, b, "*")
-		if err := rdb.Publish(t.Context(), "shop:events:{all}", "1m other EPOCH 7 stock.lamp x").Err(); err != nil {
+		if err := rdb.Publish(t.Context(), "shop:broadcast:{all}", "1m other EPOCH 7 stock.lamp x").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if e := next(t, s); e.Missed == nil || e.Missed.Reason != broadcast.Gap || e.Missed.Origin != "other" {

@@ -57,7 +57,7 @@ func TestFramesAsDocumented(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		rdb := client(t, server.URL())
-		sub := rdb.Subscribe(t.Context(), "shop:events:{all}")
+		sub := rdb.Subscribe(t.Context(), "shop:broadcast:{all}")
 		defer sub.Close()
 		receive := func() string {
 			ctx, cancel := context.WithTimeout(t.Context(), patient)
@@ -116,7 +116,7 @@ func TestStrangeFrames(t *testing.T) {
 		s := subscribe(t, b, "*")
 		say := func(frames ...string) {
 			for _, f := range frames {
-				if err := rdb.Publish(t.Context(), "shop:events:{all}", f).Err(); err != nil {
+				if err := rdb.Publish(t.Context(), "shop:broadcast:{all}", f).Err(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -168,8 +168,8 @@ func TestOneConnection(t *testing.T) {
 		for i := range 50 {
 			subscribe(t, b, "*", fmt.Sprint("t", i))
 		}
-		n, err := rdb.PubSubNumSub(t.Context(), "shop:events:{all}").Result()
-		if err != nil || n["shop:events:{all}"] != 1 {
+		n, err := rdb.PubSubNumSub(t.Context(), "shop:broadcast:{all}").Result()
+		if err != nil || n["shop:broadcast:{all}"] != 1 {
 			t.Errorf("%v connections listen, %v; want 1", n, err)
 		}
 	})

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/broadcast/membus"
 	"example.com/shop/internal/events"
+	"example.com/shop/internal/events/memlog"
 	"example.com/shop/internal/httpapi"
 )
 
@@ -23,7 +23,6 @@ import (
 type station struct {
 	*events.Publisher
 
-	hub  *membus.Hub
 	feed *events.Feed
 	shop *shop
 	url  string
@@ -36,15 +35,13 @@ func newStation(t *testing.T, id httpapi.Identity, c events.FeedConfig) *station
 
 func newStationWith(t *testing.T, id httpapi.Identity, c events.FeedConfig, heartbeat, write time.Duration) *station {
 	t.Helper()
-	s := &station{hub: new(membus.Hub)}
-	bus, err := membus.New(s.hub, membus.Config{Instance: "i1", Queue: 1 << 16})
+	log := memlog.New()
+	feed, err := events.NewFeed(log, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.feed, err = events.NewFeed(bus, c); err != nil {
-		t.Fatal(err)
-	}
-	s.Publisher = events.NewPublisher(bus, events.PublisherConfig{Instance: "i1", Levels: func(_ context.Context, skus []string) (levels []events.Stock, _ error) {
+	s := &station{feed: feed}
+	s.Publisher = events.NewPublisher(log, events.PublisherConfig{Instance: "i1", Levels: func(_ context.Context, skus []string) (levels []events.Stock, _ error) {
 		for _, sku := range skus {
 			levels = append(levels, events.Stock{SKU: sku, Version: 1})
 		}
@@ -52,7 +49,7 @@ func newStationWith(t *testing.T, id httpapi.Identity, c events.FeedConfig, hear
 	}})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var group sync.WaitGroup
-	for _, run := range []func(context.Context) error{bus.Run, s.feed.Run, s.Run} {
+	for _, run := range []func(context.Context) error{s.feed.Run, s.Run} {
 		group.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)
@@ -83,7 +80,7 @@ func newStationWith(t *testing.T, id httpapi.Identity, c events.FeedConfig, hear
 		stop()
 		group.Wait()
 	})
-	eventually(t, "the feed hears", func() bool { return s.feed.Stats().Missed > 0 })
+	eventually(t, "the feed reads", func() bool { return s.feed.Stats().Live })
 	return s
 }
 

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/shop/internal/broadcast/membus"
 	"example.com/shop/internal/events"
+	"example.com/shop/internal/events/memlog"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/identity"
 )
@@ -69,11 +69,8 @@ func TestToldOfARevocation(t *testing.T) {
 func TestNobodyTellsOfARevocation(t *testing.T) {
 	for after := range 21 {
 		synctest.Test(t, func(t *testing.T) {
-			bus, err := membus.New(nil, membus.Config{Instance: "i1"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			feed, err := events.NewFeed(bus, events.FeedConfig{})
+			log := memlog.New()
+			feed, err := events.NewFeed(log, events.FeedConfig{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,9 +88,9 @@ func TestNobodyTellsOfARevocation(t *testing.T) {
 			var group sync.WaitGroup
 			defer group.Wait()
 			defer stop()
-			group.Go(func() { _ = bus.Run(ctx) })
 			group.Go(func() { _ = feed.Run(ctx) })
-			tell := events.NewPublisher(bus, events.PublisherConfig{Instance: "i1"})
+			tell := events.NewPublisher(log, events.PublisherConfig{Instance: "i1"})
+			group.Go(func() { _ = tell.Run(ctx) })
 			group.Go(func() {
 				for ctx.Err() == nil {
 					tell.Leader(events.Leader{Name: "i1"})

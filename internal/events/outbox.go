@@ -1,0 +1,128 @@
+package events
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// outboxSize is how many events wait for the log. Events that find no room are dropped, which all listeners are notified of.
+	outboxSize = 4096
+
+	// batchSize is how many events are appended in one step, and collect how long the first of them waits for others.
+	batchSize = 64
+	collect   = 5 * time.Millisecond
+
+	// appendPause is the pause between two attempts to append.
+	appendPause = 200 * time.Millisecond
+)
+
+// outbox appends what one instance publishes to the log, each event once and in order.
+type outbox struct {
+	log     Log
+	onError func(error)
+	wake    chan struct{} // has room for one
+
+	mu        sync.Mutex
+	queue     []waiting
+	lost      bool // an event was dropped after the last one in queue
+	published uint64
+	dropped   uint64
+}
+
+// waiting is an event that is not in the log yet.
+type waiting struct {
+	text string
+	lost bool // an event before it was dropped
+}
+
+func newOutbox(log Log, onError func(error)) *outbox {
+	return &outbox{log: log, onError: onError, wake: make(chan struct{}, 1)}
+}
+
+// put queues an event, or drops it if there is no room.
+func (o *outbox) put(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.published++
+	if len(o.queue) == outboxSize {
+		o.lost = true
+		o.dropped++
+		return
+	}
+	o.queue = append(o.queue, waiting{text, o.lost})
+	o.lost = false
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the next events, and whether some were dropped before them.
+func (o *outbox) take() (texts []string, lost bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := 0
+	for ; n < min(len(o.queue), batchSize) && (n == 0 || !o.queue[n].lost); n++ {
+		lost = lost || o.queue[n].lost
+		texts = append(texts, o.queue[n].text)
+	}
+	o.queue = slices.Delete(o.queue, 0, n)
+	if n == 0 { // nothing follows what was dropped
+		lost, o.lost = o.lost, false
+	}
+	return texts, lost
+}
+
+// run appends until ctx ends, and then what is left, for up to lastTime.
+func (o *outbox) run(ctx context.Context) {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, cancel) })()
+	b := Batch{Writer: rand.Text()}
+	for {
+		if b.Texts, b.Lost = o.take(); len(b.Texts) > 0 || b.Lost {
+			b.Number++
+			o.append(work, b)
+			continue
+		}
+		select {
+		case <-o.wake:
+			sleep(ctx, collect)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// append appends b. It repeats the call until the log has answered or ctx ends.
+func (o *outbox) append(ctx context.Context, b Batch) {
+	for failed := false; ; failed = true {
+		err := o.log.Append(ctx, b)
+		if err == nil {
+			return
+		}
+		if !failed && ctx.Err() == nil {
+			o.onError(fmt.Errorf("events: %w", err))
+		}
+		if !sleep(ctx, appendPause) {
+			return
+		}
+	}
+}
+
+// sleep waits for d, and reports false if ctx ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

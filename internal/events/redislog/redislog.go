@@ -1,0 +1,138 @@
+// Package redislog is a log of events in a Redis Stream.
+//
+// All instances append to one stream and read it from where they are, so all of them have the same events in the same order. A
+// connection that breaks loses nothing: the reader goes on behind the last entry that it has. Each entry names the previous
+// one, so a reader notices whatever the stream has lost: what was trimmed before it was read, and what a failover, a restart
+// or a FLUSHALL has removed.
+//
+// The stream keeps about [Size] entries. Under load an entry has some ten events of some 350 bytes, so the stream takes some
+// 7 MB, and 45 MB at most.
+package redislog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/events"
+	"example.com/shop/internal/redisclient"
+)
+
+const (
+	// Size is how many entries the stream keeps, about.
+	Size = 2048
+
+	// key is the stream. Keys of one shop share a slot of a cluster.
+	key = "shop:events:{all}"
+
+	// block is how long the server waits for an entry. After that the reader checks that the stream still continues.
+	block = 2 * time.Second
+
+	// callTime bounds a call, in addition to block.
+	callTime = time.Second
+
+	// remember is how long the server knows the number of a writer's latest batch. A call that comes later than that may
+	// append a batch again.
+	remember = time.Hour
+)
+
+// Log is an [events.Log] on Redis. It is safe for concurrent use.
+type Log struct{ rdb redis.UniversalClient }
+
+var _ events.Log = (*Log)(nil)
+
+// New returns a log on rdb, which stays the caller's. A reader occupies one connection of it. It refuses the clients that
+// [redisclient.Check] refuses.
+func New(rdb redis.UniversalClient) (*Log, error) {
+	if err := redisclient.Check(rdb); err != nil {
+		return nil, fmt.Errorf("redislog: %w", err)
+	}
+	return &Log{rdb}, nil
+}
+
+// Append implements [events.Log].
+func (l *Log) Append(ctx context.Context, b events.Batch) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	lost := ""
+	if b.Lost {
+		lost = "1"
+	}
+	keys := []string{key, key + ":" + b.Writer}
+	if err := appendScript.Run(ctx, l.rdb, keys, b.Number, remember.Milliseconds(), Size, lost, strings.Join(b.Texts, "\n")).Err(); err != nil {
+		return fmt.Errorf("redislog: append %d events: %w", len(b.Texts), err)
+	}
+	return nil
+}
+
+// Latest implements [events.Log].
+func (l *Log) Latest(ctx context.Context, n int) ([]events.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if err := beginScript.Run(ctx, l.rdb, []string{key}).Err(); err != nil {
+		return nil, fmt.Errorf("redislog: begin the stream: %w", err)
+	}
+	last, err := l.rdb.XRevRangeN(ctx, key, "+", "-", int64(n)).Result()
+	if err != nil {
+		return nil, fmt.Errorf("redislog: read the latest events: %w", err)
+	}
+	if len(last) == 0 {
+		return nil, events.ErrGap // it was deleted meanwhile
+	}
+	entries := make([]events.Entry, len(last))
+	for i, m := range last {
+		entries[len(last)-1-i] = entry(m)
+	}
+	return entries, nil
+}
+
+// Next implements [events.Log].
+func (l *Log) Next(ctx context.Context, id events.ID, n int) ([]events.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, block+callTime)
+	defer cancel()
+	streams, err := l.rdb.XRead(ctx, &redis.XReadArgs{Streams: []string{key, id.String()}, Count: int64(n), Block: block}).Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil, l.continues(ctx, id)
+	case err != nil:
+		return nil, fmt.Errorf("redislog: read events: %w", err)
+	}
+	var entries []events.Entry
+	for _, s := range streams {
+		for _, m := range s.Messages {
+			entries = append(entries, entry(m))
+		}
+	}
+	return entries, nil
+}
+
+// continues fails with [events.ErrGap] if the last entry of the stream is not at or after id.
+func (l *Log) continues(ctx context.Context, id events.ID) error {
+	last, err := l.rdb.XRevRangeN(ctx, key, "+", "-", 1).Result()
+	if err != nil {
+		return fmt.Errorf("redislog: read the last event: %w", err)
+	}
+	if len(last) == 0 {
+		return events.ErrGap
+	}
+	if at, _ := events.ParseID(last[0].ID); at.Compare(id) < 0 {
+		return events.ErrGap
+	}
+	return nil
+}
+
+// entry reads an entry. One that a stranger has written names no previous entry, and counts as a gap.
+func entry(m redis.XMessage) (e events.Entry) {
+	e.ID, _ = events.ParseID(m.ID)
+	previous, _ := m.Values["p"].(string)
+	e.Previous, _ = events.ParseID(previous)
+	e.Lost = m.Values["l"] == "1"
+	if texts, _ := m.Values["e"].(string); texts != "" {
+		e.Texts = strings.Split(texts, "\n")
+	}
+	return e
+}
