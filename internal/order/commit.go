@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/stock"
 )
@@ -118,12 +119,10 @@ func (s *Service) commit(ctx context.Context, lines []stock.Line, req *Request) 
 				return err
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, rand.N(pause)) {
 			return deadline(errors.Join(context.Cause(ctx), err))
-		case <-time.After(rand.N(pause)):
-			pause = min(2*pause, 32*retryPause)
 		}
+		pause = min(2*pause, 32*retryPause)
 	}
 }
 

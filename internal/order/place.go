@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/party"
 	"example.com/shop/internal/permits"
@@ -140,12 +141,10 @@ func (s *Service) admitAgain(ctx context.Context, lines []stock.Line, req *Reque
 		if !errors.Is(err, ErrCustomerBusy) || time.Now().After(end) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pause/2+rand.N(pause)) {
 			return deadline(errors.Join(context.Cause(ctx), err))
-		case <-time.After(pause/2 + rand.N(pause)):
-			pause = min(2*pause, customerPause)
 		}
+		pause = min(2*pause, customerPause)
 	}
 }
 
