@@ -45,12 +45,12 @@ func TestTimersOfAQueue(t *testing.T) {
 		outcomes := make([]timeout.Outcome, len(batch))
 		for i, f := range batch {
 			if outcomes[i] = timeout.Done(); f.ID == "poison" {
-				outcomes[i] = timeout.Dead(errors.New("poison"))
+				outcomes[i] = timeout.Retry(0, errors.New("poison"))
 			}
 		}
 		inHandler <- trace.SpanContextFromContext(ctx)
 		return outcomes, nil
-	}), timeout.Options{})
+	}), timeout.Options{Attempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

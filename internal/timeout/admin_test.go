@@ -19,11 +19,11 @@ func TestRedriveAndFireNowBringDeadOnesBack(t *testing.T) {
 		var healed atomic.Bool
 		q, _ := r.start(timeout.Config{}, each(b, func(f timeout.Fired) timeout.Outcome {
 			if !healed.Load() {
-				return timeout.Dead(errors.New("hopeless"))
+				return timeout.Retry(0, errors.New("hopeless"))
 			}
 			b.effect(f)
 			return timeout.Done()
-		}), timeout.Options{})
+		}), timeout.Options{Attempts: 1})
 		r.schedule(q, time.Now(), ids(2500)...)
 		time.Sleep(time.Minute)
 		stats, err := q.Stats(t.Context())

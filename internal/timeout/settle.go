@@ -15,7 +15,6 @@ const notDuePause = 10 * time.Millisecond
 
 var (
 	errRetry     = errors.New("the handler asked for another attempt")
-	errDead      = errors.New("the handler gave up")
 	errNoOutcome = errors.New("the handler returned an outcome that is none")
 )
 
@@ -43,8 +42,6 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 				at = soonest
 			}
 			late = append(late, later{it, ceil(at), it.burned, errors.New(it.row.LastError)})
-		case dead:
-			buried, why[it] = append(buried, it), cmp.Or(o.err, errDead)
 		default: // retry, or no outcome at all
 			err := cmp.Or(o.err, errRetry)
 			if o.verdict != retry {

@@ -49,7 +49,7 @@ type Fired struct {
 // [ErrUnavailable] is nobody's fault: the batch is tried again after a pause, and no attempt counts.
 type Handler func(ctx context.Context, batch []Fired) ([]Outcome, error)
 
-// Outcome is what became of a timer: [Done], [Committed], [Retry], [NotDue], [Again] or [Dead].
+// Outcome is what became of a timer: [Done], [Committed], [Retry], [NotDue] or [Again].
 type Outcome struct {
 	verdict verdict
 	at      time.Time
@@ -65,7 +65,6 @@ const (
 	retry
 	notDue
 	again
-	dead
 )
 
 // Done says that the work is done. The queue deletes the timer, unless it has been
@@ -76,7 +75,8 @@ func Done() Outcome { return Outcome{verdict: done} }
 func Committed() Outcome { return Outcome{verdict: committed} }
 
 // Retry asks for another attempt after a pause; 0 means the backoff of the options.
-// The last attempt that the options allow makes the timer dead.
+// The last attempt that the options allow makes the timer dead: it is kept with the error,
+// until somebody redrives or cancels it.
 func Retry(after time.Duration, cause error) Outcome {
 	return Outcome{verdict: retry, after: after, err: cause}
 }
@@ -88,10 +88,6 @@ func NotDue(at time.Time) Outcome { return Outcome{verdict: notDue, at: at} }
 // its fault. It is tried again after that pause, which must not be negative, or up to twice as long, and
 // as often as it takes. No attempt counts.
 func Again(after time.Duration) Outcome { return Outcome{verdict: again, after: after} }
-
-// Dead says that no further attempt could help. The timer is kept with the error,
-// until somebody redrives or cancels it.
-func Dead(err error) Outcome { return Outcome{verdict: dead, err: err} }
 
 // State is the state of a stored timer.
 type State string
