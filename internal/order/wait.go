@@ -1,0 +1,108 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/waitlist"
+)
+
+// ErrStopping says that the order was waiting for units when the service was about to stop. It
+// had no effect.
+var ErrStopping = errors.New("order: the service is stopping")
+
+// ErrNotWaiting says, beside the [*stock.ShortageError], that the order did not wait for units: as many wait as may,
+// for that SKU or of that customer.
+var ErrNotWaiting = waitlist.ErrFull
+
+// wait waits for the units that req is short of, until the given time.
+func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, short error, p Patience, until time.Time) error {
+	if s.waitlist == nil {
+		return short
+	}
+	if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
+		return errors.Join(answered, err) // a repetition does not stand in line for what it has
+	}
+	waiting, cancel := context.WithDeadlineCause(ctx, until, errPatience)
+	defer cancel()
+	waiting, stop := context.WithCancelCause(waiting)
+	defer stop(nil)
+	if s.stopping != nil {
+		defer context.AfterFunc(s.stopping, func() { stop(ErrStopping) })()
+	}
+	for {
+		missing, _ := shortage(short)
+		moved := false // what is missing now is another SKU
+		last := short  // why the latest try was refused
+		err := s.waitlist.Wait(waiting, missing.SKU, waitlist.Claim{
+			Owner: req.Order.CustomerID,
+			Look: func(ctx context.Context) (bool, error) {
+				if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
+					return true, err
+				}
+				l, err := s.store.Level(ctx, missing.SKU)
+				return l.Available() >= missing.Requested, err
+			},
+			Try: func(context.Context) (bool, error) {
+				// With the time of ctx: what has begun is not stopped when the patience is over.
+				if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
+					return false, errors.Join(answered, err)
+				}
+				last = s.admitAgain(p.guards(ctx, until), lines, req, p.Async)
+				still, ok := shortage(last)
+				switch {
+				case ok:
+					short, moved = last, still.SKU != missing.SKU
+					return moved, nil
+				case errors.Is(last, ErrSaturated):
+					return false, nil
+				}
+				return last == nil, last
+			},
+		})
+		switch {
+		case moved && err == nil:
+			continue
+		case errors.Is(err, errPatience):
+			return last
+		case errors.Is(err, waitlist.ErrFull):
+			return fmt.Errorf("%w: %w", ErrNotWaiting, short)
+		}
+		return deadline(err)
+	}
+}
+
+// shortage returns the first SKU that err says an order is short of.
+func shortage(err error) (stock.Shortage, bool) {
+	if short, ok := errors.AsType[*stock.ShortageError](err); ok {
+		return short.Shortages[0], true
+	}
+	return stock.Shortage{}, false
+}
+
+// answered returns the answer that an equal request got meanwhile at another instance, as the
+// error that says so.
+func (s *Service) answered(ctx context.Context, once *idempotency.Request) (answered, err error) {
+	if once == nil {
+		return nil, nil
+	}
+	a, found, err := s.store.Answer(ctx, once)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &idempotency.AnsweredError{Answer: a}, nil
+}
+
+// errPatience ends the wait for units.
+var errPatience = errors.New("order: the patience of the customer is over")
+
+// returned tells those who wait that units of skus came back.
+func (s *Service) returned(skus ...string) {
+	if s.waitlist != nil && len(skus) > 0 {
+		s.waitlist.Notify(skus...)
+	}
+}
