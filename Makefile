@@ -32,26 +32,26 @@ RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # make lint vets. go build goes first, as go test -p 1 compiles one package at a time, too.
 GOTEST  := go test $(RACE) -vet=off -count=1 -timeout 60m
 
-# Tests of the locks on Redis wait nearly all of the time. Those of cmd/shop start whole services, and are not to be judged
+# Tests of the locks on Redis wait nearly all of the time. Those of internal/e2e start whole services, and are not to be judged
 # beside others; of the rest two packages share the machine.
-.PHONY: test-redislock test-rest test-shop test-bench
+.PHONY: test-redislock test-rest test-e2e test-bench
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
 test-rest:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/cmd/shop$$')
-test-shop:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 ./cmd/shop
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e$$')
+test-e2e:
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 ./internal/e2e
 test-bench:
 	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
 
 .PHONY: test
 test: servers ## Run every test against real servers, with the race detector.
 	go build $(RACE) ./...
-	$(MAKE) test-redislock test-rest test-shop test-bench
+	$(MAKE) test-redislock test-rest test-e2e test-bench
 
 .PHONY: soak
 soak: servers ## Run the same tests at full size; takes up to two hours.
-	SHOP_TEST_SOAK=1 $(MAKE) --keep-going test-redislock test-rest test-shop test-bench
+	SHOP_TEST_SOAK=1 $(MAKE) --keep-going test-redislock test-rest test-e2e test-bench
 
 .PHONY: lint
 lint: ## Check style, import direction and module files.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"maps"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -87,34 +86,12 @@ func TestWrongDatabaseIsNamedAndLeftAlone(t *testing.T) {
 	}
 }
 
-// TestDemoOnAnotherDatabaseSellsNothing: with a --database that is not that of the service at --url, or a strategy whose store nobody
-// names, the demo ends before it creates a file, or a SKU at the service.
-func TestDemoOnAnotherDatabaseSellsNothing(t *testing.T) {
-	t.Chdir(t.TempDir())
-	service := start(t, "--database", sqliteURL(t))
-	for want, args := range map[string][]string{
-		"check --database":               {"--url", service.url, "--database", "sqlite:mistyped.db"},
-		"has no schema":                  {"--url", service.url, "--database", testbedtest.Database(t)},
-		`"etcd" needs --etcd`:            {"--database", "sqlite:mistyped.db", "--strategies", "redis,etcd"},
-		`"zookeeper-cohort" needs --zoo`: {"--database", "sqlite:mistyped.db", "--strategies", "zookeeper-cohort"},
-	} {
-		code, out, stderr := call(t, noEnv, append([]string{"demo"}, args...)...)
-		if code == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("%q: exit code %d, want %q: %s%s", args, code, want, out, stderr)
-		}
-	}
-	if files := contents(t); len(files) != 0 {
-		t.Errorf("refused demos have left %q", slices.Collect(maps.Keys(files)))
-	}
-	if page := service.want(t, http.StatusOK, http.MethodGet, "/api/v1/skus", ""); page != `{"skus":[]}`+"\n" {
-		t.Errorf("the service sells %s", page)
-	}
-}
-
 // TestReadOnlyDatabase: commands that read it work, and those that change it say why they do not.
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Chdir(t.TempDir())
-	migrated(t, "sqlite:shop.db")
+	if code, _, stderr := call(t, noEnv, "migrate", "--create"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
 	if err := os.Chmod("shop.db", 0o400); err != nil {
 		t.Fatal(err)
 	}

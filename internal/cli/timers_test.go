@@ -58,3 +58,36 @@ func TestTimersOfNobody(t *testing.T) {
 		}
 	}
 }
+
+func TestTimersBadCommandLines(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"", "which command"},
+		{"drop", "no command"},
+		{"list more", "unexpected argument"},
+		{"list --limit 0", "--limit"},
+		{"list --limit many", "limit"},
+		{"list --limit 1000001", "--limit"},
+		{"list --state done", "--state"},
+		{"list --url 127.0.0.1:8081", "--url"},
+		{"list --url http://", "--url"},
+		{"list --url http://127.0.0.1:1/api", "--url"},
+		{"list --url http://a:b@127.0.0.1:1", "--url"},
+		{"get order.expire", "want 2 arguments"},
+		{"get order.expire a b", "unexpected argument"},
+		{"get --state open order.expire a", "-state"},
+		{"pause", "want 1 arguments"},
+		{"redrive", "want 1 arguments"},
+		{"get order.expire -- -x --json", "unexpected argument"},
+	} {
+		code, out, stderr := call(t, noEnv, append([]string{"timers"}, strings.Fields(c.args)...)...)
+		if code != 2 || out != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: exit code %d, want %q: %s%s", c.args, code, c.want, out, stderr)
+		}
+	}
+	for _, args := range []string{"help", "--help", "list --help", "get --help"} {
+		if code, out, stderr := call(t, noEnv, append([]string{"timers"}, strings.Fields(args)...)...); code != 0 || !strings.Contains(out, "shop timers") {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+}

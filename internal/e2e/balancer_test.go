@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"context"
@@ -220,7 +220,7 @@ func TestRestartsBehindTheBalancer(t *testing.T) {
 	restarts := testbedtest.Size(2, 100)
 	for i := range restarts {
 		old := fleet[i%3]
-		old.terminate(t)
+		old.stop()
 		old.stopped(t)
 		fleet[i%3] = spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i), "--listen", strings.TrimPrefix(addresses[i%3], "http://"))...)
 		before := load.count()
@@ -228,13 +228,13 @@ func TestRestartsBehindTheBalancer(t *testing.T) {
 		probe := time.Now() // the balancer has to see it before the next one goes
 		testbedtest.Eventually(t, "the balancer knows it", func() bool { return time.Since(probe) > 1500*time.Millisecond })
 	}
-	load.stop(t, &fleet[0].running)
+	load.stop(t, fleet[0])
 	t.Logf("%d restarts", restarts)
 	balancedBut(t, s, "a", 0)
 }
 
 // spawnThree starts three instances as processes, and returns their addresses as well.
-func (s stage) spawnThree(t *testing.T) (fleet []*spawned, addresses []string) {
+func (s stage) spawnThree(t *testing.T) (fleet []*instance, addresses []string) {
 	t.Helper()
 	for i := range 3 {
 		fleet = append(fleet, spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i))...))

@@ -1,12 +1,14 @@
-package main
+package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 )
 
@@ -106,4 +108,23 @@ func (c *crowd) regardless(ctx context.Context, perSecond float64, d time.Durati
 	took := time.Since(began)
 	group.Wait()
 	return float64(c.answers[http.StatusCreated]) / took.Seconds()
+}
+
+// buyOne places an order of a, and returns its id.
+func buyOne(t *testing.T, client *http.Client, url string) string {
+	t.Helper()
+	a := served(t.Context(), client, url, "a")
+	if a.status != http.StatusCreated {
+		t.Fatal(a)
+	}
+	return orderID(t, a.body)
+}
+
+func orderID(t *testing.T, body string) string {
+	t.Helper()
+	var o struct{ ID string }
+	if err := json.Unmarshal([]byte(body), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o.ID
 }

@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"bytes"
@@ -226,4 +226,16 @@ func tally(answers []answer) map[int]int {
 		counts[a.status]++
 	}
 	return counts
+}
+
+const oneUnit = `{"customer_id":"c1","items":[{"sku":"a","quantity":1}]}`
+
+// place orders one unit of the SKU a and returns the order's id.
+func (r *instance) place(t *testing.T) string {
+	t.Helper()
+	a := served(t.Context(), http.DefaultClient, r.url, "a")
+	if a.status != http.StatusCreated {
+		t.Fatal(a)
+	}
+	return orderID(t, a.body)
 }

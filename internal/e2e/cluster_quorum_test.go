@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"database/sql"
@@ -57,7 +57,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	servers, database := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{}), testbedtest.Database(t)
 	store, db, client := books(t, database), testbedtest.OpenSQL(t, database), customers(t)
 	testbedtest.RecordTerms(t, db)
-	fleet, still := make(map[string]*spawned), watchStillness(t)
+	fleet, still := make(map[string]*instance), watchStillness(t)
 	all := []string{"shop-1", "shop-2", "shop-3"}
 	for i, name := range all {
 		fleet[name] = spawn(t, "--instance", name, "--database", database, "--order-ttl", "8s",
@@ -68,7 +68,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	})
 	fleet["shop-1"].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
 	const each = 10
-	buyTen := func(in *spawned) (ids []string) {
+	buyTen := func(in *instance) (ids []string) {
 		for range each {
 			ids = append(ids, buyOne(t, client, in.url))
 		}

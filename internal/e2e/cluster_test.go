@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"context"
@@ -83,7 +83,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 	t.Helper()
 	client := customers(t)
 	flags = append(flags, "--database", database)
-	fleet := make(map[string]*spawned)
+	fleet := make(map[string]*instance)
 	for i := range 3 {
 		name := fmt.Sprint("shop-", i+1)
 		fleet[name] = spawn(t, append([]string{"--instance", name}, flags...)...)
@@ -202,7 +202,7 @@ func meant(t *testing.T, what string, took, limit time.Duration) {
 
 // takesEffect sets how long an order waits for payment, how often timers are reconciled and what is logged. It returns when each
 // instance knows, gives new orders that time, and logs that.
-func takesEffect(t *testing.T, client *http.Client, fleet map[string]*spawned) {
+func takesEffect(t *testing.T, client *http.Client, fleet map[string]*instance) {
 	t.Helper()
 	for name, in := range fleet {
 		if strings.Contains(in.stderr.String(), `"level":"DEBUG"`) {

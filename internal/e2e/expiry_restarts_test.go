@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"fmt"
@@ -65,11 +65,11 @@ func rollingRestart(t *testing.T) (latest, stood time.Duration) {
 	client, noticed := noticing(t)
 	noticed.permits = true // one that has just begun may have none yet
 	started := 0
-	next := func() *running {
+	next := func() *instance {
 		started++
 		return start(t, "--instance", fmt.Sprint("shop-", started), "--database", database, "--redis", redis, "--order-ttl", "1s")
 	}
-	nodes := []*running{next(), next(), next()}
+	nodes := []*instance{next(), next(), next()}
 	b := new(balancer)
 	b.set(nodes[0].url, nodes[1].url, nodes[2].url)
 

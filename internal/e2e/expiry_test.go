@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"encoding/json"
@@ -20,7 +20,7 @@ type placed struct {
 }
 
 // eventually places an order of one unit of the SKU a as soon as there is one.
-func (r *running) eventually(t *testing.T) (o placed) {
+func (r *instance) eventually(t *testing.T) (o placed) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; {
 		status, answer := r.send(t, "POST", "/api/v1/orders", oneUnit)
@@ -37,7 +37,7 @@ func (r *running) eventually(t *testing.T) (o placed) {
 
 // paidLater pays an order after it got so many more seconds: o, or, if the machine was so busy
 // that o had expired before that, one that was placed after it.
-func (r *running) paidLater(t *testing.T, o placed, seconds int) {
+func (r *instance) paidLater(t *testing.T, o placed, seconds int) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; o = r.eventually(t) {
 		status, answer := r.send(t, "POST", "/api/v1/orders/"+o.ID+"/extend", fmt.Sprintf(`{"by_seconds":%d}`, seconds))
@@ -55,7 +55,7 @@ func (r *running) paidLater(t *testing.T, o placed, seconds int) {
 
 // released returns when the units of an order came back. An order that takes them may bear an
 // earlier time, as it is dated before it waits for them.
-func (r *running) released(t *testing.T, id string) time.Time {
+func (r *instance) released(t *testing.T, id string) time.Time {
 	t.Helper()
 	var history struct {
 		Events []struct {
@@ -165,7 +165,7 @@ func TestALaneExpiresItsOwnOrders(t *testing.T) {
 
 // expiredBy places orders through r and fails the test unless the named instance
 // alone expires them.
-func expiredBy(t *testing.T, r *running, database, instance string) {
+func expiredBy(t *testing.T, r *instance, database, instance string) {
 	t.Helper()
 	const orders = 5
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"conditional"}`)

@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // away returns the strategies whose service does not answer, as an instance has them.
-func (r *running) away(t *testing.T) (names string) {
+func (r *instance) away(t *testing.T) (names string) {
 	t.Helper()
 	var list struct {
 		Strategies []struct {
@@ -212,7 +212,7 @@ func TestOneMemberStopped(t *testing.T) {
 }
 
 // buyFor has each of so many buyers buy a SKU of its own for a while, and looks whether etcd is away meanwhile.
-func buyFor(t *testing.T, client *http.Client, r *running, buyers int, d time.Duration) (placed, refused int64, away, looks int) {
+func buyFor(t *testing.T, client *http.Client, r *instance, buyers int, d time.Duration) (placed, refused int64, away, looks int) {
 	t.Helper()
 	end := time.Now().Add(d)
 	var yes, no atomic.Int64

@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type priced struct {
 	flags  []string
 
 	mu     sync.Mutex
-	fleet  []*spawned
+	fleet  []*instance
 	placed map[string][]sale // by strategy; nil: sales are not recorded
 }
 
@@ -39,7 +39,7 @@ type sale struct {
 // newPriced starts a shop. It has every lock service that the strategies need.
 func newPriced(t *testing.T, strategies []string) *priced {
 	t.Helper()
-	s := &priced{t: t, client: customers(t), redis: testbedtest.StartRedis(t, testbed.RedisConfig{}), fleet: make([]*spawned, 2)}
+	s := &priced{t: t, client: customers(t), redis: testbedtest.StartRedis(t, testbed.RedisConfig{}), fleet: make([]*instance, 2)}
 	s.flags = []string{"--database", testbedtest.Database(t), "--redis", s.redis.URL()}
 	if slices.Contains(strategies, "redlock") {
 		var urls []string
@@ -86,13 +86,13 @@ func (s *priced) start(i int) {
 	s.fleet[i] = instance
 }
 
-func (s *priced) instance(i int) *spawned {
+func (s *priced) instance(i int) *instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fleet[i]
 }
 
-func (s *priced) signal(sig syscall.Signal) { signalTo(s.t, s.instance(0), sig) }
+func (s *priced) signal(sig syscall.Signal) { s.instance(0).signal(s.t, sig) }
 
 // buy orders until ctx ends, also when it is refused.
 func (s *priced) buy(ctx context.Context, url func() string, instance int, strategy, sku string) {

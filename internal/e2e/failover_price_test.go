@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"fmt"
@@ -124,7 +124,7 @@ func (p *prices) String() string {
 
 The price of a fault is the longest time without a placed order of a SKU, from the fault until orders are placed again
 after its end. The table has the median and the maximum of %d faults in seconds. `, rounds)
-	page.WriteString("`make soak` writes it ([TestPriceOfAFault](../../cmd/shop/faults_test.go)).\n")
+	page.WriteString("`make soak` writes it ([TestPriceOfAFault](../../internal/e2e/failover_price_test.go)).\n")
 	fmt.Fprintf(&page, `
 Two instances sell up to six SKUs, each by another strategy. Each SKU has two buyers at each instance, who order without a pause.
 Behind the balancer each of the four buyers of a strategy has a SKU of its own. All servers and buyers share %d processors, so

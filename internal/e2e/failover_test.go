@@ -1,8 +1,11 @@
-package main
+package e2e_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +64,164 @@ func TestOrdersOverAFailoverOfRedis(t *testing.T) {
 				}
 			}
 			t.Logf("sold again %v after the failover", time.Since(began).Round(time.Millisecond))
+			if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 {
+				t.Errorf("audit: exit code %d: %s%s", code, out, stderr)
+			}
+		})
+	}
+}
+
+// A Redis that is stopped, or gone, makes orders that need it fail in time and
+// without effect; the others go on.
+func TestRedisAway(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	database := sqliteURL(t)
+	r := start(t, "--database", database, "--redis", server.URL())
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"redis"}`)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":5,"strategy":"conditional"}`)
+	r.place(t)
+	refused := func(fault string) {
+		t.Helper()
+		a := permitted(func() answer { return purchase(t.Context(), http.DefaultClient, r.url, "a") })
+		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "store-unavailable") && !strings.Contains(a.body, "busy") || a.took > 30*time.Second {
+			t.Errorf("%s: %v", fault, a)
+		}
+		r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"b"`, 1))
+	}
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	refused("stopped")
+	if err := errors.Join(server.Resume(), server.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	refused("gone")
+	if got := r.want(t, http.StatusOK, "GET", "/api/v1/skus/a", ""); !strings.Contains(got, `"reserved":1,`) {
+		t.Errorf("the refused orders left something behind: %s", got)
+	}
+}
+
+// An instance is paused for longer than a request may take, while orders wait for a lease, and its
+// connections to the database break meanwhile. Every answer that it gives afterwards is a
+// documented one.
+func TestPausedInstanceGivesDocumentedAnswers(t *testing.T) {
+	t.Parallel()
+	database := testbedtest.Database(t)
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testbedtest.StartProxy(t, u.Host)
+	u.Host = proxy.Addr()
+	in, client := spawn(t, "--database", u.String()), customers(t)
+	in.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"sql"}`)
+	// Somebody else has the lease, and never releases it.
+	if _, err := testbedtest.OpenSQL(t, database).ExecContext(t.Context(), `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at)
+		VALUES ('sku:a', 'another', 1, 0, 0, ?)`, time.Now().Add(time.Hour).UnixMicro()); err != nil {
+		t.Fatal(err)
+	}
+	const orders = 30
+	done := make(chan []answer)
+	go func() {
+		done <- together(orders, func(int) answer {
+			return ask(t.Context(), client, "POST", in.url+"/api/v1/orders", `{"customer_id":"c1","items":[{"sku":"a","quantity":1}]}`)
+		})
+	}()
+	<-time.After(2 * time.Second) // for the orders to wait; one that comes later is answered all the same
+	if err := testbed.Suspend(in.cmd.Process); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Refuse()
+	<-time.After(11 * time.Second) // the deadline of an order is 10 s
+	if err := testbed.Continue(in.cmd.Process); err != nil {
+		t.Fatal(err)
+	}
+	if err := proxy.Pass(); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for _, a := range <-done {
+		kinds[fmt.Sprint(a.status)]++
+		if a.status != http.StatusCreated && !later(a.status, a.body) {
+			t.Errorf("%v", a)
+		}
+	}
+	t.Logf("answers by status: %v", kinds)
+}
+
+// server is one of several that can be stopped for a while.
+type server interface {
+	Pause() error
+	Resume() error
+}
+
+// While most of the servers of a lock service are stopped, orders that need it are answered 503
+// in time and change nothing; the others go on, and when the servers do so do all.
+func TestQuorumLost(t *testing.T) {
+	t.Parallel()
+	for strategy, begin := range map[string]func(t *testing.T) (address string, majority []server){
+		"redlock": func(t *testing.T) (string, []server) {
+			t.Helper()
+			var urls []string
+			var servers []server
+			for range 3 {
+				s := testbedtest.StartRedis(t, testbed.RedisConfig{})
+				urls, servers = append(urls, s.URL()), append(servers, s)
+			}
+			return strings.Join(urls, ","), servers[1:]
+		},
+		"zookeeper": func(t *testing.T) (string, []server) {
+			t.Helper()
+			e := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
+			return strings.Join(e.Addrs(), ","), []server{e.Nodes()[0], e.Nodes()[1]}
+		},
+		"etcd": func(t *testing.T) (string, []server) {
+			t.Helper()
+			c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
+			return strings.Join(c.Addrs(), ","), []server{c.Members()[0], c.Members()[1]}
+		},
+	} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			address, majority := begin(t)
+			database := sqliteURL(t)
+			r := start(t, "--database", database, "--"+strategy, address)
+			r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"`+strategy+`"}`)
+			r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":1000,"strategy":"conditional"}`)
+			r.place(t)
+
+			for _, s := range majority {
+				if err := s.Pause(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			client := customers(t)
+			for range 2 {
+				a := purchase(t.Context(), client, r.url, "a")
+				if a.status != http.StatusServiceUnavailable || strings.Contains(a.body, "outcome-unknown") || a.took > 30*time.Second {
+					t.Errorf("without a quorum: %v", a)
+				}
+				if b := served(t.Context(), client, r.url, "b"); b.status != http.StatusCreated {
+					t.Errorf("by another strategy: %v", b)
+				}
+			}
+			if got := r.want(t, http.StatusOK, "GET", "/api/v1/skus/a", ""); !strings.Contains(got, `"reserved":1,`) {
+				t.Errorf("the refused orders left something behind: %s", got)
+			}
+
+			for _, s := range majority {
+				if err := s.Resume(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			for a := purchase(ctx, client, r.url, "a"); a.status != http.StatusCreated; a = purchase(ctx, client, r.url, "a") {
+				if a.status != http.StatusServiceUnavailable && !later(a.status, a.body) || ctx.Err() != nil {
+					t.Fatalf("with the quorum back: %v", a)
+				}
+			}
 			if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 {
 				t.Errorf("audit: exit code %d: %s%s", code, out, stderr)
 			}

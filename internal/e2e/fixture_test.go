@@ -1,104 +1,19 @@
-package main
+package e2e_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"strings"
-	"syscall"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
-	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
-
-// spawned is an instance in a process of its own.
-type spawned struct {
-	running
-	cmd    *exec.Cmd
-	stdout io.Reader
-}
-
-// spawn starts an instance that ends with the test at the latest, also when that is killed, and returns when it listens.
-func spawn(t *testing.T, args ...string) *spawned {
-	t.Helper()
-	s := launch(t, args...)
-	s.listens(t)
-	return s
-}
-
-// launch is spawn, but does not wait.
-func launch(t *testing.T, args ...string) *spawned {
-	t.Helper()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--exit-on-stdin-eof"}, args...)
-	s := &spawned{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)}
-	s.exited, s.stderr = make(chan struct{}), new(testbedtest.Buffer)
-	s.cmd.Stderr = s.stderr
-	stdin, err := s.cmd.StdinPipe() // open for as long as this process lives
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, w := io.Pipe()
-	s.stdout, s.cmd.Stdout = out, w
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		s.err = s.cmd.Wait()
-		w.CloseWithError(errors.New("the instance has stopped"))
-		close(s.exited)
-	}()
-	t.Cleanup(func() {
-		s.kill()
-		stdin.Close()
-	})
-	return s
-}
-
-// listens waits until the instance does.
-func (s *spawned) listens(t *testing.T) {
-	t.Helper()
-	line, err := bufio.NewReader(s.stdout).ReadString('\n')
-	if err != nil {
-		t.Fatalf("serve: %v: %s", err, s.stderr)
-	}
-	_, s.url, _ = strings.Cut(strings.TrimSpace(line), fleet.Listening)
-}
-
-// terminate asks the instance to stop.
-func (s *spawned) terminate(t *testing.T) {
-	t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// kill ends the instance where it stands.
-func (s *spawned) kill() {
-	_ = s.cmd.Process.Kill() // it may have gone by itself
-	<-s.exited
-}
-
-// stopped waits for the instance to end by itself, in good order.
-func (r *running) stopped(t *testing.T) {
-	t.Helper()
-	select {
-	case <-r.exited:
-		if r.err != nil {
-			t.Errorf("serve: %v: %s", r.err, r.stderr)
-		}
-	case <-time.After(2 * time.Minute):
-		t.Fatal("the instance does not stop")
-	}
-}
 
 // stage is a database and a Redis that nobody else uses.
 type stage struct {
@@ -114,7 +29,7 @@ func newStage(t *testing.T) stage {
 }
 
 // three starts three instances in this process.
-func (s stage) three(t *testing.T, more ...string) (all [3]*running) {
+func (s stage) three(t *testing.T, more ...string) (all [3]*instance) {
 	t.Helper()
 	for i := range all {
 		args := append(append([]string{"--instance", fmt.Sprint("shop-", i+1)}, s.flags...), more...)
@@ -194,3 +109,24 @@ func surely(t *testing.T, do func() error) {
 		}
 	}
 }
+
+// sqliteURL returns a new database.
+func sqliteURL(t *testing.T) string {
+	t.Helper()
+	return "sqlite:" + filepath.Join(t.TempDir(), "shop.db")
+}
+
+// ownRedis returns a Redis that wakes nobody for the timers of another test.
+func ownRedis(t *testing.T) string {
+	t.Helper()
+	return testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()
+}
+
+// What docs/operations.md promises of an instance.
+const (
+	leaseTTL       = 2 * time.Second
+	sessionTimeout = 8 * time.Second
+	permitsTTL     = 3 * time.Second
+	drainWait      = 2 * time.Second
+	stopTimeout    = 12 * time.Second
+)

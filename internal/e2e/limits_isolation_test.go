@@ -1,401 +1,19 @@
-package main
+package e2e_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
-
-// mall is two instances that sell SKUs with a fault and SKUs without one. Orders of the first instance expire after
-// shortLife, orders of the second one after an hour.
-type mall struct {
-	short, long *spawned
-	etcd        *testbed.Etcd
-	redis       *testbed.Redis
-	raw         *sql.DB
-	books       *sqlstore.Store
-	client      *http.Client
-	still       *stillness
-}
-
-const shortLife = 2 * time.Second
-
-func newMall(t *testing.T) *mall {
-	t.Helper()
-	database := testbedtest.Database(t)
-	m := &mall{
-		etcd: testbedtest.StartEtcd(t, testbed.EtcdConfig{}), redis: testbedtest.StartRedis(t, testbed.RedisConfig{}),
-		client: customers(t), still: watchStillness(t), raw: testbedtest.OpenSQL(t, database), books: books(t, database),
-	}
-	flags := []string{"--database", database, "--redis", m.redis.URL(), "--etcd", m.etcd.Addr(), "--max-open-orders", "1000000"}
-	m.short = spawn(t, append(flags, "--instance", "short", "--order-ttl", shortLife.String())...)
-	m.long = spawn(t, append(flags, "--instance", "long", "--order-ttl", "1h")...)
-	return m
-}
-
-// sku creates a SKU with plenty of units.
-func (m *mall) sku(t *testing.T, name, strategy string) {
-	t.Helper()
-	m.long.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+name, `{"on_hand":100000000,"strategy":"`+strategy+`"}`)
-}
-
-func (m *mall) order(ctx context.Context, url, sku, customer string) answer {
-	return ask(ctx, m.client, "POST", url+"/api/v1/orders", fmt.Sprintf(`{"customer_id":%q,"items":[{"sku":%q,"quantity":1}]}`, customer, sku))
-}
-
-// throng has n customers do something until ctx ends. A customer that is refused comes back when the answer says, or after atMost.
-func throng(ctx context.Context, n int, atMost time.Duration, what func(ctx context.Context, i int) answer) *sync.WaitGroup {
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				a := what(ctx, i)
-				pause := time.Duration(testbedtest.Size(200, 5)) * time.Millisecond
-				if a.err != nil || a.status >= 400 {
-					pause = atMost
-					if after, err := strconv.Atoi(a.header.Get("Retry-After")); err == nil {
-						pause = min(pause, time.Duration(after)*time.Second)
-					}
-				}
-				select {
-				case <-time.After(pause):
-				case <-ctx.Done():
-				}
-			}
-		})
-	}
-	return &all
-}
-
-// comesBack is how long a customer who was refused stays away.
-func comesBack() time.Duration { return time.Duration(testbedtest.Size(2000, 100)) * time.Millisecond }
-
-// trade is what the customers of SKUs without a fault got in some seconds.
-type trade struct {
-	asked, sold, unready int
-	took                 []time.Duration // to order, pay and read, from the moment at which the customer came
-	late                 []time.Duration // of orders that nobody paid: from their end to the release of their units
-	odd                  []string        // answers other than wanted
-}
-
-func (d trade) speed() float64 { return float64(d.sold) / float64(d.asked) }
-
-// window has customers come at a fixed rate to buy skus, pay and read. Every fifth does not pay. It returns when all unpaid orders have
-// expired.
-func (m *mall) window(t *testing.T, length time.Duration, perSecond int, skus ...string) (d trade) {
-	t.Helper()
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	odd := func(what string, a answer) {
-		mu.Lock()
-		defer mu.Unlock()
-		d.odd = append(d.odd, what+": "+a.String())
-	}
-	var unpaid []string
-	watch, stop := context.WithCancel(t.Context())
-	var watcher sync.WaitGroup
-	for _, s := range []*spawned{m.short, m.long} {
-		watcher.Go(func() {
-			for watch.Err() == nil {
-				if a := ask(watch, m.client, "GET", s.url+"/readyz", ""); a.status != http.StatusOK && watch.Err() == nil {
-					odd("readyz", a)
-					mu.Lock()
-					d.unready++
-					mu.Unlock()
-				}
-				select {
-				case <-time.After(100 * time.Millisecond):
-				case <-watch.Done():
-				}
-			}
-		})
-	}
-	tick := time.NewTicker(time.Second / time.Duration(perSecond))
-	defer tick.Stop()
-	for end := time.Now().Add(length); time.Now().Before(end); <-tick.C {
-		n := d.asked
-		d.asked++
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			came, sku, customer := time.Now(), skus[n%len(skus)], fmt.Sprint("neighbour-", n%50)
-			if n%5 == 4 {
-				a := m.order(ctx, m.short.url, sku, customer)
-				if a.status != http.StatusCreated {
-					odd("order", a)
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				unpaid = append(unpaid, strings.TrimPrefix(a.header.Get("Location"), "/api/v1/orders/"))
-				d.sold++
-				return
-			}
-			a := m.order(ctx, m.long.url, sku, customer)
-			path := m.long.url + a.header.Get("Location")
-			if a.status == http.StatusCreated {
-				a = ask(ctx, m.client, "POST", path+"/pay", `{"payment_id":"p"}`)
-			}
-			if a.status == http.StatusOK {
-				a = ask(ctx, m.client, "GET", path, "")
-			}
-			if a.status != http.StatusOK {
-				odd("order, payment or read", a)
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			d.sold++
-			d.took = append(d.took, time.Since(came))
-		})
-	}
-	all.Wait()
-	d.late = m.expiries(t, unpaid)
-	stop()
-	watcher.Wait()
-	return d
-}
-
-// expiries waits until orders have expired, and returns how late each was.
-func (m *mall) expiries(t *testing.T, ids []string) (late []time.Duration) {
-	t.Helper()
-	if len(ids) == 0 {
-		return nil
-	}
-	args := make([]any, len(ids))
-	for i, id := range ids {
-		args[i] = id
-	}
-	query := "SELECT l.created_at - o.expires_at FROM orders o JOIN ledger l ON l.order_id = o.id AND l.movement = 'RELEASE'" +
-		" WHERE o.id IN (?" + strings.Repeat(", ?", len(ids)-1) + ")"
-	testbedtest.Eventually(t, "units of unpaid orders are back", func() bool {
-		late = nil
-		rows, err := m.raw.QueryContext(t.Context(), query, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var us int64
-			if err := rows.Scan(&us); err != nil {
-				t.Fatal(err)
-			}
-			late = append(late, time.Duration(us)*time.Microsecond)
-		}
-		return rows.Err() == nil && len(late) == len(ids)
-	})
-	return late
-}
-
-// back waits until no order of a SKU is open past its time, and returns how long that took.
-func (m *mall) back(t *testing.T, sku string) time.Duration {
-	t.Helper()
-	began := time.Now()
-	testbedtest.Eventually(t, "all overdue units of "+sku+" are back", func() bool {
-		var n int
-		err := m.raw.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders o JOIN order_lines l ON l.order_id = o.id WHERE l.sku = ? AND o.status = 'PENDING'"+
-			" AND o.expires_at < UNIX_TIMESTAMP(NOW(6)) * 1000000", sku).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n == 0
-	})
-	return time.Since(began)
-}
-
-// lockRows keeps rows locked in a session that is none of the shop's.
-func (m *mall) lockRows(t *testing.T, query string, args ...any) (release func()) {
-	t.Helper()
-	// As the shop's sessions: no gaps are locked, which would stop all inserts.
-	tx, err := m.raw.BeginTx(context.WithoutCancel(t.Context()), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		t.Fatal(err)
-	}
-	release = sync.OnceFunc(func() { tx.Rollback() })
-	t.Cleanup(release)
-	if _, err := tx.ExecContext(t.Context(), "SET SESSION idle_transaction_timeout = 0"); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := tx.QueryContext(t.Context(), query+" FOR UPDATE", args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		continue
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return release
-}
-
-// unpaid places orders of a SKU that live for an hour.
-func (m *mall) unpaid(t *testing.T, sku string, n int) (paths []string) {
-	t.Helper()
-	for i := range n {
-		a := insist(func() answer { return m.order(t.Context(), m.long.url, sku, fmt.Sprint("debtor-", i)) })
-		if a.status != http.StatusCreated {
-			t.Fatal(a)
-		}
-		paths = append(paths, a.header.Get("Location"))
-	}
-	return paths
-}
-
-// instance returns one of the two in turn.
-func (m *mall) instance(i int) string { return []string{m.short.url, m.long.url}[i%2] }
-
-// mishap is something that happens to the SKU that is returned by prepare.
-type mishap struct {
-	name  string
-	sku   string
-	redis bool // it is that Redis is dead, which SKUs that need Redis share
-	begin func(ctx context.Context, t *testing.T) (end func())
-}
-
-// lockedRow: its stock row is locked, and many buy it and pay for it.
-func (m *mall) lockedRow(t *testing.T, strategy string) mishap {
-	t.Helper()
-	sku := "locked-" + strategy
-	m.sku(t, sku, strategy)
-	debts := m.unpaid(t, sku, 40)
-	return mishap{strategy + ": the stock row is locked; 80 buyers, 40 payers", sku, false, func(ctx context.Context, t *testing.T) func() {
-		t.Helper()
-		for i := range 20 { // they expire while the row is locked
-			insist(func() answer { return m.order(t.Context(), m.short.url, sku, fmt.Sprint("debtor-", i)) })
-		}
-		release := m.lockRows(t, "SELECT sku FROM skus WHERE sku = ?", sku)
-		buyers := throng(ctx, 80, comesBack(), func(ctx context.Context, i int) answer {
-			return m.order(ctx, m.instance(i), sku, fmt.Sprint("buyer-", i))
-		})
-		payers := throng(ctx, 40, comesBack(), func(ctx context.Context, i int) answer {
-			return ask(ctx, m.client, "POST", m.instance(i)+debts[i]+"/pay", `{"payment_id":"p"}`)
-		})
-		return func() { buyers.Wait(); payers.Wait(); release() }
-	}}
-}
-
-// lockedOrders: the rows of its orders are locked, and many pay for them and read them.
-func (m *mall) lockedOrders(t *testing.T) mishap {
-	t.Helper()
-	sku := "locked-orders"
-	m.sku(t, sku, "conditional")
-	debts := m.unpaid(t, sku, 80)
-	return mishap{"the rows of 80 of its orders are locked; each is paid and extended", sku, false, func(ctx context.Context, t *testing.T) func() {
-		t.Helper()
-		release := m.lockRows(t, "SELECT o.id FROM orders o JOIN order_lines l ON l.order_id = o.id WHERE l.sku = ?", sku)
-		payers := throng(ctx, 80, comesBack(), func(ctx context.Context, i int) answer {
-			return ask(ctx, m.client, "POST", m.instance(i)+debts[i]+"/pay", `{"payment_id":"p"}`)
-		})
-		extenders := throng(ctx, 80, comesBack(), func(ctx context.Context, i int) answer {
-			return ask(ctx, m.client, "POST", m.instance(i)+debts[i]+"/extend", `{"by_seconds":1}`)
-		})
-		return func() { payers.Wait(); extenders.Wait(); release() }
-	}}
-}
-
-// lockedCustomer: the row of a customer is locked who buys it, and the other SKUs as well.
-func (m *mall) lockedCustomer(t *testing.T, others ...string) mishap {
-	t.Helper()
-	sku := "locked-customer"
-	m.sku(t, sku, "conditional")
-	for i := range 80 {
-		insist(func() answer { return m.order(t.Context(), m.short.url, sku, fmt.Sprint("frozen-", i)) })
-	}
-	return mishap{"the rows of 80 of its customers are locked; they buy all SKUs", sku, false, func(ctx context.Context, t *testing.T) func() {
-		t.Helper()
-		release := m.lockRows(t, "SELECT customer_id FROM customers WHERE customer_id LIKE 'frozen-%'")
-		skus := append([]string{sku}, others...)
-		buyers := throng(ctx, 80, comesBack(), func(ctx context.Context, i int) answer {
-			return m.order(ctx, m.instance(i), skus[i%len(skus)], fmt.Sprint("frozen-", i))
-		})
-		return func() { buyers.Wait(); release() }
-	}}
-}
-
-// deadService: its lock service does not answer.
-func (m *mall) deadService(t *testing.T, strategy string, pause, resume func() error) mishap {
-	t.Helper()
-	sku := "dead-" + strategy
-	m.sku(t, sku, strategy)
-	return mishap{strategy + ": the lock service is paused; 80 buyers", sku, strategy != "etcd", func(ctx context.Context, t *testing.T) func() {
-		t.Helper()
-		must(t, pause())
-		buyers := throng(ctx, 80, comesBack(), func(ctx context.Context, i int) answer {
-			return m.order(ctx, m.instance(i), sku, fmt.Sprint("buyer-", i))
-		})
-		return func() { buyers.Wait(); must(t, resume()) }
-	}}
-}
-
-// flashSale: very many buy it.
-func (m *mall) flashSale(t *testing.T, strategy string, n int) mishap {
-	t.Helper()
-	sku := "hot-" + strategy
-	m.sku(t, sku, strategy)
-	return mishap{fmt.Sprintf("%s: a flash sale with %d buyers", strategy, n), sku, false, func(ctx context.Context, t *testing.T) func() {
-		t.Helper()
-		return throng(ctx, n, time.Minute, func(ctx context.Context, i int) answer {
-			return m.order(ctx, m.instance(i), sku, fmt.Sprint("buyer-", i))
-		}).Wait
-	}}
-}
-
-// onlookers buy nothing. They ask for an answer that needs no store, so all they take is processor time. The row of the
-// flash sales without the sale.
-func (m *mall) onlookers(t *testing.T, n int) mishap {
-	t.Helper()
-	m.sku(t, "watched", "conditional")
-	return mishap{fmt.Sprintf("nothing; %d customers ask whether the instance lives", n), "watched", false, func(ctx context.Context, t *testing.T) func() {
-		t.Helper()
-		return throng(ctx, n, time.Minute, func(ctx context.Context, i int) answer {
-			return ask(ctx, m.client, "GET", m.instance(i)+"/livez", "")
-		}).Wait
-	}}
-}
-
-// massExpiry: very many of its orders expire at the same time.
-func (m *mall) massExpiry(t *testing.T, n int, locked bool) mishap {
-	t.Helper()
-	sku, name := "mass-expiry", fmt.Sprintf("%d of its orders expire at once", n)
-	if locked {
-		sku, name = sku+"-locked", name+" while its row is locked"
-	}
-	m.sku(t, sku, "conditional")
-	return mishap{name, sku, false, func(_ context.Context, t *testing.T) func() {
-		t.Helper()
-		end := time.Now().Add(time.Second + time.Duration(n)*time.Second/2000)
-		for left := n; left > 0; left -= 200 {
-			var requests []*order.Request
-			for i := range min(left, 200) {
-				requests = append(requests, &order.Request{TTL: time.Until(end), Order: order.Order{
-					ID: order.NewID(), CustomerID: fmt.Sprint("buyer-", i), Items: []order.Item{{SKU: sku, Quantity: 1}},
-				}})
-			}
-			must(t, m.books.Commit(t.Context(), []stock.Claim{{SKU: sku, Write: stock.Conditional}}, requests))
-		}
-		if !locked {
-			return func() {}
-		}
-		return m.lockRows(t, "SELECT sku FROM skus WHERE sku = ?", sku)
-	}}
-}
 
 // quality is how other SKUs do while a fault lasts, beside the time before and after it.
 type quality struct {
@@ -458,15 +76,6 @@ func (m *mall) suffer(t *testing.T, faults []mishap, length time.Duration, perSe
 		}
 	}
 	return d, back
-}
-
-// dead returns how many timers were given up.
-func (m *mall) dead(t *testing.T) (n int) {
-	t.Helper()
-	if err := m.raw.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM timeouts WHERE state = 'DEAD'").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // The rows of orders or of customers of one SKU are locked, of more than there are connections. Others are bought, paid for, read and
@@ -533,4 +142,101 @@ func TestIsolationInNumbers(t *testing.T) {
 		t.Errorf("%d timers are dead", n)
 	}
 	must(t, os.WriteFile("../../docs/results/isolation.md", []byte(table.String()), 0o600))
+}
+
+// lockStock keeps the stock row of a SKU locked in a session that is none of the shop's, as the open
+// transaction of an operator does.
+func lockStock(t *testing.T, database, sku string) (release func()) {
+	t.Helper()
+	tx, err := testbedtest.OpenSQL(t, database).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock := sync.OnceFunc(func() { tx.Rollback() })
+	t.Cleanup(unlock)
+	var locked string
+	if err := tx.QueryRowContext(t.Context(), "SELECT sku FROM skus WHERE sku = ? FOR UPDATE", sku).Scan(&locked); err != nil {
+		t.Fatal(err)
+	}
+	return unlock
+}
+
+// A session keeps the stock row of one SKU locked while 80 customers buy that SKU and others pay for it. Meanwhile
+// another SKU is sold, paid for and read as if nothing had happened, and the instance is ready.
+func TestLockedRowLeavesOtherSKUsAlone(t *testing.T) {
+	t.Parallel()
+	strategies := []string{"conditional", "redis", "sql-cohort"} // no lock, one for each order, and one for a batch
+	if testbedtest.Size(0, 1) == 1 {
+		strategies = append(strategies, "segmented", "optimistic", "for-update", "lua")
+	}
+	for _, strategy := range strategies {
+		t.Run(strategy, func(t *testing.T) { lockedRow(t, strategy) }) // one after the other: each is a crowd
+	}
+}
+
+func lockedRow(t *testing.T, strategy string) {
+	t.Helper()
+	most := time.Duration(testbedtest.Size(10, 2)) * time.Second // the usual run shares the machine with other tests
+	s, still, client := newStage(t), watchStillness(t), customers(t)
+	shop := start(t, s.flags...)
+	shop.want(t, http.StatusCreated, "PUT", "/api/v1/skus/bad", `{"on_hand":1000,"strategy":"`+strategy+`"}`)
+	shop.want(t, http.StatusCreated, "PUT", "/api/v1/skus/good", `{"on_hand":1000,"strategy":"conditional"}`)
+	var unpaid []string // orders of the bad SKU
+	for range 40 {
+		unpaid = append(unpaid, served(t.Context(), client, shop.url, "bad").header.Get("Location"))
+	}
+	unlock := lockStock(t, s.database, "bad")
+	crowd, leave := context.WithCancel(t.Context())
+	defer leave()
+	var buyers sync.WaitGroup
+	defer buyers.Wait()
+	for i := range 80 {
+		buyers.Go(func() {
+			for crowd.Err() == nil {
+				a := purchase(crowd, client, shop.url, "bad")
+				if i < len(unpaid) {
+					ask(crowd, client, "POST", shop.url+unpaid[i]+"/pay", `{"payment_id":"p"}`)
+				}
+				if a.status != http.StatusCreated {
+					select {
+					case <-time.After(100 * time.Millisecond):
+					case <-crowd.Done():
+					}
+				}
+			}
+		})
+	}
+	quickly := func(what string, want int, f func() answer) answer {
+		t.Helper()
+		before := still.stood()
+		a := f()
+		if a.took -= still.stood() - before; a.err != nil || a.status != want || a.took > most {
+			t.Errorf("%s: %v, want %d within %v", what, a, want, most)
+		}
+		return a
+	}
+	for n := range 20 {
+		order := quickly(fmt.Sprint("order ", n), http.StatusCreated, func() answer { return purchase(t.Context(), client, shop.url, "good") })
+		path := shop.url + order.header.Get("Location")
+		if order.status == http.StatusCreated {
+			quickly("payment", http.StatusOK, func() answer { return ask(t.Context(), client, "POST", path+"/pay", `{"payment_id":"p"}`) })
+			quickly("read", http.StatusOK, func() answer { return ask(t.Context(), client, "GET", path, "") })
+		}
+		quickly("readyz", http.StatusOK, func() answer { return ask(t.Context(), client, "GET", shop.url+"/readyz", "") })
+	}
+	leave()
+	buyers.Wait()
+	unlock()
+	for _, path := range unpaid {
+		shop.want(t, http.StatusOK, "POST", path+"/pay", `{"payment_id":"p"}`)
+	}
+	if a := insist(func() answer { return purchase(t.Context(), client, shop.url, "bad") }); a.status != http.StatusCreated {
+		t.Errorf("the SKU once its row is free: %v", a)
+	}
+	for _, sku := range []string{"good", "bad"} {
+		audits, err := books(t, s.database).Audit(t.Context(), sku)
+		if err = errors.Join(err); err != nil || !audits[0].OK() {
+			t.Errorf("the audit of %s: %+v, %v", sku, audits, err)
+		}
+	}
 }

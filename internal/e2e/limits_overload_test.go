@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"bufio"
@@ -65,9 +65,9 @@ func distant(t *testing.T, database string, delay time.Duration) string {
 }
 
 // metric returns a metric of an instance, or 0 if it has none with that name.
-func (r *running) metric(t *testing.T, name string) float64 {
+func (r *instance) metric(t *testing.T, name string) float64 {
 	t.Helper()
-	page := (&running{url: r.admin(t)}).want(t, http.StatusOK, "GET", "/metrics", "")
+	page := (&instance{url: r.admin(t)}).want(t, http.StatusOK, "GET", "/metrics", "")
 	for lines := bufio.NewScanner(strings.NewReader(page)); lines.Scan(); {
 		if fields := strings.Fields(lines.Text()); len(fields) == 2 && strings.Split(fields[0], "{")[0] == name {
 			value, err := strconv.ParseFloat(fields[1], 64)
@@ -81,7 +81,7 @@ func (r *running) metric(t *testing.T, name string) float64 {
 }
 
 // memory returns how much an instance has, in MiB; 0 if this system does not tell.
-func (r *running) memory(t *testing.T) int {
+func (r *instance) memory(t *testing.T) int {
 	t.Helper()
 	return int(r.metric(t, "process_resident_memory_bytes") / (1 << 20))
 }
@@ -93,7 +93,7 @@ func TestOverload(t *testing.T) {
 	t.Parallel()
 	s, still := newStage(t), watchStillness(t)
 	flags := []string{"--database", distant(t, s.database, 5*time.Millisecond), "--redis", s.redis, "--permits", strconv.Itoa(testbedtest.Size(4, 12))}
-	fleet := make([]*spawned, testbedtest.Size(1, 3))
+	fleet := make([]*instance, testbedtest.Size(1, 3))
 	b := new(balancer)
 	use := func(without int) {
 		var urls []string
@@ -162,7 +162,7 @@ func TestOverload(t *testing.T) {
 
 // kills kills one of several instances every 20 s, and starts another in its place, until it
 // is over.
-func kills(t *testing.T, fleet []*spawned, flags []string, use func(without int), over <-chan struct{}) {
+func kills(t *testing.T, fleet []*instance, flags []string, use func(without int), over <-chan struct{}) {
 	t.Helper()
 	for i := 0; ; i = (i + 1) % len(fleet) {
 		var next <-chan time.Time

@@ -1,12 +1,14 @@
-package main
+package e2e_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/identity"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // migrated prepares a database.
@@ -37,12 +39,12 @@ func TestServiceWithKeys(t *testing.T) {
 	admin, _ := newKey(t, database, "--admin")
 	ann, annsKey := newKey(t, database, "--customer", "ann")
 	ben, _ := newKey(t, database, "--customer", "ben")
-	fleet := []*running{
+	fleet := []*instance{
 		start(t, "--database", database, "--auth", "keys", "--instance", "one"),
 		start(t, "--database", database, "--auth", "keys", "--instance", "two"),
 	}
 	client := customers(t)
-	expect := func(r *running, status int, header []string, method, path, body string) answer {
+	expect := func(r *instance, status int, header []string, method, path, body string) answer {
 		t.Helper()
 		a := insist(func() answer { return ask(t.Context(), client, method, r.url+path, body, header...) })
 		if a.err != nil || a.status != status {
@@ -74,7 +76,7 @@ func TestServiceWithKeys(t *testing.T) {
 		expect(r, http.StatusForbidden, ann, "GET", "/api/v1/audit", "")
 		expect(r, http.StatusOK, nil, "GET", "/livez", "")
 		expect(r, http.StatusOK, nil, "GET", "/readyz", "")
-		admins := &running{url: r.admin(t)}
+		admins := &instance{url: r.admin(t)}
 		expect(admins, http.StatusUnauthorized, nil, "GET", "/api/v1/timers", "")
 		expect(admins, http.StatusOK, admin, "GET", "/api/v1/timers", "")
 	}
@@ -128,7 +130,7 @@ func TestKeysAreTheDefaultUnlessTheListenerIsLoopback(t *testing.T) {
 	}
 	// Then it serves this machine alone, whatever name a browser or a proxy has for it. Who opens it to a network does so.
 	keys := start(t, "--database", sqliteURL(t), "--auth", "keys")
-	for r, want := range map[*running]int{local: http.StatusForbidden, none: http.StatusOK, keys: http.StatusUnauthorized} {
+	for r, want := range map[*instance]int{local: http.StatusForbidden, none: http.StatusOK, keys: http.StatusUnauthorized} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/api/v1/orders", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
@@ -142,5 +144,61 @@ func TestKeysAreTheDefaultUnlessTheListenerIsLoopback(t *testing.T) {
 		if resp.StatusCode != want {
 			t.Errorf("%s asked as rebound.example: %s, want %d", r.url, resp.Status, want)
 		}
+	}
+}
+
+// The command tells all instances that share its Redis, and that listen; the streams of the key
+// end. Without Redis the key is revoked all the same.
+func TestRevokeTellsTheInstances(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	header, text := newKey(t, s.database, "--customer", "ann")
+	prefix := text[5:15]
+	fleet := []*instance{
+		start(t, append(s.flags, "--auth", "keys", "--instance", "shop-1")...), start(t, append(s.flags, "--auth", "keys", "--instance", "shop-2")...),
+	}
+	ends := make(chan error, len(fleet))
+	client := customers(t)
+	for _, r := range fleet {
+		w := newPage(t, "?types=order")
+		w.key = header[1]
+		go func() { ends <- w.watch(t.Context(), r.url) }()
+		testbedtest.Eventually(t, "the stream has begun", func() bool { return w.count(func() int { return len(w.resets) }) > 0 })
+	}
+	var revoked time.Time
+	testbedtest.Eventually(t, "the instances are told", func() bool { // one that does not listen yet hears it the next time
+		shows(t, []string{"keys", "revoke", "--database", s.database, "--redis", s.redis, prefix}, "was revoked")
+		revoked = time.Now()
+		for end := revoked.Add(time.Second); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+			if !slices.ContainsFunc(fleet, func(r *instance) bool {
+				return !strings.Contains(r.stderr.String(), "a key was revoked") || !strings.Contains(r.stderr.String(), prefix)
+			}) {
+				return true
+			}
+		}
+		return false
+	})
+	for _, r := range fleet {
+		if a := insist(func() answer { return ask(t.Context(), client, http.MethodGet, r.url+"/api/v1/orders", "", header...) }); a.status != http.StatusUnauthorized {
+			t.Errorf("the key that was revoked: %v", a)
+		}
+	}
+	for range fleet {
+		<-ends
+	}
+	t.Logf("two instances have refused the key, and its streams have ended, %v after the command", time.Since(revoked).Round(time.Millisecond))
+
+	other, text := newKey(t, s.database, "--customer", "ben")
+	code, out, stderr := call(t, noEnv, "keys", "revoke", "--database", s.database, "--redis", "redis://127.0.0.1:1/0", text)
+	if code != 0 || !strings.Contains(out, "was revoked") || !strings.Contains(stderr, "not told") {
+		t.Errorf("exit code %d: %s%s", code, out, stderr)
+	}
+	if a := insist(func() answer {
+		return ask(t.Context(), client, http.MethodGet, fleet[0].url+"/api/v1/orders", "", other...)
+	}); a.status != http.StatusUnauthorized {
+		t.Errorf("the key that was revoked: %v", a)
+	}
+	if code, _, stderr := call(t, noEnv, "keys", "revoke", "--database", s.database, "--redis", "localhost", text); code != 2 || !strings.Contains(stderr, "--redis") {
+		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -1,71 +1,13 @@
-package main
+package e2e_test
 
 import (
-	"bufio"
 	"database/sql"
-	"encoding/json"
-	"errors"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
-
-// admin returns where the instance listens for those who look after it.
-func (r *running) admin(t *testing.T) string {
-	t.Helper()
-	for lines := bufio.NewScanner(strings.NewReader(r.stderr.String())); lines.Scan(); {
-		var line struct{ Msg, Admin string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Msg == "serving" && line.Admin != "" {
-			return "http://" + line.Admin
-		}
-	}
-	t.Fatalf("no admin in the log: %s", r.stderr.String())
-	return ""
-}
-
-// shopProcess runs a command in a process of its own.
-func shopProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, err strings.Builder
-	c := exec.CommandContext(t.Context(), os.Args[0], args...)
-	c.Stdout, c.Stderr = &out, &err
-	failed := c.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](failed); ok {
-		return exit.ExitCode(), out.String(), err.String()
-	}
-	if failed != nil {
-		t.Fatal(failed)
-	}
-	return 0, out.String(), err.String()
-}
-
-// shows fails the test unless the command ends well and prints all of want.
-func shows(t *testing.T, args []string, want ...string) string {
-	t.Helper()
-	code, out, stderr := call(t, noEnv, args...)
-	if code != 0 {
-		t.Fatalf("%q: exit code %d: %s", args, code, stderr)
-	}
-	for _, w := range want {
-		if !strings.Contains(out, w) {
-			t.Errorf("%q prints no %q:\n%s", args, w, out)
-		}
-	}
-	return out
-}
-
-// refuses fails the test unless the command fails with one line that has want.
-func refuses(t *testing.T, want string, args ...string) {
-	t.Helper()
-	got, out, stderr := call(t, noEnv, args...)
-	if got != 1 || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
-		t.Errorf("%q: exit code %d, want 1 and %q: %s%s", args, got, want, out, stderr)
-	}
-}
 
 // What is buried is found, redriven, and fires: by command, and by another instance
 // than the one that is asked.
@@ -132,12 +74,12 @@ func TestTimersByCommand(t *testing.T) {
 }
 
 // metrics fails the test unless the instance shows lines that begin with all of want.
-func metrics(t *testing.T, r *running, want ...string) {
+func metrics(t *testing.T, r *instance, want ...string) {
 	t.Helper()
 	page := ""
 	missing := func(w string) bool { return !strings.Contains(page, "\n"+w) }
 	for end := time.Now().Add(time.Minute); ; <-time.After(200 * time.Millisecond) { // what the stores do not answer in time is left out
-		page = (&running{url: r.admin(t)}).want(t, http.StatusOK, "GET", "/metrics", "")
+		page = (&instance{url: r.admin(t)}).want(t, http.StatusOK, "GET", "/metrics", "")
 		if !slices.ContainsFunc(want, missing) || time.Now().After(end) {
 			break
 		}
@@ -164,7 +106,7 @@ func TestTimersListIsLimited(t *testing.T) {
 	for range 3 {
 		r.place(t)
 	}
-	code, out, stderr := shopProcess(t, "timers", "list", "--limit", "2", "--url", r.admin(t))
+	code, out, stderr := call(t, noEnv, "timers", "list", "--limit", "2", "--url", r.admin(t))
 	if code != 0 || strings.Count(out, "order.expire") != 2 || !strings.Contains(stderr, "There are more than these 2") {
 		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
 	}
@@ -173,4 +115,21 @@ func TestTimersListIsLimited(t *testing.T) {
 		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
 	}
 	refuses(t, "is not the --admin-listen of an instance", "timers", "list", "--url", r.url)
+}
+
+// An instance that asks for keys asks for an admin's on its admin listener too, and shop timers
+// takes it from the environment.
+func TestTimersWithAKey(t *testing.T) {
+	t.Parallel()
+	database := sqliteURL(t)
+	_, admin := newKey(t, database, "--admin")
+	_, customer := newKey(t, database, "--customer", "ann")
+	r := start(t, "--database", database, "--auth", "keys")
+	list := []string{"timers", "list", "--url", r.admin(t)}
+	for key, want := range map[string]int{"": 1, customer: 1, admin: 0} {
+		code, _, stderr := call(t, map[string]string{"SHOP_KEY": key}, list...)
+		if code != want || want == 1 && !strings.Contains(stderr, "shop keys create --admin") || key != "" && strings.Contains(stderr, key) {
+			t.Errorf("exit code %d, want %d: %s", code, want, stderr)
+		}
+	}
 }

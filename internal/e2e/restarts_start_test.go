@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"net/http"
@@ -91,5 +91,30 @@ func TestStartEndsWithoutItsStore(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
 		})
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	r := start(t, "--database", sqliteURL(t))
+	address := strings.TrimPrefix(r.url, "http://")
+	code, _, stderr := call(t, noEnv, "serve", "--database", sqliteURL(t), "--listen", address)
+	if code != 1 || !strings.Contains(stderr, address) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	if code, _, stderr := call(t, noEnv, "healthcheck", "--url", r.url); code != 0 {
+		t.Errorf("healthcheck: exit code %d: %s", code, stderr)
+	}
+}
+
+// TestGaleraNodeIsNamedAtTheStart starts an instance on a server with write set replication, and one on a server without.
+func TestGaleraNodeIsNamedAtTheStart(t *testing.T) {
+	t.Parallel()
+	node := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"wsrep_on": "ON"}})
+	for database, want := range map[string]int{node.URL(): 1, testbedtest.Database(t): 0} {
+		s := launch(t, "--database", database)
+		s.listens(t)
+		if n := strings.Count(s.stderr.String(), "is a node of a Galera cluster"); n != want {
+			t.Errorf("%d warnings, want %d: %s", n, want, s.stderr)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func (s *shoppers) count() int {
 
 // stop ends the shopping and fails the test if a request was not answered, or not as it should
 // be. Then some are sent again to the given instance, and have to be answered as before.
-func (s *shoppers) stop(t *testing.T, again *running) {
+func (s *shoppers) stop(t *testing.T, again *instance) {
 	t.Helper()
 	s.enough.Store(true)
 	s.group.Wait()
@@ -106,7 +106,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
 	s, still := newStage(t), watchStillness(t)
 	b := new(balancer)
-	fleet := make([]*spawned, 3)
+	fleet := make([]*instance, 3)
 	next := func(i int) {
 		fleet[i] = spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i))...)
 	}
@@ -139,7 +139,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 		before := load.count()
 		testbedtest.Eventually(t, "orders are placed", func() bool { return load.count() > before+20 })
 		old := fleet[i%3]
-		old.terminate(t)
+		old.stop()
 		testbedtest.Eventually(t, "the instance says that it stops", func() bool {
 			a := ask(t.Context(), http.DefaultClient, http.MethodGet, old.url+"/readyz", "")
 			return a.status == http.StatusServiceUnavailable || a.err != nil // when it has stopped by now
@@ -149,7 +149,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 		next(i % 3)
 		ready()
 	}
-	load.stop(t, &fleet[0].running)
+	load.stop(t, fleet[0])
 	noticed.judge(t, still)
 	t.Logf("%d restarts", restarts)
 	audits, err := books(t, s.database).Audit(t.Context(), "a")
@@ -158,5 +158,44 @@ func TestRestartsUnderLoad(t *testing.T) {
 	}
 	if a := audits[0]; !a.OK() || a.Reserved != 0 {
 		t.Errorf("the books: %v, %d reserved", a.Broken(), a.Reserved)
+	}
+}
+
+// While an instance drains, a client that obeys readiness and Connection: close
+// loses nothing.
+func TestDrainLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--database", sqliteURL(t))
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
+	var (
+		group    sync.WaitGroup
+		answered atomic.Int64
+		draining atomic.Bool
+		stopped  = make(chan struct{})
+	)
+	for range 16 {
+		group.Go(func() {
+			for !draining.Load() {
+				if status, answer := r.send(t, "POST", "/api/v1/orders", oneUnit); status != http.StatusCreated {
+					t.Errorf("status %d: %s", status, answer)
+				}
+				if answered.Add(1) == 200 {
+					close(stopped)
+				}
+			}
+		})
+	}
+	<-stopped
+	r.stop()
+	for !draining.Load() { // as a balancer would
+		status, _ := r.send(t, "GET", "/readyz", "")
+		draining.Store(status == http.StatusServiceUnavailable)
+	}
+	r.want(t, http.StatusOK, "GET", "/livez", "")
+	group.Wait()
+	select {
+	case <-r.exited:
+	case <-time.After(2 * time.Minute):
+		t.Error("the instance does not stop")
 	}
 }

@@ -1,30 +1,16 @@
-package main
+package e2e_test
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"example.com/shop/internal/demo"
-	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/httpapi"
-	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -85,12 +71,6 @@ func TestDemoOnEmbeddedStores(t *testing.T) {
 // stockSize is how many units a demo sells that has been shown at full size.
 func stockSize() string { return strconv.Itoa(testbedtest.Size(25, 400)) }
 
-// ownRedis returns a Redis that wakes nobody for the timers of another test.
-func ownRedis(t *testing.T) string {
-	t.Helper()
-	return testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()
-}
-
 func TestDemoOnRealStores(t *testing.T) {
 	t.Parallel()
 	args, arms := []string{"--redis", ownRedis(t), "--database", testbedtest.Database(t), "--stock", stockSize()}, 12
@@ -116,47 +96,6 @@ func TestDemoOfEveryLock(t *testing.T) {
 	proved(t, code, r, 18)
 }
 
-// watcher calls seen once, when a line that begins with what has been written.
-type watcher struct {
-	testbedtest.Buffer
-	begin string
-	once  sync.Once
-	seen  func()
-}
-
-func (w *watcher) Write(p []byte) (int, error) {
-	n, err := w.Buffer.Write(p)
-	if strings.Contains(w.String(), "\n"+w.begin) {
-		w.once.Do(w.seen)
-	}
-	return n, err
-}
-
-// A lock service that dies under a sale costs that sale: it is given up and has failed, the others
-// are held, and there is a verdict.
-func TestDemoWithALockServiceThatDies(t *testing.T) {
-	t.Parallel()
-	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
-	out := &watcher{begin: "naive ", seen: func() {
-		if err := server.Kill(); err != nil {
-			t.Error(err)
-		}
-	}}
-	code, stderr := commandInto(t, out, "demo", "--strategies", "naive,etcd,conditional", "--etcd", server.Addr(), "--stock", "25", "--attempts", "400")
-	text := out.String()
-	if code != 1 || stderr != "" {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
-	for _, want := range []string{
-		`(?m)^naive +oversold .* oversold$`, `(?m)^etcd +exact .* (BROKEN|UNDERSOLD)$`, `given up, as nobody got an answer`,
-		`(?m)^conditional +exact .* exact$`, `(?m)^--order-ttl 3s +exact .* exact$`, `(?m)^FAILED: a strategy that must be exact was not\.$`,
-	} {
-		if !regexp.MustCompile(want).MatchString(text) {
-			t.Errorf("no %s in\n%s", want, text)
-		}
-	}
-}
-
 // Newer versions of MariaDB refuse an update of a row that changed since the
 // snapshot was taken.
 func TestDemoWithSnapshotIsolation(t *testing.T) {
@@ -178,127 +117,6 @@ func TestOneInstanceNeedsNoMoreThanAMutex(t *testing.T) {
 	}
 }
 
-// A safe strategy that has become read, modify, write is found out.
-func TestDemoFindsABrokenStrategy(t *testing.T) {
-	t.Parallel()
-	database := sqliteURL(t)
-	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	strategies := stock.NewStrategies(stock.Lockers{}).With(stock.Strategy{
-		Name:  "conditional",
-		Write: stock.WriteBack,
-		Guard: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
-			return fn(ctx, dlock.Fence{})
-		},
-	})
-	handler, err := httpapi.New(httpapi.Config{
-		Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil), Strategies: strategies, Instance: "broken",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	code, r := play(t, "--url", server.URL, "--database", database, "--strategies", "naive,conditional,for-update", "--stock", "40")
-	for try := 1; try < 3 && r.Arms[1].Verdict == demo.Exact; try++ { // a race need not show at the first try
-		code, r = play(t, "--url", server.URL, "--database", database, "--strategies", "naive,conditional,for-update", "--stock", "40")
-	}
-	if code != 1 || r.Verdict != demo.Failed || r.Arms[1].Verdict != demo.Oversold || r.Arms[2].Verdict != demo.Exact {
-		t.Errorf("exit code %d: %+v", code, r)
-	}
-	if r.Expiry != nil {
-		t.Errorf("orders expired at instances that are not the demo's own: %+v", r.Expiry)
-	}
-}
-
-// Instances that leave the timers to others are found out. A demo has no such
-// flag, so a script adds it to what they are told.
-func TestDemoFindsOrdersThatDoNotExpire(t *testing.T) {
-	t.Parallel()
-	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := filepath.Join(t.TempDir(), "canary")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec '"+executable+"' \"$@\" --canary\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	r, err := demo.Run(t.Context(), demo.Config{Executable: script, Strategies: []string{"naive", "conditional"}, Stock: 20, Patience: 5 * time.Second, JSON: true, Out: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := r.Expiry; r.Verdict != demo.Failed || r.Arms[1].Verdict != demo.Exact || e.Orders != 100 || e.Fired != 0 || e.Lost != 100 || e.Early != 0 {
-		t.Errorf("%s: %+v %+v", r.Verdict, r.Arms, r.Expiry)
-	}
-}
-
-// The instances of a demo end with it, even when it is killed.
-func TestInstancesEndWithTheDemo(t *testing.T) {
-	t.Parallel()
-	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // it is the disk that takes long
-	defer cancel()
-	parent := exec.CommandContext(ctx, executable, "demo", "--keep", "--strategies", "naive", "--stock", "5")
-	parent.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // a demo that is killed cannot clean up
-	var problems testbedtest.Buffer
-	parent.Stderr = &problems
-	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var urls []string
-	var heard strings.Builder
-	lines := bufio.NewScanner(io.TeeReader(out, &heard))
-	for len(urls) < 3 && lines.Scan() {
-		if u := strings.TrimSpace(lines.Text()); strings.HasPrefix(u, "http://") {
-			urls = append(urls, u)
-		}
-	}
-	if len(urls) != 3 {
-		t.Fatalf("the demo printed %d URLs: %s%s", len(urls), &heard, &problems)
-	}
-	alive := func(u string) bool {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u+"/livez", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return false
-		}
-		resp.Body.Close()
-		return true
-	}
-	for _, u := range urls {
-		if !alive(u) {
-			t.Fatalf("%s does not answer before the demo is killed", u)
-		}
-	}
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	parent.Wait()
-	for _, u := range urls {
-		for alive(u) { // each question takes a round trip
-		}
-		if ctx.Err() != nil { // then silence is the deadline's, not the instance's
-			t.Fatalf("%s outlives its demo", u)
-		}
-	}
-}
-
 func TestDemoTellsAPerson(t *testing.T) {
 	t.Parallel()
 	code, out, stderr := command(t, "demo", "--strategies", "naive,conditional", "--stock", "20")
@@ -317,5 +135,29 @@ func TestDemoTellsAPerson(t *testing.T) {
 	}
 	if bytes.ContainsRune([]byte(out), '\r') {
 		t.Error("a progress bar in a pipe")
+	}
+}
+
+// TestDemoOnAnotherDatabaseSellsNothing: with a --database that is not that of the service at --url, or a strategy whose store nobody
+// names, the demo ends before it creates a file, or a SKU at the service.
+func TestDemoOnAnotherDatabaseSellsNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	service := start(t, "--database", sqliteURL(t))
+	for want, args := range map[string][]string{
+		"check --database":               {"--url", service.url, "--database", "sqlite:mistyped.db"},
+		"has no schema":                  {"--url", service.url, "--database", testbedtest.Database(t)},
+		`"etcd" needs --etcd`:            {"--database", "sqlite:mistyped.db", "--strategies", "redis,etcd"},
+		`"zookeeper-cohort" needs --zoo`: {"--database", "sqlite:mistyped.db", "--strategies", "zookeeper-cohort"},
+	} {
+		code, out, stderr := call(t, noEnv, append([]string{"demo"}, args...)...)
+		if code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit code %d, want %q: %s%s", args, code, want, out, stderr)
+		}
+	}
+	if files, err := os.ReadDir("."); err != nil || len(files) != 0 {
+		t.Errorf("refused demos have left %v, %v", files, err)
+	}
+	if page := service.want(t, http.StatusOK, http.MethodGet, "/api/v1/skus", ""); page != `{"skus":[]}`+"\n" {
+		t.Errorf("the service sells %s", page)
 	}
 }

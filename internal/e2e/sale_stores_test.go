@@ -1,41 +1,26 @@
-package main
+package e2e_test
 
 import (
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/lab"
 	"example.com/shop/internal/testbed/testbedtest"
 )
-
-const oneUnit = `{"customer_id":"c1","items":[{"sku":"a","quantity":1}]}`
-
-// place orders one unit of the SKU a and returns the order's id.
-func (r *running) place(t *testing.T) string {
-	t.Helper()
-	a := served(t.Context(), http.DefaultClient, r.url, "a")
-	if a.status != http.StatusCreated {
-		t.Fatal(a)
-	}
-	return orderID(t, a.body)
-}
 
 func TestOrderOnRealStores(t *testing.T) {
 	t.Parallel()
@@ -81,132 +66,6 @@ func TestAuditNamesTheBrokenSKU(t *testing.T) {
 		}
 	}
 	t.Error("naive never oversold")
-}
-
-func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
-	t.Parallel()
-	r := start(t, "--database", sqliteURL(t))
-	for _, s := range []string{"redis", "redis-unfenced"} {
-		answer := r.want(t, http.StatusUnprocessableEntity, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"`+s+`"}`)
-		if !strings.Contains(answer, "strategy-unavailable") {
-			t.Error(answer)
-		}
-	}
-	r.want(t, http.StatusNotFound, "GET", "/api/v1/skus/a", "")
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
-}
-
-// A lock service that lost its data and whose clock is behind issues fences that the
-// row refuses, until it is told what the row has accepted.
-func TestFenceAheadOfTheLockService(t *testing.T) {
-	t.Parallel()
-	for strategy, flags := range map[string]func() []string{
-		"redis": func() []string { return []string{"--redis", testbedtest.Redis(t)} },
-		"redlock": func() []string {
-			var urls []string
-			for range 3 {
-				urls = append(urls, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
-			}
-			return []string{"--redlock", strings.Join(urls, ",")}
-		},
-		"sql": func() []string { return nil },
-	} {
-		t.Run(strategy, func(t *testing.T) {
-			database := sqliteURL(t)
-			r := start(t, append(flags(), "--database", database)...)
-			sku := order.NewID() // tests share the Redis
-			r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":5,"strategy":"`+strategy+`"}`)
-			store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			ahead := dlock.Fence{Token: uint64(time.Now().Add(time.Hour).UnixMicro()), Owner: "before the data was lost"}
-			request := &order.Request{TTL: time.Hour, Order: order.Order{
-				ID: order.NewID(), CustomerID: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}},
-			}}
-			claims := []stock.Claim{{SKU: sku, Write: stock.Fenced, Fence: ahead}}
-			if err := store.Commit(t.Context(), claims, []*order.Request{request}); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1))
-			}
-			if code, out, _ := call(t, noEnv, "audit", "--database", database); code != 0 {
-				t.Error(out)
-			}
-		})
-	}
-}
-
-// A Redis that is stopped, or gone, makes orders that need it fail in time and
-// without effect; the others go on.
-func TestRedisAway(t *testing.T) {
-	t.Parallel()
-	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	database := sqliteURL(t)
-	r := start(t, "--database", database, "--redis", server.URL())
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"redis"}`)
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":5,"strategy":"conditional"}`)
-	r.place(t)
-	refused := func(fault string) {
-		t.Helper()
-		a := permitted(func() answer { return purchase(t.Context(), http.DefaultClient, r.url, "a") })
-		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "store-unavailable") && !strings.Contains(a.body, "busy") || a.took > 30*time.Second {
-			t.Errorf("%s: %v", fault, a)
-		}
-		r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"b"`, 1))
-	}
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	refused("stopped")
-	if err := errors.Join(server.Resume(), server.Kill()); err != nil {
-		t.Fatal(err)
-	}
-	refused("gone")
-	if got := r.want(t, http.StatusOK, "GET", "/api/v1/skus/a", ""); !strings.Contains(got, `"reserved":1,`) {
-		t.Errorf("the refused orders left something behind: %s", got)
-	}
-}
-
-// While an instance drains, a client that obeys readiness and Connection: close
-// loses nothing.
-func TestDrainLosesNothing(t *testing.T) {
-	t.Parallel()
-	r := start(t, "--database", sqliteURL(t))
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
-	var (
-		group    sync.WaitGroup
-		answered atomic.Int64
-		draining atomic.Bool
-		stopped  = make(chan struct{})
-	)
-	for range 16 {
-		group.Go(func() {
-			for !draining.Load() {
-				if status, answer := r.send(t, "POST", "/api/v1/orders", oneUnit); status != http.StatusCreated {
-					t.Errorf("status %d: %s", status, answer)
-				}
-				if answered.Add(1) == 200 {
-					close(stopped)
-				}
-			}
-		})
-	}
-	<-stopped
-	r.stop()
-	for !draining.Load() { // as a balancer would
-		status, _ := r.send(t, "GET", "/readyz", "")
-		draining.Store(status == http.StatusServiceUnavailable)
-	}
-	r.want(t, http.StatusOK, "GET", "/livez", "")
-	group.Wait()
-	select {
-	case <-r.exited:
-	case <-time.After(2 * time.Minute):
-		t.Error("the instance does not stop")
-	}
 }
 
 // One POST is one trace, from the request to the lock and the statements, and
@@ -270,6 +129,68 @@ func TestOnePostIsOneTrace(t *testing.T) {
 	for _, name := range []string{"POST /api/v1/orders", "order.place", "stock.reserve", "lock.acquire", "lock.hold", "link from timers order.expire"} {
 		if again := seen[name] > 1 && still.stood() > 0; seen[name] != 1 && !again { // under another lease
 			t.Errorf("%d spans %q in the trace, want 1; it has %v", seen[name], name, seen)
+		}
+	}
+}
+
+// The lab sells by real strategies on real servers, and its figures belong to orders that
+// are in the books.
+func TestLabThroughput(t *testing.T) {
+	t.Parallel()
+	testbedtest.Redis(t) // skips, or fails, where it is not installed
+	testbedtest.Database(t)
+	out := t.TempDir()
+	var r lab.Report
+	for again := true; again; { // in a round for all of which the machine stood still nothing is sold
+		still := watchStillness(t)
+		code, stdout, stderr := command(t, "lab", "throughput", "--json", "--strategies", "naive,redis", "--connections", "12",
+			"--rounds", "2", "--duration", "1500ms", "--warmup", "500ms", "--out", out)
+		r = lab.Report{}
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 {
+			t.Fatalf("exit code %d: %v\n%s%s", code, err, stdout, stderr)
+		}
+		nothing := func(r lab.Round) bool { return r.OrdersPerSecond == 0 }
+		again = still.stood() > time.Second && slices.ContainsFunc(r.Arms, func(a lab.Arm) bool { return slices.ContainsFunc(a.Rounds, nothing) })
+	}
+	if len(r.Arms) != 2 || r.Arms[0].Strategy != "naive" || r.Arms[0].Oversold == 0 && r.Arms[0].LostUpdates == 0 || r.Arms[0].ToNaive != 1 {
+		t.Errorf("%+v", r.Arms)
+	}
+	if v := r.Machine.Servers; !strings.Contains(v["mariadb"], ".") || !strings.Contains(v["redis"], ".") {
+		t.Errorf("the versions of the servers are missing: %+v", r.Machine)
+	}
+	for _, a := range r.Arms {
+		if !a.OK() || len(a.Rounds) != 2 || a.OrdersPerSecond <= 0 || a.P50 <= 0 || a.P999 < a.P99 || a.P99 < a.P50 {
+			t.Errorf("%+v", a)
+		}
+		if a.SQL < 1 || a.Commits < 0.5 || a.CPU["shop"] <= 0 {
+			t.Errorf("the cost of an order is missing: %+v", a)
+		}
+	}
+	if fenced := r.Arms[1]; !fenced.AuditOK || fenced.Oversold != 0 || fenced.Undersold != 0 || fenced.LostUpdates != 0 || fenced.Redis < 1 {
+		t.Errorf("%+v", fenced)
+	}
+	if l := r.Limits; l.Commits <= 0 || l.Rows <= l.Commits || l.Requests <= 0 {
+		t.Errorf("%+v", l)
+	}
+	for _, name := range []string{"throughput.md", "throughput.json", "throughput.svg"} {
+		if b, err := os.ReadFile(filepath.Join(out, name)); err != nil || !strings.Contains(string(b), "naive") {
+			t.Errorf("%s: %v: %s", name, err, b)
+		}
+	}
+}
+
+func TestLabRefuses(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"want throughput":      {},
+		"no strategy":          {"throughput", "--strategies", "fast"},
+		"--rounds 0":           {"throughput", "--rounds", "0"},
+		"needs a store that":   {"throughput", "--strategies", "etcd", "--stores", "sqlite,redis"},
+		"unexpected argument ": {"throughput", "more"},
+	} {
+		code, stdout, stderr := call(t, noEnv, append([]string{"lab"}, args...)...)
+		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
 	}
 }

@@ -1,12 +1,9 @@
-package main
+package e2e_test
 
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -73,32 +67,6 @@ func TestOtherCohortsThroughFaults(t *testing.T) {
 	}
 }
 
-// empty returns what empties servers of Redis.
-func empty(t *testing.T, urls ...string) func(context.Context) error {
-	t.Helper()
-	var servers []redis.UniversalClient
-	for _, u := range urls {
-		rdb, err := redisclient.New(u)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { rdb.Close() })
-		servers = append(servers, rdb)
-	}
-	return func(ctx context.Context) error {
-		var errs []error
-		for _, rdb := range servers {
-			errs = append(errs, rdb.FlushAll(ctx).Err())
-		}
-		return errors.Join(errs...)
-	}
-}
-
-// crashing returns what kills a server and starts it again.
-func crashing(kill func() error, restart func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error { return errors.Join(kill(), restart(ctx)) }
-}
-
 // cohortsThroughFaults sells by a strategy, whose lock service harm does harm to.
 func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(context.Context) error, flags ...string) {
 	t.Helper()
@@ -108,7 +76,7 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 	}
 	proxy := testbedtest.StartProxy(t, u.Host)
 	u.Host = proxy.Addr()
-	var all []*spawned
+	var all []*instance
 	for i, database := range []string{s.database, s.database, u.String()} {
 		args := []string{"--instance", fmt.Sprint("shop-", i+1), "--database", database, "--redis", s.redis, "--permits", "1000"}
 		all = append(all, spawn(t, append(args, flags...)...))
@@ -148,7 +116,7 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 	held := stopHolder(t, db, all[1])
 	testbedtest.Eventually(t, "another lease", func() bool { return soldUnder(t, db) > held })
 	sells("a leader has stopped")
-	signalTo(t, all[1], syscall.SIGCONT)
+	all[1].signal(t, syscall.SIGCONT)
 	sells("it goes on")
 
 	// A leader that never comes back.
@@ -188,14 +156,6 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 	r.want(t, http.StatusCreated, "POST", "/api/v1/orders", oneUnit)
 }
 
-// signalTo sends a signal to an instance.
-func signalTo(t *testing.T, s *spawned, sig syscall.Signal) {
-	t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // soldUnder returns the latest fence under which units of the SKU a were sold.
 func soldUnder(t *testing.T, db *sql.DB) (fence int64) {
 	t.Helper()
@@ -207,88 +167,18 @@ func soldUnder(t *testing.T, db *sql.DB) (fence int64) {
 
 // stopHolder stops an instance while it has the lease of the SKU a, and returns the latest fence. That it
 // has the lease shows in that nobody sells under another one for long.
-func stopHolder(t *testing.T, db *sql.DB, s *spawned) (fence int64) {
+func stopHolder(t *testing.T, db *sql.DB, s *instance) (fence int64) {
 	t.Helper()
 	testbedtest.Eventually(t, "a leader that is stopped", func() bool {
-		signalTo(t, s, syscall.SIGSTOP)
+		s.signal(t, syscall.SIGSTOP)
 		fence = soldUnder(t, db)
 		for end := time.Now().Add(leaseTTL / 4); time.Now().Before(end); <-time.After(time.Millisecond) {
 			if soldUnder(t, db) != fence {
-				signalTo(t, s, syscall.SIGCONT)
+				s.signal(t, syscall.SIGCONT)
 				return false
 			}
 		}
 		return true
 	})
 	return fence
-}
-
-// faultySale is what customers were told who ask until they get an answer.
-type faultySale struct {
-	client *http.Client
-
-	mu        sync.Mutex
-	urls      []string        // of the instances that are there
-	kept      map[string]bool // ids of the orders that customers have
-	cancelled int
-}
-
-func (s *faultySale) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.kept) + s.cancelled
-}
-
-// forget takes an instance out.
-func (s *faultySale) forget(gone string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.urls = append([]string{}, strings.Fields(strings.ReplaceAll(strings.Join(s.urls, " "), gone, ""))...)
-}
-
-func (s *faultySale) anywhere() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.urls[rand.N(len(s.urls))]
-}
-
-// insist asks with one key until somebody answers with something else than that it is busy.
-func (s *faultySale) insist(ctx context.Context, key, path, body string) (a answer) {
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && ctx.Err() == nil; {
-		patient, cancel := context.WithTimeout(ctx, 3*time.Second) // an instance that is stopped says nothing
-		a = ask(patient, s.client, http.MethodPost, s.anywhere()+path, body, "Idempotency-Key", key)
-		cancel()
-		busy := a.status == http.StatusServiceUnavailable || a.status == http.StatusTooManyRequests // without Redis there are no new permits
-		if a.err == nil && !busy && !strings.Contains(a.body, "in-flight") {
-			return a
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-	return a
-}
-
-// buy buys one unit, and cancels every third order.
-func (s *faultySale) buy(ctx context.Context, key string) error {
-	a := s.insist(ctx, key, "/api/v1/orders", oneUnit)
-	var o struct{ ID string }
-	if err := json.Unmarshal([]byte(a.body), &o); a.err != nil || a.status != http.StatusCreated || err != nil {
-		return fmt.Errorf("order %s: %v", key, a)
-	}
-	cancels := rand.N(3) == 0
-	if cancels {
-		if a := s.insist(ctx, key, "/api/v1/orders/"+o.ID+"/cancel", ""); a.err != nil || a.status != http.StatusOK {
-			return fmt.Errorf("cancel %s: %v", key, a)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.kept[o.ID]:
-		return fmt.Errorf("order %s was given to two customers", o.ID)
-	case cancels:
-		s.cancelled++
-	default:
-		s.kept[o.ID] = true
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"context"
@@ -71,7 +71,7 @@ func TestLuaThroughFaults(t *testing.T) {
 	proxy := testbedtest.StartProxy(t, u.Host)
 	u.Host = proxy.Addr()
 	sale := &luaSale{faultySale: faultySale{client: customers(t)}}
-	var all []*spawned
+	var all []*instance
 	for i, database := range []string{s.database, s.database, u.String()} {
 		all = append(all, spawn(t, "--instance", fmt.Sprint("shop-", i+1), "--database", database, "--redis", s.redis, "--permits", "1000", "--order-ttl", "3s"))
 		sale.urls = append(sale.urls, all[i].url)
@@ -153,7 +153,7 @@ const luaLevel = "shop:units:{a}"
 
 // killTaker kills an instance that cannot go on to its transaction, once it has taken units. For that
 // it gets an order without a key, as the keys are looked for in the database where some were repeated.
-func killTaker(t *testing.T, rdb redis.UniversalClient, proxy *testbed.Proxy, sale *faultySale, s *spawned) {
+func killTaker(t *testing.T, rdb redis.UniversalClient, proxy *testbed.Proxy, sale *faultySale, s *instance) {
 	t.Helper()
 	proxy.BlackHole()
 	ctx, stop := context.WithCancel(t.Context())

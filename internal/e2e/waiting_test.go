@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"encoding/json"
@@ -77,7 +77,7 @@ func TestWaitingForUnits(t *testing.T) {
 }
 
 // eventuallyPlaced places an order, in spite of others who have the permits, and returns its path.
-func (r *running) eventuallyPlaced(t *testing.T, client *http.Client, sku string) (path string) {
+func (r *instance) eventuallyPlaced(t *testing.T, client *http.Client, sku string) (path string) {
 	t.Helper()
 	testbedtest.Eventually(t, "an order of "+sku, func() bool {
 		a := purchase(t.Context(), client, r.url, sku)
@@ -113,7 +113,7 @@ func TestWhoWaitsIsSentAwayAtTheEnd(t *testing.T) {
 	}()
 	queued(t, locks, guard.Key(), 1)
 	still, began := watchStillness(t), time.Now()
-	stops.terminate(t)
+	stops.stop()
 	draining := func(a answer) {
 		t.Helper()
 		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "draining") || a.header.Get("Retry-After") == "" {
@@ -140,7 +140,7 @@ func TestWhoWaitsIsSentAwayAtTheEnd(t *testing.T) {
 }
 
 // status returns how an order reads.
-func (r *running) status(t *testing.T, path string) (status, reason string) {
+func (r *instance) status(t *testing.T, path string) (status, reason string) {
 	t.Helper()
 	var o struct{ Status, Reason string }
 	if err := json.Unmarshal([]byte(r.want(t, http.StatusOK, "GET", path, "")), &o); err != nil {

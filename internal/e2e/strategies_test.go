@@ -1,4 +1,4 @@
-package main
+package e2e_test
 
 import (
 	"context"
@@ -11,9 +11,69 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
+
+func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
+	t.Parallel()
+	r := start(t, "--database", sqliteURL(t))
+	for _, s := range []string{"redis", "redis-unfenced"} {
+		answer := r.want(t, http.StatusUnprocessableEntity, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"`+s+`"}`)
+		if !strings.Contains(answer, "strategy-unavailable") {
+			t.Error(answer)
+		}
+	}
+	r.want(t, http.StatusNotFound, "GET", "/api/v1/skus/a", "")
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
+}
+
+// A lock service that lost its data and whose clock is behind issues fences that the
+// row refuses, until it is told what the row has accepted.
+func TestFenceAheadOfTheLockService(t *testing.T) {
+	t.Parallel()
+	for strategy, flags := range map[string]func() []string{
+		"redis": func() []string { return []string{"--redis", testbedtest.Redis(t)} },
+		"redlock": func() []string {
+			var urls []string
+			for range 3 {
+				urls = append(urls, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
+			}
+			return []string{"--redlock", strings.Join(urls, ",")}
+		},
+		"sql": func() []string { return nil },
+	} {
+		t.Run(strategy, func(t *testing.T) {
+			database := sqliteURL(t)
+			r := start(t, append(flags(), "--database", database)...)
+			sku := order.NewID() // tests share the Redis
+			r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":5,"strategy":"`+strategy+`"}`)
+			store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			ahead := dlock.Fence{Token: uint64(time.Now().Add(time.Hour).UnixMicro()), Owner: "before the data was lost"}
+			request := &order.Request{TTL: time.Hour, Order: order.Order{
+				ID: order.NewID(), CustomerID: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}},
+			}}
+			claims := []stock.Claim{{SKU: sku, Write: stock.Fenced, Fence: ahead}}
+			if err := store.Commit(t.Context(), claims, []*order.Request{request}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1))
+			}
+			if code, out, _ := call(t, noEnv, "audit", "--database", database); code != 0 {
+				t.Error(out)
+			}
+		})
+	}
+}
 
 // Three instances that all have customers waiting get equally many leases of a SKU from lock services
 // that are first come, first served. How many they get from the others is in the log, at full size.
@@ -41,7 +101,7 @@ func TestCohortsHaveTheirTurns(t *testing.T) {
 
 // turns sells a SKU by a strategy at all instances, and counts the leases of each. Who stands still, or has no turn on the machine,
 // does not wait for its next lease meanwhile: then others get more, and it is counted again.
-func turns(t *testing.T, instances [3]*running, db *sql.DB, strategy string, fair bool) {
+func turns(t *testing.T, instances [3]*instance, db *sql.DB, strategy string, fair bool) {
 	t.Helper()
 	for try := 1; ; try++ {
 		sku := fmt.Sprint(strategy, "-", try)

@@ -1,0 +1,5 @@
+// Package e2e has the black-box tests: they run the program as its users do, in processes of its own, against real servers.
+//
+// instance_test.go and fixture_test.go start instances and servers, client_test.go and buyers_test.go are their clients, and records_test.go
+// judges what the database has afterwards. Each other file has a theme, or theme_subject.
+package e2e

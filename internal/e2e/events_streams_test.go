@@ -1,0 +1,151 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// TestStreamsEndWithTheInstance, in order and soon, after its balancer could notice.
+func TestStreamsEndWithTheInstance(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	r := spawn(t, s.flags...)
+	other := spawn(t, append(s.flags, "--instance", "other")...)
+	const listeners = 10
+	ends := make(chan error, listeners)
+	var watchers []*page
+	for range listeners {
+		w := newPage(t, "?types=order")
+		watchers = append(watchers, w)
+		go func() { ends <- w.watch(t.Context(), r.url) }()
+		testbedtest.Eventually(t, "the stream has begun", func() bool { return w.count(func() int { return len(w.resets) }) > 0 })
+	}
+	still, began := watchStillness(t), time.Now()
+	r.stop()
+	for range listeners {
+		if err := <-ends; err != io.EOF { //nolint:errorlint // Nothing but a proper end will do.
+			t.Errorf("the stream ended with %v", err)
+		}
+	}
+	r.stopped(t)
+	if took := time.Since(began) - still.stood(); took > drainWait+stopTimeout {
+		t.Errorf("the instance took %v to stop", took)
+	}
+	other.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
+	id := buyOne(t, customers(t), other.url)
+	for _, w := range watchers {
+		resets := func() int { return w.count(func() int { return len(w.resets) }) }
+		w.follow(t, other.url)
+		testbedtest.Eventually(t, "they go on elsewhere", func() bool { return w.status(id) == "PENDING" || resets() > 1 })
+		if resets() != 1 && still.stood() == 0 { // otherwise something may be missing
+			t.Errorf("resets: %q", w.resets)
+		}
+	}
+}
+
+// listeners waits until so many follow the events of the instance.
+func (r *instance) listeners(t *testing.T, n int) {
+	t.Helper()
+	testbedtest.Eventually(t, fmt.Sprint(n, " listen"), func() bool {
+		page := (&instance{url: r.admin(t)}).want(t, http.StatusOK, "GET", "/metrics", "")
+		return strings.Contains(page, fmt.Sprintf("\nshop_events_listeners %d\n", n))
+	})
+}
+
+// TestEventsCommand follows from an instance that is killed to another one.
+func TestEventsCommand(t *testing.T) {
+	t.Parallel()
+	s, still := newStage(t), watchStillness(t)
+	first, second := spawn(t, append(s.flags, "--instance", "shop-1")...), spawn(t, append(s.flags, "--instance", "shop-2")...)
+	client := customers(t)
+	knows(t, client, first.url, "two members", func(s httpapi.ClusterState) bool { return len(s.Members) == 2 })
+	first.listeners(t, 0) // but those who have just gone
+	out, problems := new(testbedtest.Buffer), new(testbedtest.Buffer)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan int, 1)
+	go func() {
+		done <- callUntil(ctx, t, noEnv, out, problems, "events", "--url", first.url+","+second.url, "--types", "order,stock", "--sku", "a")
+	}()
+	first.listeners(t, 1) // what happens before that is not shown
+	first.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
+	// What it has missed it says, and it has missed something only if the machine stood still.
+	missing := func() bool { return still.stood() > 0 && strings.Contains(problems.String(), "missing") }
+	one := buyOne(t, client, first.url)
+	testbedtest.Eventually(t, "the order is shown", func() bool { return strings.Contains(out.String(), one+" PENDING of ") || missing() })
+	first.kill()
+	two := buyOne(t, client, second.url)
+	testbedtest.Eventually(t, "it goes on", func() bool { return strings.Contains(out.String(), two+" PENDING of ") || missing() })
+	testbedtest.Eventually(t, "the level is shown", func() bool { return strings.Contains(out.String(), "a: 8 available, 2 reserved of 10") || missing() })
+	if n := strings.Count(out.String(), one); !missing() && (n != 1 || strings.Contains(problems.String(), "missing")) {
+		t.Errorf("%d times: %s%s", n, out, problems)
+	}
+	stop()
+	if code := <-done; code != 0 {
+		t.Errorf("exit code %d: %s", code, problems)
+	}
+
+	for _, args := range [][]string{{"--url", "nowhere"}, {"more"}, {"--url", second.url, "--types", "order,Stock"}} {
+		if code, _, stderr := call(t, noEnv, append([]string{"events"}, args...)...); code != 2 || stderr == "" {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+	if code, _, stderr := call(t, noEnv, "events", "--types", "fish", "--url", first.url); code != 2 || !strings.Contains(stderr, `no type "fish"`) {
+		t.Errorf("a type that there is not: exit code %d: %s", code, stderr)
+	}
+	for want, args := range map[string][]string{
+		"nothing listens": {"--url", first.url}, "sku is malformed": {"--url", second.url, "--sku", "a b"},
+	} {
+		if code, _, stderr := call(t, noEnv, append([]string{"events"}, args...)...); code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+}
+
+// TestStreamThroughTheBalancer of the deployment comes at once, and lasts longer than the balancer waits for requests and answers.
+func TestStreamThroughTheBalancer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	r := start(t, s.flags...)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
+	still, w := watchStillness(t), newPage(t, "?types=order")
+	ends := make(chan error, 1)
+	url := balance(t, r.url)
+	go func() { ends <- w.watch(t.Context(), url) }()
+	testbedtest.Eventually(t, "the stream has begun", func() bool { return w.count(func() int { return len(w.resets) }) > 0 })
+	if os.Getenv("SHOP_TEST_SOAK") != "" {
+		select {
+		case err := <-ends:
+			t.Fatal(err)
+		case <-time.After(70 * time.Second): // `timeout server` is 50 s, `timeout client` 30 s
+		}
+	}
+	toldOfOne(t, w, still, customers(t), r.url)
+}
+
+// toldOfOne places orders until the watcher is told of one: of another one only if it hears that something may be missing, as
+// it does where the machine has stood still.
+func toldOfOne(t *testing.T, w *page, still *stillness, client *http.Client, url string) {
+	t.Helper()
+	resets := func() int { return w.count(func() int { return len(w.resets) }) }
+	first := resets()
+	for range rounds {
+		before, id := resets(), buyOne(t, client, url)
+		testbedtest.Eventually(t, "it is told, or may be missing", func() bool { return w.status(id) == "PENDING" || resets() > before })
+		if resets() > first && still.stood() == 0 {
+			t.Fatal("something was missed, though the machine did not stand still")
+		}
+		if w.status(id) == "PENDING" {
+			return
+		}
+	}
+	t.Fatalf("something was missed in each of %d rounds", rounds)
+}

@@ -1,0 +1,195 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/fleet"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// instance is a process that serves.
+type instance struct {
+	url    string
+	stderr *testbedtest.Buffer
+	cmd    *exec.Cmd
+	stdout io.Reader
+	exited chan struct{}
+	err    error // set when exited is closed
+	killed bool  // by the test
+	ending sync.Once
+}
+
+// siblings are the instances of a test that have to stop in good order, which they do at the same time.
+var siblings struct {
+	sync.Mutex
+
+	of map[*testing.T][]*instance
+}
+
+// start serves on free ports until the test ends, and fails the test unless the instance stops in good order then.
+func start(t *testing.T, args ...string) *instance {
+	t.Helper()
+	in := launch(t, append([]string{"--instance", "test"}, args...)...)
+	in.listens(t)
+	siblings.Lock()
+	defer siblings.Unlock()
+	if siblings.of == nil {
+		siblings.of = make(map[*testing.T][]*instance)
+	}
+	siblings.of[t] = append(siblings.of[t], in)
+	t.Cleanup(func() {
+		siblings.Lock()
+		all := siblings.of[t]
+		delete(siblings.of, t)
+		siblings.Unlock()
+		for _, each := range all {
+			each.stop()
+		}
+		in.stopped(t)
+	})
+	return in
+}
+
+// spawn is start for an instance that is killed when the test ends.
+func spawn(t *testing.T, args ...string) *instance {
+	t.Helper()
+	in := launch(t, args...)
+	in.listens(t)
+	return in
+}
+
+// launch is spawn, but does not wait until the instance listens. The instance ends with this process, however that ends.
+func launch(t *testing.T, args ...string) *instance {
+	t.Helper()
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--exit-on-stdin-eof"}, args...)
+	in := &instance{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), program, args...), exited: make(chan struct{}), stderr: new(testbedtest.Buffer)}
+	in.cmd.Env, in.cmd.Stderr = environment(nil), in.stderr
+	stdin, err := in.cmd.StdinPipe() // open for as long as this process lives
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, w := io.Pipe()
+	in.stdout, in.cmd.Stdout = out, w
+	if err := in.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		in.err = in.cmd.Wait()
+		w.CloseWithError(errors.New("the instance has stopped"))
+		close(in.exited)
+	}()
+	t.Cleanup(func() {
+		in.kill()
+		stdin.Close()
+		raceFree(t, in.stderr.String())
+	})
+	return in
+}
+
+// listens waits until the instance does, and until all is read that it has logged by then.
+func (in *instance) listens(t *testing.T) {
+	t.Helper()
+	line, err := bufio.NewReader(in.stdout).ReadString('\n')
+	if err != nil {
+		<-in.exited
+		t.Fatalf("serve: %v: %s", in.err, in.stderr)
+	}
+	_, in.url, _ = strings.Cut(strings.TrimSpace(line), fleet.Listening)
+	testbedtest.Eventually(t, "it has logged that it serves", func() bool { return strings.Contains(in.stderr.String(), `"msg":"serving"`) })
+}
+
+// stop asks the instance to stop: once, as a second signal would end it at once.
+func (in *instance) stop() {
+	in.ending.Do(func() { _ = in.cmd.Process.Signal(syscall.SIGTERM) }) // it may have gone by itself
+}
+
+// stopped waits for the instance to end by itself, in good order.
+func (in *instance) stopped(t *testing.T) {
+	t.Helper()
+	select {
+	case <-in.exited:
+		if in.err != nil && !in.killed {
+			t.Errorf("serve: %v: %s", in.err, in.stderr)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the instance does not stop")
+	}
+}
+
+// kill ends the instance where it stands.
+func (in *instance) kill() {
+	in.killed = true
+	_ = in.cmd.Process.Kill() // it may have gone by itself
+	<-in.exited
+}
+
+// signal sends a signal to the instance.
+func (in *instance) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := in.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// admin returns where the instance listens for those who look after it.
+func (r *instance) admin(t *testing.T) string {
+	t.Helper()
+	for lines := bufio.NewScanner(strings.NewReader(r.stderr.String())); lines.Scan(); {
+		var line struct{ Msg, Admin string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Msg == "serving" && line.Admin != "" {
+			return "http://" + line.Admin
+		}
+	}
+	t.Fatalf("no admin in the log: %s", r.stderr.String())
+	return ""
+}
+
+// send makes one request with a JSON body and returns status and answer.
+func (r *instance) send(t *testing.T, method, path, body string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// want makes one request, again while it is refused for now, and fails the test at another
+// status.
+func (r *instance) want(t *testing.T, status int, method, path, body string) string {
+	t.Helper()
+	got, answer := r.send(t, method, path, body)
+	again := func() bool { return got != status && (got == http.StatusTooManyRequests || later(got, answer)) }
+	for end := time.Now().Add(time.Minute); again() && time.Now().Before(end); got, answer = r.send(t, method, path, body) {
+		<-time.After(20 * time.Millisecond)
+	}
+	if got != status {
+		t.Fatalf("%s %s: status %d, want %d: %s", method, path, got, status, answer)
+	}
+	return answer
+}
