@@ -184,7 +184,7 @@ func TestChoosingMatrixIsComplete(t *testing.T) {
 			t.Errorf("dlock.%s is in no row", name)
 		}
 	}
-	others := []string{suiteDir, "driver", "breaker", "otellock"} // no backends
+	others := []string{suiteDir, "driver", "breaker", "otellock", "rediswait"} // no backends
 	folders, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

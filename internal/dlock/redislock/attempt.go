@@ -2,23 +2,11 @@ package redislock
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strconv"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisx"
 )
-
-// answer is the outcome of acquire.lua.
-type answer struct {
-	token uint64        // of the grant; 0 if there is none
-	sent  time.Time     // when the attempt was sent
-	ttl   time.Duration // how long the holder has at most, if it does not renew
-	again bool          // ask again at once
-}
 
 // granted is one grant of one key.
 type granted struct {
@@ -28,10 +16,6 @@ type granted struct {
 
 	// ended, if there is one, is called when the grant is over.
 	ended func(error)
-}
-
-func (a answer) grant(id string) granted {
-	return granted{fence: dlock.Fence{Token: a.token, Owner: id}, sent: a.sent}
 }
 
 // dead is how long a waiter lives without a sign of life, which it gives at each re-check. It is less than
@@ -58,39 +42,6 @@ func (l *Locker) args(k keySet, first string, more ...any) []any {
 }
 
 func (l *Locker) fenceTTL() int64 { return max(fenceTTL, 2*l.cfg.TTL).Milliseconds() }
-
-// attempt runs acquire.lua once, for a waiter if there is a stamp. After
-// ErrUncertain it may have taken the key; after any other error it had no
-// effect. What a waiter may have taken is the waiter's to give back, once it
-// asks no more: an abandon behind the back of one that still asks would free a
-// grant that a later attempt has found. Otherwise it is given back here, in the
-// background.
-func (l *Locker) attempt(ctx context.Context, key, id, stamp string) (answer, error) {
-	k := keysOf(l.cfg.Prefix, key)
-	reply, sent, err := l.calls.Run(ctx, acquireScript, k.all(), l.args(k, id, l.ttl, stamp)...)
-	switch {
-	case errors.Is(err, redisx.ErrUnsent):
-		return answer{}, dlock.Ended(ctx)
-	case err != nil && redisx.Refused(err):
-		return answer{}, fmt.Errorf("redislock: acquire %q: %w", key, driver.InTime(ctx, err))
-	case err != nil:
-		if stamp == "" {
-			l.abandon(ctx, key, id)
-		}
-		return answer{}, fmt.Errorf("redislock: acquire %q: %w: %w", key, dlock.ErrUncertain, driver.InTime(ctx, err))
-	}
-	a := answer{sent: sent}
-	switch r := reply.(type) {
-	case int64:
-		a.ttl, a.again = time.Duration(r)*time.Millisecond, r == -1
-		return a, nil
-	case string:
-		if a.token, err = strconv.ParseUint(r, 10, 64); err == nil && a.token > 0 {
-			return a, nil
-		}
-	}
-	return answer{}, fmt.Errorf("redislock: acquire %q: reply %v", key, reply)
-}
 
 // abandon gives back in the background what id may have of key: the key, or a
 // place in its queue.

@@ -105,9 +105,3 @@ func (c *Cond) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) 
 	}
 	return redisx.Found(calls)
 }
-
-// takeBack takes back at once whatever the waiter id has.
-func (c *Cond) takeBack(ctx context.Context, key, id string) (found bool, err error) {
-	all, err := c.giveBack(ctx, []dlock.Held{{Key: key, Fence: dlock.Fence{Owner: id}}})
-	return all[0], err
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -25,7 +24,13 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 	if err != nil {
 		return nil, fmt.Errorf("redislock: wait with %q: %w", key, err)
 	}
-	return c.wait(ctx, w, key, id, begun)
+	a := &signaled{acquisition: c.l.newAcquisition(key, id), c: c}
+	a.Attempt, a.Pushes, a.Queued = a, w.Pushes, begun
+	lease, err = a.Wait(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("redislock: wait with %q: %w", key, err)
+	}
+	return lease, nil
 }
 
 // sleep releases the grant and begins to wait, in one script.
@@ -44,68 +49,43 @@ func (c *Cond) sleep(ctx context.Context, held dlock.Held, id string, now time.T
 	return err
 }
 
-// wait returns with the grant, or when ctx has ended, or when Redis has not
-// answered for a TTL. A failed request costs a waiter nothing until then.
-func (c *Cond) wait(ctx context.Context, w *redisx.Wait, key, id string, known time.Time) (*dlock.Lease, error) {
-	doubt := false // a request was sent and not answered
+// signaled is the acquisition of a waiter that gets the key after a signal.
+type signaled struct {
+	*acquisition
+
+	c *Cond
+}
+
+// Ask implements [rediswait.Attempt]: it asks what has become of the waiter.
+func (a *signaled) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
 	for {
-		g, err := c.l.listen(ctx, w, 0)
+		ttl, stamp := a.l.cfg.TTL.Milliseconds(), a.l.hub.Stamp(time.Now())
+		reply, sent, err := a.c.start(ctx, condCheckScript, a.key, a.id, ttl, stamp).Wait()
 		if err != nil {
-			return nil, c.leave(ctx, key, id, doubt, err)
+			return nil, 0, err
 		}
-		for again := g.fence.Token == 0; again; {
-			var a answer
-			now := time.Now()
-			a, err = c.check(ctx, key, id, now)
-			doubt = doubt || err != nil && redisx.Uncertain(err)
-			if err == nil {
-				known, g = now, a.grant(id)
-			} else if ctx.Err() != nil || time.Since(known) > c.l.cfg.TTL {
-				return nil, c.leave(ctx, key, id, doubt, err)
-			}
-			again = a.again
+		switch token, left, err := answer(reply); {
+		case err != nil:
+			return nil, 0, err
+		case token != 0:
+			return a.granted(ctx, token, sent, 0), 0, nil
+		case left != askAgain: // in the queue, or not signaled yet
+			return nil, 0, nil
 		}
-		if g.fence.Token == 0 {
-			continue
-		}
-		if doubt { // that request may arrive when the grant is over, and take the key for nobody
-			g.ended = func(error) { c.l.abandon(ctx, key, id) }
-		}
-		return c.l.lease(ctx, key, g), nil
 	}
 }
 
-// check asks what has become of the waiter.
-func (c *Cond) check(ctx context.Context, key, id string, now time.Time) (answer, error) {
-	ttl := c.l.cfg.TTL.Milliseconds()
-	reply, sent, err := c.start(ctx, condCheckScript, key, id, ttl, c.l.hub.Stamp(now)).Wait()
-	if err != nil {
-		return answer{}, err
+// GiveBack implements [rediswait.Attempt]. A waiter that Redis does not know may have had a
+// signal, which nobody has passed on.
+func (a *signaled) GiveBack(ctx context.Context) (found bool, err error) {
+	all, err := a.c.giveBack(ctx, []dlock.Held{{Key: a.key, Fence: dlock.Fence{Owner: a.id}}})
+	if err == nil && !all[0] {
+		err = errForgotten
 	}
-	switch r := reply.(type) {
-	case int64: // in the queue, or not signalled yet
-		return answer{again: r == -1}, nil
-	case string:
-		if token, err := strconv.ParseUint(r, 10, 64); err == nil && token > 0 {
-			return answer{token: token, sent: sent}, nil
-		}
-	}
-	return answer{}, fmt.Errorf("reply %v", reply)
+	return all[0], err
 }
 
-// leave gives up what the waiter has. It waits for Redis for a moment, so that
-// usually nothing is left when Wait returns, and its signal has gone on.
-func (c *Cond) leave(ctx context.Context, key, id string, doubt bool, why error) error {
-	if ctx.Err() != nil {
-		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.l.cfg.Timeout/4)
-		defer cancel()
-		if found, err := c.takeBack(soon, key, id); err == nil && found {
-			if doubt {
-				c.l.abandon(ctx, key, id) // that request may be on its way yet
-			}
-			return dlock.Ended(ctx)
-		}
-	}
-	c.abandon(ctx, key, id)
-	return fmt.Errorf("redislock: wait with %q: %w: %w", key, dlock.ErrUncertain, driver.InTime(ctx, why))
-}
+var errForgotten = errors.New("redislock: the waiter is not known")
+
+// Abandon implements [rediswait.Attempt].
+func (a *signaled) Abandon(ctx context.Context) { a.c.abandon(ctx, a.key, a.id) }

@@ -117,18 +117,3 @@ func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error
 	}
 	return nil, nil
 }
-
-// try makes one attempt without a place in the queue.
-func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) {
-	for {
-		a, err := l.attempt(ctx, key, id, "")
-		switch {
-		case err != nil:
-			return nil, err
-		case a.token != 0:
-			return l.lease(ctx, key, a.grant(id)), nil
-		case !a.again:
-			return nil, fmt.Errorf("redislock: %q: %w", key, dlock.ErrHeld)
-		}
-	}
-}

@@ -2,111 +2,118 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/dlock/rediswait"
 )
 
-// queue takes key, or waits for it in its queue. The grant comes as the answer
-// to an attempt or as a push; attempts are repeated because a push can be lost,
-// and because Redis takes a waiter for dead that is not heard of.
+// acquisition is one call of Acquire or TryAcquire. Its owner is new, so that asking again is
+// harmless.
+type acquisition struct {
+	rediswait.Waiter
+
+	l       *Locker
+	key, id string
+}
+
+func (l *Locker) newAcquisition(key, id string) *acquisition {
+	a := &acquisition{l: l, key: key, id: id}
+	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.recheck(), TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
+	return a
+}
+
+// queue takes key, or waits for it in its queue.
 func (l *Locker) queue(ctx context.Context, key string) (*dlock.Lease, error) {
-	id := l.hub.NewID()
-	w := l.hub.Join(ctx, keysOf(l.cfg.Prefix, key).lock, id)
+	a := l.newAcquisition(key, l.hub.NewID())
+	w := l.hub.Join(ctx, keysOf(l.cfg.Prefix, key).lock, a.id)
 	defer w.Leave()
-	var (
-		queued time.Time // when Redis last confirmed the place in the queue
-		doubt  bool      // an attempt was sent and not answered
-	)
-	lease := func(g granted) *dlock.Lease {
-		if doubt { // that attempt may arrive when the grant is over, and take the key for nobody
-			g.ended = func(error) { l.abandon(ctx, key, id) }
-		}
-		return l.lease(ctx, key, g)
+	a.Pushes = w.Pushes
+	return a.named(a.Wait(ctx))
+}
+
+// try makes one attempt without a place in the queue.
+func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) {
+	a := l.newAcquisition(key, id)
+	return a.named(a.Try(ctx))
+}
+
+// named adds the key to an error.
+func (a *acquisition) named(lease *dlock.Lease, err error) (*dlock.Lease, error) {
+	if err != nil {
+		return nil, fmt.Errorf("redislock: acquire %q: %w", a.key, err)
 	}
-	leave := func(why error) error {
-		if doubt {
-			l.abandon(ctx, key, id)
-		}
-		return l.leave(ctx, key, id, why)
-	}
+	return lease, nil
+}
+
+// Ask implements [rediswait.Attempt]: it runs acquire.lua.
+func (a *acquisition) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
+	l, k := a.l, keysOf(a.l.cfg.Prefix, a.key)
 	for {
-		sent := time.Now()
-		a, err := l.attempt(ctx, key, id, l.hub.Stamp(sent))
-		doubt = doubt || errors.Is(err, dlock.ErrUncertain)
-		switch {
-		case err == nil && a.token != 0:
-			return lease(a.grant(id)), nil
-		case err == nil && a.again:
-			continue
-		case err == nil:
-			queued = sent
-		case ctx.Err() != nil || time.Since(queued) > l.cfg.TTL: // the first one, or the last of many
-			if !queued.IsZero() || doubt {
-				err = leave(err)
-			}
-			return nil, err
+		stamp := ""
+		if a.Pushes != nil {
+			stamp = l.hub.Stamp(time.Now())
 		}
-		g, err := l.listen(ctx, w, a.ttl)
+		reply, sent, err := l.calls.Run(ctx, acquireScript, k.all(), l.args(k, a.id, l.ttl, stamp)...)
 		if err != nil {
-			return nil, leave(err)
+			return nil, 0, err
 		}
-		if g.fence.Token != 0 {
-			return lease(g), nil
+		switch token, left, err := answer(reply); {
+		case err != nil:
+			return nil, 0, err
+		case token != 0:
+			return a.granted(ctx, token, sent, 0), 0, nil
+		case left != askAgain:
+			return nil, left, nil
 		}
 	}
 }
 
-// listen waits for a push. It returns no grant when it is time to look again.
-func (l *Locker) listen(ctx context.Context, w *redisx.Wait, ttl time.Duration) (granted, error) {
-	pause := l.recheck()*8/10 + rand.N(l.recheck()*2/10)
-	if lapse := ttl + time.Millisecond + rand.N(l.recheck()/10); ttl > 0 && lapse < pause {
-		pause = lapse // the holder may have died
+// askAgain says that acquire.lua has to be run again at once.
+const askAgain = -time.Millisecond
+
+// answer reads a reply of acquire.lua: the token of a grant, or how long the holder has at
+// most if it does not renew, or askAgain.
+func answer(reply any) (token uint64, left time.Duration, err error) {
+	switch r := reply.(type) {
+	case int64:
+		return 0, time.Duration(r) * time.Millisecond, nil
+	case string:
+		if token, err := strconv.ParseUint(r, 10, 64); err == nil && token > 0 {
+			return token, 0, nil
+		}
 	}
-	again := time.NewTimer(pause)
-	defer again.Stop()
-	select {
-	case <-ctx.Done():
-		return granted{}, dlock.Ended(ctx)
-	case <-again.C:
-		return granted{}, nil
-	case push := <-w.Pushes:
-		return l.pushed(w.ID, push), nil
-	}
+	return 0, 0, fmt.Errorf("reply %v", reply)
 }
 
-// pushed reads TOKEN STAMP. It returns no grant if the trust that the stamp
-// allows has nearly run out: then an attempt finds out, and begins a new window.
-func (l *Locker) pushed(id, push string) granted {
-	token, stamp, _ := strings.Cut(push, " ")
-	n, err := strconv.ParseUint(token, 10, 64)
-	sent, ok := l.hub.Sent(stamp)
-	if err != nil || !ok || time.Since(sent) > l.hand()/2 {
-		return granted{}
+// Notified implements [rediswait.Attempt]: it reads TOKEN STAMP.
+func (a *acquisition) Notified(ctx context.Context, push string) (*dlock.Lease, error) {
+	text, stamp, _ := strings.Cut(push, " ")
+	token, err := strconv.ParseUint(text, 10, 64)
+	sent, ok := a.l.hub.Sent(stamp)
+	if err != nil || !ok || time.Since(sent) > a.l.hand()/2 {
+		return nil, nil //nolint:nilnil,nilerr // Neither: then it asks, which begins a new window.
 	}
-	return granted{fence: dlock.Fence{Token: n, Owner: id}, sent: sent, first: l.hand()}
+	return a.granted(ctx, token, sent, a.l.hand()), nil
 }
 
-// leave gives up what the waiter has, for a caller whose context has ended or
-// who has failed: its place in the queue, or a grant that is on its way. It
-// waits for Redis for a moment, so that usually nothing is left when Acquire returns.
-func (l *Locker) leave(ctx context.Context, key, id string, why error) error {
-	if errors.Is(why, dlock.ErrUncertain) {
-		return why // it is being given back
+// granted turns a grant into what the caller gets.
+func (a *acquisition) granted(ctx context.Context, token uint64, sent time.Time, first time.Duration) *dlock.Lease {
+	g := granted{fence: dlock.Fence{Token: token, Owner: a.id}, sent: sent, first: first}
+	if a.Doubt() { // that request may arrive when the grant is over, and take the key for nobody
+		g.ended = func(error) { a.Abandon(ctx) }
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.Timeout/4)
-	defer cancel()
-	k := keysOf(l.cfg.Prefix, key)
-	_, _, err := l.calls.Run(ctx, abandonScript, k.all(), l.args(k, id)...)
-	if err == nil {
-		return why
-	}
-	l.abandon(ctx, key, id)
-	return fmt.Errorf("%w: %w", dlock.ErrUncertain, why)
+	return a.l.lease(ctx, a.key, g)
 }
+
+// GiveBack implements [rediswait.Attempt].
+func (a *acquisition) GiveBack(ctx context.Context) (found bool, err error) {
+	all, err := a.l.giveBack(ctx, []dlock.Held{{Key: a.key, Fence: dlock.Fence{Owner: a.id}}})
+	return all[0], err
+}
+
+// Abandon implements [rediswait.Attempt].
+func (a *acquisition) Abandon(ctx context.Context) { a.l.abandon(ctx, a.key, a.id) }

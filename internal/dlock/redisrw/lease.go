@@ -9,26 +9,28 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-// lease turns a grant into what the caller gets.
-func (l *RW) lease(ctx context.Context, a *attempt, fence dlock.Fence, sent time.Time, first time.Duration) *dlock.Lease {
+// granted turns a grant into what the caller gets.
+func (a *attempt) granted(ctx context.Context, fence dlock.Fence, sent time.Time, first time.Duration) *dlock.Lease {
+	l := a.l
 	g := dlock.Grant{
 		Key: a.key, Fence: fence, Sent: sent, TTL: l.cfg.TTL, First: first,
 		MaxHold: l.cfg.MaxHold, NoReentry: l.cfg.NoReentry,
 		Kind: a.kind(), Backend: l.sides.Side(a.write), Renewer: l.renewer,
 	}
-	g.Release = func(ctx context.Context) error { return l.release(ctx, a, fence) }
-	if a.doubt { // that request may arrive when the grant is over, and take the key for nobody
-		g.Ended = func(error) { l.abandon(ctx, a) }
+	g.Release = func(ctx context.Context) error { return a.release(ctx, fence) }
+	if a.Doubt() { // that request may arrive when the grant is over, and take the key for nobody
+		g.Ended = func(error) { a.Abandon(ctx) }
 	}
 	return dlock.NewLease(ctx, g)
 }
 
 // release gives one grant back. Of a large phase that begins with that, it lets
 // in all: the scripts do so in parts, to stay short.
-func (l *RW) release(ctx context.Context, a *attempt, fence dlock.Fence) error {
+func (a *attempt) release(ctx context.Context, fence dlock.Fence) error {
+	l := a.l
 	reply, err := l.start(ctx, l.calls, releaseScript, a.key, a.id, a.mode(), fence.Token).Ints(2)
 	if err != nil { // lost, or refused for now: nobody else gives the grant back before its TTL
-		l.abandon(ctx, a)
+		a.Abandon(ctx)
 		return err
 	}
 	l.admit(ctx, a.key, reply[1])

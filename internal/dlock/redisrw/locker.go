@@ -138,21 +138,6 @@ func (l *RW) TryAcquireRead(ctx context.Context, key string) (*dlock.Lease, erro
 	return l.tryAcquire(ctx, key, false)
 }
 
-func (l *RW) tryAcquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
-	if lease, err := l.before(ctx, key, write); lease != nil || err != nil {
-		return lease, err
-	}
-	a := &attempt{key: key, id: l.hub.NewID(), write: write}
-	lease, err := l.ask(ctx, a)
-	switch {
-	case err != nil:
-		return nil, l.failed(ctx, a, err)
-	case lease == nil:
-		return nil, fmt.Errorf("redisrw: %q: %w", key, dlock.ErrHeld)
-	}
-	return lease, nil
-}
-
 // before answers what needs no question to Redis.
 func (l *RW) before(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
 	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {

@@ -2,24 +2,29 @@ package redisrw
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/dlock/rediswait"
 	"example.com/shop/internal/redisx"
 )
 
 // attempt is one acquisition. Its id is new, so that asking again is harmless.
 type attempt struct {
-	key, id     string
-	write, wait bool
-	queued      time.Time // when Redis last confirmed the place in the queue; zero if never
-	doubt       bool      // a request was sent and not answered
+	rediswait.Waiter
+
+	l       *RW
+	key, id string
+	write   bool
+}
+
+func (l *RW) newAttempt(key string, write bool) *attempt {
+	a := &attempt{l: l, key: key, id: l.hub.NewID(), write: write}
+	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.recheck, TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
+	return a
 }
 
 func (a *attempt) mode() string {
@@ -29,52 +34,42 @@ func (a *attempt) mode() string {
 	return "r"
 }
 
-// acquire takes key, or waits for it. A failed request costs a waiter nothing as
-// long as Redis may still know it.
+// acquire takes key, or waits for it.
 func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
 	if lease, err := l.before(ctx, key, write); lease != nil || err != nil {
 		return lease, err
 	}
-	a := &attempt{key: key, id: l.hub.NewID(), write: write, wait: true}
+	a := l.newAttempt(key, write)
 	w := l.hub.Join(ctx, l.base(key), a.id)
 	defer w.Leave()
-	again := time.NewTimer(l.recheck)
-	defer again.Stop()
-	for {
-		lease, err := l.ask(ctx, a)
-		switch {
-		case lease != nil:
-			return lease, nil
-		case err != nil && (ctx.Err() != nil || time.Since(a.queued) > l.cfg.TTL):
-			return nil, l.failed(ctx, a, err)
-		}
-		again.Reset(l.recheck*8/10 + rand.N(l.recheck*2/10))
-		select {
-		case push := <-w.Pushes:
-			if lease := l.pushed(ctx, a, push); lease != nil {
-				return lease, nil
-			}
-		case <-again.C:
-		case <-ctx.Done():
-			return nil, l.failed(ctx, a, nil)
-		}
-	}
+	a.Pushes = w.Pushes
+	return a.named(a.Wait(ctx))
 }
 
-// ask makes one request. It returns a lease, or an error, or neither: then the
-// key is held, and an a that waits has its place in the queue.
-func (l *RW) ask(ctx context.Context, a *attempt) (*dlock.Lease, error) {
-	wait, now := 0, time.Now()
-	if a.wait {
-		wait = 1
+// tryAcquire takes key if it can have it at once.
+func (l *RW) tryAcquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
+	if lease, err := l.before(ctx, key, write); lease != nil || err != nil {
+		return lease, err
 	}
-	reply, sent, err := l.start(ctx, l.calls, acquireScript, a.key, a.id, a.mode(), wait, l.hub.Stamp(now)).Wait()
+	a := l.newAttempt(key, write)
+	return a.named(a.Try(ctx))
+}
+
+// named adds the key to an error.
+func (a *attempt) named(lease *dlock.Lease, err error) (*dlock.Lease, error) {
 	if err != nil {
-		a.doubt = a.doubt || redisx.Uncertain(err)
-		return nil, err
+		return nil, fmt.Errorf("redisrw: acquire %q: %w", a.key, err)
 	}
-	if a.wait {
-		a.queued = now
+	return lease, nil
+}
+
+// Ask implements [rediswait.Attempt].
+func (a *attempt) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
+	l := a.l
+	call := l.start(ctx, l.calls, acquireScript, a.key, a.id, a.mode(), redisx.Flag(a.Pushes != nil), l.hub.Stamp(time.Now()))
+	reply, sent, err := call.Wait()
+	if err != nil {
+		return nil, 0, err
 	}
 	var words [3]string
 	all, _ := reply.([]any)
@@ -83,49 +78,40 @@ func (l *RW) ask(ctx context.Context, a *attempt) (*dlock.Lease, error) {
 	}
 	switch words[0] {
 	case "queued", "held":
-		return nil, nil //nolint:nilnil // Neither is what the caller asks about.
+		return nil, 0, nil
 	case "granted":
 		if fence, ok := fenceOf(words[1], words[2]); ok {
-			return l.lease(ctx, a, fence, sent, 0), nil
+			return a.granted(ctx, fence, sent, 0), 0, nil
 		}
 	}
-	return nil, fmt.Errorf("reply %v", reply)
+	return nil, 0, fmt.Errorf("reply %v", reply)
 }
 
-// failed returns the error of an acquisition that ends here, and takes back what
-// it has or may have in Redis: its place in the queue, or a grant that is on its
-// way. The cause is nil if it is merely the end of ctx. It waits for Redis for a
-// moment, so that usually nothing is left when Acquire returns.
-func (l *RW) failed(ctx context.Context, a *attempt, cause error) error {
-	waits := !a.queued.IsZero()
-	switch {
-	case cause == nil:
-	case errors.Is(cause, redisx.ErrUnsent) && !waits:
-		return dlock.Ended(ctx)
-	case redisx.Refused(cause) && !waits:
-		return fmt.Errorf("redisrw: acquire %q: %w", a.key, driver.InTime(ctx, cause))
+// Notified implements [rediswait.Attempt].
+func (a *attempt) Notified(ctx context.Context, push string) (*dlock.Lease, error) {
+	parts := strings.Fields(push)
+	if len(parts) != 3 {
+		return nil, nil //nolint:nilnil // Neither: then it asks.
 	}
-	if waits && (cause == nil || ctx.Err() != nil) {
-		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.Timeout/4)
-		defer cancel()
-		found, err := l.takeBack(soon, a)
-		if err == nil && (found || cause == nil || errors.Is(cause, redisx.ErrUnsent)) {
-			if a.doubt {
-				l.abandon(ctx, a) // that request may be on its way yet
-			}
-			return dlock.Ended(ctx)
-		}
+	fence, ok := fenceOf(parts[0], parts[1])
+	sent, known := a.l.hub.Sent(parts[2])
+	if !ok || !known || time.Since(sent) > a.l.first/2 {
+		return nil, nil //nolint:nilnil // As above.
 	}
-	l.abandon(ctx, a)
-	if cause == nil {
-		cause = dlock.Ended(ctx)
-	}
-	return fmt.Errorf("redisrw: acquire %q: %w: %w", a.key, dlock.ErrUncertain, driver.InTime(ctx, cause))
+	return a.granted(ctx, fence, sent, a.l.first), nil
 }
 
-// abandon takes back in the background whatever a may have.
-func (l *RW) abandon(ctx context.Context, a *attempt) {
-	l.undo.Add(ctx, dlock.Held{Key: a.key, Fence: dlock.Fence{Owner: a.id}})
+// GiveBack implements [rediswait.Attempt].
+func (a *attempt) GiveBack(ctx context.Context) (found bool, err error) {
+	all, err := a.l.giveBack(ctx, []dlock.Held{a.held()})
+	return all[0], err
+}
+
+// Abandon implements [rediswait.Attempt].
+func (a *attempt) Abandon(ctx context.Context) { a.l.undo.Add(ctx, a.held()) }
+
+func (a *attempt) held() dlock.Held {
+	return dlock.Held{Key: a.key, Fence: dlock.Fence{Owner: a.id}}
 }
 
 func (l *RW) giveBack(ctx context.Context, held []dlock.Held) (found []bool, err error) {
@@ -144,27 +130,6 @@ func (l *RW) giveBack(ctx context.Context, held []dlock.Held) (found []bool, err
 		l.admit(ctx, h.Key, reply[1])
 	}
 	return found, err
-}
-
-// takeBack takes back at once whatever a may have.
-func (l *RW) takeBack(ctx context.Context, a *attempt) (found bool, err error) {
-	all, err := l.giveBack(ctx, []dlock.Held{{Key: a.key, Fence: dlock.Fence{Owner: a.id}}})
-	return all[0], err
-}
-
-// pushed returns the lease of a pushed grant, or nil to ask again: if something
-// may have been missed, or if the push is so late that little is left of its TTL.
-func (l *RW) pushed(ctx context.Context, a *attempt, payload string) *dlock.Lease {
-	parts := strings.Fields(payload)
-	if len(parts) != 3 {
-		return nil
-	}
-	fence, ok := fenceOf(parts[0], parts[1])
-	sent, known := l.hub.Sent(parts[2])
-	if !ok || !known || time.Since(sent) > l.first/2 {
-		return nil
-	}
-	return l.lease(ctx, a, fence, sent, l.first)
 }
 
 func fenceOf(token, owner string) (dlock.Fence, bool) {

@@ -44,9 +44,9 @@ func (s *Semaphore) renew(ctx context.Context, held []dlock.Held) []error {
 }
 
 // granted turns a grant into what the caller gets.
-func (s *Semaphore) granted(ctx context.Context, a *attempt, token string, sent time.Time, first time.Duration) *dlock.Lease {
+func (a *attempt) granted(ctx context.Context, token string, sent time.Time, first time.Duration) *dlock.Lease {
 	n, _ := strconv.ParseUint(token, 10, 64) // made by digits in the script
-	fence := dlock.Fence{Token: n, Owner: a.owner}
+	s, fence := a.s, dlock.Fence{Token: n, Owner: a.owner}
 	g := dlock.Grant{
 		Key: a.key, Fence: fence, Kind: strconv.Itoa(a.n),
 		Sent: sent, First: first, TTL: s.ttl, MaxHold: s.maxHold, Renewer: s.renewer,
@@ -54,15 +54,15 @@ func (s *Semaphore) granted(ctx context.Context, a *attempt, token string, sent 
 			live, _, err := s.run(ctx, releaseScript, a.key, fence.Owner, fence.Token, a.n)
 			switch {
 			case err != nil: // lost, or refused for now: nobody else gives them back before the TTL
-				s.abandon(ctx, a)
+				a.Abandon(ctx)
 			case live == int64(0):
 				return dlock.ErrLost
 			}
 			return err
 		},
 	}
-	if a.doubt { // that request may arrive when the grant is over, and take permits for nobody
-		g.Ended = func(error) { s.abandon(ctx, a) }
+	if a.Doubt() { // that request may arrive when the grant is over, and take permits for nobody
+		g.Ended = func(error) { a.Abandon(ctx) }
 	}
 	return dlock.NewLease(ctx, g)
 }

@@ -152,22 +152,6 @@ func New(rdb redis.UniversalClient, cfg Config) (*Semaphore, error) {
 	return s, nil
 }
 
-// TryAcquire implements [dlock.Semaphore].
-func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := s.check(ctx, key, n); err != nil {
-		return nil, err
-	}
-	a := &attempt{key: key, owner: s.hub.NewID(), n: n}
-	lease, err := s.ask(ctx, a)
-	switch {
-	case err != nil:
-		return nil, s.failed(ctx, a, err)
-	case lease == nil:
-		return nil, fmt.Errorf("redissem: %d permits of %q: %w", n, key, dlock.ErrHeld)
-	}
-	return lease, nil
-}
-
 // Resize implements [dlock.Resizer]. Redis keeps the number until it is resized
 // again, or loses its data.
 func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {

@@ -2,140 +2,113 @@ package redissem
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/dlock/rediswait"
 	"example.com/shop/internal/redisx"
 )
 
 // attempt is one call of Acquire or TryAcquire. Its owner is new, so that asking
 // again is harmless.
 type attempt struct {
+	rediswait.Waiter
+
+	s          *Semaphore
 	key, owner string
 	n          int
-	wait       bool
-	queued     time.Time // when Redis last confirmed the place in the queue; zero if never
-	doubt      bool      // a request was sent and not answered
 }
 
-// Acquire implements [dlock.Semaphore]. A failed request costs a waiter nothing
-// as long as Redis may still know it.
+func (s *Semaphore) newAttempt(key string, n int) *attempt {
+	a := &attempt{s: s, key: key, owner: s.hub.NewID(), n: n}
+	a.Waiter = rediswait.Waiter{Attempt: a, Poll: s.recheck, TTL: s.ttl, Timeout: s.timeout}
+	return a
+}
+
+// Acquire implements [dlock.Semaphore].
 func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
 	if err := s.check(ctx, key, n); err != nil {
 		return nil, err
 	}
-	a := &attempt{key: key, owner: s.hub.NewID(), n: n, wait: true}
+	a := s.newAttempt(key, n)
 	w := s.hub.Join(ctx, s.keys(key)[0], a.owner)
 	defer w.Leave()
-	again := time.NewTimer(s.recheck)
-	defer again.Stop()
-	for {
-		lease, err := s.ask(ctx, a)
-		switch {
-		case lease != nil:
-			return lease, nil
-		case errors.Is(err, dlock.ErrInvalidPermits):
-			return nil, err
-		case err != nil && (ctx.Err() != nil || time.Since(a.queued) > s.ttl):
-			return nil, s.failed(ctx, a, err)
-		}
-		again.Reset(s.recheck*8/10 + rand.N(s.recheck*2/10))
-		select {
-		case push := <-w.Pushes:
-			if lease, err := s.pushed(ctx, a, push); lease != nil || err != nil {
-				return lease, err
-			}
-		case <-again.C:
-		case <-ctx.Done():
-			return nil, s.failed(ctx, a, nil)
-		}
-	}
+	a.Pushes = w.Pushes
+	return a.named(a.Wait(ctx))
 }
 
-// ask makes one request. It returns a lease, or an error, or neither: then the
-// permits are held, and an attempt that waits has its place in the queue.
-func (s *Semaphore) ask(ctx context.Context, a *attempt) (*dlock.Lease, error) {
-	asked := time.Now()
-	reply, sent, err := s.run(ctx, acquireScript, a.key,
-		a.owner, a.n, redisx.Flag(a.wait), s.epochs.Of(a.key), s.hub.Stamp(asked))
-	if err != nil {
-		a.doubt = a.doubt || redisx.Uncertain(err)
+// TryAcquire implements [dlock.Semaphore].
+func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	if err := s.check(ctx, key, n); err != nil {
 		return nil, err
+	}
+	a := s.newAttempt(key, n)
+	return a.named(a.Try(ctx))
+}
+
+// named adds to an error what was asked for.
+func (a *attempt) named(lease *dlock.Lease, err error) (*dlock.Lease, error) {
+	if err != nil {
+		return nil, fmt.Errorf("redissem: acquire %d of %q: %w", a.n, a.key, err)
+	}
+	return lease, nil
+}
+
+// Ask implements [rediswait.Attempt].
+func (a *attempt) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
+	s := a.s
+	reply, sent, err := s.run(ctx, acquireScript, a.key,
+		a.owner, a.n, redisx.Flag(a.Pushes != nil), s.epochs.Of(a.key), s.hub.Stamp(time.Now()))
+	if err != nil {
+		return nil, 0, err
 	}
 	answer := redisx.Strings(reply)
 	if len(answer) != 3 {
-		return nil, fmt.Errorf("reply %v", reply)
+		return nil, 0, fmt.Errorf("reply %v", reply)
 	}
 	s.epochs.Set(a.key, answer[1])
 	switch answer[0] {
 	case "granted":
-		return s.granted(ctx, a, answer[2], sent, s.ttl), nil
+		return a.granted(ctx, answer[2], sent, s.ttl), 0, nil
 	case "invalid":
-		return nil, a.invalid(answer[2])
+		return nil, 0, a.invalid(answer[2])
 	}
-	a.queued = asked
-	return nil, nil //nolint:nilnil // Neither is what the caller asks about.
+	return nil, 0, nil
 }
 
-// pushed reads what pump pushes. A grant that was on its way for too long is
-// asked about again.
-func (s *Semaphore) pushed(ctx context.Context, a *attempt, push string) (*dlock.Lease, error) {
+// Notified implements [rediswait.Attempt].
+func (a *attempt) Notified(ctx context.Context, push string) (*dlock.Lease, error) {
 	what, rest, _ := strings.Cut(push, " ")
 	switch what {
 	case "granted":
 		token, stamp, _ := strings.Cut(rest, " ")
-		first := min(s.ttl, s.patience())
-		if sent, ok := s.hub.Sent(stamp); ok && time.Since(sent) < first/2 {
-			return s.granted(ctx, a, token, sent, first), nil
+		first := min(a.s.ttl, a.s.patience())
+		if sent, ok := a.s.hub.Sent(stamp); ok && time.Since(sent) < first/2 {
+			return a.granted(ctx, token, sent, first), nil
 		}
 	case "invalid":
 		return nil, a.invalid(rest)
 	}
-	return nil, nil //nolint:nilnil // As ask.
+	return nil, nil //nolint:nilnil // Neither: then it asks.
 }
 
 func (a *attempt) invalid(limit string) error {
-	return fmt.Errorf("redissem: %q: %d of %s: %w", a.key, a.n, limit, dlock.ErrInvalidPermits)
+	return fmt.Errorf("there are %s: %w", limit, dlock.ErrInvalidPermits)
 }
 
-// failed ends an attempt that was not granted: by an error, or without one by
-// the end of ctx. Whatever Redis has of it, its place in the queue or a grant that
-// is on its way, is given back: at once if Redis answers, so that usually nothing
-// is left when Acquire returns, and otherwise in the background.
-func (s *Semaphore) failed(ctx context.Context, a *attempt, err error) error {
-	switch {
-	case err == nil:
-		err = dlock.Ended(ctx)
-	case errors.Is(err, dlock.ErrInvalidPermits):
-		return err
-	case errors.Is(err, redisx.ErrUnsent), redisx.Refused(err):
-		if err = fmt.Errorf("redissem: acquire %q: %w", a.key, driver.InTime(ctx, err)); a.queued.IsZero() {
-			return err
-		}
-	default:
-		s.abandon(ctx, a)
-		return fmt.Errorf("redissem: acquire %q: %w: %w", a.key, dlock.ErrUncertain, driver.InTime(ctx, err))
-	}
-	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout/4)
-	defer cancel()
-	if _, _, failed := s.run(request, abandonScript, a.key, a.owner); failed != nil {
-		s.abandon(ctx, a)
-		return fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
-	}
-	if a.doubt {
-		s.abandon(ctx, a) // that request may be on its way yet
-	}
-	return err
+// GiveBack implements [rediswait.Attempt].
+func (a *attempt) GiveBack(ctx context.Context) (found bool, err error) {
+	all, err := a.s.giveBack(ctx, []dlock.Held{a.held()})
+	return all[0], err
 }
 
-// abandon takes back in the background whatever a may have.
-func (s *Semaphore) abandon(ctx context.Context, a *attempt) {
-	s.undo.Add(ctx, dlock.Held{Key: a.key, Fence: dlock.Fence{Owner: a.owner}})
+// Abandon implements [rediswait.Attempt].
+func (a *attempt) Abandon(ctx context.Context) { a.s.undo.Add(ctx, a.held()) }
+
+func (a *attempt) held() dlock.Held {
+	return dlock.Held{Key: a.key, Fence: dlock.Fence{Owner: a.owner}}
 }
 
 func (s *Semaphore) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {

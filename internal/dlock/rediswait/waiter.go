@@ -1,0 +1,142 @@
+// Package rediswait is how those wait who have a place in a queue in Redis: for a lock, permits,
+// a share of a key, or the key again after a signal.
+//
+// A grant comes as the answer to a request or as a notification. Requests are repeated, as a
+// notification can be lost, and as Redis drops a waiter that it does not hear of. Every request has the same
+// owner, so that it finds what an earlier one has got.
+package rediswait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisx"
+)
+
+// Attempt is one acquisition by one owner, as a primitive sends it to Redis.
+type Attempt interface {
+	// Ask makes one request. It returns a lease; or the error of a script, as it is; or
+	// neither: then somebody else holds the key, for left unless that is 0, and a waiter has
+	// its place in the queue. [dlock.ErrInvalidPermits] says that it never will be granted.
+	Ask(ctx context.Context) (lease *dlock.Lease, left time.Duration, err error)
+
+	// Notified reads a notification. It returns neither to ask again: if something may have
+	// been missed, or if little is left of a grant that was on its way for long.
+	Notified(ctx context.Context, push string) (*dlock.Lease, error)
+
+	// GiveBack takes back at once what the owner has in Redis, and tells whether there was
+	// anything.
+	GiveBack(ctx context.Context) (found bool, err error)
+
+	// Abandon takes it back in the background, until it is known that nothing is left.
+	Abandon(ctx context.Context)
+}
+
+// Waiter makes an Attempt until that has an outcome. Its fields are set before it is used.
+type Waiter struct {
+	Attempt Attempt
+
+	Poll    time.Duration // the longest pause between two requests
+	TTL     time.Duration // how long Wait goes on without an answer to any request
+	Timeout time.Duration // of a request; giving up waits for a quarter of it
+
+	Pushes <-chan string // notifications, for Wait
+	Queued time.Time     // when Redis last confirmed the place in the queue; zero if never
+
+	doubt bool
+}
+
+// Doubt reports whether a request was sent and not answered. It may arrive when the grant is
+// over, and take the key for nobody: Abandon has to follow the end of the lease.
+func (w *Waiter) Doubt() bool { return w.doubt }
+
+// Try makes one request. It returns [dlock.ErrHeld] if nothing was granted.
+func (w *Waiter) Try(ctx context.Context) (*dlock.Lease, error) {
+	lease, _, err := w.ask(ctx)
+	switch {
+	case errors.Is(err, dlock.ErrInvalidPermits):
+		return nil, err
+	case err != nil:
+		return nil, w.giveUp(ctx, err)
+	case lease == nil:
+		return nil, dlock.ErrHeld
+	}
+	return lease, nil
+}
+
+// Wait asks until something is granted, ctx ends, or Redis has not answered for a TTL: until
+// then a request that fails costs a waiter nothing. If it is Queued it listens first.
+func (w *Waiter) Wait(ctx context.Context) (*dlock.Lease, error) {
+	again := time.NewTimer(w.Poll)
+	defer again.Stop()
+	for ask := w.Queued.IsZero(); ; ask = true {
+		pause := w.Poll*8/10 + rand.N(w.Poll*2/10)
+		if ask {
+			sent := time.Now()
+			lease, left, err := w.ask(ctx)
+			switch {
+			case lease != nil, errors.Is(err, dlock.ErrInvalidPermits):
+				return lease, err
+			case err == nil:
+				w.Queued = sent
+			case ctx.Err() != nil || time.Since(w.Queued) > w.TTL:
+				return nil, w.giveUp(ctx, err)
+			}
+			if left > 0 { // the holder may have died
+				pause = min(pause, left+time.Millisecond+rand.N(w.Poll/10))
+			}
+		}
+		again.Reset(pause)
+		select {
+		case push := <-w.Pushes:
+			if lease, err := w.Attempt.Notified(ctx, push); lease != nil || err != nil {
+				return lease, err
+			}
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, w.giveUp(ctx, nil)
+		}
+	}
+}
+
+func (w *Waiter) ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
+	lease, left, err := w.Attempt.Ask(ctx)
+	if err != nil && !errors.Is(err, dlock.ErrInvalidPermits) {
+		w.doubt = w.doubt || redisx.Uncertain(err)
+	}
+	return lease, left, err
+}
+
+// giveUp takes back what the owner has or may have in Redis, its place in the queue or a grant
+// that is on its way, and returns the error of the acquisition. The cause is nil if that is
+// the end of ctx. It waits for Redis for a moment, so that usually nothing is left.
+func (w *Waiter) giveUp(ctx context.Context, cause error) error {
+	why := driver.InTime(ctx, cause)
+	if cause == nil || errors.Is(cause, redisx.ErrUnsent) {
+		why = dlock.Ended(ctx)
+	}
+	certain := cause == nil || !redisx.Uncertain(cause)
+	if certain && w.Queued.IsZero() && !w.doubt {
+		return why
+	}
+	if certain || ctx.Err() != nil && !w.Queued.IsZero() {
+		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Timeout/4)
+		defer cancel()
+		if found, err := w.Attempt.GiveBack(soon); err == nil && (found || certain) {
+			if w.doubt {
+				w.Attempt.Abandon(ctx) // that request may be on its way yet
+			}
+			if !certain {
+				return dlock.Ended(ctx)
+			}
+			return why
+		}
+	}
+	w.Attempt.Abandon(ctx)
+	return fmt.Errorf("%w: %w", dlock.ErrUncertain, why)
+}
