@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/events/memlog"
 	"example.com/shop/internal/events/redislog"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
@@ -55,7 +55,7 @@ func openLog(c Config, closers *closers) (events.Log, error) {
 	if c.Redis == "" {
 		return memlog.New(), nil
 	}
-	rdb, err := redisclient.New(c.Redis) // its own, as the reader occupies a connection
+	rdb, err := redisx.New(c.Redis) // its own, as the reader occupies a connection
 	if err != nil {
 		return nil, fmt.Errorf("--redis: %w", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/broadcast/redisbus"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/identity"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
 )
 
@@ -53,7 +53,7 @@ func openBroadcast(c Config, closers *closers, log *slog.Logger) (broadcast.Bus,
 	if c.Redis == "" {
 		return membus.New(nil, membus.Config{Instance: c.Instance})
 	}
-	rdb, err := redisclient.New(c.Redis)
+	rdb, err := redisx.New(c.Redis)
 	if err != nil {
 		return nil, fmt.Errorf("--redis: %w", err)
 	}
@@ -95,7 +95,7 @@ func watchRevocations(ctx context.Context, known *identity.Service, sub *broadca
 
 // NotifyRevoked notifies the instances that share a Redis that a key was revoked.
 func NotifyRevoked(ctx context.Context, url, prefix string) error {
-	rdb, err := redisclient.New(url)
+	rdb, err := redisx.New(url)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"example.com/shop/internal/dlock/redlock"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/dlock/zklock"
-	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/redisstock"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/telemetry"
@@ -57,7 +57,7 @@ func openRedis(ctx context.Context, c Config, tel *telemetry.Telemetry, closers 
 	if c.Redis == "" {
 		return locks{}, nil
 	}
-	rdb, err := redisclient.New(c.Redis)
+	rdb, err := redisx.New(c.Redis)
 	if err != nil {
 		return locks{}, fmt.Errorf("--redis: %w", err)
 	}
@@ -143,7 +143,7 @@ func openUnits(c Config, tel *telemetry.Telemetry, closers *closers) (stock.Coun
 	if c.Redis == "" {
 		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
 	}
-	rdb, err := redisclient.New(c.Redis) // its own, as the one for locks must never wait for a connection
+	rdb, err := redisx.New(c.Redis) // its own, as the one for locks must never wait for a connection
 	if err != nil {
 		return nil, fmt.Errorf("--redis: %w", err)
 	}
@@ -157,7 +157,7 @@ func openUnits(c Config, tel *telemetry.Telemetry, closers *closers) (stock.Coun
 func openRedlock(urls string, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (dlock.Locker, error) {
 	var servers []redis.UniversalClient
 	for u := range strings.SplitSeq(urls, ",") {
-		rdb, err := redisclient.New(u)
+		rdb, err := redisx.New(u)
 		if err != nil {
 			return nil, fmt.Errorf("--redlock: %w", err)
 		}

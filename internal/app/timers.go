@@ -9,7 +9,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/telemetry"
 	"example.com/shop/internal/timeout"
@@ -44,7 +44,7 @@ func openTimers(ctx context.Context, c Config, store *sqlstore.Store, leader dlo
 	}
 	var index timeout.Index = memindex.New(memindex.Config{})
 	if c.Redis != "" {
-		rdb, err := redisclient.New(c.Redis) // its own, as the one for locks must never wait for a connection
+		rdb, err := redisx.New(c.Redis) // its own, as the one for locks must never wait for a connection
 		if err != nil {
 			return nil, fmt.Errorf("--redis: %w", err)
 		}

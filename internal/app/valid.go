@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
 )
 
@@ -76,7 +76,7 @@ func ValidRedis(u string) error {
 	if u == "" {
 		return nil
 	}
-	client, err := redisclient.New(u)
+	client, err := redisx.New(u)
 	if err != nil {
 		return errors.New("--redis: want redis://USER:PASSWORD@HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,HOST:6379")
 	}

@@ -10,7 +10,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -42,7 +42,7 @@ func (s stage) three(t *testing.T, more ...string) (all [3]*instance) {
 // holds it keeps, though the machine stand still for longer than a lease of theirs lasts.
 func (s stage) locks(t *testing.T) *redislock.Locker {
 	t.Helper()
-	rdb, err := redisclient.New(s.redis)
+	rdb, err := redisx.New(s.redis)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 )
 
 // empty returns what empties servers of Redis.
@@ -22,7 +22,7 @@ func empty(t *testing.T, urls ...string) func(context.Context) error {
 	t.Helper()
 	var servers []redis.UniversalClient
 	for _, u := range urls {
-		rdb, err := redisclient.New(u)
+		rdb, err := redisx.New(u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -78,7 +78,7 @@ func TestLuaThroughFaults(t *testing.T) {
 	}
 	units := int64(testbedtest.Size(120, 20_000))
 	all[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", fmt.Sprintf(`{"on_hand":%d,"strategy":"lua"}`, units))
-	rdb, err := redisclient.New(s.redis)
+	rdb, err := redisx.New(s.redis)
 	if err != nil {
 		t.Fatal(err)
 	}

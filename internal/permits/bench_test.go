@@ -13,7 +13,7 @@ import (
 
 	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/permits"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -102,7 +102,7 @@ func TestCommandsPerRefusal(t *testing.T) {
 // Limiter with a lease of the semaphore for each operation. The ratio is local
 // permits per lease.
 func BenchmarkTake(b *testing.B) {
-	rdb, err := redisclient.New(testbedtest.Redis(b))
+	rdb, err := redisx.New(testbedtest.Redis(b))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/ratelimit"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -38,7 +38,7 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 
 func rates(t testing.TB, url string, cfg ratelimit.Config) *ratelimit.Limiter {
 	t.Helper()
-	rdb, err := redisclient.New(url)
+	rdb, err := redisx.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ var errGone = errors.New("gone")
 func TestRatesShareRoundTrips(t *testing.T) {
 	t.Parallel()
 	const callers = 600 // more than a pipeline takes
-	rdb, err := redisclient.New(testbedtest.Redis(t) + unhurried)
+	rdb, err := redisx.New(testbedtest.Redis(t) + unhurried)
 	if err != nil {
 		t.Fatal(err)
 	}

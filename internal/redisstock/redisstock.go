@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/stock"
 )
 
@@ -55,9 +55,9 @@ type settled struct {
 	level  *stock.Level
 }
 
-// New returns a Counter on rdb, which [redisclient.Check] must accept.
+// New returns a Counter on rdb, which [redisx.Check] must accept.
 func New(rdb redis.UniversalClient, cfg Config) (*Counter, error) {
-	if err := redisclient.Check(rdb); err != nil {
+	if err := redisx.Check(rdb); err != nil {
 		return nil, fmt.Errorf("redisstock: %w", err)
 	}
 	cfg.Life = cmp.Or(cfg.Life, 5*time.Second)

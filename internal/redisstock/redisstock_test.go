@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/redisstock"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -35,7 +35,7 @@ func servers(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
 
 func client(t *testing.T, url string) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisclient.New(url + "?read_timeout=1m") // what bounds a call is Config.Timeout
+	rdb, err := redisx.New(url + "?read_timeout=1m") // what bounds a call is Config.Timeout
 	if err != nil {
 		t.Fatal(err)
 	}

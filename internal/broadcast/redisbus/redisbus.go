@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/broadcast"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 )
 
 // Bus is a [broadcast.Bus] on Redis.
@@ -40,7 +40,7 @@ var _ broadcast.Bus = (*Bus)(nil)
 // configuration is not valid.
 func New(rdb redis.UniversalClient, cfg Config) (*Bus, error) {
 	self, invalid := broadcast.NewOrigin(cfg.Instance)
-	if err := errors.Join(redisclient.Check(rdb), cfg.Validate(), invalid); err != nil {
+	if err := errors.Join(redisx.Check(rdb), cfg.Validate(), invalid); err != nil {
 		return nil, fmt.Errorf("redisbus: %w", err)
 	}
 	cfg = cfg.withDefaults()

@@ -14,7 +14,7 @@ import (
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/rediscluster"
 	"example.com/shop/internal/dlock/redislock"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -98,7 +98,7 @@ func prefix(group string) string { return "shop:cluster:" + group + ":" }
 
 func client(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisclient.New(url)
+	rdb, err := redisx.New(url)
 	check(t, err)
 	t.Cleanup(func() { check(t, rdb.Close()) })
 	return rdb

@@ -50,7 +50,7 @@
 //
 // # Client and server
 //
-// The client needs ContextTimeoutEnabled, and MaxRetries -1; redisclient.New makes such. The
+// The client needs ContextTimeoutEnabled, and MaxRetries -1; redisx.New makes such. The
 // scripts need Redis 5. All keys of the membership are in one slot of a Cluster (RedisCluster).
 // The server must not evict keys: maxmemory-policy noeviction.
 package rediscluster

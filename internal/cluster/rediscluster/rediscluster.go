@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 )
 
 // Config is the configuration of a [Cluster].
@@ -70,9 +70,9 @@ var (
 )
 
 // New returns a Cluster on rdb, which it does not close. It refuses clients that
-// [redisclient.Check] refuses.
+// [redisx.Check] refuses.
 func New(rdb redis.UniversalClient, cfg Config) (*Cluster, error) {
-	err := errors.Join(cfg.validate(), redisclient.Check(rdb))
+	err := errors.Join(cfg.validate(), redisx.Check(rdb))
 	if err != nil {
 		return nil, fmt.Errorf("rediscluster: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redislock"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -24,7 +24,7 @@ import (
 // opened returns a Locker with a client of its own, as another process has it.
 func opened(b *testing.B, url string) *redislock.Locker {
 	b.Helper()
-	rdb, err := redisclient.New(url)
+	rdb, err := redisx.New(url)
 	if err != nil {
 		b.Fatal(err)
 	}

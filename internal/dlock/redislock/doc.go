@@ -116,7 +116,7 @@
 // The client needs ContextTimeoutEnabled: otherwise a silent network holds a
 // pipeline for the read timeout. It needs MaxRetries -1: one that repeats a release
 // whose answer was lost would report a loss that was none. [New] refuses clients
-// without these, redisclient.New returns one with both. A Cluster's redirects are
+// without these, redisx.New returns one with both. A Cluster's redirects are
 // followed, because a command that is redirected was not executed; commands that
 // failed otherwise are marked as not to be repeated.
 //

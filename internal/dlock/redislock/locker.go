@@ -12,7 +12,6 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/redisx"
 )
 
@@ -45,7 +44,7 @@ var (
 // New returns a Locker on rdb, which it does not close. It refuses a client that
 // repeats commands by itself or ignores deadlines; see the package comment.
 func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
-	if err := errors.Join(cfg.validate(), redisclient.Check(rdb)); err != nil {
+	if err := errors.Join(cfg.validate(), redisx.Check(rdb)); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	l := &Locker{

@@ -10,7 +10,6 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/redisx"
 )
 
@@ -84,7 +83,7 @@ const pushTTL = 5 * time.Second
 // New returns an RW on rdb, which it does not close. It refuses clients
 // that repeat commands by themselves or ignore deadlines.
 func New(rdb redis.UniversalClient, cfg Config) (*RW, error) {
-	if err := errors.Join(cfg.validate(), redisclient.Check(rdb)); err != nil {
+	if err := errors.Join(cfg.validate(), redisx.Check(rdb)); err != nil {
 		return nil, fmt.Errorf("redisrw: %w", err)
 	}
 	l := &RW{

@@ -10,14 +10,14 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/dlock/redistokens"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // BenchmarkSemaphore takes one permit and gives it back: of a key of its own per
 // goroutine, and of one key with 4 permits for 32 goroutines of one client.
 func BenchmarkSemaphore(b *testing.B) {
-	rdb, err := redisclient.New(testbedtest.Redis(b))
+	rdb, err := redisx.New(testbedtest.Redis(b))
 	if err != nil {
 		b.Fatal(err)
 	}

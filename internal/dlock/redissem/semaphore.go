@@ -11,7 +11,6 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/redisx"
 )
 
@@ -141,7 +140,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Semaphore, error) {
 	if s.permits < 1 {
 		return nil, fmt.Errorf("redissem: %d permits: %w", cfg.Permits, dlock.ErrInvalidPermits)
 	}
-	if err := redisclient.Check(rdb); err != nil {
+	if err := redisx.Check(rdb); err != nil {
 		return nil, fmt.Errorf("redissem: %w", err)
 	}
 	s.undo = driver.NewUndo(driver.UndoConfig{

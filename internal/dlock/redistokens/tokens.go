@@ -14,7 +14,6 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/redisx"
 )
 
@@ -146,11 +145,11 @@ func New(rdb redis.UniversalClient, cfg Config) (*Tokens, error) {
 	if strings.ContainsAny(t.name, "{} ") {
 		return nil, fmt.Errorf("redistokens: name %q has a brace or a blank", t.name)
 	}
-	if err := redisclient.Check(rdb); err != nil {
+	if err := redisx.Check(rdb); err != nil {
 		return nil, fmt.Errorf("redistokens: %w", err)
 	}
 	if t.blocking == nil {
-		t.blocking, t.owned = apart(rdb, t.block+t.timeout), true
+		t.blocking, t.owned = redisx.Apart(rdb, t.block+t.timeout), true
 	}
 	if t.blocking == nil {
 		return nil, errors.New("redistokens: a client of this kind needs Config.Blocking")

@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redlock"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -68,7 +68,7 @@ func settle(tb testing.TB, rdb redis.UniversalClient) {
 
 func client(tb testing.TB, url string) redis.UniversalClient {
 	tb.Helper()
-	rdb, err := redisclient.New(url)
+	rdb, err := redisx.New(url)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -113,7 +113,7 @@
 //
 // # Clients
 //
-// They need ContextTimeoutEnabled, and MaxRetries -1; redisclient.New makes such.
+// They need ContextTimeoutEnabled, and MaxRetries -1; redisx.New makes such.
 // Otherwise one silent server holds up every call for the read timeout, and a release
 // that is repeated reports a loss that was none.
 package redlock

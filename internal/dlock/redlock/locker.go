@@ -13,7 +13,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 )
 
 // fenceTTL is how long a server remembers the last token of a key. Its clock makes
@@ -51,7 +51,7 @@ func New(servers []redis.UniversalClient, cfg Config) (*Locker, error) {
 	}
 	seen := map[string]bool{}
 	for _, rdb := range servers {
-		errs = append(errs, redisclient.Check(rdb))
+		errs = append(errs, redisx.Check(rdb))
 		switch c := rdb.(type) {
 		case *redis.Client:
 			name := c.Options().Addr

@@ -11,7 +11,7 @@ import (
 
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/redislog"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -26,7 +26,7 @@ func BenchmarkEvents(b *testing.B) {
 	var publishers []*events.Publisher
 	var listeners []*events.Listener
 	for i := range 3 {
-		rdb, err := redisclient.New(server.URL())
+		rdb, err := redisx.New(server.URL())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/events"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 )
 
 const (
@@ -46,9 +46,9 @@ type Log struct{ rdb redis.UniversalClient }
 var _ events.Log = (*Log)(nil)
 
 // New returns a log on rdb, which stays the caller's. A reader occupies one connection of it. It refuses the clients that
-// [redisclient.Check] refuses.
+// [redisx.Check] refuses.
 func New(rdb redis.UniversalClient) (*Log, error) {
-	if err := redisclient.Check(rdb); err != nil {
+	if err := redisx.Check(rdb); err != nil {
 		return nil, fmt.Errorf("redislog: %w", err)
 	}
 	return &Log{rdb}, nil

@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/eventstest"
 	"example.com/shop/internal/events/redislog"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { testbedtest.Main(m) }
 // client returns a client until the test ends.
 func client(t *testing.T, url string) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisclient.New(url)
+	rdb, err := redisx.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}

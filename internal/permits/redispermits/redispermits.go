@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/permits"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 )
 
 //go:embed allocate.lua
@@ -30,9 +30,9 @@ type Store struct {
 var _ permits.Store = (*Store)(nil)
 
 // New returns the store of key on rdb, which it does not close. All instances use the same key. New refuses the
-// clients that [redisclient.Check] refuses.
+// clients that [redisx.Check] refuses.
 func New(rdb redis.UniversalClient, key string) (*Store, error) {
-	if err := redisclient.Check(rdb); err != nil {
+	if err := redisx.Check(rdb); err != nil {
 		return nil, fmt.Errorf("redispermits: %w", err)
 	}
 	return &Store{rdb: rdb, key: "shop:permits:{" + key + "}"}, nil

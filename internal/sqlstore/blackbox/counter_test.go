@@ -13,8 +13,8 @@ import (
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/redisclient"
 	"example.com/shop/internal/redisstock"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -23,7 +23,7 @@ import (
 // ownRedis returns a client of a Redis of this test's own.
 func ownRedis(t testing.TB) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisclient.New(testbedtest.StartRedis(t, testbed.RedisConfig{}).URL() + "?read_timeout=1m")
+	rdb, err := redisx.New(testbedtest.StartRedis(t, testbed.RedisConfig{}).URL() + "?read_timeout=1m")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/redislock"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
 	"example.com/shop/internal/timeout/sqltimers"
@@ -59,7 +59,7 @@ func newNode(cfg nodeConfig) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.rdb, err = redisclient.New(cfg.Redis); err != nil {
+	if n.rdb, err = redisx.New(cfg.Redis); err != nil {
 		return nil, err
 	}
 	index, err := redisindex.New(n.rdb, redisindex.Config{Shards: 2, Timeout: time.Second})

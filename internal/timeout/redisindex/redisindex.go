@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/timeout"
 )
 
@@ -52,7 +52,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Index, error) {
 	cfg.Shards = cmp.Or(cfg.Shards, 4)
 	cfg.Prefix = cmp.Or(cfg.Prefix, "shop:timeout:")
 	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
-	err := redisclient.Check(rdb)
+	err := redisx.Check(rdb)
 	if cfg.Shards < 0 || cfg.Shards > maxShards {
 		err = errors.Join(err, fmt.Errorf("%d shards: want 1 to %d", cfg.Shards, maxShards))
 	}

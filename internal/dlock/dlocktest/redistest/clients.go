@@ -13,7 +13,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -40,7 +40,7 @@ var Answers = []error{redis.Nil, redis.ErrPoolTimeout}
 // Client returns a client that is closed at the end of the test.
 func Client(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisclient.New(url)
+	rdb, err := redisx.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
-package redisclient_test
+package redisx_test
 
 import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/redisclient"
+	"example.com/shop/internal/redisx"
 )
 
 func TestNewByURL(t *testing.T) {
@@ -26,14 +26,14 @@ func TestNewByURL(t *testing.T) {
 		"h:1":                                   false,
 		"redis://h:1/2?max_retries=3&unknown=1": false,
 	} {
-		rdb, err := redisclient.New(address)
+		rdb, err := redisx.New(address)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
 		if err != nil {
 			continue
 		}
-		if err := redisclient.Check(rdb); err != nil {
+		if err := redisx.Check(rdb); err != nil {
 			t.Errorf("%s: Check refuses the client: %v", address, err)
 		}
 		rdb.Close()
@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 			Addrs: []string{"127.0.0.1:1"}, MaxRetries: c.retries, ContextTimeoutEnabled: c.deadlines,
 		})
 		for _, rdb := range []redis.UniversalClient{one, cluster} {
-			if err := redisclient.Check(rdb); (err == nil) != c.ok {
+			if err := redisx.Check(rdb); (err == nil) != c.ok {
 				t.Errorf("%s: Check(%T) = %v", name, rdb, err)
 			}
 			rdb.Close()

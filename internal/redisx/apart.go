@@ -1,17 +1,16 @@
-package redistokens
+package redisx
 
 import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// apart returns a client as rdb with a pool of its own, or nil if it does not
+// Apart returns a client as rdb with a pool of its own, or nil if it does not
 // know the kind. Connections that wait on the server would starve the others. A
 // reply may take that long. It does not share what handles notifications of the
 // server: a second client cannot register with the first one's.
-func apart(rdb redis.UniversalClient, reply time.Duration) redis.UniversalClient {
+func Apart(rdb redis.UniversalClient, reply time.Duration) redis.UniversalClient {
 	const pool = 256 // connections are made when they are needed
 	switch c := rdb.(type) {
 	case *redis.Client:
@@ -32,8 +31,4 @@ func apart(rdb redis.UniversalClient, reply time.Duration) redis.UniversalClient
 		return redis.NewClusterClient(&opts)
 	}
 	return nil
-}
-
-func disabled() *maintnotifications.Config {
-	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }

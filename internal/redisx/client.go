@@ -1,12 +1,4 @@
-// Package redisclient makes the clients of Redis on which this repository's primitives work,
-// and refuses those on which they do not.
-//
-// A client of go-redis repeats a command whose answer was lost, three times by default: a
-// lock that was taken is then reported as held by somebody else, and a message is sent
-// twice. And it waits for an answer for as long as its own timeouts let it, and not its
-// caller's context. What works here is a client that does neither: callers know what they
-// have asked, and repeat it themselves if that is safe.
-package redisclient
+package redisx
 
 import (
 	"crypto/tls"
@@ -38,7 +30,7 @@ func New(address string) (redis.UniversalClient, error) {
 	case "":
 		opts, err := redis.ParseURL(address)
 		if err != nil {
-			return nil, fmt.Errorf("redisclient: %w", err)
+			return nil, fmt.Errorf("redisx: %w", err)
 		}
 		opts.MaxRetries = -1
 		opts.ContextTimeoutEnabled = true
@@ -47,11 +39,11 @@ func New(address string) (redis.UniversalClient, error) {
 		return redis.NewClient(opts), nil
 	case "sentinel", "cluster":
 	default:
-		return nil, fmt.Errorf("redisclient: unknown scheme %q", scheme)
+		return nil, fmt.Errorf("redisx: unknown scheme %q", scheme)
 	}
 	hosts, u, err := parseGroup(kind, rest)
 	if err != nil {
-		return nil, fmt.Errorf("redisclient: %w", err)
+		return nil, fmt.Errorf("redisx: %w", err)
 	}
 	password, _ := u.User.Password()
 	if group == "cluster" {
@@ -63,7 +55,7 @@ func New(address string) (redis.UniversalClient, error) {
 	}
 	master := strings.Trim(u.Path, "/")
 	if master == "" {
-		return nil, errors.New("redisclient: the address does not name the master")
+		return nil, errors.New("redisx: the address does not name the master")
 	}
 	return redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: master, SentinelAddrs: hosts, Username: u.User.Username(), Password: password, TLSConfig: secure(kind),

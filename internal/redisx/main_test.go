@@ -1,4 +1,4 @@
-package redisclient_test
+package redisx_test
 
 import (
 	"testing"
