@@ -57,7 +57,7 @@ func passedOn(ctx context.Context, t testing.TB, h Harness, short, long dlock.Lo
 			wantErr(t, a.lease.Err(), nil)
 		}
 		_ = a.lease.Release(ctx)
-		if b.lease == nil {
+		if b.lease == nil && b.err == nil {
 			b = <-other
 		}
 	case b = <-other:

@@ -1,8 +1,6 @@
 package etcdlock_test
 
 import (
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -103,16 +101,7 @@ func harm(t testing.TB, f func() error) {
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
 	histories(t, dlocktest.TrialConfig{Keys: 3}, false, func(t testing.TB, tr *trial) {
-		tr.Load.Rounds = testbedtest.Size(40, 400)
-		clients := tr.clients(t, 7, testbedtest.Etcd(t))
-		var wg sync.WaitGroup
-		wg.Go(func() { // One holds for long, so that renewals are part of it.
-			long := tr.Load
-			long.Rounds, long.Hold = 2, 2*ttl
-			long.Run(t.Context(), clients[0])
-		})
-		tr.Load.Run(t.Context(), clients[1:]...)
-		wg.Wait()
+		tr.WithoutFaults(t, tr.clients(t, 7, testbedtest.Etcd(t)), testbedtest.Size(40, 400), 2)
 	})
 }
 
@@ -122,27 +111,13 @@ func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
 	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, false, func(t testing.TB, tr *trial) {
 		clients, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
-		lost := func() (n int) {
-			for _, p := range proxies {
-				n += p.Dropped()
+		tr.LoseReplies(t, clients, proxies, testbedtest.Size(60, 600), func(n int, p *testbed.Proxy) {
+			pattern := "shop/"
+			if n%3 == 0 {
+				pattern = "" // any request: a grant, a renewal, or a release
 			}
-			return n
-		}
-		const least = 10
-		tr.During(t, clients, func() {
-			end := time.Now().Add(30 * time.Second) // a busy machine sends few requests
-			for i := 0; i < testbedtest.Size(60, 600) || lost() < least && time.Now().Before(end); i++ {
-				pattern := "shop/"
-				if i%3 == 0 {
-					pattern = "" // any request: a grant, a renewal, or a release
-				}
-				proxies[tr.Random.IntN(len(proxies))].DropReply(pattern)
-				dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
-			}
+			p.DropReply(pattern)
 		})
-		if n := lost(); n < least {
-			t.Errorf("only %d replies were lost: that proves nothing", n)
-		}
 	})
 }
 
@@ -152,24 +127,12 @@ func TestHistoryOfLostReplies(t *testing.T) {
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
 	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, true, func(t testing.TB, tr *trial) {
-		tr.Load.Hold, tr.Least = ttl, 10
-		victims, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
-		rest := tr.clients(t, 2, testbedtest.Etcd(t))
-		tr.During(t, append(victims, rest...), func() {
-			var wg sync.WaitGroup
-			for i, p := range proxies {
-				random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
-				wg.Go(func() {
-					for range testbedtest.Size(1, 30) {
-						dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
-						p.BlackHole()
-						dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
-						harm(t, p.Pass)
-					}
-				})
-			}
-			wg.Wait()
-		})
+		clients, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
+		var links [][]*testbed.Proxy
+		for _, p := range proxies {
+			links = append(links, []*testbed.Proxy{p})
+		}
+		tr.BlackHoles(t, append(clients, tr.clients(t, 2, testbedtest.Etcd(t))...), links, testbedtest.Size(1, 30))
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -28,20 +27,8 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 		cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}
 		dlocktest.RunTrial(t, cfg, func(t testing.TB, own *dlocktest.Trial) {
 			tr, addr := &trial{contenders()[0], own}, testbedtest.Etcd(t)
-			tr.Load.Hold, tr.Least = ttl/2, 10
 			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
-			stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
-			tr.During(t, append(tr.clients(t, 2, addr), stopped...), func() {
-				for range testbedtest.Size(1, 20) {
-					dlocktest.Pace(t, tr.Between(0, ttl/2))
-					waitFor(t, "a holder to stop", far.Holds)
-					tr.Stop(func() {
-						harm(t, func() error { return testbed.Suspend(far.Process) })
-						dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
-						harm(t, func() error { return testbed.Continue(far.Process) })
-					}, stopped...)
-				}
-			})
+			tr.StopHolder(t, far, tr.clients(t, 2, addr), testbedtest.Size(1, 20))
 		})
 	})
 }

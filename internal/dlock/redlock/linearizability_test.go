@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	mathrand "math/rand/v2"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -49,16 +47,7 @@ func TestHistoryWithoutFaults(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 5)
 		dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, SplitVotes: true}, func(t testing.TB, tr *dlocktest.Trial) {
-			tr.Load.Rounds = testbedtest.Size(40, 400)
-			clients := s.clients(t, tr, 5)
-			var wg sync.WaitGroup
-			wg.Go(func() { // One holds for long, so that renewals are part of it.
-				long := tr.Load
-				long.Rounds, long.Hold = testbedtest.Size(1, 3), 2*ttl
-				long.Run(t.Context(), clients[0])
-			})
-			tr.Load.Run(t.Context(), clients[1:]...)
-			wg.Wait()
+			tr.WithoutFaults(t, s.clients(t, tr, 5), testbedtest.Size(40, 400), testbedtest.Size(1, 3))
 		})
 	})
 }
@@ -77,21 +66,11 @@ func TestHistoryOfLostReplies(t *testing.T) {
 				l, own := s.behind(t, redlock.Config{TTL: ttl})
 				clients, proxies = append(clients, tr.Locker(l)), append(proxies, own...)
 			}
-			tr.During(t, clients, func() {
-				for range testbedtest.Size(60, 600) {
-					for range 4 { // two of a client, now and then, so that it has no majority
-						proxies[tr.Random.IntN(len(proxies))].DropReply("evalsha")
-					}
-					dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
+			tr.LoseReplies(t, clients, proxies, testbedtest.Size(60, 600), func(int, *testbed.Proxy) {
+				for range 4 { // two of a client, now and then, so that it has no majority
+					proxies[tr.Random.IntN(len(proxies))].DropReply("evalsha")
 				}
 			})
-			lost := 0
-			for _, p := range proxies {
-				lost += p.Dropped()
-			}
-			if lost < 10 {
-				t.Errorf("only %d replies were lost: that proves nothing", lost)
-			}
 		})
 	})
 }
@@ -104,32 +83,13 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 5)
 		dlocktest.RunTrial(t, faulty(4), func(t testing.TB, tr *dlocktest.Trial) {
-			tr.Load.Hold, tr.Least = ttl, 10
 			clients := s.clients(t, tr, 2)
-			var victims [][]*testbed.Proxy
+			var links [][]*testbed.Proxy
 			for range 4 {
 				l, proxies := s.behind(t, redlock.Config{TTL: ttl})
-				clients, victims = append(clients, tr.Locker(l)), append(victims, proxies)
+				clients, links = append(clients, tr.Locker(l)), append(links, proxies)
 			}
-			tr.During(t, clients, func() {
-				var wg sync.WaitGroup
-				for i, proxies := range victims {
-					random := mathrand.New(mathrand.NewPCG(tr.Load.Seed, uint64(i)))
-					wg.Go(func() {
-						for range testbedtest.Size(2, 30) {
-							dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
-							for _, at := range random.Perm(len(proxies))[:1+random.IntN(len(proxies))] {
-								proxies[at].BlackHole()
-							}
-							dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
-							for _, p := range proxies {
-								harm(t, p.Pass)
-							}
-						}
-					})
-				}
-				wg.Wait()
-			})
+			tr.BlackHoles(t, clients, links, testbedtest.Size(2, 30))
 		})
 	})
 }
@@ -282,20 +242,8 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 3)
 		dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
-			tr.Load.Hold, tr.Least = ttl/2, 10
 			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServers+"="+strings.Join(s.urls(), ","))
-			stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
-			tr.During(t, append(s.clients(t, tr, 2), stopped...), func() {
-				for range testbedtest.Size(2, 20) {
-					dlocktest.Pace(t, tr.Between(0, ttl/2))
-					waitFor(t, "a holder to stop", far.Holds)
-					tr.Stop(func() {
-						harm(t, func() error { return testbed.Suspend(far.Process) })
-						dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
-						harm(t, func() error { return testbed.Continue(far.Process) })
-					}, stopped...)
-				}
-			})
+			tr.StopHolder(t, far, s.clients(t, tr, 2), testbedtest.Size(2, 20))
 		})
 	})
 }

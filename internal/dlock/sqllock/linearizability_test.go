@@ -2,10 +2,8 @@ package sqllock_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"net/url"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -66,16 +64,7 @@ func TestHistoryWithoutFaults(t *testing.T) {
 				s := open(t)
 				s.create(t)
 				dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3}, func(t testing.TB, tr *dlocktest.Trial) {
-					tr.Load.Rounds = testbedtest.Size(40, 400)
-					clients := s.clients(t, tr, 5)
-					var wg sync.WaitGroup
-					wg.Go(func() { // One holds for long, so that renewals are part of it.
-						long := tr.Load
-						long.Rounds, long.Hold = testbedtest.Size(1, 3), 2*ttl
-						long.Run(t.Context(), clients[0])
-					})
-					tr.Load.Run(t.Context(), clients[1:]...)
-					wg.Wait()
+					tr.WithoutFaults(t, s.clients(t, tr, 5), testbedtest.Size(40, 400), testbedtest.Size(1, 3))
 				})
 			})
 		})
@@ -90,23 +79,7 @@ func TestHistoryOfLostReplies(t *testing.T) {
 		s.create(t)
 		dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
 			clients, proxies := s.proxied(t, tr, 5)
-			lost := func() (n int) {
-				for _, p := range proxies {
-					n += p.Dropped()
-				}
-				return n
-			}
-			const least = 10
-			tr.During(t, clients, func() {
-				end := time.Now().Add(30 * time.Second) // a busy machine sends few requests
-				for n := 0; n < testbedtest.Size(60, 600) || lost() < least && time.Now().Before(end); n++ {
-					proxies[tr.Random.IntN(len(proxies))].DropReply("leases")
-					dlocktest.Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
-				}
-			})
-			if n := lost(); n < least {
-				t.Errorf("only %d replies were lost: that proves nothing", n)
-			}
+			tr.LoseReplies(t, clients, proxies, testbedtest.Size(60, 600), func(_ int, p *testbed.Proxy) { p.DropReply("leases") })
 		})
 	})
 }
@@ -120,26 +93,12 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 		s := mariaDB(testbedtest.Database(t))
 		s.create(t)
 		dlocktest.RunTrial(t, faulty(4), func(t testing.TB, tr *dlocktest.Trial) {
-			tr.Load.Hold, tr.Least = ttl, 10
-			victims, proxies := s.proxied(t, tr, 5)
-			rest := s.clients(t, tr, 2)
-			tr.During(t, append(victims, rest...), func() {
-				var wg sync.WaitGroup
-				for i, p := range proxies {
-					random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
-					wg.Go(func() {
-						for range testbedtest.Size(2, 30) {
-							dlocktest.Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
-							p.BlackHole()
-							dlocktest.Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
-							if err := p.Pass(); err != nil {
-								t.Error(err)
-							}
-						}
-					})
-				}
-				wg.Wait()
-			})
+			clients, proxies := s.proxied(t, tr, 5)
+			var links [][]*testbed.Proxy
+			for _, p := range proxies {
+				links = append(links, []*testbed.Proxy{p})
+			}
+			tr.BlackHoles(t, append(clients, s.clients(t, tr, 2)...), links, testbedtest.Size(2, 30))
 		})
 	})
 }

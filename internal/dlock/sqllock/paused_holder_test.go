@@ -7,7 +7,6 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -51,19 +50,7 @@ func TestHistoryOfStoppedHoldersOfAFile(t *testing.T) {
 func stoppedHolders(t testing.TB, s store) {
 	t.Helper()
 	dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
-		tr.Load.Hold, tr.Least = ttl/2, 10
 		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderStore+"="+s.address)
-		stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
-		tr.During(t, append(s.clients(t, tr, 2), stopped...), func() {
-			for range testbedtest.Size(2, 20) {
-				dlocktest.Pace(t, tr.Between(0, ttl/2))
-				waitFor(t, "a holder to stop", far.Holds)
-				tr.Stop(func() {
-					harm(t, func() error { return testbed.Suspend(far.Process) })
-					dlocktest.Pace(t, ttl+tr.Between(0, ttl/2))
-					harm(t, func() error { return testbed.Continue(far.Process) })
-				}, stopped...)
-			}
-		})
+		tr.StopHolder(t, far, s.clients(t, tr, 2), testbedtest.Size(2, 20))
 	})
 }

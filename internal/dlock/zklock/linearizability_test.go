@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"errors"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -97,16 +96,7 @@ func (tr *trial) proxied(t testing.TB, n int, addr string) ([]*dlocktest.History
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
 	histories(t, false, func(t testing.TB, tr *trial) {
-		tr.Load.Rounds = testbedtest.Size(60, 600)
-		clients := tr.clients(t, 6, testbedtest.ZooKeeper(t))
-		var wg sync.WaitGroup
-		wg.Go(func() { // One holds for long, so that renewals are part of it.
-			long := tr.Load
-			long.Rounds, long.Hold = 2, 2*ttl
-			long.Run(t.Context(), clients[0])
-		})
-		tr.Load.Run(t.Context(), clients[1:]...)
-		wg.Wait()
+		tr.WithoutFaults(t, tr.clients(t, 6, testbedtest.ZooKeeper(t)), testbedtest.Size(60, 600), 2)
 	})
 }
 
@@ -115,23 +105,7 @@ func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
 	histories(t, true, func(t testing.TB, tr *trial) {
 		clients, proxies := tr.proxied(t, 5, testbedtest.ZooKeeper(t))
-		lost := func() (n int) {
-			for _, p := range proxies {
-				n += p.Dropped()
-			}
-			return n
-		}
-		const least = 10
-		tr.During(t, clients, func() {
-			end := time.Now().Add(30 * time.Second) // a busy machine sends few requests
-			for n := 0; n < testbedtest.Size(40, 400) || lost() < least && time.Now().Before(end); n++ {
-				proxies[tr.Random.IntN(len(proxies))].DropReply(tr.places)
-				dlocktest.Pace(t, tr.Between(10*time.Millisecond, 80*time.Millisecond))
-			}
-		})
-		if n := lost(); n < least {
-			t.Errorf("only %d replies were lost", n)
-		}
+		tr.LoseReplies(t, clients, proxies, testbedtest.Size(40, 400), func(_ int, p *testbed.Proxy) { p.DropReply(tr.places) })
 	})
 }
 
@@ -264,26 +238,9 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 2, Faulty: true, Limit: 5 * time.Minute}, func(t testing.TB, tr *dlocktest.Trial) {
 			addr := testbedtest.ZooKeeper(t)
-			tr.Load.Hold, tr.Least = ttl/2, 10
 			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
-			stopped := []*dlocktest.HistoryClient{tr.Locker(far), tr.Locker(far)}
 			own := &trial{contenders()[0], tr}
-			tr.During(t, append(own.clients(t, 2, addr), stopped...), func() {
-				for range testbedtest.Size(1, 20) {
-					for end := time.Now().Add(10 * ttl); !far.Holds() && time.Now().Before(end); {
-						dlocktest.Pace(t, ttl/1000)
-					}
-					tr.Stop(func() {
-						if err := testbed.Suspend(far.Process); err != nil {
-							t.Error(err)
-						}
-						dlocktest.Pace(t, ttl+tr.Between(ttl/5, ttl/2))
-						if err := testbed.Continue(far.Process); err != nil {
-							t.Error(err)
-						}
-					}, stopped...)
-				}
-			})
+			tr.StopHolder(t, far, own.clients(t, 2, addr), testbedtest.Size(1, 20))
 		})
 	})
 }
