@@ -72,8 +72,7 @@ func (w *Waiter) Try(ctx context.Context) (*dlock.Lease, error) {
 // Wait asks until something is granted, ctx ends, or Redis has not answered for a TTL: until
 // then a request that fails costs a waiter nothing. If it is Queued it listens first.
 func (w *Waiter) Wait(ctx context.Context) (*dlock.Lease, error) {
-	again := time.NewTimer(w.Poll)
-	defer again.Stop()
+	var again *time.Timer // nil until something is waited for
 	for ask := w.Queued.IsZero(); ; ask = true {
 		pause := w.Poll*8/10 + rand.N(w.Poll*2/10)
 		if ask {
@@ -91,7 +90,12 @@ func (w *Waiter) Wait(ctx context.Context) (*dlock.Lease, error) {
 				pause = min(pause, left+time.Millisecond+rand.N(w.Poll/10))
 			}
 		}
-		again.Reset(pause)
+		if again == nil {
+			again = time.NewTimer(pause)
+			defer again.Stop()
+		} else {
+			again.Reset(pause)
+		}
 		select {
 		case push := <-w.Pushes:
 			if lease, err := w.Attempt.Notified(ctx, push); lease != nil || err != nil {
