@@ -98,29 +98,29 @@ func launch(t *testing.T, args ...string) *instance {
 }
 
 // listens waits until the instance does, and until all is read that it has logged by then.
-func (in *instance) listens(t *testing.T) {
+func (r *instance) listens(t *testing.T) {
 	t.Helper()
-	line, err := bufio.NewReader(in.stdout).ReadString('\n')
+	line, err := bufio.NewReader(r.stdout).ReadString('\n')
 	if err != nil {
-		<-in.exited
-		t.Fatalf("serve: %v: %s", in.err, in.stderr)
+		<-r.exited
+		t.Fatalf("serve: %v: %s", r.err, r.stderr)
 	}
-	_, in.url, _ = strings.Cut(strings.TrimSpace(line), fleet.Listening)
-	testbedtest.Eventually(t, "it has logged that it serves", func() bool { return strings.Contains(in.stderr.String(), `"msg":"serving"`) })
+	_, r.url, _ = strings.Cut(strings.TrimSpace(line), fleet.Listening)
+	testbedtest.Eventually(t, "it has logged that it serves", func() bool { return strings.Contains(r.stderr.String(), `"msg":"serving"`) })
 }
 
 // stop asks the instance to stop: once, as a second signal would end it at once.
-func (in *instance) stop() {
-	in.ending.Do(func() { _ = in.cmd.Process.Signal(syscall.SIGTERM) }) // it may have gone by itself
+func (r *instance) stop() {
+	r.ending.Do(func() { _ = r.cmd.Process.Signal(syscall.SIGTERM) }) // it may have gone by itself
 }
 
 // stopped waits for the instance to end by itself, in good order.
-func (in *instance) stopped(t *testing.T) {
+func (r *instance) stopped(t *testing.T) {
 	t.Helper()
 	select {
-	case <-in.exited:
-		if in.err != nil && !in.killed {
-			t.Errorf("serve: %v: %s", in.err, in.stderr)
+	case <-r.exited:
+		if r.err != nil && !r.killed {
+			t.Errorf("serve: %v: %s", r.err, r.stderr)
 		}
 	case <-time.After(2 * time.Minute):
 		t.Fatal("the instance does not stop")
@@ -128,16 +128,16 @@ func (in *instance) stopped(t *testing.T) {
 }
 
 // kill ends the instance where it stands.
-func (in *instance) kill() {
-	in.killed = true
-	_ = in.cmd.Process.Kill() // it may have gone by itself
-	<-in.exited
+func (r *instance) kill() {
+	r.killed = true
+	_ = r.cmd.Process.Kill() // it may have gone by itself
+	<-r.exited
 }
 
 // signal sends a signal to the instance.
-func (in *instance) signal(t *testing.T, sig syscall.Signal) {
+func (r *instance) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
-	if err := in.cmd.Process.Signal(sig); err != nil {
+	if err := r.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 }
