@@ -48,7 +48,11 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	closers.push(func(context.Context) error { return store.Close() })
-	locks, err := openRedis(ctx, c, tel, &closers, log)
+	clients, err := openRedisClients(c, tel, &closers)
+	if err != nil {
+		return err
+	}
+	locks, err := openRedis(ctx, c, clients.locks, tel, &closers, log)
 	if err != nil {
 		return err
 	}
@@ -56,13 +60,13 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	lockers, err := openLockers(ctx, c, store, locks, tel, &closers, log)
+	lockers, err := openLockers(ctx, c, store, locks, clients.units, tel, &closers, log)
 	if err != nil {
 		return err
 	}
 	guarded, breakers := withBreakers(lockers, c, log)
 	breakers.probe(ctx)
-	told, err := openEvents(c, store.LevelsOf, &closers, log)
+	told, err := openEvents(c, clients.events, store.LevelsOf, log)
 	if err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	c = node.withClusterSettings(c)
-	timers, err := openTimers(ctx, c, store, node.lead, told, tel, &closers, log)
+	timers, err := openTimers(ctx, c, clients.timers, store, node.lead, told, tel, log)
 	if err != nil {
 		return err
 	}
@@ -119,7 +123,7 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	}
 	limits.tell(&api)
 	var watchKeys func(context.Context) error
-	if api.Identity, watchKeys, err = openIdentity(ctx, c, store, &closers, log); err != nil {
+	if api.Identity, watchKeys, err = openIdentity(ctx, c, clients.revocations, store, log); err != nil {
 		return err
 	}
 	api.Cluster, api.Events = node, told.feed

@@ -2,9 +2,9 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"example.com/shop/internal/dlock"
@@ -12,7 +12,6 @@ import (
 	"example.com/shop/internal/events/memlog"
 	"example.com/shop/internal/events/redislog"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
@@ -26,9 +25,9 @@ type eventLog struct {
 
 var _ order.Publisher = (*eventLog)(nil)
 
-func openEvents(c Config, levels func(context.Context, []string) ([]stock.Level, error), closers *closers, log *slog.Logger) (*eventLog, error) {
+func openEvents(c Config, rdb redis.UniversalClient, levels func(context.Context, []string) ([]stock.Level, error), log *slog.Logger) (*eventLog, error) {
 	warn := func(err error) { log.Warn("events", slog.String("error", err.Error())) }
-	shared, err := openLog(c, closers)
+	shared, err := openLog(rdb)
 	if err != nil {
 		return nil, err
 	}
@@ -51,15 +50,10 @@ func openEvents(c Config, levels func(context.Context, []string) ([]stock.Level,
 	})}, nil
 }
 
-func openLog(c Config, closers *closers) (events.Log, error) {
-	if c.Redis == "" {
+func openLog(rdb redis.UniversalClient) (events.Log, error) {
+	if rdb == nil {
 		return memlog.New(), nil
 	}
-	rdb, err := redisx.New(c.Redis) // its own, as the reader occupies a connection
-	if err != nil {
-		return nil, fmt.Errorf("--redis: %w", err)
-	}
-	closers.push(func(context.Context) error { return rdb.Close() })
 	return redislog.New(rdb)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
@@ -28,13 +29,12 @@ func TestNoOrderWaitsForAnEvent(t *testing.T) {
 	if err := store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var closers closers
-	defer func() {
-		if err := closers.close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}()
-	told, err := openEvents(Config{Instance: "test", Redis: "redis://" + proxy.Addr() + "/0"}, store.LevelsOf, &closers, slog.New(slog.DiscardHandler))
+	rdb, err := redisx.New("redis://" + proxy.Addr() + "/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	told, err := openEvents(Config{Instance: "test"}, rdb, store.LevelsOf, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

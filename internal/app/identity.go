@@ -24,7 +24,7 @@ const revokedTopic = "keys.revoked"
 
 // openIdentity returns what knows callers by their keys, or nil if authentication is disabled; and what keeps that
 // up to date until its context ends.
-func openIdentity(ctx context.Context, c Config, store *sqlstore.Store, closers *closers, log *slog.Logger) (httpapi.Identity, func(context.Context) error, error) {
+func openIdentity(ctx context.Context, c Config, rdb redis.UniversalClient, store *sqlstore.Store, log *slog.Logger) (httpapi.Identity, func(context.Context) error, error) {
 	if c.Auth == AuthNone {
 		log.WarnContext(ctx, "nobody is asked for a key: whoever reaches the listener may do everything", slog.String("listen", c.Listen))
 		return nil, func(context.Context) error { return nil }, nil
@@ -33,7 +33,7 @@ func openIdentity(ctx context.Context, c Config, store *sqlstore.Store, closers 
 	if err != nil {
 		return nil, nil, err
 	}
-	bus, err := openBroadcast(c, closers, log)
+	bus, err := openBroadcast(c, rdb, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,15 +49,10 @@ func openIdentity(ctx context.Context, c Config, store *sqlstore.Store, closers 
 	}, nil
 }
 
-func openBroadcast(c Config, closers *closers, log *slog.Logger) (broadcast.Bus, error) {
-	if c.Redis == "" {
+func openBroadcast(c Config, rdb redis.UniversalClient, log *slog.Logger) (broadcast.Bus, error) {
+	if rdb == nil {
 		return membus.New(nil, membus.Config{Instance: c.Instance})
 	}
-	rdb, err := redisx.New(c.Redis)
-	if err != nil {
-		return nil, fmt.Errorf("--redis: %w", err)
-	}
-	closers.push(func(context.Context) error { return rdb.Close() })
 	return redisbus.New(rdb, redisbus.Config{Instance: c.Instance, Channel: channelOf(rdb), OnError: func(err error) {
 		log.Warn("revoked keys", slog.String("error", err.Error()))
 	}})

@@ -179,14 +179,7 @@ func openWaitlist(l locks, closers *closers, log *slog.Logger) (*waitlist.Waitli
 	if err != nil {
 		return nil, err
 	}
-	closers.push(func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		if err := cond.Close(ctx); err != nil {
-			log.WarnContext(ctx, "waits are left to their TTL", slog.String("error", err.Error()))
-		}
-		return nil
-	})
+	closers.push(closeBestEffort(cond.Close, "redis waitlist", log))
 	return waitlist.New(waitlist.Config{
 		Lock: l.queue, Cond: cond,
 		OnError: func(key string, err error) {

@@ -51,19 +51,11 @@ func (l locks) ping(ctx context.Context) error {
 	return l.rdb.Ping(ctx).Err()
 }
 
-// openRedis connects the lock service. It refuses a Redis that may evict a lock
+// openRedis opens the lock service. It refuses a Redis that may evict a lock
 // to make room.
-func openRedis(ctx context.Context, c Config, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (locks, error) {
-	if c.Redis == "" {
+func openRedis(ctx context.Context, c Config, rdb redis.UniversalClient, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (locks, error) {
+	if rdb == nil {
 		return locks{}, nil
-	}
-	rdb, err := redisx.New(c.Redis)
-	if err != nil {
-		return locks{}, fmt.Errorf("--redis: %w", err)
-	}
-	closers.push(func(context.Context) error { return rdb.Close() })
-	if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
-		return locks{}, err
 	}
 	l := locks{rdb: rdb}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -91,10 +83,12 @@ func (silent) Printf(context.Context, string, ...any) {}
 
 // openLockers prepares the other lock services that c names, and the one that the database
 // is. None of them is asked whether it is there.
-func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (all stock.Lockers, err error) {
+func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, units redis.UniversalClient, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (all stock.Lockers, err error) {
 	all.Redis = l.locker
-	if all.Units, err = openUnits(c, tel, closers); err != nil {
-		return all, err
+	if units != nil {
+		if all.Units, err = redisstock.New(units, redisstock.Config{}); err != nil {
+			return all, err
+		}
 	}
 	sql, err := store.Locks(sqllock.Config{TTL: leaseTTL})
 	if err != nil {
@@ -136,22 +130,6 @@ func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, 
 		}
 	}
 	return all, nil
-}
-
-// openUnits returns what counts units in Redis, or nil without --redis.
-func openUnits(c Config, tel *telemetry.Telemetry, closers *closers) (stock.Counter, error) {
-	if c.Redis == "" {
-		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
-	}
-	rdb, err := redisx.New(c.Redis) // its own, as the one for locks must never wait for a connection
-	if err != nil {
-		return nil, fmt.Errorf("--redis: %w", err)
-	}
-	closers.push(func(context.Context) error { return rdb.Close() })
-	if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
-		return nil, err
-	}
-	return redisstock.New(rdb, redisstock.Config{})
 }
 
 func openRedlock(urls string, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (dlock.Locker, error) {

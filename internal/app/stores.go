@@ -3,9 +3,13 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/telemetry"
 )
@@ -18,6 +22,34 @@ const (
 	// migrateTimeout is for the schema to be brought up to date, for which other instances may have to be waited for.
 	migrateTimeout = 2 * time.Minute
 )
+
+// redisClients are connections to one Redis, with a pool for each purpose: so none waits for a connection that another one
+// has. Without --redis all are nil.
+type redisClients struct{ locks, units, timers, events, revocations redis.UniversalClient }
+
+// openRedisClients opens them, which connects to nothing.
+func openRedisClients(c Config, tel *telemetry.Telemetry, closers *closers) (all redisClients, err error) {
+	if c.Redis == "" {
+		return all, nil
+	}
+	for _, each := range []struct {
+		client       *redis.UniversalClient
+		instrumented bool // with a span for each command: the others are not of a request
+	}{{&all.locks, true}, {&all.units, true}, {&all.timers, false}, {&all.events, false}, {&all.revocations, false}} {
+		rdb, err := redisx.New(c.Redis)
+		if err != nil {
+			return all, fmt.Errorf("--redis: %w", err)
+		}
+		closers.push(func(context.Context) error { return rdb.Close() })
+		if each.instrumented {
+			if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
+				return all, err
+			}
+		}
+		*each.client = rdb
+	}
+	return all, nil
+}
 
 // openStore opens the database, once it can be reached, and brings its schema up to date.
 func openStore(ctx context.Context, c Config, tel *telemetry.Telemetry, log *slog.Logger) (store *sqlstore.Store, err error) {

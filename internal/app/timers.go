@@ -3,13 +3,13 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/telemetry"
 	"example.com/shop/internal/timeout"
@@ -37,18 +37,13 @@ const (
 // openTimers returns the queue that ends the wait for payments: its timers are
 // in the database, and Redis, if there is one, wakes whoever is to fire them.
 // Without Redis each instance wakes itself.
-func openTimers(ctx context.Context, c Config, store *sqlstore.Store, leader dlock.Locker, told *eventLog, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (*timeout.Queue, error) {
+func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store *sqlstore.Store, leader dlock.Locker, told *eventLog, tel *telemetry.Telemetry, log *slog.Logger) (*timeout.Queue, error) {
 	timers, err := store.Timers()
 	if err != nil {
 		return nil, err
 	}
 	var index timeout.Index = memindex.New(memindex.Config{})
-	if c.Redis != "" {
-		rdb, err := redisx.New(c.Redis) // its own, as the one for locks must never wait for a connection
-		if err != nil {
-			return nil, fmt.Errorf("--redis: %w", err)
-		}
-		closers.push(func(context.Context) error { return rdb.Close() })
+	if rdb != nil {
 		if index, err = redisindex.New(rdb, redisindex.Config{}); err != nil {
 			return nil, err
 		}
