@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
 	"strconv"
@@ -121,15 +122,24 @@ func TestDeletedPermitsHaveTheDefault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &node{settings: settings, log: slog.New(slog.DiscardHandler)}
+		n := &node{lead: candidate(t), settings: settings, log: slog.New(slog.DiscardHandler)}
 		if err := n.define(Config{Permits: 5, OrderTTL: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		got := make(chan int, 10)
+		got, calls := make(chan int, 10), 0
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- settings.Run(ctx) }()
-		go n.resize(ctx, func(_ context.Context, number int) error { got <- number; return nil })
+		go n.keepPermits(ctx, reloadable{
+			permits: func(_ context.Context, number int) error {
+				if calls++; calls == 1 {
+					return errors.New("redis does not answer") // and is asked again
+				}
+				got <- number
+				return nil
+			},
+			permitted: func() int { return 0 }, // of which only a leader takes notice
+		})
 		none := map[string]cluster.Entry{}
 		store <- none
 		synctest.Wait()

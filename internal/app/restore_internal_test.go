@@ -33,7 +33,7 @@ func TestLostPermitsComeBack(t *testing.T) {
 			}
 		}()
 		var number atomic.Int64
-		go n.restore(ctx, reloadable{
+		go n.keepPermits(ctx, reloadable{
 			permits:   func(_ context.Context, n int) error { number.Store(int64(n)); return nil },
 			permitted: func() int { return int(number.Load()) },
 		})
@@ -41,7 +41,7 @@ func TestLostPermitsComeBack(t *testing.T) {
 			t.Helper()
 			synctest.Wait() // or what was read before would count
 			number.Store(had)
-			time.Sleep(2 * restoreEvery)
+			time.Sleep(2 * keepEvery)
 			if got := number.Load(); got != want {
 				t.Errorf("%s: %d permits, want %d", what, got, want)
 			}

@@ -12,8 +12,8 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-// restoreEvery is how often the leader looks for permits that are not as many as they are set to.
-const restoreEvery = time.Second
+// keepEvery is how often the number of permits is compared with what they are set to.
+const keepEvery = time.Second
 
 // aDuration is the form of a duration, in words.
 const aDuration = "a duration such as 90s, 15m or 1h30m"
@@ -106,32 +106,8 @@ func (n *node) follow(ctx context.Context, to reloadable) {
 			to.pace(pace)
 		}
 	})
-	group.Go(func() { n.resize(ctx, to.permits) })
-	group.Go(func() { n.restore(ctx, to) })
+	group.Go(func() { n.keepPermits(ctx, to) })
 	group.Wait()
-}
-
-// resize gives the permits their number, again and again until that has worked. They begin with the
-// default, and have it again when the setting is deleted.
-func (n *node) resize(ctx context.Context, permits func(context.Context, int) error) {
-	set := false
-	for number, version := range n.permits.Watch(ctx) {
-		set = set || version > 0
-		for set && ctx.Err() == nil {
-			err := permits(ctx, number)
-			if err == nil {
-				break
-			}
-			n.log.WarnContext(ctx, "the number of permits", slog.Int("permits", number), slog.String("error", err.Error()))
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
-			if _, latest := n.permits.Get(); latest != version {
-				break
-			}
-		}
-	}
 }
 
 // withClusterSettings returns c with what is configured already in place of its flags, so that an instance that starts
@@ -142,28 +118,48 @@ func (n *node) withClusterSettings(c Config) Config {
 	return c
 }
 
-// restore gives the permits the number again that they are set to, until ctx ends: Redis may have lost it with its
-// data, or has that of an instance that started when the configuration could not be read. The leader
-// does, as what others know may be old.
-func (n *node) restore(ctx context.Context, to reloadable) {
-	every := time.NewTicker(restoreEvery)
+// keepPermits gives the permits the number that they are set to, until ctx ends: when the setting has changed, and again every second
+// until that has worked. They begin with the default, and have it again when the setting is deleted. The leader also gives
+// them the number if they have another one: Redis may have lost it with its data, or has that of an instance that started when the
+// configuration could not be read. Only the leader does, as what others know may be old.
+func (n *node) keepPermits(ctx context.Context, to reloadable) {
+	changes := make(chan int64)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() {
+		for _, version := range n.permits.Watch(ctx) {
+			select {
+			case changes <- version:
+			case <-ctx.Done():
+			}
+		}
+	})
+	every := time.NewTicker(keepEvery)
 	defer every.Stop()
+	set, changed := false, false // once at least; and not given to the permits yet
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case version := <-changes:
+			set = set || version > 0
+			changed = set
 		case <-every.C:
 		}
-		leads, err := n.lead.during(ctx, func(ctx context.Context, _ *cluster.Term) error {
-			number, version := n.permits.Get()
-			if version > 0 && n.settings.Stale() == nil && to.permitted() != number {
+		number, version := n.permits.Get()
+		var err error
+		switch {
+		case changed:
+			err = to.permits(ctx, number)
+			changed = err != nil
+		case version > 0 && n.settings.Stale() == nil && to.permitted() != number:
+			_, err = n.lead.during(ctx, func(ctx context.Context, _ *cluster.Term) error {
 				n.log.InfoContext(ctx, "the permits have another number than they are set to", slog.Int("permits", number))
 				return to.permits(ctx, number)
-			}
-			return nil
-		})
-		if leads && err != nil && ctx.Err() == nil {
-			n.log.WarnContext(ctx, "the number of permits", slog.String("error", err.Error()))
+			})
+		}
+		if err != nil && ctx.Err() == nil {
+			n.log.WarnContext(ctx, "the number of permits", slog.Int("permits", number), slog.String("error", err.Error()))
 		}
 	}
 }
