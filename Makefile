@@ -65,8 +65,9 @@ fmt: ## Format the code.
 	$(LINT) fmt ./...
 
 .PHONY: gen
-gen: ## Generate code from the API description.
+gen: ## Generate code from the API description, and docs/packages.md from the imports.
 	go generate ./internal/...
+	go test ./internal -run TestPackagesPage -count=1 -update
 
 .PHONY: gen-check
 gen-check: gen
