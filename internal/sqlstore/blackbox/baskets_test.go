@@ -64,7 +64,7 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 		limited(t, s, sku, strategies[n%len(strategies)], 400, int64(n%3)*15)
 	}
 	for i, name := range stores {
-		services[i] = order.NewService(open(t, url, name, count), stock.NewStrategies(stock.Lockers{Redis: lease, Units: units}), order.Config{MaxOpen: 30, TTL: time.Minute})
+		services[i] = order.NewService(open(t, url, name, count), stock.NewStrategies(stock.Lockers{Redis: lease, Units: units}), order.Config{MaxOpen: 30, TTL: time.Hour})
 	}
 	baskets, sides := testbedtest.Size(600, 20_000), 8
 	var (

@@ -214,7 +214,7 @@ func TestHistoryOfOffices(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		s, db := open(t, url, "one"), rawDB(t, url)
 		record(t, db)
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testbedtest.Size(4, 40))*time.Minute)
 		defer cancel()
 		var (
 			elections, refused atomic.Int64

@@ -123,7 +123,7 @@ func TestRebaseRefusals(t *testing.T) {
 func TestRebaseBesideOrders(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testbedtest.Size(4, 40))*time.Minute)
 		defer cancel()
 		service := &alwaysGrants{}
 		strategies := stock.NewStrategies(stock.Lockers{Etcd: service})

@@ -67,7 +67,7 @@ const units = 40
 // were accepted and not cancelled.
 func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testbedtest.Size(4, 40))*time.Minute)
 	defer cancel()
 	var (
 		store    *sqlstore.Store

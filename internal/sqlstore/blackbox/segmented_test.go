@@ -324,7 +324,13 @@ func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
 					case 1, 2:
 						err = settle(t.Context(), s, r.Order.ID, order.Cancelled, "")
 					case 3:
-						_, err = insist(t.Context(), func() ([]order.Expiry, error) { return s.Expire(t.Context(), []string{r.Order.ID}) })
+						_, err = insist(t.Context(), func() ([]order.Expiry, error) {
+							e, err := s.Expire(t.Context(), []string{r.Order.ID})
+							if err == nil && e[0].Again > 0 {
+								err = stock.ErrBusy
+							}
+							return e, err
+						})
 					}
 					if err == nil && n%10 == 0 {
 						_, err = insist(t.Context(), func() (stock.Level, error) {
