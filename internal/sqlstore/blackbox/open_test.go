@@ -19,7 +19,7 @@ import (
 
 func TestOpenNamesTheAddressAndNoPassword(t *testing.T) {
 	t.Parallel()
-	for _, url := range []string{
+	for _, address := range []string{
 		"mysql://user:secret@127.0.0.1:1/shop",
 		"mysql://user:secret@127.0.0.1:port/shop",
 		"mysql://user:secret@127.0.0.1:1/",
@@ -34,17 +34,17 @@ func TestOpenNamesTheAddressAndNoPassword(t *testing.T) {
 		"postgres://127.0.0.1/shop",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		s, err := sqlstore.Open(ctx, sqlstore.Config{URL: url})
+		s, err := sqlstore.Open(ctx, sqlstore.Config{URL: address})
 		cancel()
 		if err == nil {
-			t.Errorf("%s: opened: %v", url, s.Close())
+			t.Errorf("%s: opened: %v", address, s.Close())
 			continue
 		}
 		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: the error shows the password: %v", url, err)
+			t.Errorf("%s: the error shows the password: %v", address, err)
 		}
 		if strings.ContainsRune(err.Error(), '\n') {
-			t.Errorf("%s: more than a line: %v", url, err)
+			t.Errorf("%s: more than a line: %v", address, err)
 		}
 	}
 }
