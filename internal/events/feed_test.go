@@ -243,6 +243,21 @@ func TestResumeAtANewInstance(t *testing.T) {
 	})
 }
 
+// TestListenerBeforeTheFirstRead starts once, when the instance has read the log.
+func TestListenerBeforeTheFirstRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &testLog{shared: newShared(), opens: make(chan struct{})}
+		i := join(t, log, "shop-1", events.FeedConfig{}, events.PublisherConfig{})
+		l := i.listen(t, events.Filter{}, "")
+		time.AfterFunc(time.Second, func() {
+			close(log.opens)
+			appended()
+			i.place("a")
+		})
+		wantSaid(t, l, "start", "a")
+	})
+}
+
 // TestEventsAreAppendedOnce when the log was unavailable, and in their order.
 func TestEventsAreAppendedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,8 @@ const (
 	// batch bounds how many events a listener gets in one go.
 	batch = 256
 
-	// maxBehind is how long a listener that comes from another instance waits for this one to have read as much.
+	// maxBehind is how long a listener that comes from another instance waits for this one to have read as much, and a new
+	// listener for an instance that has not read anything yet.
 	maxBehind = 2 * time.Second
 )
 
@@ -78,7 +79,7 @@ func (f *Feed) Listen(filter Filter, lastID string) (*Listener, error) {
 	}
 	l := &Listener{
 		feed: f, filter: filter, audience: f.audiences.join(filter.subject(), f.first, f.next),
-		at: f.last, next: f.next, misses: f.misses,
+		at: f.last, next: f.next, misses: f.misses, until: time.Now().Add(maxBehind),
 	}
 	switch at, ok := parsePosition(lastID); {
 	case lastID == "":
@@ -86,7 +87,7 @@ func (f *Feed) Listen(filter Filter, lastID string) (*Listener, error) {
 	case !ok:
 		l.reset = Gone
 	default:
-		l.at, l.back, l.until = at, true, time.Now().Add(maxBehind)
+		l.at, l.back = at, true
 	}
 	return l, nil
 }
@@ -153,10 +154,10 @@ func (l *Listener) Next(ctx context.Context) ([]Notice, error) {
 	}
 }
 
-// wait waits until something has changed, or a listener that came back has waited long enough.
+// wait waits until something has changed, or a listener that has not begun has waited long enough.
 func (l *Listener) wait(ctx context.Context, changed <-chan struct{}) error {
 	var over <-chan time.Time
-	if l.back {
+	if l.back || l.reset == Start {
 		t := time.NewTimer(time.Until(l.until))
 		defer t.Stop()
 		over = t.C
@@ -176,7 +177,7 @@ func (l *Listener) take(now time.Time) (all []Notice, changed <-chan struct{}, e
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stats.Looks++
-	if l.back && !l.join(now) {
+	if unread := l.reset == Start && f.misses == 0 && now.Before(l.until); unread || l.back && !l.join(now) {
 		if f.closed {
 			return nil, nil, ErrClosed
 		}

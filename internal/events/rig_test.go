@@ -56,6 +56,7 @@ func join(t *testing.T, log *testLog, name string, c events.FeedConfig, p events
 type testLog struct {
 	*shared
 
+	opens chan struct{} // if not nil, the latest entries are read when it is closed
 	turns chan struct{} // if not nil, each read of what is new takes one
 	away  atomic.Bool   // appending fails
 	calls atomic.Int64
@@ -95,6 +96,13 @@ func (l *testLog) Append(ctx context.Context, b events.Batch) error {
 }
 
 func (l *testLog) Latest(ctx context.Context, n int) ([]events.Entry, error) {
+	if l.opens != nil {
+		select {
+		case <-l.opens:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	return l.log.Load().Latest(ctx, n)
 }
 
