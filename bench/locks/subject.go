@@ -5,12 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/dlock/redistokens"
+	"github.com/redis/go-redis/v9"
 )
 
 // ttl is that of every lock and permit. No run lasts as long, so that no

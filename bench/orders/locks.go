@@ -6,12 +6,11 @@ import (
 	"math"
 	"time"
 
+	"example.com/shop/internal/dlock"
 	bsm "github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
-
-	"example.com/shop/internal/dlock"
 )
 
 const (
