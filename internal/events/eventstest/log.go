@@ -140,12 +140,14 @@ func lossIsMarked(t *testing.T, log events.Log) {
 
 func nextWaits(t *testing.T, log events.Log) {
 	at := latest(t, log, 1)[0].ID
+	appended := make(chan error, 1)
 	time.AfterFunc(50*time.Millisecond, func() {
-		if err := log.Append(context.WithoutCancel(t.Context()), events.Batch{Writer: "w", Number: 1, Texts: []string{"a"}}); err != nil {
-			t.Error(err)
-		}
+		appended <- log.Append(t.Context(), events.Batch{Writer: "w", Number: 1, Texts: []string{"a"}})
 	})
 	want(t, next(t, log, at, 1), "a")
+	if err := <-appended; err != nil {
+		t.Error(err)
+	}
 }
 
 func nextEndsWithItsCaller(t *testing.T, log events.Log) {
