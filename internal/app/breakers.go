@@ -16,6 +16,8 @@ import (
 // breakers are those of the lock services that an instance was started with, beside its database.
 type breakers []*breaker.Breaker
 
+var _ stock.Watched = (*breaker.Breaker)(nil) // strategies look for it
+
 // withBreakers returns lockers that fail at once while their service is unavailable, and their breakers.
 func withBreakers(raw stock.Lockers, c Config, log *slog.Logger) (stock.Lockers, breakers) {
 	var all breakers

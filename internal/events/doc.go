@@ -34,7 +34,8 @@
 // # Not guaranteed
 //
 // Delivery. An event is published after the commit and not in it. An instance that dies between them publishes
-// nothing, and neither does one whose commit has an unknown outcome. The order's row is the truth, and GET /api/v1/orders has it.
+// nothing, and neither does one whose commit has an unknown outcome, nor one that ends while the log is unavailable and events
+// wait in its queue. The order's row is the truth, and GET /api/v1/orders has it.
 //
 // The order of causes. Events are in the order in which instances appended them. Levels carry the version of their row; the
 // highest one is the newest.

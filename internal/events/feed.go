@@ -8,6 +8,8 @@ import (
 	"sort"
 	"sync"
 	"time"
+
+	"example.com/shop/internal/backoff"
 )
 
 // Why there is no [Listener].
@@ -76,7 +78,9 @@ type Feed struct {
 	next      uint64
 	before    position // everything that follows it is in the ring; zero: nothing is known to be
 	last      position // of this feed
-	misses    uint64
+	misses    uint64   // how often the ring was emptied: 0 until the first read
+	failing   bool     // the last read has failed
+	stop      context.CancelFunc
 	audiences audiences
 	closed    bool
 	listeners int
@@ -103,13 +107,21 @@ func NewFeed(log Log, c FeedConfig) (*Feed, error) {
 		c.OnError = func(error) {}
 	}
 	return &Feed{
-		cfg: c, log: log, ring: make([]kept, c.Buffer),
+		cfg: c, log: log, ring: make([]kept, c.Buffer), stop: func() {},
 		audiences: audiences{of: make(map[subject]*audience)}, customers: make(map[string]int),
 	}, nil
 }
 
-// Run reads the log until ctx ends. It is called once. At its end all listeners end.
+// Run reads the log until ctx ends or the feed is closed. It is called once. At its end all listeners end. As a read
+// does not end at once with its context, Run may take some seconds longer.
 func (f *Feed) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	f.mu.Lock()
+	f.stop = cancel
+	if f.closed {
+		cancel()
+	}
+	f.mu.Unlock()
 	defer f.Close()
 	for continues := false; ctx.Err() == nil; {
 		var err error
@@ -119,7 +131,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		if f.fails() {
 			f.cfg.OnError(fmt.Errorf("events: %w", err))
 		}
-		sleep(ctx, readPause)
+		backoff.Sleep(ctx, readPause)
 	}
 	return nil
 }
@@ -144,12 +156,12 @@ func (f *Feed) read(ctx context.Context, continues bool) (goesOn bool, err error
 	return f.take(entries), nil
 }
 
-// fails notes that the log cannot be read, and reports whether it could before.
+// fails notes that the log cannot be read, and reports whether that is new.
 func (f *Feed) fails() (began bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	began = f.stats.Live || f.stats.Missed == 0
-	f.stats.Live = false
+	began = !f.failing
+	f.failing, f.stats.Live = true, false
 	return began
 }
 
@@ -160,6 +172,7 @@ func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
+	f.stop()
 	f.audiences.wake()
 }
 
@@ -176,7 +189,10 @@ func (f *Feed) Stats() Stats {
 func (f *Feed) begin(entries []Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stats.Live = true
+	f.failing, f.stats.Live = false, true
+	if f.misses > 0 {
+		f.stats.Missed++
+	}
 	f.miss()
 	f.before = position{}
 	for _, e := range entries {
@@ -189,7 +205,7 @@ func (f *Feed) begin(entries []Entry) {
 func (f *Feed) take(entries []Entry) (continues bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stats.Live = true
+	f.failing, f.stats.Live = false, true
 	defer f.audiences.back.wake()
 	for _, e := range entries {
 		if e.Previous != f.last.ID {
@@ -203,6 +219,7 @@ func (f *Feed) take(entries []Entry) (continues bool) {
 // add adds the events of an entry to the ring. It requires mu.
 func (f *Feed) add(e Entry) {
 	if e.Lost {
+		f.stats.Missed++
 		f.miss()
 		f.audiences.wake()
 	}
@@ -261,7 +278,6 @@ func (f *Feed) miss() {
 	clear(f.ring)
 	f.first, f.before = f.next, position{}
 	f.misses++
-	f.stats.Missed++
 }
 
 // after returns the number of the first event in the ring that follows p. found is false if p is not a position of this

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,6 +256,28 @@ func TestListenerBeforeTheFirstRead(t *testing.T) {
 			i.place("a")
 		})
 		wantSaid(t, l, "start", "a")
+	})
+}
+
+// TestOutageOfTheLogIsToldOnce, also one from before the first read.
+func TestOutageOfTheLogIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &testLog{shared: newShared()}
+		log.unreadable.Store(true)
+		var complaints atomic.Int64
+		i := join(t, log, "shop-1", events.FeedConfig{OnError: func(error) { complaints.Add(1) }}, events.PublisherConfig{})
+		for n := range int64(3) {
+			time.Sleep(time.Minute)
+			if s := i.feed.Stats(); complaints.Load() != n+1 || s.Live || s.Missed > 0 {
+				t.Errorf("outage %d: %d complaints, %+v", n, complaints.Load(), s)
+			}
+			log.unreadable.Store(false)
+			time.Sleep(time.Minute)
+			if s := i.feed.Stats(); !s.Live || s.Missed > 0 {
+				t.Errorf("after outage %d: %+v", n, s)
+			}
+			log.unreadable.Store(true)
+		}
 	})
 }
 

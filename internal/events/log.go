@@ -77,7 +77,7 @@ type Log interface {
 	// writer that has no answer calls it again. It blocks until the log has answered or ctx ends.
 	Append(ctx context.Context, b Batch) error
 
-	// Latest returns the latest entries in their order, n at most and one at least.
+	// Latest returns the latest entries in their order: one at least, and no more than needed to have n events.
 	Latest(ctx context.Context, n int) ([]Entry, error)
 
 	// Next returns the entries that follow id in their order, n at most. It blocks until there is one, some

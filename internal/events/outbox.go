@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"example.com/shop/internal/backoff"
 )
 
 const (
@@ -78,7 +80,7 @@ func (o *outbox) take() (texts []string, lost bool) {
 	return texts, lost
 }
 
-// run appends until ctx ends, and then what is left, for up to lastTime.
+// run appends until ctx ends, and then what is left, for up to lastTime. What is left then is dropped.
 func (o *outbox) run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -87,42 +89,45 @@ func (o *outbox) run(ctx context.Context) {
 	for {
 		if b.Texts, b.Lost = o.take(); len(b.Texts) > 0 || b.Lost {
 			b.Number++
-			o.append(work, b)
+			if !o.append(work, b) {
+				o.drop(len(b.Texts))
+				return
+			}
 			continue
+		}
+		if ctx.Err() != nil {
+			return
 		}
 		select {
 		case <-o.wake:
-			sleep(ctx, collect)
+			backoff.Sleep(ctx, collect)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// append appends b. It repeats the call until the log has answered or ctx ends.
-func (o *outbox) append(ctx context.Context, b Batch) {
+// drop counts what could not be appended: n events, and those that wait.
+func (o *outbox) drop(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n += len(o.queue)
+	o.dropped += uint64(n)
+	o.onError(fmt.Errorf("events: %d were not published when the instance stopped", n))
+}
+
+// append appends b. It repeats the call until the log has answered, or reports false when ctx ends.
+func (o *outbox) append(ctx context.Context, b Batch) (done bool) {
 	for failed := false; ; failed = true {
 		err := o.log.Append(ctx, b)
 		if err == nil {
-			return
+			return true
 		}
 		if !failed && ctx.Err() == nil {
 			o.onError(fmt.Errorf("events: %w", err))
 		}
-		if !sleep(ctx, appendPause) {
-			return
+		if !backoff.Sleep(ctx, appendPause) {
+			return false
 		}
-	}
-}
-
-// sleep waits for d, and reports false if ctx ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

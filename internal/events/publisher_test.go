@@ -122,3 +122,28 @@ func TestPublishingNeverWaits(t *testing.T) {
 		}
 	})
 }
+
+// TestStopWithoutALog counts what could not be published, says so, and ends.
+func TestStopWithoutALog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &testLog{shared: newShared()}
+		log.away.Store(true)
+		var complaints []string
+		p := events.NewPublisher(log, events.PublisherConfig{OnError: func(err error) { complaints = append(complaints, err.Error()) }})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		for range 300 {
+			p.Order(events.Order{ID: "o"})
+		}
+		time.Sleep(time.Minute)
+		began := time.Now()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if _, dropped := p.Stats(); dropped != 300 || len(complaints) != 2 || time.Since(began) > 3*time.Second {
+			t.Errorf("%d dropped, after %v: %q", dropped, time.Since(began), complaints)
+		}
+	})
+}

@@ -56,10 +56,11 @@ func join(t *testing.T, log *testLog, name string, c events.FeedConfig, p events
 type testLog struct {
 	*shared
 
-	opens chan struct{} // if not nil, the latest entries are read when it is closed
-	turns chan struct{} // if not nil, each read of what is new takes one
-	away  atomic.Bool   // appending fails
-	calls atomic.Int64
+	opens      chan struct{} // if not nil, the latest entries are read when it is closed
+	turns      chan struct{} // if not nil, each read of what is new takes one
+	away       atomic.Bool   // appending fails
+	unreadable atomic.Bool   // reading fails
+	calls      atomic.Int64
 }
 
 // shared is a log that can lose its data.
@@ -96,6 +97,9 @@ func (l *testLog) Append(ctx context.Context, b events.Batch) error {
 }
 
 func (l *testLog) Latest(ctx context.Context, n int) ([]events.Entry, error) {
+	if l.unreadable.Load() {
+		return nil, errAway
+	}
 	if l.opens != nil {
 		select {
 		case <-l.opens:
@@ -115,6 +119,9 @@ func (l *testLog) Next(ctx context.Context, id events.ID, n int) ([]events.Entry
 			return nil, nil
 		}
 		n = 1
+	}
+	if l.unreadable.Load() {
+		return nil, errAway
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

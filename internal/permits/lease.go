@@ -2,7 +2,6 @@ package permits
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"math"
 	"time"

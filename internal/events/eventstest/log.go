@@ -108,6 +108,14 @@ func latestAreTheLast(t *testing.T, log events.Log) {
 		write(t, log, text)
 	}
 	want(t, latest(t, log, 2), "b", "c")
+	const many = 1000 // more than is read in one call
+	for n := range many {
+		write(t, log, strconv.Itoa(n), "x")
+	}
+	all := latest(t, log, 2*many)
+	if len(all) != many || all[0].Texts[0] != "0" || all[many-1].Texts[0] != strconv.Itoa(many-1) {
+		t.Errorf("%d entries, from %v to %v", len(all), all[0], all[len(all)-1])
+	}
 }
 
 // A writer that got no answer repeats the call, and a call may arrive after its successor.

@@ -53,7 +53,11 @@ func (l *Log) Append(_ context.Context, b events.Batch) error {
 func (l *Log) Latest(_ context.Context, n int) ([]events.Entry, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.entries[max(0, len(l.entries)-n):]), nil
+	from := len(l.entries) - 1
+	for have := len(l.entries[from].Texts); from > 0 && have < n; have += len(l.entries[from].Texts) {
+		from--
+	}
+	return slices.Clone(l.entries[from:]), nil
 }
 
 // Next implements [events.Log].

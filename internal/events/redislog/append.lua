@@ -14,7 +14,7 @@
 if tonumber(redis.call('GET', KEYS[2]) or '0') >= tonumber(ARGV[1]) then
   return 0
 end
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'p', last and last[1] or '0-0', 'l', ARGV[4], 'e', ARGV[5])
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
 return 1

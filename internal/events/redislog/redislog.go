@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ const (
 
 	// block is how long the server waits for an entry. After that the reader checks that the stream still continues.
 	block = 2 * time.Second
+
+	// pageSize is how many entries are read in one call.
+	pageSize = 128
 
 	// callTime bounds a call, in addition to block.
 	callTime = time.Second
@@ -69,25 +73,44 @@ func (l *Log) Append(ctx context.Context, b events.Batch) error {
 	return nil
 }
 
-// Latest implements [events.Log].
-func (l *Log) Latest(ctx context.Context, n int) ([]events.Entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	if err := beginScript.Run(ctx, l.rdb, []string{key}).Err(); err != nil {
+// Latest implements [events.Log]. It reads page by page, as the whole stream may be too much for one call.
+func (l *Log) Latest(ctx context.Context, n int) (latest []events.Entry, err error) {
+	if err := l.begin(ctx); err != nil {
 		return nil, fmt.Errorf("redislog: begin the stream: %w", err)
 	}
-	last, err := l.rdb.XRevRangeN(ctx, key, "+", "-", int64(n)).Result()
-	if err != nil {
-		return nil, fmt.Errorf("redislog: read the latest events: %w", err)
+	for end, have := "+", 0; have < n; {
+		read, err := l.page(ctx, end)
+		if err != nil {
+			return nil, fmt.Errorf("redislog: read the latest events: %w", err)
+		}
+		for _, m := range read {
+			if have >= n {
+				break
+			}
+			e := entry(m)
+			latest, have, end = append(latest, e), have+len(e.Texts), "("+m.ID
+		}
+		if len(read) < pageSize {
+			break
+		}
 	}
-	if len(last) == 0 {
+	if len(latest) == 0 {
 		return nil, events.ErrGap // it was deleted meanwhile
 	}
-	entries := make([]events.Entry, len(last))
-	for i, m := range last {
-		entries[len(last)-1-i] = entry(m)
-	}
-	return entries, nil
+	slices.Reverse(latest)
+	return latest, nil
+}
+
+func (l *Log) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	return beginScript.Run(ctx, l.rdb, []string{key}).Err()
+}
+
+func (l *Log) page(ctx context.Context, end string) ([]redis.XMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	return l.rdb.XRevRangeN(ctx, key, end, "-", pageSize).Result()
 }
 
 // Next implements [events.Log].
