@@ -14,10 +14,6 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// unheard is when everybody is told that an instance which has died is silent, and may have had something to say: four times
-// the Silence of the bus, if nothing else has happened by then.
-const unheard = 12 * time.Second
-
 // TestEventsSurviveKilledConnections to Redis, again and again under load: a page receives each order once, without a reset.
 func TestEventsSurviveKilledConnections(t *testing.T) {
 	t.Parallel()
@@ -88,7 +84,7 @@ func reread(t *testing.T, w *page, client *http.Client, url string) {
 		if part.Next == nil {
 			return
 		}
-		next = "&before=" + *part.Next
+		next = "&cursor=" + *part.Next
 	}
 }
 

@@ -28,7 +28,7 @@ func newStage(t *testing.T) stage {
 	return s
 }
 
-// three starts three instances in this process.
+// three starts three instances as processes.
 func (s stage) three(t *testing.T, more ...string) (all [3]*instance) {
 	t.Helper()
 	for i := range all {

@@ -47,14 +47,16 @@ func TestOrderOnRealStores(t *testing.T) {
 
 func TestAuditNamesTheBrokenSKU(t *testing.T) {
 	t.Parallel()
-	database := sqliteURL(t)
-	r := start(t, "--database", database)
+	database := testbedtest.Database(t)
+	shop := []*instance{start(t, "--database", database), start(t, "--database", database, "--instance", "other")}
 	for try := range 20 { // a race need not show at the first try
 		sku := fmt.Sprint("a", try)
-		r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":50,"strategy":"naive"}`)
+		shop[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":50,"strategy":"naive"}`)
 		var group sync.WaitGroup
-		for range 200 {
-			group.Go(func() { r.send(t, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+sku+`"`, 1)) })
+		for n := range 200 { // of as many customers: one customer orders one after the other
+			group.Go(func() {
+				shop[n%2].send(t, "POST", "/api/v1/orders", fmt.Sprintf(`{"customer_id":"c%d","items":[{"sku":%q,"quantity":1}]}`, n, sku))
+			})
 		}
 		group.Wait()
 		switch code, out, _ := call(t, noEnv, "audit", "--database", database); {

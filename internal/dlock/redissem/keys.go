@@ -5,7 +5,7 @@ package redissem
 
 const defaultPrefix = "shop:sem:"
 
-// keys are those of semaphore.lua's scripts, in their order.
+// keys are those of common.lua's scripts, in their order.
 func (s *Semaphore) keys(key string) []string {
 	base := s.prefix + "{" + key + "}"
 	return []string{base, base + ":queue", base + ":owners", base + ":state", base + ":limit"}
