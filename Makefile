@@ -36,7 +36,7 @@ GOTEST  := go test $(RACE) -vet=off -count=1 -timeout 60m
 # beside others; of the rest two packages share the machine.
 .PHONY: test-redislock test-rest test-e2e test-bench
 test-redislock:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
 test-rest:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e$$')
 test-e2e:

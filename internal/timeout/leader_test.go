@@ -240,6 +240,7 @@ func TestLaneWithoutConsumerLeavesNoHints(t *testing.T) {
 
 		// The lane has a consumer again, which fires its timers as if nothing had been.
 		q, _ = r.start(old, lane.handle, timeout.Options{})
+		time.Sleep(time.Minute) // until the store knows of it: what is scheduled before may be adopted once more
 		r.schedule(q, time.Now().Add(5*time.Minute), "new")
 		time.Sleep(2 * time.Minute)
 		pending(1)
