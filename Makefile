@@ -50,7 +50,7 @@ test: servers ## Run every test against real servers, with the race detector.
 	$(MAKE) test-redislock test-rest test-e2e test-bench
 
 .PHONY: soak
-soak: servers ## Run the same tests at full size; takes up to two hours.
+soak: servers ## Run the same tests at full size; takes more than an hour.
 	SHOP_TEST_SOAK=1 $(MAKE) --keep-going test-redislock test-rest test-e2e test-bench
 
 .PHONY: lint

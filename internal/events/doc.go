@@ -59,7 +59,7 @@
 //	a connection to the log breaks       nothing: readers go on from their IDs
 //	the log is unavailable               events wait in a queue of 4,096; after that they are dropped, and all start anew
 //	the log loses its data               all listeners start anew
-//	an instance is slow to read          nothing up to some 8,192 events; after that its listeners start anew
+//	an instance is slow to read          nothing as long as the log keeps what it has not read; after that its listeners start anew
 //	a listener does not read             its connection is cut, or it starts anew
 //	the instance of a listener dies      the listener goes on at another one
 //	the database is unavailable          levels are published when it is available again

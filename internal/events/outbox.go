@@ -87,6 +87,7 @@ func (o *outbox) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, cancel) })()
 	b := Batch{Writer: rand.Text()}
 	for {
+		over := ctx.Err() != nil // before the look: what was put before the end is seen by it
 		if b.Texts, b.Lost = o.take(); len(b.Texts) > 0 || b.Lost {
 			b.Number++
 			if !o.append(work, b) {
@@ -95,14 +96,13 @@ func (o *outbox) run(ctx context.Context) {
 			}
 			continue
 		}
-		if ctx.Err() != nil {
+		if over {
 			return
 		}
 		select {
 		case <-o.wake:
 			backoff.Sleep(ctx, collect)
 		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -5,8 +5,8 @@
 // one, so a reader notices whatever the stream has lost: what was trimmed before it was read, and what a failover, a restart
 // or a FLUSHALL has removed.
 //
-// The stream keeps about [Size] entries. Under load an entry has some ten events of some 350 bytes, so the stream takes some
-// 7 MB, and 45 MB at most.
+// The stream keeps about [Size] entries of 1 to 64 events each. An order of one item is some 300 bytes, so the stream takes
+// from 1 MB to 40 MB.
 package redislog
 
 import (
