@@ -16,7 +16,7 @@ const (
 	late    = "late"    // timers that fire at a steady rate
 	slow    = "slow"    // the same, for those who take long
 	acked   = "acked"   // 64 callers schedule, and wait
-	drain   = "drain"   // claim and acknowledge a backlog
+	drain   = "drain"   // claim a backlog
 	pending = "pending" // what a timer takes in Redis
 	rebuild = "rebuild" // an index is told everything
 	rowed   = "rowed"   // schedule with a row

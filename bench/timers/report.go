@@ -103,7 +103,7 @@ func (r *report) index() *measure.Table {
 	}}
 	for _, w := range []struct{ workload, what string }{
 		{acked, fmt.Sprintf("schedule, acknowledged one by one, %d goroutines: ", callers)},
-		{drain, "fire a backlog (claim, lease, acknowledge): "},
+		{drain, "claim a backlog: "},
 	} {
 		for _, name := range r.measured(w.workload) {
 			c := r.found.Cell(w.workload, name)

@@ -36,16 +36,16 @@
 //	shop_timeout_lateness_seconds            from due to the handler
 //	shop_timeout_due_lag_seconds             how overdue the most overdue timer is
 //	shop_timeout_open, _dead{lane}           rows: to be fired; to be redriven or cancelled by somebody
-//	shop_timeout_pending, _leased{lane}      what the index has
+//	shop_timeout_pending{lane}               what the index has
 //	shop_timeout_paused                      1 while the kind is
 //	shop_timeout_leading                     1 on the instance that reconciles the kind
 //	shop_timeout_scheduled_total             rows written
 //	shop_timeout_claims_total{result}        questions to the index, answered with timers or empty
-//	shop_timeout_claimed_total, _reclaims_total  timers lent; of those, lent again
+//	shop_timeout_claimed_total               timers claimed from the index
 //	shop_timeout_wakeups_total{by}           why the index was asked: timer, poll, message, own, backlog
 //	shop_timeout_outcomes_total{outcome}     done, committed, retry, not_due, dead
 //	shop_timeout_handler_duration_seconds{result}  of a batch
-//	shop_timeout_acks_total, _stale_acks_total, _returned_total  ends of claims
+//	shop_timeout_returned_total              claims given back unhandled
 //	shop_timeout_repairs_total{reason}       tail, horizon, sweep, rebuild, adopt: 0 while all is well
 //	shop_timeout_hints_dropped_total         repaired later
 //	shop_timeout_failures_total{during}      operations in the background that failed

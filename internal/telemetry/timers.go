@@ -71,11 +71,11 @@ func role(canary bool) attribute.KeyValue {
 
 // timerMeters are the instruments, each with the labels kind and role.
 type timerMeters struct {
-	scheduled, dropped, woken, claims, claimed, reclaimed metric.Int64Counter
-	settled, acked, stale, returned, repaired, failed     metric.Int64Counter
-	late, handling                                        metric.Float64Histogram
-	offset                                                metric.Float64Gauge
-	leading                                               metric.Int64Gauge
+	scheduled, dropped, woken, claims, claimed metric.Int64Counter
+	settled, returned, repaired, failed        metric.Int64Counter
+	late, handling                             metric.Float64Histogram
+	offset                                     metric.Float64Gauge
+	leading                                    metric.Int64Gauge
 }
 
 func (t *timerMeters) open(m metric.Meter) error {
@@ -88,11 +88,8 @@ func (t *timerMeters) open(m metric.Meter) error {
 		{&t.dropped, "hints_dropped", "Hints that did not get to the index; the reconciler repairs them."},
 		{&t.woken, "wakeups", "What made a consumer ask the index."},
 		{&t.claims, "claims", "Answers of the index to consumers: with timers, or empty."},
-		{&t.claimed, "claimed", "Timers that the index lent."},
-		{&t.reclaimed, "reclaims", "Timers lent again because the lease of a consumer had ended."},
+		{&t.claimed, "claimed", "Timers that were claimed from the index."},
 		{&t.settled, "outcomes", "What became of timers in the hands of their handler."},
-		{&t.acked, "acks", "Claims that were acknowledged."},
-		{&t.stale, "stale_acks", "Claims that were somebody else's by the time they were acknowledged."},
 		{&t.returned, "returned", "Timers given back unhandled: too early, too new, draining, or something was away."},
 		{&t.repaired, "repairs", "What the reconciler had to put right; 0 in a healthy system."},
 		{&t.failed, "failures", "Operations in the background that failed and are repeated."},
@@ -171,7 +168,7 @@ func (k *timerKind) zero(with func(...attribute.KeyValue) metric.MeasurementOpti
 		k.reasons[v] = with(attribute.String("reason", string(v)))
 		k.repaired.Add(k.ctx, 0, k.reasons[v])
 	}
-	for _, c := range []metric.Int64Counter{k.scheduled, k.dropped, k.claimed, k.reclaimed, k.acked, k.stale, k.returned} {
+	for _, c := range []metric.Int64Counter{k.scheduled, k.dropped, k.claimed, k.returned} {
 		c.Add(k.ctx, 0, k.plain)
 	}
 	k.claims.Add(k.ctx, 0, k.some)

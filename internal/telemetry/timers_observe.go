@@ -31,7 +31,7 @@ func (t *Timers) Woken(kind string, by timeout.Waker) {
 }
 
 // Claimed implements [timeout.Observer].
-func (t *Timers) Claimed(kind string, n, reclaimed int) {
+func (t *Timers) Claimed(kind string, n int) {
 	k := t.of(kind)
 	if n == 0 {
 		k.claims.Add(k.ctx, 1, k.empty)
@@ -39,7 +39,6 @@ func (t *Timers) Claimed(kind string, n, reclaimed int) {
 	}
 	k.claims.Add(k.ctx, 1, k.some)
 	k.claimed.Add(k.ctx, int64(n), k.plain)
-	k.reclaimed.Add(k.ctx, int64(reclaimed), k.plain)
 }
 
 // Fired implements [timeout.Observer].
@@ -70,13 +69,6 @@ func (t *Timers) Settled(kind string, v timeout.Verdict, n int) {
 	if v == timeout.VerdictDead {
 		t.log.LogAttrs(t.ctx, slog.LevelError, "timers are dead, and wait to be redriven", slog.String("kind", kind), slog.Int("timers", n))
 	}
-}
-
-// Acked implements [timeout.Observer].
-func (t *Timers) Acked(kind string, n, stale int) {
-	k := t.of(kind)
-	k.acked.Add(k.ctx, int64(n), k.plain)
-	k.stale.Add(k.ctx, int64(stale), k.plain)
 }
 
 // Returned implements [timeout.Observer].

@@ -38,7 +38,6 @@ func WatchTimers(mp metric.MeterProvider, stats TimerStats, c WatchTimersConfig)
 	open := gauge("open", "Stored timers that have not fired, or wait for another attempt.")
 	dead := gauge("dead", "Stored timers that wait for somebody to redrive or cancel them.")
 	pending := gauge("pending", "Hints in the index.")
-	leased := gauge("leased", "Timers that the index has lent to consumers.")
 	paused := gauge("paused", "1 if the kind is paused, or else 0.")
 	lag, err := m.Float64ObservableGauge("shop_timeout_due_lag_seconds", metric.WithUnit("s"),
 		metric.WithDescription("For how long the most overdue timer of the kind has been due; 0 if none is."))
@@ -54,13 +53,12 @@ func WatchTimers(mp metric.MeterProvider, stats TimerStats, c WatchTimersConfig)
 			to.ObserveInt64(dead, int64(s.Dead), lane)
 			if !s.Unindexed {
 				to.ObserveInt64(pending, int64(s.Pending), lane)
-				to.ObserveInt64(leased, int64(s.Leased), lane)
 			}
 			to.ObserveInt64(paused, number(s.Paused), kind)
 			to.ObserveFloat64(lag, s.Overdue.Seconds(), kind) // the same for all lanes
 		}
 		return nil // an error would keep every other metric from being exported
-	}, open, dead, pending, leased, paused, lag)
+	}, open, dead, pending, paused, lag)
 	if err != nil {
 		return fmt.Errorf("telemetry: timer gauges: %w", err)
 	}

@@ -30,15 +30,14 @@ func TestTimersAreCounted(t *testing.T) {
 	o.HintsDropped("k", 2)
 	o.Woken("k", timeout.WokenPoll)
 	o.Woken("k", "unheard of")
-	o.Claimed("k", 0, 0)
-	o.Claimed("k", 5, 1)
+	o.Claimed("k", 0)
+	o.Claimed("k", 5)
 	o.Fired("k", 700*time.Microsecond, timeout.Fired{ID: "secret"})
 	o.Fired("k", 59*time.Minute, timeout.Fired{ID: "secret"})
 	o.Handled("k", 2, time.Millisecond, nil)
 	o.Handled("k", 2, time.Millisecond, errors.New("x"))
 	o.Settled("k", timeout.VerdictCommitted, 4)
 	o.Settled("k", timeout.VerdictDead, 1)
-	o.Acked("k", 5, 2)
 	o.Returned("k", 6)
 	o.Repaired("k", timeout.RepairSweep, 7)
 	o.Offset("k", -1500*time.Millisecond)
@@ -54,7 +53,6 @@ func TestTimersAreCounted(t *testing.T) {
 		`shop_timeout_claims_total{kind="k",result="empty",role="base"}`:                   "1",
 		`shop_timeout_claims_total{kind="k",result="timers",role="base"}`:                  "1",
 		`shop_timeout_claimed_total{kind="k",role="base"}`:                                 "5",
-		`shop_timeout_reclaims_total{kind="k",role="base"}`:                                "1",
 		`shop_timeout_lateness_seconds_bucket{kind="k",role="base",le="0.001"}`:            "1",
 		`shop_timeout_lateness_seconds_bucket{kind="k",role="base",le="900"}`:              "1",
 		`shop_timeout_lateness_seconds_bucket{kind="k",role="base",le="3600"}`:             "2",
@@ -63,8 +61,6 @@ func TestTimersAreCounted(t *testing.T) {
 		`shop_timeout_outcomes_total{kind="k",outcome="committed",role="base"}`:            "4",
 		`shop_timeout_outcomes_total{kind="k",outcome="dead",role="base"}`:                 "1",
 		`shop_timeout_outcomes_total{kind="k",outcome="retry",role="base"}`:                "0",
-		`shop_timeout_acks_total{kind="k",role="base"}`:                                    "5",
-		`shop_timeout_stale_acks_total{kind="k",role="base"}`:                              "2",
 		`shop_timeout_returned_total{kind="k",role="base"}`:                                "6",
 		`shop_timeout_repairs_total{kind="k",reason="sweep",role="base"}`:                  "7",
 		`shop_timeout_repairs_total{kind="k",reason="tail",role="base"}`:                   "0",
@@ -132,7 +128,7 @@ func TestTimerGauges(t *testing.T) {
 				return []timeout.Stats{{Kind: "k"}}, ctx.Err()
 			}
 			return []timeout.Stats{
-				{Kind: "k", Lane: "base", Open: 5, Dead: 2, Pending: 4, Leased: 1, Overdue: 1500 * time.Millisecond, Paused: true},
+				{Kind: "k", Lane: "base", Open: 5, Dead: 2, Pending: 4, Overdue: 1500 * time.Millisecond, Paused: true},
 				{Kind: "k", Lane: "canary-1", Open: 1, Overdue: 1500 * time.Millisecond, Paused: true, Unindexed: true},
 			}, nil
 		}, telemetry.WatchTimersConfig{})
@@ -143,7 +139,6 @@ func TestTimerGauges(t *testing.T) {
 			`shop_timeout_open{kind="k",lane="base",role="base"}`:        "5",
 			`shop_timeout_dead{kind="k",lane="base",role="base"}`:        "2",
 			`shop_timeout_pending{kind="k",lane="base",role="base"}`:     "4",
-			`shop_timeout_leased{kind="k",lane="base",role="base"}`:      "1",
 			`shop_timeout_open{kind="k",lane="canary-1",role="base"}`:    "1",
 			`shop_timeout_pending{kind="k",lane="canary-1",role="base"}`: "",
 			`shop_timeout_due_lag_seconds{kind="k",role="base"}`:         "1.5",

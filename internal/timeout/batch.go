@@ -67,14 +67,13 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 	for _, r := range rows {
 		byID[r.ID] = r
 	}
-	var ready, gone, early, newer []*item
+	var ready, early, newer []*item
 	for _, it := range items {
 		row, stored := byID[it.id]
 		it.row, it.burned = row, row.Attempt
-		it.attempt = row.Attempt + it.claim.Attempt
+		it.attempt = row.Attempt + 1
 		switch {
-		case !stored || row.State != Open:
-			gone = append(gone, it)
+		case !stored || row.State != Open: // the hint was of a timer that is gone
 		case row.Next.After(now):
 			early = append(early, it)
 		case row.MinVersion > b.w.q.cfg.Version:
@@ -85,11 +84,10 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 	}
 	due, early := b.w.hands.yield(early, now)
 	ready = append(ready, due...)
-	b.ack(gone)
 	if len(early) > 0 {
 		b.w.q.observer.Returned(b.w.kind, len(early))
 	}
-	b.again(early, func(it *item) time.Time { return it.row.Next.Add(it.skew(b.now, b.loaded)) })
+	b.giveBackAt(early, func(it *item) time.Time { return it.row.Next.Add(it.skew(b.now, b.loaded)) })
 	b.giveBack(newer, newerPause)
 	return ready, len(ready) > 0
 }
@@ -101,15 +99,11 @@ func (b *batch) handle(items []*item) {
 	var fresh, tried, spent []*item
 	var alone [][]*item
 	for _, it := range items {
-		lent := 1
-		if !it.swept() {
-			lent = it.claim.Attempt
-		}
-		silent := it.attempt > lent && it.row.LastError == "" // it counts attempts that nobody answered for
+		silent := it.attempt > 1 && it.row.LastError == "" // it counts attempts that nobody answered for
 		switch {
 		case it.attempt > b.w.opts.Attempts:
 			spent = append(spent, it)
-		case lent > 1 || silent:
+		case silent:
 			alone = append(alone, []*item{it})
 		case it.attempt > 1:
 			tried = append(tried, it)
@@ -163,7 +157,7 @@ func (b *batch) invoke(group []*item) (outcomes []Outcome, err error) {
 		fired[i] = Fired{ID: it.id, Due: it.row.Due, Attempt: it.attempt, Trace: it.row.Trace}
 		b.w.q.observer.Fired(b.w.kind, now.Sub(it.wanted(now)), fired[i])
 	}
-	ctx, cancel := context.WithTimeoutCause(b.w.q.work, b.w.holdMax(), errHangs)
+	ctx, cancel := context.WithTimeoutCause(b.w.q.work, holdMax, errHangs)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {

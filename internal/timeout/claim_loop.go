@@ -21,7 +21,6 @@ type loop struct {
 	w     *worker
 	shard Shard
 	clock *clock
-	acks  *acker
 
 	at     time.Time // when to ask next
 	by     Waker     // why then
@@ -34,7 +33,7 @@ type loop struct {
 }
 
 func newLoop(w *worker, s Shard) *loop {
-	return &loop{w: w, shard: s, clock: newClock(), acks: newAcker(w, s), nudged: make(chan struct{}, 1)}
+	return &loop{w: w, shard: s, clock: newClock(), nudged: make(chan struct{}, 1)}
 }
 
 // hear is told of what this process has scheduled.
@@ -138,24 +137,18 @@ func (l *loop) claimAll(ctx context.Context) {
 	}
 }
 
-// claim is not cut short when the queue ends: what it is lent then is given back,
-// where an answer that nobody waits for would leave it lent.
+// claim is not cut short when the queue ends: what it claims then is given back,
+// where an answer that nobody waits for would leave it to the overdue scan.
 func (l *loop) claim(ctx context.Context) (Claim, error) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
 	defer cancel()
 	sent := time.Now()
-	c, err := l.w.q.index.Claim(call, l.shard, l.w.opts.Batch, l.w.opts.Lease)
+	c, err := l.w.q.index.Claim(call, l.shard, l.w.opts.Batch)
 	if err != nil {
 		return c, err
 	}
 	l.clock.learn(c.Now, time.Now())
-	reclaimed := 0
-	for _, t := range c.Timers {
-		if t.Attempt > 1 {
-			reclaimed++
-		}
-	}
-	l.w.q.observer.Claimed(l.w.kind, len(c.Timers), reclaimed)
+	l.w.q.observer.Claimed(l.w.kind, len(c.Timers))
 	l.w.q.observer.Offset(l.w.kind, l.clock.offset())
 	l.fails = 0
 	l.w.away.back()
@@ -172,7 +165,7 @@ func (l *loop) plan(c Claim) {
 		return
 	}
 	wait := l.clock.until(c.Next)
-	if len(c.Timers) == 0 && wait <= 0 { // due, and not lent: no reason to ask without end
+	if len(c.Timers) == 0 && wait <= 0 { // due, and not claimed: no reason to ask without end
 		l.empty = min(l.empty+1, 20)
 		wait = emptyPause << l.empty
 	}
@@ -190,7 +183,7 @@ func (l *loop) failed(err error) {
 func (l *loop) items(c Claim) []*item {
 	items, got := make([]*item, len(c.Timers)), time.Now()
 	for i, t := range c.Timers {
-		items[i] = &item{id: t.ID, claim: t, loop: l, asked: c.Now, got: got}
+		items[i] = &item{id: t.ID, at: t.At, asked: c.Now, got: got}
 	}
 	return items
 }

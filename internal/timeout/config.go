@@ -91,7 +91,6 @@ func (c Config) withDefaults() Config {
 type Options struct {
 	Batch       int           // how many timers a handler gets at once; 0 means 128, at most 1,000
 	Concurrency int           // how many batches this process handles at once; 0 means 4
-	Lease       time.Duration // how long a claim lasts without a sign of life, at least 100 ms; 0 means 30 s
 	Grace       time.Duration // how late the sweep lets a timer be; longer than a handler takes; 0 means 2 s
 	Attempts    int           // attempts before a timer is dead; 0 means 10
 	Backoff     time.Duration // bound of the pause after the first failure; it doubles; 0 means 200 ms
@@ -111,9 +110,9 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("%w: batch %d, concurrency %d, attempts %d: give none that is negative, and a batch of at most 1000",
 			ErrInvalid, o.Batch, o.Concurrency, o.Attempts))
 	}
-	if o.Lease < 100*time.Millisecond || o.Grace < 0 || o.Backoff < 0 || o.MaxBackoff < 0 || o.Poll < 0 {
-		errs = append(errs, fmt.Errorf("%w: lease %v, grace %v, backoff %v, max backoff %v, poll %v: give a lease of at least 100 ms, and none that is negative",
-			ErrInvalid, o.Lease, o.Grace, o.Backoff, o.MaxBackoff, o.Poll))
+	if o.Grace < 0 || o.Backoff < 0 || o.MaxBackoff < 0 || o.Poll < 0 {
+		errs = append(errs, fmt.Errorf("%w: grace %v, backoff %v, max backoff %v, poll %v: give none that is negative",
+			ErrInvalid, o.Grace, o.Backoff, o.MaxBackoff, o.Poll))
 	}
 	return errors.Join(errs...)
 }
@@ -121,7 +120,6 @@ func (o Options) Validate() error {
 func (o Options) withDefaults() Options {
 	o.Batch = cmp.Or(o.Batch, 128)
 	o.Concurrency = cmp.Or(o.Concurrency, 4)
-	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	o.Grace = cmp.Or(o.Grace, 2*time.Second)
 	o.Attempts = cmp.Or(o.Attempts, 10)
 	o.Backoff = cmp.Or(o.Backoff, 200*time.Millisecond)

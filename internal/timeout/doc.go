@@ -8,9 +8,10 @@
 // and only if that transaction has committed, and no second system has to agree.
 //
 // Rows are slow to watch. So an [Index] has a hint of each, an id with a moment, and
-// lends to one consumer at a time what is due. The index is a copy: it may lose hints,
-// keep those of timers that are gone, lend one twice, or have a wrong clock. It
-// costs lateness or a call in vain, and the [Store] repairs it.
+// gives what is due to whoever claims it first. The index is a copy: it may lose hints,
+// keep those of timers that are gone, or have a wrong clock. It
+// costs lateness or a call in vain, and the [Store] repairs it. So an index
+// needs no leases: what a consumer dies over is one more hint that was lost.
 //
 // A timer is a hint, too. It says that a handler should look, and the handler's own
 // rows say whether there is anything to do. A handler decides and acts in one
@@ -19,7 +20,7 @@
 //
 //	Schedule -> row (commit) -> push -> flusher -> Index.Schedule
 //	                                                    |
-//	loop: Index.Claim -> Store.Load -> Handler -> Store.Delete -> Index.Ack
+//	loop: Index.Claim -> Store.Load -> Handler -> Store.Delete
 //	                                                    |
 //	leader: tail, horizon, rebuild -> Index.Schedule;  sweep: Store.Sweep -> Handler
 //
@@ -35,8 +36,8 @@
 //     (WipeIsRebuiltSoonestFirst, LostWritesAreFoundBeforeTheyAreDue) or cannot
 //     answer (IndexAwayWhileTimersComeIn, WithoutLockServiceAndIndexEverybodySweeps).
 //   - In random histories of all of these together, the six invariants of the design hold (Invariants).
-//   - A consumer that lost its lease can end nobody else's claim (StalledConsumerHasNoSecondEffect),
-//     and one that is only slow keeps it (SlowHandlerKeepsItsTimers).
+//   - A consumer that was paused has no second effect (StalledConsumerHasNoSecondEffect),
+//     and one that is only slow keeps what it has from a sweep (SlowHandlerKeepsItsTimers).
 //   - What fails holds nobody up (PoisonHoldsNobodyUp), is tried a bounded number of
 //     times, also if it kills the process (WhatAConsumerDiedOverComesBackAlone,
 //     WhatKillsEveryConsumerIsBuried), and is kept as dead until somebody decides
@@ -48,8 +49,8 @@
 //     (MovedWhileHandledFiresAgain, DueAgainWhileHandledFiresAgain).
 //   - A push does not block (PushNeverBlocks), and a process claims no more than it has
 //     free hands for (NoPileUpBehindASlowHandler).
-//   - The end of a process costs no lease (DrainFinishesWhatRuns, RollingRestart).
-//   - A canary is lent nothing and leads nobody (CanaryClaimsNothing, HintsThatNobodyHearsAreNotPushed);
+//   - The end of a process costs no sweep (DrainFinishesWhatRuns, RollingRestart).
+//   - A canary claims nothing and leads nobody (CanaryClaimsNothing, HintsThatNobodyHearsAreNotPushed);
 //     a lane without consumers is not forgotten (LaneWithoutConsumerIsAdopted), and the index
 //     keeps nothing of it (LaneWithoutConsumerLeavesNoHints).
 //   - In a healthy system nothing is repaired (SteadyStateRepairsNothing), so a
@@ -68,11 +69,11 @@
 //
 // Three clocks, none of which is compared with another for a decision. The database's says
 // whether a timer may act: every claim loads its rows and the time in one statement, and
-// what is not due goes back to its moment. The index's says what to lend. The
+// what is not due goes back to its moment. The index's says what to claim. The
 // process's own, monotonic, says how long to wait: until the moment that the last answer of
 // the index announced, translated by the answers themselves, and at most Config.Poll.
 // Messages and hints within the process shorten a wait, and nothing depends on them
-// (LostMessagesCostNothing). An index whose clock is ahead lends too early, once per timer;
+// (LostMessagesCostNothing). An index whose clock is ahead answers too early, once per timer;
 // one that is behind makes timers late by as much, and at most as late as the sweep.
 //
 // The hint of a timer that is due within 10 s is pushed at once. Others are collected for 100 ms, as a
@@ -87,7 +88,7 @@
 //	the index is away                    the sweep: about 3 s, then about 1 s; pushes are dropped
 //	the index is wiped                   the rebuilding, soonest first: seconds for a million
 //	the index lost its last writes       nothing: the horizon looks 30 s ahead
-//	a consumer dies over its batch       the sweep, about 3 s; without a leader its lease
+//	a consumer dies over its batch       the sweep, about 3 s
 //	a consumer stalls                    the same; what it does later is refused by the rows
 //	the database is away                 until it is back, plus a pause of at most 5 s
 //	the lock service is away             nothing, but for what a leader repairs: then the sweep, about 6 s
@@ -108,7 +109,7 @@
 // whatever it believes, and resigns (DeposedLeaderStops). One whose database does not answer
 // resigns, too (LeaderWithoutDatabaseResigns).
 //
-// No timer depends on a leader. Each process claims from the index and handles what it was lent,
+// No timer depends on a leader. Each process claims from the index and handles what it got,
 // whoever leads. While the lock service does not answer, and the database has seen no leader at
 // work for some seconds, everybody who cannot be elected stands in for two of its duties: the
 // sweep and the adoption, which are decided by rows that the database locks, so that two who do
@@ -123,8 +124,8 @@
 //
 // [Queue.Run] starts all, and waits for all before it returns: the flusher of hints and the
 // index; the watch over pauses and lanes; for each kind one that elects and, while it
-// leads, two that sweep and reconcile, and one that prolongs what is in hand; for each shard
-// one that claims and one that acknowledges; and one for each batch in work, at most
+// leads, two that sweep and reconcile, and one that prolongs what it has swept; for each shard
+// one that claims; and one for each batch in work, at most
 // Options.Concurrency per kind. Only a handler that ignores its context for a second after
 // Config.Drain is left behind, and Run says so.
 package timeout

@@ -116,7 +116,6 @@ type counter struct {
 
 	mu       sync.Mutex
 	dropped  int
-	stale    int
 	claims   int
 	returned int
 	repairs  map[timeout.Reason]int
@@ -141,10 +140,9 @@ func (c *counter) do(f func()) {
 }
 
 func (c *counter) HintsDropped(_ string, n int)     { c.do(func() { c.dropped += n }) }
-func (c *counter) Acked(_ string, _, stale int)     { c.do(func() { c.stale += stale }) }
 func (c *counter) Returned(_ string, n int)         { c.do(func() { c.returned += n }) }
 func (c *counter) Woken(_ string, by timeout.Waker) { c.do(func() { c.wakers[by]++ }) }
-func (c *counter) Claimed(_ string, n, _ int)       { c.do(func() { c.claims += n }) }
+func (c *counter) Claimed(_ string, n int)          { c.do(func() { c.claims += n }) }
 func (c *counter) Failed(_ string, _ string, err error) {
 	c.do(func() { c.errs = append(c.errs, err) })
 }

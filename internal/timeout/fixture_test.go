@@ -26,9 +26,9 @@ type link struct {
 	mu    sync.Mutex
 	down  bool
 	loses bool          // hints, while it says that it took them
-	frail map[int]bool  // instances that stall: they cannot claim, and not extend what they have
+	frail map[int]bool  // instances that cannot claim
 	mute  bool          // it sends no messages
-	log   []string      // instances that were lent something
+	log   []string      // instances that claimed something
 	puts  int           // calls of Schedule with new hints
 	lag   time.Duration // of Schedule
 }
@@ -83,11 +83,11 @@ func (c client) Schedule(ctx context.Context, kind, lane string, missing bool, h
 	return c.Index.Schedule(ctx, kind, lane, missing, hints)
 }
 
-func (c client) Claim(ctx context.Context, s timeout.Shard, limit int, lease time.Duration) (timeout.Claim, error) {
+func (c client) Claim(ctx context.Context, s timeout.Shard, limit int) (timeout.Claim, error) {
 	if err := c.stalls(); err != nil {
 		return timeout.Claim{}, err
 	}
-	got, err := c.Index.Claim(ctx, s, limit, lease)
+	got, err := c.Index.Claim(ctx, s, limit)
 	if len(got.Timers) > 0 {
 		c.set(func(l *link) { l.log = append(l.log, c.instances) })
 	}
@@ -99,27 +99,6 @@ func (c client) Wake(s timeout.Shard) <-chan time.Time {
 		return nil
 	}
 	return c.Index.Wake(s)
-}
-
-func (c client) Ack(ctx context.Context, s timeout.Shard, claimed []timeout.Claimed) (int, error) {
-	if err := c.err(); err != nil {
-		return 0, err
-	}
-	return c.Index.Ack(ctx, s, claimed)
-}
-
-func (c client) Return(ctx context.Context, s timeout.Shard, claimed []timeout.Claimed, due []time.Time) (int, error) {
-	if err := c.err(); err != nil {
-		return 0, err
-	}
-	return c.Index.Return(ctx, s, claimed, due)
-}
-
-func (c client) Extend(ctx context.Context, s timeout.Shard, claimed []timeout.Claimed, lease time.Duration) (int, error) {
-	if err := c.stalls(); err != nil {
-		return 0, err
-	}
-	return c.Index.Extend(ctx, s, claimed, lease)
 }
 
 // rig is a database and an index that instances share, in a bubble of fake time.

@@ -8,27 +8,26 @@ import (
 )
 
 const (
-	sweepLease = 10 * time.Second // at most: how long a swept timer is left alone
-	holdLeases = 10               // leases after which a handler that hangs keeps nothing
+	sweepLease = 10 * time.Second // how long a swept timer is left alone
+	holdMax    = 5 * time.Minute  // how long a handler may take; one that hangs keeps nothing
 )
 
-// item is a timer that this process has in hand: one that the index has lent, or,
-// without a loop, one that the sweep has claimed in the database.
+// item is a timer that this process has in hand: one that it has claimed from the index, or
+// one that the sweep has claimed in the database.
 type item struct {
 	id      string
-	claim   Claimed
-	loop    *loop
-	asked   time.Time // by the clock of the index, when it lent the claim
-	got     time.Time // when the claim arrived
+	at      time.Time // when it was due, as the index had it
+	asked   time.Time // by the clock of the index, when it answered the claim; zero for one of the sweep
+	got     time.Time // when that answer arrived
 	row     Row
 	attempt int // this one
 	burned  int // attempts that the row counts if this one does not
 	since   time.Time
 	settled bool // guarded by hands.prolonging
-	passed  *Row // of a lent one: the row as the first sweep has found it meanwhile, and left to this one
+	passed  *Row // of a claimed one: the row as the first sweep has found it meanwhile, and left to this one
 }
 
-func (it *item) swept() bool { return it.loop == nil }
+func (it *item) swept() bool { return it.asked.IsZero() }
 
 // indexNow returns the time by the clock of the index, never later than it is.
 func (it *item) indexNow(at time.Time) time.Time { return it.asked.Add(at.Sub(it.got)) }
@@ -37,7 +36,7 @@ func (it *item) indexNow(at time.Time) time.Time { return it.asked.Add(at.Sub(it
 const skewMin = 2 * time.Millisecond
 
 // skew returns how far the clock of the index is ahead of the database's, which showed now
-// at the instant at. What the index lends too early it would lend again at once
+// at the instant at. What the index answers too early it would answer again at once
 // if that were not added to the moment.
 func (it *item) skew(now, at time.Time) time.Duration {
 	if d := it.indexNow(at).Sub(now); d > skewMin {
@@ -46,8 +45,8 @@ func (it *item) skew(now, at time.Time) time.Duration {
 	return 0
 }
 
-// hands is what a worker has in hand. While something is there its lease is
-// prolonged, it is not handled twice at once, and the sweep passes it over.
+// hands is what a worker has in hand. While something is there it is not handled
+// twice at once, the sweep passes it over, and so do the sweeps of others if it was claimed by one.
 type hands struct {
 	w *worker
 
@@ -67,7 +66,7 @@ func (h *hands) add(items []*item) (taken, twice []*item) {
 	defer h.mu.Unlock()
 	for _, it := range items {
 		it.since = now
-		if held, ok := h.items[it.id]; ok && now.Sub(held.since) < h.w.holdMax() {
+		if held, ok := h.items[it.id]; ok && now.Sub(held.since) < holdMax {
 			if it.swept() && held.passed == nil {
 				held.passed = &it.row
 			}
@@ -90,7 +89,7 @@ func (h *hands) yield(items []*item, now time.Time) (due, wait []*item) {
 	for _, it := range items {
 		if it.passed != nil && !it.row.Due.After(now) {
 			it.row, it.burned = *it.passed, it.passed.Attempt-1
-			it.attempt = it.burned + it.claim.Attempt
+			it.attempt = it.burned + 1
 			due = append(due, it)
 			continue
 		}
@@ -141,53 +140,29 @@ func (h *hands) all() []*item {
 	return items
 }
 
-// run prolongs what is in hand, every third of the shorter lease, until ctx ends.
+// run prolongs the claims of the sweep, every third of their time, until ctx ends.
 func (h *hands) run(ctx context.Context) {
-	every := time.NewTicker(min(h.w.opts.Lease, h.w.sweepLease()) / 3)
+	every := time.NewTicker(sweepLease / 3)
 	defer every.Stop()
 	for {
 		select {
 		case <-every.C:
-			h.prolong(ctx)
+			if err := h.prolong(ctx); err != nil {
+				h.w.q.failed(ctx, h.w.kind, "prolong", err)
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (h *hands) prolong(ctx context.Context) {
-	lent, swept := map[*loop][]Claimed{}, []*item(nil)
-	for _, it := range h.all() {
-		switch {
-		case time.Since(it.since) > h.w.holdMax():
-		case it.swept():
-			swept = append(swept, it)
-		default:
-			lent[it.loop] = append(lent[it.loop], it.claim)
-		}
+// prolong lets the next sweep pass over what this process has swept and not settled yet. It keeps
+// whoever settles waiting for callLimit at most.
+func (h *hands) prolong(ctx context.Context) error {
+	items := slices.DeleteFunc(h.all(), func(it *item) bool { return !it.swept() || time.Since(it.since) > holdMax })
+	if len(items) == 0 {
+		return nil
 	}
-	for l, claims := range lent {
-		for len(claims) > 0 {
-			n := min(len(claims), ackChunk)
-			call, cancel := context.WithTimeout(ctx, callLimit)
-			if _, err := h.w.q.index.Extend(call, l.shard, claims[:n], h.w.opts.Lease); err != nil {
-				h.w.q.observer.Failed(h.w.kind, "extend", err)
-			}
-			cancel()
-			claims = claims[n:]
-		}
-	}
-	if len(swept) == 0 {
-		return
-	}
-	if err := h.postpone(ctx, swept); err != nil {
-		h.w.q.observer.Failed(h.w.kind, "extend", err)
-	}
-}
-
-// postpone lets the next sweep pass over those items that are not settled yet. It keeps whoever settles waiting for
-// callLimit at most.
-func (h *hands) postpone(ctx context.Context, items []*item) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	select {
@@ -206,7 +181,7 @@ func (h *hands) postpone(ctx context.Context, items []*item) error {
 	}
 	later := make([]Later, len(items))
 	for i, it := range items {
-		at := ceil(now.Add(h.w.sweepLease()))
+		at := ceil(now.Add(sweepLease))
 		later[i] = Later{ID: it.id, Due: it.row.Due, At: at, Attempt: it.attempt, Error: it.row.LastError}
 	}
 	return h.w.q.store.Delay(ctx, h.w.kind, later)
@@ -216,7 +191,7 @@ func (h *hands) postpone(ctx context.Context, items []*item) error {
 // last that is written: it waits until none is being prolonged, and none of them will be.
 func (h *hands) settle(items []*item) {
 	if !slices.ContainsFunc(items, (*item).swept) {
-		return // it is the index that prolongs the others
+		return // nothing prolongs the others
 	}
 	h.prolonging <- struct{}{}
 	defer func() { <-h.prolonging }()

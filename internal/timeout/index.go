@@ -18,27 +18,12 @@ type Hint struct {
 	At time.Time
 }
 
-// Claimed is a timer that an index has lent to a consumer. Token and Attempt are part
-// of it: what another consumer was lent later is another Claimed.
-type Claimed struct {
-	ID      string
-	Due     time.Time // as the index had it
-	Token   uint64    // grows from claim to claim of a shard
-	Attempt int       // 1, and one more each time that a lease has ended without an answer
-}
-
 // Claim is the answer of an index to a consumer.
 type Claim struct {
-	Timers []Claimed
+	Timers []Hint    // those that are due, which the index has no more
 	Now    time.Time // by the clock of the index
 	Next   time.Time // when the next one is due that is not in Timers; zero if there is none
 	Wiped  bool      // the index has lost what it was told, or was never told
-}
-
-// IndexStats is what is in the shards of a kind and lane.
-type IndexStats struct {
-	Pending, Leased int
-	Oldest          time.Time // the earliest moment of all pending; zero if there are none
 }
 
 // Index knows which timers are due. It is a copy that may be lost, late or wrong at
@@ -51,30 +36,17 @@ type Index interface {
 	Shards(kind, lane string) []Shard
 
 	// Schedule puts hints, and returns how many of them were new to it. With missing it
-	// leaves those that are pending as they are, and those that are lent if it can tell
-	// cheaply; otherwise a pending hint gets the new moment. Concurrent calls share round trips.
+	// leaves those that are there as they are; otherwise they get the new moment.
+	// Concurrent calls share round trips.
 	Schedule(ctx context.Context, kind, lane string, missing bool, hints []Hint) (int, error)
 
-	// Remove forgets pending hints; lent ones stay with who has them.
+	// Remove forgets hints.
 	Remove(ctx context.Context, kind, lane string, ids []string) error
 
-	// Claim lends at most limit timers that are due, for the time of lease: first
-	// those whose lease has ended without an answer, then pending ones, the earliest
-	// first. It never lends one before its moment by the clock of the index.
-	Claim(ctx context.Context, s Shard, limit int, lease time.Duration) (Claim, error)
-
-	// Ack ends claims whose timers are worked off, and returns how many of them were
-	// still the caller's.
-	Ack(ctx context.Context, s Shard, claimed []Claimed) (int, error)
-
-	// Return gives claims back, each to be due at a moment of its own, and returns how
-	// many of them were still the caller's. The slices have the same length. A hint
-	// that is pending for the same timer is newer, and stays as it is.
-	Return(ctx context.Context, s Shard, claimed []Claimed, due []time.Time) (int, error)
-
-	// Extend lets claims end only after the time of lease from now, and returns how
-	// many of them were still the caller's.
-	Extend(ctx context.Context, s Shard, claimed []Claimed, lease time.Duration) (int, error)
+	// Claim removes at most limit timers that are due, the earliest first, and returns them.
+	// One claim gets a hint, and never before its moment by the clock of the index. If the answer
+	// is lost, or the consumer dies, the overdue scan of the store finds the timers.
+	Claim(ctx context.Context, s Shard, limit int) (Claim, error)
 
 	// Wake returns a channel that gets moments which became the earliest of the
 	// shard. It is a help for delays shorter than the poll, and may lose any of them.
@@ -89,8 +61,8 @@ type Index interface {
 	// later, Claim reports Wiped.
 	Drop(ctx context.Context, kind, lane string) error
 
-	// Stats counts.
-	Stats(ctx context.Context, kind, lane string) (IndexStats, error)
+	// Pending returns how many hints of a kind and lane there are.
+	Pending(ctx context.Context, kind, lane string) (int, error)
 
 	// Run does what the index does in the background, until ctx ends.
 	Run(ctx context.Context) error

@@ -45,11 +45,10 @@ type Observer interface {
 	Scheduled(kind string, n int)                       // rows written; the transaction may still fail
 	HintsDropped(kind string, n int)                    // not pushed: too many waited, or the index failed
 	Woken(kind string, by Waker)                        // a consumer asks the index
-	Claimed(kind string, n, reclaimed int)              // the index answered; n may be 0
+	Claimed(kind string, n int)                         // the index answered; n may be 0
 	Fired(kind string, lateness time.Duration, f Fired) // a handler gets a timer
 	Handled(kind string, n int, took time.Duration, err error)
 	Settled(kind string, v Verdict, n int)      // what became of timers
-	Acked(kind string, n, stale int)            // of n claims, stale were somebody else's by then
 	Returned(kind string, n int)                // given back unhandled: too early, too new, draining, unavailable
 	Repaired(kind string, why Reason, n int)    // 0 in a healthy system
 	Offset(kind string, offset time.Duration)   // how far the clock of the index is ahead of ours
@@ -72,7 +71,7 @@ func (Nobody) HintsDropped(string, int) {}
 func (Nobody) Woken(string, Waker) {}
 
 // Claimed implements [Observer].
-func (Nobody) Claimed(string, int, int) {}
+func (Nobody) Claimed(string, int) {}
 
 // Fired implements [Observer].
 func (Nobody) Fired(string, time.Duration, Fired) {}
@@ -82,9 +81,6 @@ func (Nobody) Handled(string, int, time.Duration, error) {}
 
 // Settled implements [Observer].
 func (Nobody) Settled(string, Verdict, int) {}
-
-// Acked implements [Observer].
-func (Nobody) Acked(string, int, int) {}
 
 // Returned implements [Observer].
 func (Nobody) Returned(string, int) {}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,7 +121,6 @@ func (q *Queue) consume(ctx, behind context.Context) error {
 		keeping.Go(func() { w.hands.run(keep) })
 		claiming.Go(func() { w.elect(ctx) })
 		for _, l := range w.loops {
-			keeping.Go(func() { l.acks.run(keep) })
 			claiming.Go(func() { l.run(ctx) })
 		}
 	}
@@ -160,22 +160,12 @@ func (q *Queue) drain(ctx context.Context, cancel context.CancelCauseFunc) error
 		items := w.hands.all()
 		left += len(items)
 		b := &batch{w: w, stop: ctx, now: time.Now(), loaded: time.Now()}
-		b.giveBackAt(lentOnly(items), func(it *item) time.Time { return it.claim.Due })
+		b.giveBackAt(slices.DeleteFunc(items, (*item).swept), func(it *item) time.Time { return it.at })
 	}
 	return fmt.Errorf("timeout: run: handlers have %d timers in hand %v after their context was cancelled", left, drainLast)
 }
 
 const drainLast = time.Second
-
-func lentOnly(items []*item) []*item {
-	lent := items[:0]
-	for _, it := range items {
-		if !it.swept() {
-			lent = append(lent, it)
-		}
-	}
-	return lent
-}
 
 // local says whether only this process can see the index.
 func (q *Queue) local() bool {

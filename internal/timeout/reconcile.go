@@ -17,7 +17,7 @@ const (
 	horizonEvery = 10 * time.Second
 	horizonAhead = 30 * time.Second // at least; twice the pace if that is more
 	driftEvery   = time.Minute
-	driftLeast   = 1000 // a difference of counts that two counts at two moments can have
+	driftLeast   = 5000 // a difference that two counts at two moments, and what is in hand, can make
 )
 
 // reconcile puts the hints that should be there and are not, until ctx ends, or it turns out
@@ -219,12 +219,12 @@ func (r *reconciler) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := r.w.q.index.Stats(ctx, r.w.kind, r.w.q.cfg.Lane)
+	pending, err := r.w.q.index.Pending(ctx, r.w.kind, r.w.q.cfg.Lane)
 	if err != nil {
 		return fmt.Errorf("timeout: count hints: %w", err)
 	}
 	open := counts[Shard{Kind: r.w.kind, Lane: r.w.q.cfg.Lane}][Open]
-	if open-s.Pending-s.Leased > max(open/100, driftLeast) {
+	if open-pending > max(open/100, driftLeast) {
 		r.rebuild(ctx)
 	}
 	return nil

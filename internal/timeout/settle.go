@@ -22,7 +22,8 @@ var (
 // that a crash between the two leaves a hint too many and never one too few.
 func (b *batch) settle(group []*item, outcomes []Outcome) {
 	b.w.hands.settle(group)
-	var finished, over, buried []*item
+	var finished, buried []*item
+	over := 0
 	var late []later
 	now := b.dbNow()
 	why := map[*item]error{}
@@ -32,7 +33,7 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 		case done:
 			finished = append(finished, it)
 		case committed:
-			over = append(over, it)
+			over++
 		case notDue, again:
 			at := o.at
 			if o.verdict == again {
@@ -59,8 +60,7 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 		}
 	}
 	b.finish(finished)
-	b.w.settled(VerdictCommitted, len(over))
-	b.ack(over)
+	b.w.settled(VerdictCommitted, over)
 	b.bury(buried, func(it *item) error { return why[it] })
 	b.delay(late)
 }
@@ -96,7 +96,6 @@ func (b *batch) finish(items []*item) {
 		return
 	}
 	b.w.settled(VerdictDone, len(items))
-	b.ack(items)
 }
 
 func (b *batch) bury(items []*item, why func(*item) error) {
@@ -114,7 +113,6 @@ func (b *batch) bury(items []*item, why func(*item) error) {
 		return
 	}
 	b.w.settled(VerdictDead, len(items))
-	b.ack(items)
 }
 
 // later is an item that is to be tried again.
@@ -147,25 +145,13 @@ func (b *batch) delay(items []later) {
 	}
 	b.w.settled(VerdictRetry, failed)
 	b.w.settled(VerdictNotDue, len(items)-failed)
-	b.again(only, func(it *item) time.Time { return at[it] })
+	b.giveBackAt(only, func(it *item) time.Time { return at[it] })
 }
 
 // unsettled gives back what the database did not take: the handler gets it once more.
 func (b *batch) unsettled(items []*item, during string, err error) {
 	b.w.q.observer.Failed(b.w.kind, during, err)
 	b.giveBack(items, b.w.breaker.trip())
-}
-
-func (b *batch) ack(items []*item) {
-	claims := map[*loop][]Claimed{}
-	for _, it := range items {
-		if !it.swept() {
-			claims[it.loop] = append(claims[it.loop], it.claim)
-		}
-	}
-	for l, c := range claims {
-		l.acks.add(c)
-	}
 }
 
 // giveBack offers items again after a pause, or at once, with no attempt counted.
@@ -188,48 +174,21 @@ func (b *batch) giveBack(items []*item, pause time.Duration) {
 		case it.swept():
 			return b.dbNow().Add(pause)
 		case pause == 0:
-			return it.claim.Due
+			return it.at
 		default:
 			return it.indexNow(now).Add(pause)
 		}
 	})
 }
 
-// again has items come back at moments that are worth being precise about.
-func (b *batch) again(items []*item, at func(*item) time.Time) {
-	b.giveBackAt(items, at)
-	for _, it := range items {
-		if !it.swept() {
-			it.loop.hear(ceil(at(it)))
-		}
-	}
-}
-
-// giveBackAt has the index lend items again at their moments, to whoever asks first.
-// A swept one has no claim to give back, and gets a hint.
+// giveBackAt puts items into the index again, each with its moment, for whoever asks first. A hint that is
+// there is newer, and stays. It tries once: otherwise the overdue scan finds them.
 func (b *batch) giveBackAt(items []*item, at func(*item) time.Time) {
-	claims, moments := map[*loop][]Claimed{}, map[*loop][]time.Time{}
-	var hints []hint
-	for _, it := range items {
-		if it.swept() {
-			hints = append(hints, hint{shardKey{b.w.kind, it.row.Lane}, Hint{ID: it.id, At: ceil(at(it))}})
-			continue
-		}
-		claims[it.loop] = append(claims[it.loop], it.claim)
-		moments[it.loop] = append(moments[it.loop], ceil(at(it)))
+	hints := make([]Hint, len(items))
+	for i, it := range items {
+		hints[i] = Hint{ID: it.id, At: ceil(at(it))}
 	}
-	b.w.q.hints.push(hints)
-	for l, c := range claims {
-		b.w.giveBack(context.WithoutCancel(b.stop), l, c, moments[l])
-	}
-}
-
-// giveBack tries once: otherwise the leases end by themselves.
-func (w *worker) giveBack(ctx context.Context, l *loop, claims []Claimed, at []time.Time) {
-	call, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	if _, err := w.q.index.Return(call, l.shard, claims, at); err != nil {
-		w.q.observer.Failed(w.kind, "return", err)
-		return
+	if _, err := b.w.q.putMissing(context.WithoutCancel(b.stop), b.w.kind, hints); err != nil {
+		b.w.q.observer.Failed(b.w.kind, "return", err)
 	}
 }

@@ -14,10 +14,9 @@ type Stats struct {
 	Open       int           // rows: scheduled and not worked off, or waiting for another attempt
 	Dead       int           // rows that wait for somebody to redrive or cancel them
 	Pending    int           // hints in the index
-	Leased     int           // claims
 	Overdue    time.Duration // for how long the earliest open timer of the kind, in any lane, has been due
 	Paused     bool          // the kind
-	Unindexed  bool          // the index did not answer, so that Pending and Leased are not known
+	Unindexed  bool          // the index did not answer, so that Pending is not known
 }
 
 // Stats counts what there is, by kind and lane, in the order of these. It blocks for the database,
@@ -52,9 +51,9 @@ func (q *Queue) Stats(ctx context.Context) ([]Stats, error) {
 			return nil, fmt.Errorf("timeout: stats: %w", err)
 		}
 		call, cancel := context.WithTimeout(ctx, callLimit)
-		in, err := q.index.Stats(call, s.Kind, s.Lane)
+		st.Pending, err = q.index.Pending(call, s.Kind, s.Lane)
 		cancel()
-		st.Pending, st.Leased, st.Unindexed = in.Pending, in.Leased, err != nil
+		st.Unindexed = err != nil
 		all = append(all, st)
 	}
 	slices.SortFunc(all, func(a, b Stats) int {

@@ -51,7 +51,7 @@ func TestHandleRefuses(t *testing.T) {
 		"kind":     q.Handle("", h, timeout.Options{}),
 		"handler":  q.Handle(kind, nil, timeout.Options{}),
 		"batch":    q.Handle(kind, h, timeout.Options{Batch: 1001}),
-		"lease":    q.Handle(kind, h, timeout.Options{Lease: time.Millisecond}),
+		"poll":     q.Handle(kind, h, timeout.Options{Poll: -time.Millisecond}),
 		"negative": q.Handle(kind, h, timeout.Options{Attempts: -1}),
 	} {
 		if !errors.Is(err, timeout.ErrInvalid) {

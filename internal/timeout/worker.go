@@ -41,10 +41,6 @@ func newWorker(q *Queue, kind string, h Handler, o Options) *worker {
 	return w
 }
 
-func (w *worker) sweepLease() time.Duration { return min(w.opts.Lease, sweepLease) }
-
-func (w *worker) holdMax() time.Duration { return holdLeases * w.opts.Lease }
-
 // take waits for a free slot, and says whether it got one before ctx ended.
 func (w *worker) take(ctx context.Context) bool {
 	if ctx.Err() != nil {

@@ -28,8 +28,8 @@ func (s skewed) Schedule(ctx context.Context, kind, lane string, missing bool, h
 	return s.Index.Schedule(ctx, kind, lane, missing, inner)
 }
 
-func (s skewed) Claim(ctx context.Context, shard timeout.Shard, limit int, lease time.Duration) (timeout.Claim, error) {
-	c, err := s.Index.Claim(ctx, shard, limit, lease)
+func (s skewed) Claim(ctx context.Context, shard timeout.Shard, limit int) (timeout.Claim, error) {
+	c, err := s.Index.Claim(ctx, shard, limit)
 	if err != nil {
 		return c, err
 	}
@@ -37,36 +37,13 @@ func (s skewed) Claim(ctx context.Context, shard timeout.Shard, limit int, lease
 	if !c.Next.IsZero() {
 		c.Next = c.Next.Add(s.by)
 	}
-	c.Timers = moved(c.Timers, s.by)
+	for i := range c.Timers {
+		c.Timers[i].At = c.Timers[i].At.Add(s.by)
+	}
 	return c, nil
 }
 
-func (s skewed) Ack(ctx context.Context, shard timeout.Shard, claimed []timeout.Claimed) (int, error) {
-	return s.Index.Ack(ctx, shard, moved(claimed, -s.by))
-}
-
-func (s skewed) Extend(ctx context.Context, shard timeout.Shard, claimed []timeout.Claimed, lease time.Duration) (int, error) {
-	return s.Index.Extend(ctx, shard, moved(claimed, -s.by), lease)
-}
-
-func (s skewed) Return(ctx context.Context, shard timeout.Shard, claimed []timeout.Claimed, due []time.Time) (int, error) {
-	inner := make([]time.Time, len(due))
-	for i, at := range due {
-		inner[i] = at.Add(-s.by)
-	}
-	return s.Index.Return(ctx, shard, moved(claimed, -s.by), inner)
-}
-
 func (s skewed) Wake(timeout.Shard) <-chan time.Time { return nil }
-
-func moved(claimed []timeout.Claimed, by time.Duration) []timeout.Claimed {
-	out := make([]timeout.Claimed, len(claimed))
-	for i, c := range claimed {
-		c.Due = c.Due.Add(by)
-		out[i] = c
-	}
-	return out
-}
 
 // The clock of Redis is wrong. Ahead it lends too early, and nothing happens too early;
 // behind it lends too late, and the sweep is there before.

@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -43,9 +42,6 @@ type node struct {
 	holding func() // the handler has begun to wait
 }
 
-// endless is a lease that is longer than a test lasts.
-const endless = 10 * time.Minute
-
 const dbTime = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 
 // newNode connects an instance to everything. The caller closes it.
@@ -84,7 +80,6 @@ func newNode(cfg nodeConfig) (*node, error) {
 	if cfg.handler != nil {
 		h = cfg.handler(n)
 	}
-	cfg.Options.Lease = cmp.Or(cfg.Options.Lease, endless)
 	return n, n.Handle(kind, h, cfg.Options)
 }
 

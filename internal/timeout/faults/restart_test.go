@@ -22,8 +22,7 @@ func oneByOne(n *node) timeout.Handler {
 	}
 }
 
-// Instances that have much in hand are replaced one after the other. Neither a lease nor a
-// sweep brings back within the time of the test what one of them forgets when it ends.
+// Instances that have much in hand are replaced one after the other. No sweep brings back within the time of the test what one of them forgets when it ends.
 func TestInstancesReplaced(t *testing.T) {
 	t.Parallel()
 	for tries := 1; !instancesReplaced(t); tries++ {
@@ -34,7 +33,7 @@ func TestInstancesReplaced(t *testing.T) {
 }
 
 // instancesReplaced judges nothing if Redis was too slow for an instance that gave back what it had in hand,
-// as an observer hears: then only the lease brings that back.
+// as an observer hears: then only the sweep brings that back.
 func instancesReplaced(t *testing.T) (judged bool) {
 	t.Helper()
 	w := newWorld(t)
@@ -48,7 +47,7 @@ func instancesReplaced(t *testing.T) (judged bool) {
 		born++
 		i.node, i.stop = w.start(nodeConfig{
 			Name: fmt.Sprint("instance-", born), Hold: 20 * time.Millisecond, handler: oneByOne,
-			Options: timeout.Options{Batch: 20, Concurrency: 2, Lease: time.Hour, Grace: time.Hour},
+			Options: timeout.Options{Batch: 20, Concurrency: 2, Grace: time.Hour},
 		})
 		return i
 	}
@@ -59,7 +58,7 @@ func instancesReplaced(t *testing.T) (judged bool) {
 		before := old.seen.get("returned")
 		old.stop()
 		returned += old.seen.get("returned") - before
-		refused += old.seen.get("failed: return") + old.seen.get("failed: claim") + old.seen.get("failed: ack")
+		refused += old.seen.get("failed: return") + old.seen.get("failed: claim")
 		instances = append(instances[1:], next())
 	}
 	placed, replaced := w.during(teller, testbedtest.Size(400, 5_000), 200*time.Millisecond, replace)
@@ -70,7 +69,7 @@ func instancesReplaced(t *testing.T) (judged bool) {
 	within(t.Context(), promised(0), func() bool { return w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'") == 0 })
 	refused += teller.seen.get("failed: push hints") + teller.seen.get("dropped") // nobody looks for these in time
 	for _, i := range instances {
-		refused += i.seen.get("failed: return") + i.seen.get("failed: claim") + i.seen.get("failed: ack")
+		refused += i.seen.get("failed: return") + i.seen.get("failed: claim")
 	}
 	t.Logf("%d instances replaced, which gave back %d timers; %d calls of Redis failed", replaced, returned, refused)
 	if refused > 0 {

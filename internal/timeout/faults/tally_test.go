@@ -38,15 +38,9 @@ func (t *tally) all() map[string]int {
 
 func (t *tally) HintsDropped(_ string, n int) { t.add("dropped", n) }
 
-func (t *tally) Claimed(_ string, n, reclaimed int) {
-	t.add("claimed", n)
-	t.add("reclaimed", reclaimed)
-}
+func (t *tally) Claimed(_ string, n int) { t.add("claimed", n) }
 
-func (t *tally) Acked(_ string, n, stale int) {
-	t.add("acked", n)
-	t.add("stale", stale)
-}
+func (t *tally) Settled(_ string, _ timeout.Verdict, n int) { t.add("settled", n) }
 
 func (t *tally) Returned(_ string, n int) { t.add("returned", n) }
 

@@ -128,9 +128,8 @@ func within(ctx context.Context, d time.Duration, ok func() bool) bool {
 }
 
 // promised is how long something may take that costs d by design, on a machine that is busy
-// with other tests and stands still for seconds. That is less than a lease, and at the usual
-// size than the time between two looks for what has drifted apart: a repair that does not come
-// is not covered up by what comes later.
+// with other tests and stands still for seconds. At the usual size that is less than the time between two looks
+// for what has drifted apart: a repair that does not come is not covered up by what comes later.
 func promised(d time.Duration) time.Duration {
 	return d + time.Duration(testbedtest.Size(45, 60))*time.Second
 }

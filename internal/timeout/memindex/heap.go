@@ -9,40 +9,24 @@ import (
 
 const never = math.MaxInt64
 
-// part is a shard. An id is pending at most once; it can be lent and pending at once.
+// part is a shard.
 type part struct {
 	mu       sync.Mutex
 	pending  map[string]*entry
 	due      queue
-	lent     map[lent]*entry
-	claims   map[string]int // how often an id is lent
-	ends     queue
-	token    uint64
 	complete bool
 	wakes    []chan time.Time
 }
 
-// lent names a claim.
-type lent struct {
-	id    string
-	token uint64
-}
-
-// entry is a hint in due, or a claim in ends.
+// entry is a hint.
 type entry struct {
-	id      string
-	at      int64 // ms: what its heap is ordered by
-	due     int64 // ms
-	token   uint64
-	attempt int
-	place   int
+	id    string
+	at    int64 // ms
+	place int
 }
 
-// clear forgets all but the token, so that fences grow over a loss of data.
-func (p *part) clear() {
-	p.pending, p.lent, p.claims = map[string]*entry{}, map[lent]*entry{}, map[string]int{}
-	p.due, p.ends, p.complete = nil, nil, false
-}
+// clear forgets everything.
+func (p *part) clear() { p.pending, p.due, p.complete = map[string]*entry{}, nil, false }
 
 func (p *part) head() int64 {
 	if len(p.due) == 0 {
@@ -51,61 +35,36 @@ func (p *part) head() int64 {
 	return p.due[0].at
 }
 
-// put says whether the hint is new. With keep a pending one stays as it is.
+// put says whether the hint is new. With keep one that is there stays as it is.
 func (p *part) put(id string, at int64, keep bool) bool {
 	if e, pending := p.pending[id]; pending {
 		if !keep {
-			e.due = at
-			p.due.move(e, at)
+			e.at = at
+			heap.Fix(&p.due, e.place)
 		}
 		return false
 	}
-	e := &entry{id: id, at: at, due: at}
+	e := &entry{id: id, at: at}
 	p.pending[id] = e
 	heap.Push(&p.due, e)
 	return true
 }
 
-// take lends what is due at now: first claims whose lease has ended.
-func (p *part) take(now, end int64, limit int) []*entry {
-	var taken []*entry
-	for len(p.ends) > 0 && p.ends[0].at <= now && len(taken) < limit {
-		e := p.ends[0]
-		p.forget(e)
-		taken = append(taken, e)
+// remove forgets a hint, if there is one.
+func (p *part) remove(id string) {
+	if e, pending := p.pending[id]; pending {
+		heap.Remove(&p.due, e.place)
+		delete(p.pending, id)
 	}
-	for len(p.due) > 0 && p.due[0].at <= now && len(taken) < limit {
-		e := p.due[0]
-		p.due.remove(e)
-		delete(p.pending, e.id)
-		taken = append(taken, e)
-	}
-	if len(taken) == 0 {
-		return nil
-	}
-	p.token++
-	kept := taken[:0]
-	for _, e := range taken {
-		e.token, e.at = p.token, end
-		e.attempt++
-		if _, twice := p.lent[lent{e.id, e.token}]; twice {
-			continue // it was lent and pending: one claim serves for both
-		}
-		p.lent[lent{e.id, e.token}] = e
-		p.claims[e.id]++
-		heap.Push(&p.ends, e)
-		kept = append(kept, e)
-	}
-	return kept
 }
 
-// forget ends a claim.
-func (p *part) forget(e *entry) {
-	p.ends.remove(e)
-	delete(p.lent, lent{e.id, e.token})
-	if p.claims[e.id]--; p.claims[e.id] <= 0 {
-		delete(p.claims, e.id)
+// take removes what is due at now.
+func (p *part) take(now int64, limit int) (taken []*entry) {
+	for len(p.due) > 0 && p.due[0].at <= now && len(taken) < limit {
+		taken = append(taken, p.due[0])
+		p.remove(p.due[0].id)
 	}
+	return taken
 }
 
 // announce tells those who wait when the earliest moment has become earlier. Of
@@ -129,13 +88,6 @@ func (p *part) announce(before int64) {
 
 // queue is a heap of entries that know their places.
 type queue []*entry
-
-func (q *queue) remove(e *entry) { heap.Remove(q, e.place) }
-
-func (q *queue) move(e *entry, at int64) {
-	e.at = at
-	heap.Fix(q, e.place)
-}
 
 // Len implements [heap.Interface].
 func (q queue) Len() int { return len(q) }

@@ -65,18 +65,14 @@ func (x *Index) Drop(ctx context.Context, kind, lane string) error {
 	return nil
 }
 
-// Stats implements [timeout.Index].
-func (x *Index) Stats(ctx context.Context, kind, lane string) (timeout.IndexStats, error) {
+// Pending implements [timeout.Index].
+func (x *Index) Pending(ctx context.Context, kind, lane string) (int, error) {
 	if ctx.Err() != nil {
-		return timeout.IndexStats{}, ctx.Err()
+		return 0, ctx.Err()
 	}
 	p := x.part(timeout.Shard{Kind: kind, Lane: lane})
 	defer p.mu.Unlock()
-	s := timeout.IndexStats{Pending: len(p.pending), Leased: len(p.lent)}
-	if head := p.head(); head != never {
-		s.Oldest = time.UnixMilli(head)
-	}
-	return s, nil
+	return len(p.pending), nil
 }
 
 // Run implements [timeout.Index]. There is nothing to do.
@@ -101,7 +97,7 @@ func (x *Index) part(s timeout.Shard) *part {
 	x.mu.Lock()
 	p, ok := x.parts[s]
 	if !ok {
-		p = &part{token: uint64(x.now().UnixMicro())} // grows over restarts
+		p = &part{}
 		p.clear()
 		x.parts[s] = p
 	}

@@ -16,9 +16,6 @@ func (x *Index) Schedule(ctx context.Context, kind, lane string, missing bool, h
 	before := p.head()
 	added := 0
 	for _, h := range hints {
-		if missing && p.claims[h.ID] > 0 {
-			continue
-		}
 		if p.put(h.ID, h.At.UnixMilli(), missing) {
 			added++
 		}
@@ -35,10 +32,7 @@ func (x *Index) Remove(ctx context.Context, kind, lane string, ids []string) err
 	p := x.part(timeout.Shard{Kind: kind, Lane: lane})
 	defer p.mu.Unlock()
 	for _, id := range ids {
-		if e, ok := p.pending[id]; ok {
-			p.due.remove(e)
-			delete(p.pending, id)
-		}
+		p.remove(id)
 	}
 	return nil
 }

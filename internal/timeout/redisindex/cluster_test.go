@@ -51,7 +51,7 @@ func shardsSpreadOverMasters(t *testing.T, c *testbed.Cluster) {
 }
 
 // clusterFailover kills a master: its shards are away meanwhile. Then all timers that Redis had
-// are lent, and messages arrive again.
+// are claimed, and messages arrive again.
 func clusterFailover(t *testing.T, c *testbed.Cluster) {
 	t.Helper()
 	x, from := index(t, clusterClient(t, c), redisindex.Config{}), index(t, clusterClient(t, c), redisindex.Config{})
@@ -81,7 +81,7 @@ func clusterFailover(t *testing.T, c *testbed.Cluster) {
 	got := map[string]bool{}
 	for end := time.Now().Add(60 * time.Second); len(got) < n; {
 		for _, s := range x.Shards("kind", lane) {
-			claim, err := x.Claim(t.Context(), s, 500, 10*time.Second)
+			claim, err := x.Claim(t.Context(), s, 500)
 			if err != nil {
 				continue
 			}
@@ -90,7 +90,7 @@ func clusterFailover(t *testing.T, c *testbed.Cluster) {
 			}
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%d of %d timers are lent after a failover", len(got), n)
+			t.Fatalf("%d of %d timers are claimed after a failover", len(got), n)
 		}
 	}
 	expectWake(t, from, s, id, wake, &at)

@@ -80,9 +80,7 @@ func harness(open func(tb testing.TB) redis.UniversalClient) timeouttest.IndexHa
 		Wipe: func(t *testing.T, x timeout.Index, kind, lane string) {
 			t.Helper()
 			for _, s := range x.Shards(kind, lane) {
-				err := of(t, x).Del(t.Context(),
-					keyOf(s, "pending"), keyOf(s, "leased"), keyOf(s, "fence"), keyOf(s, "complete")).Err()
-				if err != nil {
+				if err := of(t, x).Del(t.Context(), keyOf(s, "pending"), keyOf(s, "complete")).Err(); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -17,8 +17,6 @@ const (
 // keySet are the names of what a shard has in Redis.
 type keySet struct {
 	pending  string // sorted set: ids by due time
-	leased   string // sorted set: members by end of the lease
-	fence    string // the last token
 	complete string // number of shards, if the index has been told everything
 	channel  string // of wake-ups
 	name     string // KIND:LANE:N
@@ -38,7 +36,7 @@ func (x *Index) keysOf(s timeout.Shard) keySet {
 func (x *Index) newKeys(s timeout.Shard) keySet {
 	name := nameOf(s)
 	base := x.cfg.Prefix + "{" + name + "}:"
-	return keySet{base + "pending", base + "leased", base + "fence", base + "complete", x.channel(name), name}
+	return keySet{base + "pending", base + "complete", x.channel(name), name}
 }
 
 // channel is that of the wake-ups of a shard; without a cluster all shards have the same.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -84,56 +83,19 @@ func (x *Index) Drop(ctx context.Context, kind, lane string) error {
 	var commands []*redis.Cmd
 	for _, s := range x.Shards(kind, lane) {
 		k := x.keysOf(s)
-		commands = append(commands, redis.NewCmd(ctx, "unlink", k.pending, k.leased, k.fence, k.complete))
+		commands = append(commands, redis.NewCmd(ctx, "unlink", k.pending, k.complete))
 	}
 	return x.named("drop", timeout.Shard{Kind: kind, Lane: lane}, x.pipeline(ctx, commands))
 }
 
-// Stats implements [timeout.Index].
-func (x *Index) Stats(ctx context.Context, kind, lane string) (timeout.IndexStats, error) {
+// Pending implements [timeout.Index].
+func (x *Index) Pending(ctx context.Context, kind, lane string) (int, error) {
 	var commands []*redis.Cmd
 	for _, s := range x.Shards(kind, lane) {
-		k := x.keysOf(s)
-		commands = append(commands,
-			redis.NewCmd(ctx, "zcard", k.pending),
-			redis.NewCmd(ctx, "zcard", k.leased),
-			redis.NewCmd(ctx, "zrange", k.pending, 0, 0, "withscores"))
+		commands = append(commands, redis.NewCmd(ctx, "zcard", x.keysOf(s).pending))
 	}
-	if err := x.pipeline(ctx, commands); err != nil {
-		return timeout.IndexStats{}, x.named("count", timeout.Shard{Kind: kind, Lane: lane}, err)
-	}
-	var stats timeout.IndexStats
-	for i := 0; i < len(commands); i += 3 {
-		pending, _ := commands[i].Int()
-		leased, _ := commands[i+1].Int()
-		stats.Pending, stats.Leased = stats.Pending+pending, stats.Leased+leased
-		at, ok := headOf(commands[i+2])
-		if ok && (stats.Oldest.IsZero() || at.Before(stats.Oldest)) {
-			stats.Oldest = at
-		}
-	}
-	return stats, nil
-}
-
-// headOf reads the moment of the only member of a reply with scores. RESP3 nests
-// it, and has numbers for scores.
-func headOf(c *redis.Cmd) (time.Time, bool) {
-	list, _ := c.Slice()
-	if len(list) == 1 {
-		list, _ = list[0].([]any)
-	}
-	if len(list) < 2 {
-		return time.Time{}, false
-	}
-	score, ok := list[1].(float64)
-	if !ok {
-		text, _ := list[1].(string)
-		var err error
-		if score, err = strconv.ParseFloat(text, 64); err != nil {
-			return time.Time{}, false
-		}
-	}
-	return time.UnixMilli(int64(score)), true
+	n, err := x.count(ctx, commands)
+	return n, x.named("count", timeout.Shard{Kind: kind, Lane: lane}, err)
 }
 
 // named says in err what was attempted.

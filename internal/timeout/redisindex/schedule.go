@@ -10,8 +10,7 @@ import (
 )
 
 // Schedule implements [timeout.Index]. It shares round trips with concurrent calls.
-// With missing it does not look for hints that are lent. After an error some of the hints may
-// have arrived.
+// After an error some of the hints may have arrived.
 func (x *Index) Schedule(ctx context.Context, kind, lane string, missing bool, hints []timeout.Hint) (int, error) {
 	if len(hints) == 0 {
 		return 0, nil

@@ -62,13 +62,12 @@ func idFor(t *testing.T, x *redisindex.Index, s timeout.Shard) string {
 	for n := range 1000 {
 		id := string(rune('a'+n%26)) + time.Duration(n).String()
 		hint(t, x, s.Kind, id, time.UnixMilli(1))
-		c, err := x.Claim(t.Context(), s, 1, time.Hour)
+		c, err := x.Claim(t.Context(), s, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		x.Remove(t.Context(), s.Kind, s.Lane, []string{id})
 		if len(c.Timers) == 1 {
-			x.Ack(t.Context(), s, c.Timers)
 			return id
 		}
 	}
@@ -165,15 +164,15 @@ func TestOwnHeadNeedsNoMessage(t *testing.T) {
 	}
 	hint(t, x, kind, "x", time.UnixMilli(1))
 	told(t, wake)
-	c, err := x.Claim(t.Context(), s, 1, time.Minute)
+	c, err := x.Claim(t.Context(), s, 1)
 	if err != nil || len(c.Timers) != 1 {
 		t.Fatalf("Claim = %+v, %v", c, err)
 	}
-	if _, err := x.Return(t.Context(), s, c.Timers, []time.Time{time.UnixMilli(2)}); err != nil {
+	if _, err := x.Schedule(t.Context(), kind, lane, true, []timeout.Hint{{ID: "x", At: time.UnixMilli(2)}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := told(t, wake); got.UnixMilli() != 2 {
-		t.Errorf("told of %v after Return", got)
+		t.Errorf("told of %v after it was given back", got)
 	}
 }
 
@@ -209,6 +208,6 @@ func TestRefusedMessagesCostNothingElse(t *testing.T) {
 	x := index(t, rdb, redisindex.Config{})
 	hint(t, x, "kind", "x", time.UnixMilli(1))
 	if got := claimAll(t, x, "kind"); len(got) != 1 {
-		t.Errorf("lent %v, want one", got)
+		t.Errorf("claimed %v, want one", got)
 	}
 }

@@ -2,7 +2,8 @@
 // due time, ZRANGEBYSCORE to find what is due, ZREM to decide who gets it. It is
 // here to show in a test what it loses. Whoever has removed a timer is the only
 // one who knows of it, until it is handled: a crash in between loses it, and
-// nobody notices. Use redisindex under [timeout.Queue] instead.
+// nobody notices. [timeout.Queue] takes the same risk in its index, and has a row to fall back on:
+// TestConsumersKilled in package faults kills consumers, and no timer is lost.
 package textbook
 
 import (

@@ -9,8 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/testbed/testbedtest"
-	"example.com/shop/internal/timeout"
-	"example.com/shop/internal/timeout/redisindex"
 	"example.com/shop/internal/timeout/textbook"
 )
 
@@ -48,37 +46,8 @@ func TestCrashLosesTheTimer(t *testing.T) {
 	}
 }
 
-// The same crash with a lease: the timer comes back, and says that it was lent before.
-func TestCrashWithALeaseKeepsTheTimer(t *testing.T) {
-	t.Parallel()
-	x, err := redisindex.New(client(t), redisindex.Config{Shards: 1, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kind, lease := rand.Text(), 100*time.Millisecond
-	if _, err := x.Schedule(t.Context(), kind, "base", false, []timeout.Hint{{ID: "order", At: time.Now()}}); err != nil {
-		t.Fatal(err)
-	}
-	s := x.Shards(kind, "base")[0]
-	// One consumer crashes with the timer, another one gets it.
-	for attempt, end := 1, time.Now().Add(time.Minute); attempt <= 2; {
-		c, err := x.Claim(t.Context(), s, 10, lease)
-		if err != nil || time.Now().After(end) {
-			t.Fatalf("the timer has not come back (%v)", err)
-		}
-		if len(c.Timers) == 1 {
-			if c.Timers[0].ID != "order" || c.Timers[0].Attempt != attempt {
-				t.Errorf("lent %+v, want attempt %d", c.Timers[0], attempt)
-			}
-			attempt++
-			continue
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // What the textbook does get right: no two consumers get the same timer.
-func TestPollLendsOnce(t *testing.T) {
+func TestPollGivesATimerToOneConsumer(t *testing.T) {
 	t.Parallel()
 	q := textbook.Queue{Redis: client(t), Key: "textbook:" + rand.Text()}
 	const n = 200

@@ -43,18 +43,11 @@ func indexCases() []indexCase {
 		{"EarliestFirst", earliestFirst},
 		{"LimitIsKept", limitIsKept},
 		{"HeadIsReported", headIsReported},
-		{"ClaimLendsOnce", claimLendsOnce},
-		{"ClaimHasAnIDOnce", claimHasAnIDOnce},
-		{"ReclaimCountsTheAttempt", reclaimCountsTheAttempt},
-		{"ReclaimedComeFirst", reclaimedComeFirst},
-		{"ExtendKeepsTheClaim", extendKeepsTheClaim},
-		{"AckEndsTheClaim", ackEndsTheClaim},
-		{"StaleAckRemovesNothing", staleAckRemovesNothing},
-		{"ReturnIsDueAgain", returnIsDueAgain},
-		{"ReturnLeavesANewerHint", returnLeavesANewerHint},
+		{"OneClaimGetsAHint", oneClaimGetsAHint},
+		{"ClaimedIsGone", claimedIsGone},
 		{"ScheduleMoves", scheduleMoves},
 		{"MissingLeavesWhatIsThere", missingLeavesWhatIsThere},
-		{"RemoveLeavesTheLent", removeLeavesTheLent},
+		{"RemoveForgets", removeForgets},
 		{"EveryCallerGetsItsAnswer", everyCallerGetsItsAnswer},
 		{"ScheduleSharesRoundTrips", scheduleSharesRoundTrips},
 		{"ManyAtOnce", manyAtOnce},
@@ -62,7 +55,6 @@ func indexCases() []indexCase {
 		{"WipeIsNoticed", wipeIsNoticed},
 		{"CompleteEndsWiped", completeEndsWiped},
 		{"DropIsAWipeOfOneLane", dropIsAWipe},
-		{"FencesGrow", fencesGrow},
 		{"KindsAndLanesAreApart", kindsAndLanesAreApart},
 		{"ShardsStay", shardsStay},
 		{"IDsAreText", idsAreText},
@@ -87,10 +79,8 @@ func RunIndex(t *testing.T, h IndexHarness) {
 
 const (
 	lane    = "base"
-	long    = time.Hour              // a lease that does not end during a case
-	short   = 200 * time.Millisecond // a lease whose end a case awaits
-	patient = time.Minute            // what a case waits for comes by then
-	pause   = 5 * time.Millisecond   // between two looks
+	patient = time.Minute          // what a case waits for comes by then
+	pause   = 5 * time.Millisecond // between two looks
 )
 
 // bench is a kind of its own on an index, with helpers that fail the test.
@@ -126,46 +116,45 @@ func (b bench) put(at time.Time, ids ...string) {
 	}
 }
 
-// lent is a claim with the shard that it came from.
-type lent struct {
-	timeout.Claimed
+// claimed is a timer with the shard that it came from.
+type claimed struct {
+	timeout.Hint
 	shard timeout.Shard
-	now   time.Time // of the claim
 }
 
 // claim looks once into every shard.
-func (b bench) claim(limit int, lease time.Duration) (all []lent) {
+func (b bench) claim(limit int) (all []claimed) {
 	b.t.Helper()
 	for _, s := range b.Shards(b.kind, lane) {
-		c, err := b.Claim(b.ctx, s, limit, lease)
+		c, err := b.Claim(b.ctx, s, limit)
 		if err != nil {
 			b.t.Fatalf("Claim = %v", err)
 		}
 		for _, timer := range c.Timers {
-			if timer.Due.After(c.Now) {
-				b.t.Errorf("%s, due at %v, is lent at %v", timer.ID, timer.Due, c.Now)
+			if timer.At.After(c.Now) {
+				b.t.Errorf("%s, due at %v, is claimed at %v", timer.ID, timer.At, c.Now)
 			}
-			all = append(all, lent{timer, s, c.Now})
+			all = append(all, claimed{timer, s})
 		}
 	}
 	return all
 }
 
 // await claims until it has n timers.
-func (b bench) await(n int, lease time.Duration) (all []lent) {
+func (b bench) await(n int) (all []claimed) {
 	b.t.Helper()
 	for end := time.Now().Add(patient); ; {
-		all = append(all, b.claim(100, lease)...)
+		all = append(all, b.claim(100)...)
 		if len(all) >= n {
 			break
 		}
 		if time.Now().After(end) {
-			b.t.Fatalf("%d timers are lent after %v, want %d: %v", len(all), patient, n, names(all))
+			b.t.Fatalf("%d timers are claimed after %v, want %d: %v", len(all), patient, n, names(all))
 		}
 		time.Sleep(pause)
 	}
 	if len(all) > n {
-		b.t.Fatalf("%d timers are lent, want %d: %v", len(all), n, names(all))
+		b.t.Fatalf("%d timers are claimed, want %d: %v", len(all), n, names(all))
 	}
 	return all
 }
@@ -173,61 +162,37 @@ func (b bench) await(n int, lease time.Duration) (all []lent) {
 // now is the time of the index.
 func (b bench) now() time.Time {
 	b.t.Helper()
-	c, err := b.Claim(b.ctx, b.Shards(b.kind, lane)[0], 0, long)
+	c, err := b.Claim(b.ctx, b.Shards(b.kind, lane)[0], 0)
 	if err != nil {
 		b.t.Fatalf("Claim = %v", err)
 	}
 	return c.Now
 }
 
-// each calls f for the claims of every shard, and adds up what it returns.
-func (b bench) each(claims []lent, f func(s timeout.Shard, c []timeout.Claimed) (int, error)) (sum int) {
+// next returns the moments that the shards announce.
+func (b bench) next() (all []time.Time) {
 	b.t.Helper()
-	by := map[timeout.Shard][]timeout.Claimed{}
-	for _, c := range claims {
-		by[c.shard] = append(by[c.shard], c.Claimed)
-	}
-	for s, c := range by {
-		n, err := f(s, c)
+	for _, s := range b.Shards(b.kind, lane) {
+		c, err := b.Claim(b.ctx, s, 0)
 		if err != nil {
-			b.t.Fatal(err)
+			b.t.Fatalf("Claim = %v", err)
 		}
-		sum += n
+		if !c.Next.IsZero() {
+			all = append(all, c.Next)
+		}
 	}
-	return sum
+	return all
 }
 
-func (b bench) ack(claims []lent) int {
+// holds checks how many hints there are.
+func (b bench) holds(pending int) {
 	b.t.Helper()
-	return b.each(claims, func(s timeout.Shard, c []timeout.Claimed) (int, error) { return b.Ack(b.ctx, s, c) })
-}
-
-func (b bench) extend(claims []lent, lease time.Duration) int {
-	b.t.Helper()
-	return b.each(claims, func(s timeout.Shard, c []timeout.Claimed) (int, error) { return b.Extend(b.ctx, s, c, lease) })
-}
-
-// giveBack returns claims, all for one moment.
-func (b bench) giveBack(claims []lent, at time.Time) int {
-	b.t.Helper()
-	return b.each(claims, func(s timeout.Shard, c []timeout.Claimed) (int, error) {
-		return b.Return(b.ctx, s, c, slices.Repeat([]time.Time{at}, len(c)))
-	})
-}
-
-// holds checks how many timers there are.
-func (b bench) holds(pending, leased int) {
-	b.t.Helper()
-	s, err := b.Stats(b.ctx, b.kind, lane)
-	if err != nil {
-		b.t.Fatalf("Stats = %v", err)
-	}
-	if s.Pending != pending || s.Leased != leased {
-		b.t.Errorf("%d timers are pending and %d lent, want %d and %d", s.Pending, s.Leased, pending, leased)
+	if n, err := b.Pending(b.ctx, b.kind, lane); err != nil || n != pending {
+		b.t.Errorf("Pending = %d, %v; want %d", n, err, pending)
 	}
 }
 
-func names(claims []lent) (ids []string) {
+func names(claims []claimed) (ids []string) {
 	for _, c := range claims {
 		ids = append(ids, c.ID)
 	}

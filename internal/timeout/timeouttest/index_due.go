@@ -21,7 +21,7 @@ func neverEarly(t *testing.T, h IndexHarness) {
 	got := map[string]int64{}
 	for end := time.Now().Add(patient); len(got) < len(ids) && time.Now().Before(end); time.Sleep(pause) {
 		for _, s := range b.Shards(b.kind, lane) {
-			c, err := b.Claim(b.ctx, s, 100, long)
+			c, err := b.Claim(b.ctx, s, 100)
 			if err != nil {
 				t.Fatalf("Claim = %v", err)
 			}
@@ -30,18 +30,15 @@ func neverEarly(t *testing.T, h IndexHarness) {
 				now = h.Now(t, b.Index) // after the claim, by the same clock
 			}
 			for _, timer := range c.Timers {
-				got[timer.ID] = timer.Due.UnixMilli()
-				if timer.Attempt != 1 {
-					t.Errorf("%s: attempt %d, want 1", timer.ID, timer.Attempt)
-				}
-				if c.Now.Before(timer.Due) || now.Before(timer.Due) {
-					t.Errorf("%s, due at %v, is lent at %v, and says it is %v", timer.ID, timer.Due, now, c.Now)
+				got[timer.ID] = timer.At.UnixMilli()
+				if c.Now.Before(timer.At) || now.Before(timer.At) {
+					t.Errorf("%s, due at %v, is claimed at %v, and says it is %v", timer.ID, timer.At, now, c.Now)
 				}
 			}
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("moments (-scheduled +lent):\n%s", diff)
+		t.Errorf("moments (-scheduled +claimed):\n%s", diff)
 	}
 }
 
@@ -49,8 +46,8 @@ func pastIsDueAtOnce(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	b.put(time.UnixMilli(0), "old")
 	b.put(b.now().Add(-time.Minute), "late")
-	if got := names(b.claim(10, long)); len(got) != 2 {
-		t.Errorf("lent %v, want both", got)
+	if got := names(b.claim(10)); len(got) != 2 {
+		t.Errorf("claimed %v, want both", got)
 	}
 }
 
@@ -62,15 +59,15 @@ func earliestFirst(t *testing.T, h IndexHarness) {
 	}
 	last := map[timeout.Shard]time.Time{}
 	for n := 0; n < len(ids); {
-		claims := b.claim(3, long)
+		claims := b.claim(3)
 		for _, c := range claims {
-			if c.Due.Before(last[c.shard]) {
-				t.Errorf("%v comes after %v", c.Due, last[c.shard])
+			if c.At.Before(last[c.shard]) {
+				t.Errorf("%v comes after %v", c.At, last[c.shard])
 			}
-			last[c.shard] = c.Due
+			last[c.shard] = c.At
 		}
 		if n += len(claims); len(claims) == 0 {
-			t.Fatalf("%d of %d timers are lent", n, len(ids))
+			t.Fatalf("%d of %d timers are claimed", n, len(ids))
 		}
 	}
 }
@@ -80,7 +77,7 @@ func limitIsKept(t *testing.T, h IndexHarness) {
 	b.put(b.now(), series(200)...)
 	for _, limit := range []int{0, 1, 7} {
 		for _, s := range b.Shards(b.kind, lane) {
-			c, err := b.Claim(b.ctx, s, limit, long)
+			c, err := b.Claim(b.ctx, s, limit)
 			if err != nil || len(c.Timers) > limit {
 				t.Errorf("%d timers (%v) for limit %d", len(c.Timers), err, limit)
 			}
@@ -91,37 +88,21 @@ func limitIsKept(t *testing.T, h IndexHarness) {
 func headIsReported(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	id, future := "x", b.now().Add(time.Hour)
-	heads := func() (all []time.Time) {
-		for _, s := range b.Shards(b.kind, lane) {
-			c, err := b.Claim(b.ctx, s, 1, long)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !c.Next.IsZero() {
-				all = append(all, c.Next)
-			}
-		}
-		return all
-	}
-	if got := heads(); len(got) != 0 {
+	if got := b.next(); len(got) != 0 {
 		t.Errorf("next of an empty index is %v", got)
 	}
 	b.put(future, id)
-	if got := heads(); len(got) != 1 || !got[0].Equal(future) {
+	if got := b.next(); len(got) != 1 || !got[0].Equal(future) {
 		t.Errorf("next is %v, want %v", got, future)
 	}
-	s, err := b.Stats(b.ctx, b.kind, lane)
-	if err != nil || !s.Oldest.Equal(future) {
-		t.Errorf("oldest is %v (%v), want %v", s.Oldest, err, future)
-	}
-	// What is lent is not next; what is due and exceeds the limit is.
+	// What is claimed is not next; what is due and exceeds the limit is.
 	b.Remove(b.ctx, b.kind, lane, []string{id})
 	past := b.now().Add(-time.Second)
 	b.put(past, series(40)...)
-	for n := 0; ; {
-		claims, next := b.claim(1, long), heads()
-		if n += len(claims) + len(b.Shards(b.kind, lane)); n >= 40 || len(claims) == 0 {
-			break
+	for n := len(b.claim(1)); n < 40; n += len(b.claim(1)) {
+		next := b.next()
+		if len(next) == 0 {
+			t.Fatalf("nothing is next after %d of 40", n)
 		}
 		for _, at := range next {
 			if !at.Equal(past) {
@@ -129,19 +110,9 @@ func headIsReported(t *testing.T, h IndexHarness) {
 			}
 		}
 	}
-	b.await(40-lentOf(b), long)
-	if got := heads(); len(got) != 0 {
-		t.Errorf("next is %v, and all timers are lent", got)
+	if got := b.next(); len(got) != 0 {
+		t.Errorf("next is %v, and all timers are claimed", got)
 	}
-}
-
-func lentOf(b bench) int {
-	b.t.Helper()
-	s, err := b.Stats(b.ctx, b.kind, lane)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return s.Leased
 }
 
 func scheduleMoves(t *testing.T, h IndexHarness) {
@@ -152,12 +123,12 @@ func scheduleMoves(t *testing.T, h IndexHarness) {
 		if want := max(0, 1-i); err != nil || n != want {
 			t.Errorf("Schedule = %d, %v; want %d new", n, err, want)
 		}
-		if s, err := b.Stats(b.ctx, b.kind, lane); err != nil || s.Pending != 1 || !s.Oldest.Equal(at) {
-			t.Errorf("Stats = %+v, %v; want one at %v", s, err, at)
+		if got := b.next(); len(got) != 1 || !got[0].Equal(at) {
+			t.Errorf("next is %v, want %v alone", got, at)
 		}
 	}
-	if got := b.claim(10, long); len(got) != 1 || !got[0].Due.Equal(now.Add(-time.Second)) {
-		t.Errorf("lent %v, want the last moment", got)
+	if got := b.claim(10); len(got) != 1 || !got[0].At.Equal(now.Add(-time.Second)) {
+		t.Errorf("claimed %v, want the last moment", got)
 	}
 }
 
@@ -172,25 +143,20 @@ func missingLeavesWhatIsThere(t *testing.T, h IndexHarness) {
 	if err != nil || n != 1 {
 		t.Errorf("Schedule = %d, %v; want 1 new", n, err)
 	}
-	if diff := cmp.Diff([]string{"due", "new"}, names(b.claim(10, long))); diff != "" {
-		t.Errorf("lent (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"due", "new"}, names(b.claim(10))); diff != "" {
+		t.Errorf("claimed (-want +got):\n%s", diff)
 	}
-	b.holds(1, 2)
+	b.holds(1)
 }
 
-func removeLeavesTheLent(t *testing.T, h IndexHarness) {
+func removeForgets(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
-	b.put(b.now(), "lent")
-	claims := b.await(1, long)
-	b.put(b.now(), "pending", "other")
-	if err := b.Remove(b.ctx, b.kind, lane, []string{"lent", "pending", "unknown"}); err != nil {
+	b.put(b.now(), "gone", "other")
+	if err := b.Remove(b.ctx, b.kind, lane, []string{"gone", "unknown"}); err != nil {
 		t.Fatalf("Remove = %v", err)
 	}
-	b.holds(1, 1)
-	if n := b.ack(claims); n != 1 {
-		t.Errorf("Ack = %d, want 1: the claim was still there", n)
-	}
-	if got := names(b.claim(10, long)); len(got) != 1 || got[0] != "other" {
-		t.Errorf("lent %v, want the one that was not removed", got)
+	b.holds(1)
+	if got := names(b.claim(10)); len(got) != 1 || got[0] != "other" {
+		t.Errorf("claimed %v, want the one that was not removed", got)
 	}
 }

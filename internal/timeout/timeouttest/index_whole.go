@@ -42,7 +42,7 @@ func everyCallerGetsItsAnswer(t *testing.T, h IndexHarness) {
 	if want := int64(len(ids) / 2); added.Load() != want {
 		t.Errorf("%d hints were new, want %d", added.Load(), want)
 	}
-	b.holds(len(ids), 0)
+	b.holds(len(ids))
 }
 
 func scheduleSharesRoundTrips(t *testing.T, h IndexHarness) {
@@ -68,7 +68,7 @@ func scheduleSharesRoundTrips(t *testing.T, h IndexHarness) {
 		t.Errorf("%d calls of %d callers took %d round trips, want %d or few more, and at most half as many as calls",
 			len(ids), callers, trips, each)
 	}
-	b.holds(len(ids)+1, 0)
+	b.holds(len(ids) + 1)
 }
 
 func manyAtOnce(t *testing.T, h IndexHarness) {
@@ -76,29 +76,21 @@ func manyAtOnce(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	ids := series(n)
 	b.put(b.now().Add(time.Hour), ids...)
-	b.holds(n, 0)
+	b.holds(n)
 	b.put(b.now().Add(-time.Second), ids...)
-	var claims []lent
+	var claims []claimed
 	for end := time.Now().Add(patient); len(claims) < n; {
-		claims = append(claims, b.claim(100_000, long)...)
+		claims = append(claims, b.claim(100_000)...)
 		if time.Now().After(end) {
-			t.Fatalf("%d of %d timers are lent", len(claims), n)
+			t.Fatalf("%d of %d timers are claimed", len(claims), n)
 		}
 	}
-	b.holds(0, n)
-	if got := b.extend(claims, long); got != n {
-		t.Errorf("Extend = %d, want %d", got, n)
-	}
-	if got := b.giveBack(claims[:n/2], b.now().Add(time.Hour)); got != n/2 {
-		t.Errorf("Return = %d, want %d", got, n/2)
-	}
-	if got := b.ack(claims); got != n-n/2 {
-		t.Errorf("Ack = %d, want %d", got, n-n/2)
-	}
+	b.holds(0)
+	b.put(b.now().Add(time.Hour), ids...)
 	if err := b.Remove(b.ctx, b.kind, lane, ids); err != nil {
 		t.Errorf("Remove = %v", err)
 	}
-	b.holds(0, 0)
+	b.holds(0)
 }
 
 func kindsAndLanesAreApart(t *testing.T, h IndexHarness) {
@@ -112,18 +104,17 @@ func kindsAndLanesAreApart(t *testing.T, h IndexHarness) {
 		t.Fatal(err)
 	}
 	for _, b := range []bench{b, other} {
-		if got := b.claim(10, long); len(got) != 1 {
-			t.Errorf("lent %v, want one", got)
+		if got := b.claim(10); len(got) != 1 {
+			t.Errorf("claimed %v, want one", got)
 		}
 		b.complete()
-		b.holds(0, 1)
+		b.holds(0)
 	}
-	s, err := b.Stats(b.ctx, b.kind, "canary")
-	if err != nil || s.Pending != 1 || s.Leased != 0 {
-		t.Errorf("Stats of the other lane = %+v, %v; want one pending", s, err)
+	if n, err := b.Pending(b.ctx, b.kind, "canary"); err != nil || n != 1 {
+		t.Errorf("Pending of the other lane = %d, %v; want 1", n, err)
 	}
 	for _, s := range b.Shards(b.kind, "canary") {
-		if c, err := b.Claim(b.ctx, s, 10, long); err != nil || !c.Wiped {
+		if c, err := b.Claim(b.ctx, s, 10); err != nil || !c.Wiped {
 			t.Errorf("Claim = %+v, %v; the other lane was not completed", c, err)
 		}
 	}
@@ -157,19 +148,12 @@ func idsAreText(t *testing.T, h IndexHarness) {
 	}
 	slices.Sort(want)
 	b.put(b.now(), want...)
-	claims := b.await(len(want), short)
-	if diff := cmp.Diff(want, names(claims)); diff != "" {
-		t.Errorf("ids (-scheduled +lent):\n%s", diff)
+	if diff := cmp.Diff(want, names(b.await(len(want)))); diff != "" {
+		t.Errorf("ids (-scheduled +claimed):\n%s", diff)
 	}
-	again := b.await(len(want), long)
-	if diff := cmp.Diff(want, names(again)); diff != "" {
-		t.Errorf("ids (-scheduled +lent again):\n%s", diff)
+	b.put(b.now().Add(time.Hour), want...)
+	if err := b.Remove(b.ctx, b.kind, lane, want); err != nil {
+		t.Fatal(err)
 	}
-	if n := b.giveBack(again, b.now()); n != len(want) {
-		t.Errorf("Return = %d, want %d", n, len(want))
-	}
-	if n := b.ack(b.await(len(want), long)); n != len(want) {
-		t.Errorf("Ack = %d, want %d", n, len(want))
-	}
-	b.holds(0, 0)
+	b.holds(0)
 }

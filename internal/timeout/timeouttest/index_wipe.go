@@ -12,7 +12,7 @@ import (
 func (b bench) wiped() (all []bool) {
 	b.t.Helper()
 	for _, s := range b.Shards(b.kind, lane) {
-		c, err := b.Claim(b.ctx, s, 100, long)
+		c, err := b.Claim(b.ctx, s, 0)
 		if err != nil {
 			b.t.Fatalf("Claim = %v", err)
 		}
@@ -60,13 +60,13 @@ func wipeIsNoticed(t *testing.T, h IndexHarness) {
 	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
 		t.Errorf("wiped: %v for an index that was wiped", got)
 	}
-	b.holds(0, 0)
+	b.holds(0)
 	b.put(b.now(), series(20)...)
 	b.complete()
 	if got := b.wiped(); !slices.Equal(got, []bool{false}) {
 		t.Errorf("wiped: %v for an index that is complete again", got)
 	}
-	b.holds(0, 20)
+	b.holds(20)
 }
 
 func dropIsAWipe(t *testing.T, h IndexHarness) {
@@ -74,48 +74,19 @@ func dropIsAWipe(t *testing.T, h IndexHarness) {
 	b := clients[1]
 	b.complete()
 	b.put(b.now(), series(20)...)
-	claims := b.await(20, long)
 	b.put(b.now().Add(time.Hour), series(40)...)
-	b.holds(40, 20)
+	b.holds(40)
 	if err := b.Drop(b.ctx, b.kind, "other"); err != nil {
 		t.Fatal(err)
 	}
-	b.holds(40, 20)
+	b.holds(40)
 	for range 2 { // the second one finds nothing
 		if err := clients[0].Drop(b.ctx, b.kind, lane); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.holds(0, 0)
-	if n := b.ack(claims); n != 0 {
-		t.Errorf("Ack after Drop = %d, want 0", n)
-	}
+	b.holds(0)
 	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
 		t.Errorf("wiped: %v for a lane that was dropped", got)
-	}
-}
-
-func fencesGrow(t *testing.T, h IndexHarness) {
-	b := newBench(t, h)
-	last := map[timeout.Shard]uint64{}
-	for range 5 {
-		b.put(b.now(), series(50)...)
-		claims := b.await(50, long)
-		top := map[timeout.Shard]uint64{}
-		for _, c := range claims {
-			if c.Token <= last[c.shard] {
-				t.Errorf("token %d after %d", c.Token, last[c.shard])
-			}
-			top[c.shard] = max(top[c.shard], c.Token)
-		}
-		last = top
-		if h.Wipe != nil {
-			h.Wipe(t, b.Index, b.kind, lane)
-			if n := b.ack(claims); n != 0 {
-				t.Errorf("Ack after a wipe = %d, want 0", n)
-			}
-		} else {
-			b.ack(claims)
-		}
 	}
 }
