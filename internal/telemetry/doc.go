@@ -42,7 +42,7 @@
 //	shop_timeout_scheduled_total             rows written
 //	shop_timeout_claims_total{result}        questions to the index, answered with timers or empty
 //	shop_timeout_claimed_total               timers claimed from the index
-//	shop_timeout_wakeups_total{by}           why the index was asked: timer, poll, message, own, backlog
+//	shop_timeout_wakeups_total{by}           why the index was asked: timer, poll, message, backlog
 //	shop_timeout_outcomes_total{outcome}     done, committed, retry, not_due, dead
 //	shop_timeout_handler_duration_seconds{result}  of a batch
 //	shop_timeout_returned_total              claims given back unhandled

@@ -156,7 +156,7 @@ func (t *Timers) of(kind string) *timerKind {
 }
 
 func (k *timerKind) zero(with func(...attribute.KeyValue) metric.MeasurementOption) {
-	for _, v := range []timeout.Waker{timeout.WokenTimer, timeout.WokenPoll, timeout.WokenMessage, timeout.WokenOwn, timeout.WokenBacklog} {
+	for _, v := range []timeout.Waker{timeout.WokenTimer, timeout.WokenPoll, timeout.WokenMessage, timeout.WokenBacklog} {
 		k.wakers[v] = with(attribute.String("by", string(v)))
 		k.woken.Add(k.ctx, 0, k.wakers[v])
 	}

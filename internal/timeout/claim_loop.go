@@ -3,7 +3,6 @@ package timeout
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 )
 
@@ -15,46 +14,21 @@ const (
 )
 
 // loop asks one shard of the index for what is due, and starts its handling. It
-// waits for the moment that the last answer announced, or a shorter one that it
-// has heard of since, and at most for the poll. No correctness depends on a message.
+// waits for the moment that the last answer announced, or an earlier one of which the index
+// has sent a message since, and at most for the poll. No correctness depends on a message.
 type loop struct {
 	w     *worker
 	shard Shard
 	clock *clock
 
-	at     time.Time // when to ask next
-	by     Waker     // why then
-	fails  int       // claims without an answer, in a row
-	empty  int       // claims that were due and got nothing, in a row
-	nudged chan struct{}
-
-	mu    sync.Mutex
-	nudge time.Time // earliest moment that this process has scheduled since the last look
+	at    time.Time // when to ask next
+	by    Waker     // why then
+	fails int       // claims without an answer, in a row
+	empty int       // claims that were due and got nothing, in a row
 }
 
 func newLoop(w *worker, s Shard) *loop {
-	return &loop{w: w, shard: s, clock: newClock(), nudged: make(chan struct{}, 1)}
-}
-
-// hear is told of what this process has scheduled.
-func (l *loop) hear(at time.Time) {
-	l.mu.Lock()
-	if l.nudge.IsZero() || at.Before(l.nudge) {
-		l.nudge = at
-	}
-	l.mu.Unlock()
-	select {
-	case l.nudged <- struct{}{}:
-	default:
-	}
-}
-
-func (l *loop) heard() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := l.nudge
-	l.nudge = time.Time{}
-	return at
+	return &loop{w: w, shard: s, clock: newClock()}
 }
 
 // run claims until ctx ends.
@@ -70,11 +44,7 @@ func (l *loop) run(ctx context.Context) {
 		case at, open := <-messages:
 			if !open {
 				messages = nil
-			} else if l.sooner(at, WokenMessage) {
-				wake.Reset(time.Until(l.at))
-			}
-		case <-l.nudged:
-			if at := l.heard(); !at.IsZero() && l.sooner(at, WokenOwn) {
+			} else if l.sooner(at) {
 				wake.Reset(time.Until(l.at))
 			}
 		case <-wake.C:
@@ -86,12 +56,12 @@ func (l *loop) run(ctx context.Context) {
 
 // sooner says whether a moment of the index's clock is before what is awaited.
 // What has failed, or is paused, is not asked more often for that.
-func (l *loop) sooner(at time.Time, by Waker) bool {
+func (l *loop) sooner(at time.Time) bool {
 	mine := time.Now().Add(l.clock.until(at))
 	if l.fails > 0 || l.w.resting() > 0 || !mine.Before(l.at) {
 		return false
 	}
-	l.at, l.by = mine, by
+	l.at, l.by = mine, WokenMessage
 	return true
 }
 

@@ -72,7 +72,7 @@
 // what is not due goes back to its moment. The index's says what to claim. The
 // process's own, monotonic, says how long to wait: until the moment that the last answer of
 // the index announced, translated by the answers themselves, and at most Config.Poll.
-// Messages and hints within the process shorten a wait, and nothing depends on them
+// Messages of the index shorten a wait, and nothing depends on them
 // (LostMessagesCostNothing). An index whose clock is ahead answers too early, once per timer;
 // one that is behind makes timers late by as much, and at most as late as the sweep.
 //

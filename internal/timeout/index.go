@@ -49,8 +49,8 @@ type Index interface {
 	Claim(ctx context.Context, s Shard, limit int) (Claim, error)
 
 	// Wake returns a channel that gets moments which became the earliest of the
-	// shard. It is a help for delays shorter than the poll, and may lose any of them.
-	// It may be nil.
+	// shard, by this process or others. It is a help for delays shorter than the poll, and
+	// may lose any of them. It may be nil.
 	Wake(s Shard) <-chan time.Time
 
 	// Complete says that the index has been told everything: Claim reports Wiped

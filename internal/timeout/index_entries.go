@@ -45,19 +45,18 @@ type flusher struct {
 	index    Index
 	observer Observer
 	limit    int
-	wake     chan struct{}                       // buffered: somebody has pushed what is due soon, or a chunk is full
-	later    chan struct{}                       // buffered: somebody has pushed what has time, or removals are kept back
-	heard    func(key shardKey) bool             // somebody may claim the hints of key; asked while the queue runs
-	pushed   func(key shardKey, first time.Time) // the index has hints of key, the earliest at first
+	wake     chan struct{}           // buffered: somebody has pushed what is due soon, or a chunk is full
+	later    chan struct{}           // buffered: somebody has pushed what has time, or removals are kept back
+	heard    func(key shardKey) bool // somebody may claim the hints of key; asked while the queue runs
 
 	mu      sync.Mutex
 	waiting []hint                  // to be put
 	parting map[timerName]time.Time // to be removed, and since when
 }
 
-func newFlusher(index Index, o Observer, limit int, heard func(shardKey) bool, pushed func(shardKey, time.Time)) *flusher {
+func newFlusher(index Index, o Observer, limit int, heard func(shardKey) bool) *flusher {
 	return &flusher{
-		index: index, observer: o, limit: limit, heard: heard, pushed: pushed,
+		index: index, observer: o, limit: limit, heard: heard,
 		wake: make(chan struct{}, 1), later: make(chan struct{}, 1), parting: make(map[timerName]time.Time),
 	}
 }
@@ -240,12 +239,5 @@ func (f *flusher) put(ctx context.Context, key shardKey, hints []Hint) bool {
 		f.observer.Failed(key.kind, "push hints", err)
 		return false
 	}
-	first := hints[0].At
-	for _, h := range hints[1:] {
-		if h.At.Before(first) {
-			first = h.At
-		}
-	}
-	f.pushed(key, first)
 	return true
 }

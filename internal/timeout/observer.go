@@ -23,7 +23,6 @@ const (
 	WokenTimer   Waker = "timer"   // the moment came that the index had announced
 	WokenPoll    Waker = "poll"    // it had not asked for as long as is allowed
 	WokenMessage Waker = "message" // the index sent word
-	WokenOwn     Waker = "own"     // this process had scheduled something
 	WokenBacklog Waker = "backlog" // the claim before was full
 )
 

@@ -41,7 +41,7 @@ func New(store Store, index Index, cfg Config) (*Queue, error) {
 	q := &Queue{store: store, index: index, cfg: cfg.withDefaults(), kinds: map[string]*worker{}}
 	q.SetPace(tailEvery)
 	q.observer = q.cfg.Observer
-	q.hints = newFlusher(index, q.observer, q.cfg.Hints, q.heard, q.pushed)
+	q.hints = newFlusher(index, q.observer, q.cfg.Hints, q.heard)
 	return q, nil
 }
 
@@ -182,17 +182,4 @@ func (q *Queue) heard(key shardKey) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.kinds[key.kind] != nil && key.lane == q.cfg.Lane
-}
-
-// pushed wakes the consumers of this process for what it has scheduled itself.
-func (q *Queue) pushed(key shardKey, first time.Time) {
-	q.mu.Lock()
-	w := q.kinds[key.kind]
-	q.mu.Unlock()
-	if w == nil || key.lane != q.cfg.Lane {
-		return
-	}
-	for _, l := range w.loops {
-		l.hear(first)
-	}
 }

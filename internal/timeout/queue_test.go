@@ -33,23 +33,6 @@ func TestFiresOnTimeAndNeverEarly(t *testing.T) {
 	}
 }
 
-// What a process has scheduled itself it knows of without any message.
-func TestOwnTimersNeedNoMessage(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(r *rig) {
-		t := r.t
-		b := newBook()
-		r.link.mute = true
-		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
-		for _, id := range ids(100) {
-			time.Sleep(time.Second)
-			r.schedule(q, time.Now().Add(10*time.Millisecond), id)
-		}
-		time.Sleep(time.Second)
-		b.within(t, 100, time.Millisecond)
-	})
-}
-
 // A due time with a fraction of a millisecond is rounded up, so that it is not early.
 func TestDueIsRoundedUp(t *testing.T) {
 	t.Parallel()

@@ -74,7 +74,7 @@ func (q *Queue) rebuild(ctx context.Context, kind string) (int, error) {
 	return n, nil
 }
 
-// putMissing puts hints that the index does not have, and wakes the loops here.
+// putMissing puts hints that the index does not have.
 func (q *Queue) putMissing(ctx context.Context, kind string, hints []Hint) (int, error) {
 	n := 0
 	for len(hints) > 0 {
@@ -86,7 +86,6 @@ func (q *Queue) putMissing(ctx context.Context, kind string, hints []Hint) (int,
 		if err != nil {
 			return n, fmt.Errorf("timeout: put hints: %w", err)
 		}
-		q.pushed(shardKey{kind, q.cfg.Lane}, chunk[0].At)
 		hints = hints[len(chunk):]
 	}
 	return n, nil
