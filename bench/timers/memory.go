@@ -14,14 +14,50 @@ import (
 // transactions. What it does not need, nobody calls in a run, and does nothing.
 type memory struct {
 	mu   sync.Mutex
-	rows map[string]timeout.Row // by id: there is one kind
-	news []timeout.Row          // in the order of their creation, which no two share
-	last time.Time
+	rows map[string]timeout.Row        // by id: there is one kind
+	next map[int64]map[string]struct{} // their ids by the second of Next, so that nobody has to read all rows
 }
 
 var _ timeout.Store = (*memory)(nil)
 
-func newMemory() *memory { return &memory{rows: map[string]timeout.Row{}} }
+func newMemory() *memory {
+	return &memory{rows: map[string]timeout.Row{}, next: map[int64]map[string]struct{}{}}
+}
+
+// set stores a row.
+func (m *memory) set(row timeout.Row) {
+	if old, ok := m.rows[row.ID]; ok {
+		m.drop(old)
+	}
+	m.rows[row.ID] = row
+	second := row.Next.Unix()
+	if m.next[second] == nil {
+		m.next[second] = map[string]struct{}{}
+	}
+	m.next[second][row.ID] = struct{}{}
+}
+
+// drop deletes a row.
+func (m *memory) drop(row timeout.Row) {
+	delete(m.rows, row.ID)
+	second := row.Next.Unix()
+	if delete(m.next[second], row.ID); len(m.next[second]) == 0 {
+		delete(m.next, second)
+	}
+}
+
+// until returns the rows of the seconds up to that of a moment; all of them if it is zero.
+func (m *memory) until(moment time.Time) (rows []timeout.Row) {
+	for second, ids := range m.next {
+		if !moment.IsZero() && second > moment.Unix() {
+			continue
+		}
+		for id := range ids {
+			rows = append(rows, m.rows[id])
+		}
+	}
+	return rows
+}
 
 // Now implements [timeout.Store].
 func (m *memory) Now(context.Context) (time.Time, error) { return time.Now(), nil }
@@ -31,14 +67,7 @@ func (m *memory) Insert(_ context.Context, _ timeout.Tx, lane, trace string, tim
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, t := range timers {
-		now := time.Now()
-		if !now.After(m.last) {
-			now = m.last.Add(1)
-		}
-		m.last = now
-		row := timeout.Row{Timer: t, Lane: lane, State: timeout.Open, Next: t.Due, Trace: trace, CreatedAt: now}
-		m.rows[t.ID] = row
-		m.news = append(m.news, row)
+		m.set(timeout.Row{Timer: t, Lane: lane, State: timeout.Open, Next: t.Due, Trace: trace, CreatedAt: time.Now()})
 	}
 	return nil
 }
@@ -49,7 +78,7 @@ func (m *memory) Delete(_ context.Context, _ timeout.Tx, _ string, ids []string,
 	defer m.mu.Unlock()
 	for i, id := range ids {
 		if row, ok := m.rows[id]; ok && (due == nil || !row.Due.After(due[i])) {
-			delete(m.rows, id)
+			m.drop(row)
 			n++
 		}
 	}
@@ -76,35 +105,15 @@ func (m *memory) Sweep(
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var rows []timeout.Row
-	for id, row := range m.rows {
+	for _, row := range m.until(before) {
 		if len(rows) == limit {
 			break
 		}
 		if row.Next.Before(before) {
-			claimed := row
 			row.Attempt++
 			rows = append(rows, row)
-			claimed.Next, claimed.Attempt = until, row.Attempt
-			m.rows[id] = claimed
-		}
-	}
-	return rows, nil
-}
-
-// Tail implements [timeout.Store].
-func (m *memory) Tail(_ context.Context, n timeout.Newcomers) ([]timeout.Row, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	from := n.From
-	if n.After.CreatedAt.After(from) {
-		from = n.After.CreatedAt.Add(1) // no two have one moment
-	}
-	var rows []timeout.Row
-	at, _ := slices.BinarySearchFunc(m.news, from, func(r timeout.Row, t time.Time) int { return r.CreatedAt.Compare(t) })
-	for ; at < len(m.news) && m.news[at].CreatedAt.Before(n.To) && len(rows) < n.Limit; at++ {
-		row, open := m.rows[m.news[at].ID]
-		if open && row.Kind == n.Kind && row.Lane == n.Lane && row.Next.After(n.Later) && row.Next.Before(n.Before) {
-			rows = append(rows, row)
+			row.Next = until
+			m.set(row)
 		}
 	}
 	return rows, nil
@@ -115,7 +124,7 @@ func (m *memory) List(_ context.Context, f timeout.Filter) ([]timeout.Row, error
 	order := func(a, b timeout.Row) int { return cmp.Or(a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID)) }
 	m.mu.Lock()
 	var rows []timeout.Row
-	for _, row := range m.rows {
+	for _, row := range m.until(f.Until) {
 		if order(row, f.After) > 0 && (f.Until.IsZero() || row.Next.Before(f.Until)) {
 			rows = append(rows, row)
 		}
@@ -132,7 +141,7 @@ func (m *memory) Delay(_ context.Context, _ string, later []timeout.Later) error
 	for _, l := range later {
 		if row, ok := m.rows[l.ID]; ok {
 			row.Next, row.Attempt, row.LastError = l.At, l.Attempt, l.Error
-			m.rows[l.ID] = row
+			m.set(row)
 		}
 	}
 	return nil

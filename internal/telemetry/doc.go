@@ -46,7 +46,7 @@
 //	shop_timeout_outcomes_total{outcome}     done, committed, retry, not_due, dead
 //	shop_timeout_handler_duration_seconds{result}  of a batch
 //	shop_timeout_returned_total              claims given back unhandled
-//	shop_timeout_repairs_total{reason}       tail, horizon, sweep, rebuild, adopt: 0 while all is well
+//	shop_timeout_repairs_total{reason}       look_ahead, sweep, rebuild, adopt: 0 while all is well
 //	shop_timeout_hints_dropped_total         repaired later
 //	shop_timeout_failures_total{during}      operations in the background that failed
 //	shop_timeout_index_clock_offset_seconds  of the index against this instance

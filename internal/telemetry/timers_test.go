@@ -63,7 +63,7 @@ func TestTimersAreCounted(t *testing.T) {
 		`shop_timeout_outcomes_total{kind="k",outcome="retry",role="base"}`:                "0",
 		`shop_timeout_returned_total{kind="k",role="base"}`:                                "6",
 		`shop_timeout_repairs_total{kind="k",reason="sweep",role="base"}`:                  "7",
-		`shop_timeout_repairs_total{kind="k",reason="tail",role="base"}`:                   "0",
+		`shop_timeout_repairs_total{kind="k",reason="look_ahead",role="base"}`:             "0",
 		`shop_timeout_index_clock_offset_seconds{kind="k",role="base"}`:                    "-1.5",
 		`shop_timeout_leading{kind="k",role="base"}`:                                       "1",
 		`shop_timeout_failures_total{during="beat",role="base"}`:                           "1",

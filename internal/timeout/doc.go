@@ -22,7 +22,7 @@
 //	                                                    |
 //	loop: Index.Claim -> Store.Load -> Handler -> Store.Delete
 //	                                                    |
-//	leader: tail, horizon, rebuild -> Index.Schedule;  sweep: Store.Sweep -> Handler
+//	leader: look ahead, rebuild -> Index.Schedule;  sweep: Store.Sweep -> Handler
 //
 // # Guarantees
 //
@@ -87,7 +87,7 @@
 //	a scheduler dies before its push     nothing, if due in more than about 2 s; else the sweep
 //	the index is away                    the sweep: about 3 s, then about 1 s; pushes are dropped
 //	the index is wiped                   the rebuilding, soonest first: seconds for a million
-//	the index lost its last writes       nothing: the horizon looks 30 s ahead
+//	the index lost its last writes       nothing: the leader looks 30 s ahead
 //	a consumer dies over its batch       the sweep, about 3 s
 //	a consumer stalls                    the same; what it does later is refused by the rows
 //	the database is away                 until it is back, plus a pause of at most 5 s

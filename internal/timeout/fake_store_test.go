@@ -192,22 +192,6 @@ func (s *memStore) List(_ context.Context, f timeout.Filter) ([]timeout.Row, err
 	return rows[:min(cmp.Or(f.Limit, 100), len(rows))], nil
 }
 
-func (s *memStore) Tail(_ context.Context, n timeout.Newcomers) ([]timeout.Row, error) {
-	if err := s.lock(); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	byCreation := func(a, b timeout.Row) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	}
-	rows := s.sorted(func(r timeout.Row) bool {
-		return r.Kind == n.Kind && r.Lane == n.Lane && r.State == timeout.Open && r.Next.After(n.Later) && r.Next.Before(n.Before) &&
-			!r.CreatedAt.Before(n.From) && r.CreatedAt.Before(n.To) && (n.After.ID == "" || byCreation(r, n.After) > 0)
-	})
-	slices.SortFunc(rows, byCreation)
-	return rows[:min(n.Limit, len(rows))], nil
-}
-
 func (s *memStore) Count(context.Context) (map[timeout.Shard]map[timeout.State]int, error) {
 	if err := s.lock(); err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func TestDeposedLeaderStops(t *testing.T) {
 		}
 		before := r.count.repaired(timeout.RepairSweep)
 		time.Sleep(4 * time.Second)
-		if n := r.count.leads(); n != 0 || b.len() != 1 || r.count.repaired(timeout.RepairSweep) != before || r.count.repaired(timeout.RepairTail) != 0 {
+		if n := r.count.leads(); n != 0 || b.len() != 1 || r.count.repaired(timeout.RepairSweep) != before || r.count.repaired(timeout.RepairLookAhead) != 0 {
 			t.Errorf("%d lead, %d fired, repaired %v", n, b.len(), r.count.repairs)
 		}
 		time.Sleep(10 * time.Second) // elected again, in a term of its own

@@ -8,11 +8,10 @@ type Reason string
 
 // Reasons for a repair.
 const (
-	RepairTail    Reason = "tail"    // committed lately, and its hint was lost
-	RepairHorizon Reason = "horizon" // due soon, and its hint was lost
-	RepairSweep   Reason = "sweep"   // overdue, and handled from the database
-	RepairRebuild Reason = "rebuild" // the index had been wiped
-	RepairAdopt   Reason = "adopt"   // its lane had no consumer
+	RepairLookAhead Reason = "look_ahead" // due soon, and its hint was lost
+	RepairSweep     Reason = "sweep"      // overdue, and handled from the database
+	RepairRebuild   Reason = "rebuild"    // the index had been wiped
+	RepairAdopt     Reason = "adopt"      // its lane had no consumer
 )
 
 // Waker says what made a consumer ask the index. It is safe as a metric label.

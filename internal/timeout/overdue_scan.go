@@ -61,7 +61,7 @@ func (w *worker) standIn(ctx context.Context) {
 		case <-every.C:
 		}
 		err := w.sweepAll(ctx, vacant)
-		if err == nil && time.Since(adopted) >= horizonEvery {
+		if err == nil && time.Since(adopted) >= farEvery {
 			adopted = time.Now()
 			_, err = w.adoptLanes(ctx, vacant)
 		}

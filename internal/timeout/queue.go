@@ -39,7 +39,7 @@ func New(store Store, index Index, cfg Config) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{store: store, index: index, cfg: cfg.withDefaults(), kinds: map[string]*worker{}}
-	q.SetPace(tailEvery)
+	q.SetPace(reconcileEvery)
 	q.observer = q.cfg.Observer
 	q.hints = newFlusher(index, q.observer, q.cfg.Hints, q.heard)
 	return q, nil

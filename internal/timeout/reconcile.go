@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	tailEvery    = time.Second
-	tailBack     = 30 * time.Second // how far the first look at new timers goes back
-	tailOverlap  = 2 * time.Second  // how long a transaction may take from its insert to its commit
-	tailYoungest = time.Second      // what is younger is about to be pushed, and no repair
-	horizonEvery = 10 * time.Second
-	horizonAhead = 30 * time.Second // at least; twice the pace if that is more
-	driftEvery   = time.Minute
-	driftLeast   = 5000 // a difference that two counts at two moments, and what is in hand, can make
+	reconcileEvery = time.Second
+	youngest       = time.Second      // what is younger is about to be pushed, and no repair
+	nearAhead      = time.Second      // how far each round looks ahead, beyond twice the pace
+	farEvery       = 10 * time.Second // how often a round looks further ahead
+	farAhead       = 30 * time.Second // at least
+	driftEvery     = time.Minute
+	driftLeast     = 5000 // a difference that two counts at two moments, and what is in hand, can make
 )
 
 // reconcile puts the hints that should be there and are not, until ctx ends, or it turns out
@@ -44,14 +43,13 @@ func (w *worker) reconcile(ctx context.Context, office Office, resign context.Ca
 }
 
 type reconciler struct {
-	w       *worker
-	office  Office
-	local   bool
-	tailed  time.Time // up to when new timers have been seen, by the database's clock
-	horizon time.Time // when they were last done, here
-	drift   time.Time
-	adopt   time.Time
-	drop    time.Time
+	w      *worker
+	office Office
+	local  bool
+	far    time.Time // when it last looked far ahead, here
+	drift  time.Time // when these were last done
+	adopt  time.Time
+	drop   time.Time
 }
 
 // holds reports whether this instance still has the office. What follows goes to the index,
@@ -73,13 +71,18 @@ func (r *reconciler) holds(ctx context.Context, resign context.CancelCauseFunc) 
 
 // round does what is due. Each part fails alone, and is repeated in the next round.
 func (r *reconciler) round(ctx context.Context) {
-	r.every(ctx, &r.adopt, horizonEvery, "adopt", r.adoptLanes)
+	r.every(ctx, &r.adopt, farEvery, "adopt", r.adoptLanes)
 	if r.local {
 		return
 	}
-	r.every(ctx, &r.horizon, horizonEvery, "horizon", r.lookAhead)
-	if err := r.tail(ctx); err != nil {
-		r.w.q.failed(ctx, r.w.kind, "tail", err)
+	ahead, far := nearAhead+2*r.w.q.pace(), time.Since(r.far) >= farEvery
+	if far {
+		ahead = max(ahead, farAhead)
+	}
+	if err := r.lookAhead(ctx, ahead); err != nil {
+		r.w.q.failed(ctx, r.w.kind, "look ahead", err)
+	} else if far {
+		r.far = time.Now()
 	}
 	r.every(ctx, &r.drift, driftEvery, "drift", r.compare)
 	r.every(ctx, &r.drop, driftEvery, "drop lanes", r.dropLanes)
@@ -96,67 +99,32 @@ func (r *reconciler) every(ctx context.Context, last *time.Time, d time.Duration
 	*last = time.Now()
 }
 
-// tail puts hints for what was committed lately and is due before the horizon comes
-// round: its scheduler may have died between the commit and the push.
-func (r *reconciler) tail(ctx context.Context) error {
+// lookAhead puts hints for all that is due within a time, so that what was lost in any way is not late:
+// a scheduler that died between its commit and the push, an index that lost its last writes.
+func (r *reconciler) lookAhead(ctx context.Context, ahead time.Duration) error {
 	now, err := r.now(ctx)
 	if err != nil {
 		return err
 	}
-	from, to := now.Add(-tailBack), now.Add(-tailYoungest)
-	if from.Before(r.tailed) {
-		from = r.tailed
-	}
-	n := Newcomers{
-		Kind: r.w.kind, Lane: r.w.q.cfg.Lane, Limit: pageMax,
-		From: from, To: to, Later: now, Before: now.Add(2 * horizonEvery),
-	}
-	err = r.pages(ctx, RepairTail, func(after Row) ([]Row, error) {
-		n.After = after
-		return r.w.q.store.Tail(ctx, n)
-	}, func(Row) bool { return true })
-	if err == nil {
-		r.tailed = to.Add(-tailOverlap)
-	}
-	return err
-}
-
-// lookAhead puts hints for all that is due soon, so that what was lost in any way
-// is not late.
-func (r *reconciler) lookAhead(ctx context.Context) error {
-	now, err := r.now(ctx)
-	if err != nil {
-		return err
-	}
-	f := Filter{Kind: r.w.kind, State: Open, Until: now.Add(max(horizonAhead, 2*r.w.q.pace())), Limit: pageMax}
-	first := Row{Timer: Timer{Kind: r.w.kind, ID: " "}, Next: now} // before all of that moment
-	return r.pages(ctx, RepairHorizon, func(after Row) ([]Row, error) {
-		if f.After = after; after.ID == "" {
-			f.After = first
-		}
-		return r.w.q.store.List(ctx, f)
-	}, func(row Row) bool { return row.CreatedAt.Before(now.Add(-tailYoungest)) })
-}
-
-// pages puts hints for the rows of all pages that are of this kind and lane, and wanted.
-func (r *reconciler) pages(ctx context.Context, why Reason, page func(after Row) ([]Row, error), wanted func(Row) bool) error {
-	for after := (Row{}); ; {
-		rows, err := page(after)
+	f := Filter{Kind: r.w.kind, State: Open, Until: now.Add(ahead), Limit: pageMax}
+	f.After = Row{Timer: Timer{Kind: r.w.kind, ID: " "}, Next: now} // before all of that moment
+	for {
+		rows, err := r.w.q.store.List(ctx, f)
 		if err != nil {
 			return err
 		}
 		var hints []Hint
 		for _, row := range rows {
-			if row.Kind == r.w.kind && row.Lane == r.w.q.cfg.Lane && wanted(row) {
+			if row.Lane == r.w.q.cfg.Lane && row.CreatedAt.Before(now.Add(-youngest)) {
 				hints = append(hints, Hint{ID: row.ID, At: row.Next})
 			}
 		}
 		added, err := r.w.q.putMissing(ctx, r.w.kind, hints)
-		r.w.repaired(why, added)
+		r.w.repaired(RepairLookAhead, added)
 		if err != nil || len(rows) < pageMax {
 			return err
 		}
-		after = rows[len(rows)-1]
+		f.After = rows[len(rows)-1]
 	}
 }
 
@@ -177,7 +145,7 @@ func (r *reconciler) now(ctx context.Context) (time.Time, error) {
 func (r *reconciler) adoptLanes(ctx context.Context) error {
 	n, err := r.w.adoptLanes(ctx, r.office)
 	if n > 0 {
-		r.horizon = time.Time{}
+		r.far = time.Time{}
 	}
 	return err
 }

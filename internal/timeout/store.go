@@ -18,16 +18,6 @@ type Filter struct {
 	Brief bool
 }
 
-// Newcomers chooses open timers by when they were created: at From or later and before To. Of those
-// it takes the ones of a kind and lane that are due after Later and before Before.
-type Newcomers struct {
-	Kind, Lane    string
-	From, To      time.Time
-	Later, Before time.Time
-	After         Row // the last row of the page before: its CreatedAt and ID; none without ID
-	Limit         int // 0 means 100, at most 5,000
-}
-
 // Later is a timer that is to be tried again.
 type Later struct {
 	ID      string
@@ -75,9 +65,8 @@ type Store interface {
 	// with the Next that they had before. Timers that another transaction is working on are passed over.
 	Sweep(ctx context.Context, office Office, kinds []string, lane string, version int, before, until time.Time, limit int) ([]Row, error)
 
-	// List returns timers in the order of Next, Kind and ID, Tail in that of CreatedAt and ID.
+	// List returns timers in the order of Next, Kind and ID.
 	List(ctx context.Context, f Filter) ([]Row, error)
-	Tail(ctx context.Context, n Newcomers) ([]Row, error)
 
 	// Count returns how many timers there are, by kind, lane and state.
 	Count(ctx context.Context) (map[Shard]map[State]int, error)

@@ -112,7 +112,7 @@ func BenchmarkSweep(b *testing.B) {
 }
 
 // BenchmarkMillion measures what reads a table of 1,000,000 timers: all of its pages, as a
-// rebuild does, one page of new ones, its count, and the search for silent lanes.
+// rebuild does, its count, and the search for silent lanes.
 func BenchmarkMillion(b *testing.B) {
 	c := benchmark(b, 1_000_000)
 	b.Run("rebuild", func(b *testing.B) {
@@ -132,17 +132,6 @@ func BenchmarkMillion(b *testing.B) {
 			}
 		}
 		perRow(b, n)
-	})
-	b.Run("tail", func(b *testing.B) {
-		fresh := timeout.Newcomers{
-			Kind: kind, Lane: timeout.Base, From: time.UnixMilli(0), To: time.Now(),
-			Later: time.UnixMilli(0), Before: time.Now().Add(1000 * time.Hour), Limit: 5000,
-		}
-		for b.Loop() {
-			if rows, err := c.Tail(b.Context(), fresh); err != nil || len(rows) != fresh.Limit {
-				b.Fatal(len(rows), err)
-			}
-		}
 	})
 	b.Run("count", func(b *testing.B) {
 		for b.Loop() {

@@ -10,7 +10,6 @@
 // is in it, whatever the size of the table:
 //
 //	timeouts_next     state, next_at, kind, id, ...     Sweep, List, Redrive, Count
-//	timeouts_created  created_at, kind, id              Tail
 //	timeouts_lane     lane, state                       Adopt
 //
 // The statements name their index. A table of timers is empty at one moment and has a

@@ -152,7 +152,6 @@ func TestDatabaseAway(t *testing.T) {
 		errs["bury"] = store.Bury(ctx, kind, later)
 		_, errs["sweep"] = store.Sweep(ctx, nil, []string{kind}, timeout.Base, 0, now, now, 1)
 		_, errs["list"] = store.List(ctx, timeout.Filter{})
-		_, errs["tail"] = store.Tail(ctx, timeout.Newcomers{From: now, To: now, Limit: 1})
 		_, errs["count"] = store.Count(ctx)
 		_, errs["redrive"] = store.Redrive(ctx, kind, []string{"a"})
 		errs["pause"] = store.SetPaused(ctx, kind, true)

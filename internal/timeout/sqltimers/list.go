@@ -87,26 +87,6 @@ func (s *Store) list(f timeout.Filter) *query {
 	return q
 }
 
-// Tail implements [timeout.Store].
-func (s *Store) Tail(ctx context.Context, n timeout.Newcomers) (found []timeout.Row, err error) {
-	q := s.tail(n)
-	err = s.read(ctx, "list new timers", func() (err error) {
-		found, err = q.rows(ctx, s.db)
-		return err
-	})
-	return found, err
-}
-
-func (s *Store) tail(n timeout.Newcomers) *query {
-	q := s.selectFrom("timeouts_created", columns).add(` WHERE created_at >= ? AND created_at < ? AND kind = ?
-		AND state = ? AND lane = ? AND next_at > ? AND next_at < ?`,
-		millis(n.From), millis(n.To), n.Kind, timeout.Open, n.Lane, millis(n.Later), millis(n.Before))
-	if n.After.ID != "" {
-		s.dialect.after(q, "created_at", millis(n.After.CreatedAt), n.Kind, n.After.ID)
-	}
-	return q.add(" ORDER BY created_at, kind, id LIMIT ?", page(n.Limit))
-}
-
 // Count implements [timeout.Store]. It reads the whole of an index.
 func (s *Store) Count(ctx context.Context) (counts map[timeout.Shard]map[timeout.State]int, err error) {
 	err = s.read(ctx, "count timers", func() error {

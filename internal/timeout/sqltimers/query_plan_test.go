@@ -87,13 +87,6 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			})
 			return len(rows), err
 		}},
-		{"tail", 2 * limit, func() (int, error) {
-			rows, err := c.Tail(ctx, timeout.Newcomers{
-				Kind: kind, Lane: timeout.Base, From: now, To: now.Add(time.Hour),
-				Later: now.Add(-2 * time.Hour), Before: now.Add(2 * time.Hour), After: middle, Limit: limit,
-			})
-			return len(rows), err
-		}},
 		{"sweep", 6 * limit, func() (int, error) { // the update reads them again
 			rows, err := c.Sweep(ctx, nil, kinds, timeout.Base, 0, now, now.Add(time.Hour), limit)
 			return len(rows), err

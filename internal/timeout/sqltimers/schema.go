@@ -29,7 +29,6 @@ func sqliteSchema() []string {
   PRIMARY KEY (kind, id)
 ) WITHOUT ROWID`,
 		`CREATE INDEX IF NOT EXISTS timeouts_next ON timeouts (state, next_at, kind, id, lane, min_version)`,
-		`CREATE INDEX IF NOT EXISTS timeouts_created ON timeouts (created_at, kind, id)`,
 		`CREATE INDEX IF NOT EXISTS timeouts_lane ON timeouts (lane, state)`,
 		`CREATE TABLE IF NOT EXISTS timeout_kinds (
   kind   TEXT NOT NULL PRIMARY KEY,
@@ -60,7 +59,6 @@ func mysqlSchema() []string {
   created_at  BIGINT NOT NULL DEFAULT (` + mysql().now + `),
   PRIMARY KEY (kind, id),
   KEY timeouts_next (state, next_at, kind, id, lane, min_version),
-  KEY timeouts_created (created_at, kind, id),
   KEY timeouts_lane (lane, state)
 ) ENGINE=InnoDB`,
 		`CREATE TABLE IF NOT EXISTS timeout_kinds (

@@ -79,8 +79,6 @@ func storeCases() []storeCase {
 		{"ListManyOfOneMoment", listOneMoment},
 		{"ListFilters", listFilters},
 		{"ListIsBounded", listIsBounded},
-		{"TailOfNewTimers", tailOfNew},
-		{"TailEachOnce", tailEachOnce},
 		{"CountByKindLaneAndState", countAll},
 		{"PauseIsKept", pauseIsKept},
 		{"AdoptSilentLanes", adoptSilent},

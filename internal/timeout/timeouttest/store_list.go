@@ -130,63 +130,6 @@ func listIsBounded(ctx context.Context, t *testing.T, c StoreClient) {
 	}
 }
 
-func tailOfNew(ctx context.Context, t *testing.T, c StoreClient) {
-	now := c.now(ctx, t)
-	c.insert(ctx, t, now.Add(-time.Minute), "old")
-	from := c.past(ctx, t, c.one(ctx, t, "old").CreatedAt)
-	due := now.Add(-time.Minute)
-	c.insert(ctx, t, due, "in", "dead")
-	c.insert(ctx, t, due.Add(-time.Second), "early")
-	c.insert(ctx, t, due.Add(-time.Second+time.Millisecond), "first")
-	c.insert(ctx, t, due.Add(time.Second-time.Millisecond), "last")
-	c.insert(ctx, t, due.Add(time.Second), "late")
-	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: kind, ID: "aside", Due: due})
-	c.insertIn(ctx, t, timeout.Base, timeout.Timer{Kind: "other", ID: "other", Due: due})
-	c.bury(ctx, t, "dead")
-	to := c.past(ctx, t, c.now(ctx, t))
-	to = c.past(ctx, t, to)
-	c.insert(ctx, t, due, "new")
-	rows, err := c.Tail(ctx, timeout.Newcomers{
-		Kind: kind, Lane: timeout.Base, From: from, To: to, Later: due.Add(-time.Second), Before: due.Add(time.Second), Limit: 100,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := idsOf(rows)
-	slices.Sort(got)
-	same(t, "tail", got, []string{"first", "in", "last"})
-}
-
-func tailEachOnce(ctx context.Context, t *testing.T, c StoreClient) {
-	from := c.now(ctx, t)
-	ids := numbered(1000)
-	for chunk := range slices.Chunk(ids, 150) {
-		c.insert(ctx, t, from, chunk...)
-	}
-	n := timeout.Newcomers{
-		Kind: kind, Lane: timeout.Base, From: from, To: c.past(ctx, t, c.now(ctx, t)),
-		Later: from.Add(-time.Hour), Before: from.Add(time.Hour), Limit: 99,
-	}
-	var all []timeout.Row
-	for {
-		rows, err := c.Tail(ctx, n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, rows...)
-		if len(rows) < n.Limit {
-			break
-		}
-		n.After = rows[len(rows)-1]
-	}
-	got := idsOf(all)
-	slices.Sort(got)
-	same(t, "tail", got, ids)
-	if !slices.IsSortedFunc(all, func(a, b timeout.Row) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
-		t.Error("not in the order of creation")
-	}
-}
-
 func countAll(ctx context.Context, t *testing.T, c StoreClient) {
 	if counts, err := c.Count(ctx); len(counts) != 0 || err != nil {
 		t.Errorf("count of nothing: %v, %v", counts, err)
