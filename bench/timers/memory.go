@@ -100,7 +100,7 @@ func (m *memory) Load(_ context.Context, _ string, ids []string) ([]timeout.Row,
 
 // Sweep implements [timeout.Store].
 func (m *memory) Sweep(
-	_ context.Context, _ timeout.Office, _ []string, _ string, _ int, before, until time.Time, limit int,
+	_ context.Context, _ timeout.Office, _, _ string, before, until time.Time, limit int,
 ) ([]timeout.Row, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

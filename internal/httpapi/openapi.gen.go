@@ -677,9 +677,6 @@ type Timer struct {
 	// Traceparent The trace in which it was scheduled; absent if there was none.
 	Traceparent string `json:"traceparent,omitempty"`
 
-	// MinVersion The least version of a handler that takes it; absent if any does.
-	MinVersion int `json:"min_version,omitempty"`
-
 	// CreatedAt When it was scheduled.
 	CreatedAt time.Time `json:"created_at"`
 }

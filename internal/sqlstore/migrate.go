@@ -119,7 +119,7 @@ func (st step) apply(ctx context.Context, conn *sql.Conn) error {
 		if strings.TrimSpace(statement) == "" {
 			continue
 		}
-		if _, err := conn.ExecContext(ctx, statement); err != nil && !there(err) {
+		if _, err := conn.ExecContext(ctx, statement); err != nil && !repeated(err) {
 			return err
 		}
 	}
@@ -164,11 +164,11 @@ func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(con
 	}, nil
 }
 
-// there reports whether err says that a statement that adds a column or an index has been
-// run before: MySQL and SQLite do not know "IF NOT EXISTS" there.
-func there(err error) bool {
+// repeated reports whether err says that a statement that adds or drops a column or an index has been
+// run before: MySQL and SQLite do not know "IF NOT EXISTS" and "IF EXISTS" there.
+func repeated(err error) bool {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		return e.Number == 1060 || e.Number == 1061 // duplicate column, duplicate index
+		return e.Number == 1060 || e.Number == 1061 || e.Number == 1091 // duplicate column, duplicate index, nothing to drop
 	}
-	return err != nil && strings.Contains(err.Error(), "duplicate column name")
+	return err != nil && (strings.Contains(err.Error(), "duplicate column name") || strings.Contains(err.Error(), `no such column: "`))
 }

@@ -90,7 +90,7 @@ func (t *timerMeters) open(m metric.Meter) error {
 		{&t.claims, "claims", "Answers of the index to consumers: with timers, or empty."},
 		{&t.claimed, "claimed", "Timers that were claimed from the index."},
 		{&t.settled, "outcomes", "What became of timers in the hands of their handler."},
-		{&t.returned, "returned", "Timers given back unhandled: too early, too new, draining, or something was away."},
+		{&t.returned, "returned", "Timers given back unhandled: too early, draining, or something was away."},
 		{&t.repaired, "repairs", "What the reconciler had to put right; 0 in a healthy system."},
 		{&t.failed, "failures", "Operations in the background that failed and are repeated."},
 	} {

@@ -53,27 +53,6 @@ func TestRedriveAndFireNowBringDeadOnesBack(t *testing.T) {
 	})
 }
 
-// A timer for newer handlers waits for them, and no attempt counts meanwhile.
-func TestNewerTimersAreLeftToNewerHandlers(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(r *rig) {
-		t := r.t
-		old, young := newBook(), newBook()
-		q, _ := r.start(timeout.Config{Version: 1}, old.handle, timeout.Options{Attempts: 2})
-		push, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "a", Due: time.Now(), MinVersion: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		push()
-		time.Sleep(time.Minute)
-		r.start(timeout.Config{Version: 2}, young.handle, timeout.Options{})
-		time.Sleep(20 * time.Second)
-		if c := young.of("a"); len(c) != 1 || c[0].attempt != 1 || old.len() != 0 {
-			t.Errorf("the new handler got %+v, the old one %d timers", c, old.len())
-		}
-	})
-}
-
 func TestPauseHoldsAndResumeReleases(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -10,7 +10,6 @@ import (
 const (
 	storeLimit = 5 * time.Second        // of one call of the store
 	againPause = 100 * time.Millisecond // until a timer that is in hand already is looked at again
-	newerPause = time.Second            // until a timer for newer handlers is offered again
 )
 
 // batch is a number of items that share a slot.
@@ -67,7 +66,7 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 	for _, r := range rows {
 		byID[r.ID] = r
 	}
-	var ready, early, newer []*item
+	var ready, early []*item
 	for _, it := range items {
 		row, stored := byID[it.id]
 		it.row, it.burned = row, row.Attempt
@@ -76,8 +75,6 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 		case !stored || row.State != Open: // the hint was of a timer that is gone
 		case row.Next.After(now):
 			early = append(early, it)
-		case row.MinVersion > b.w.q.cfg.Version:
-			newer = append(newer, it)
 		default:
 			ready = append(ready, it)
 		}
@@ -88,7 +85,6 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 		b.w.q.observer.Returned(b.w.kind, len(early))
 	}
 	b.giveBackAt(early, func(it *item) time.Time { return it.row.Next.Add(it.skew(b.now, b.loaded)) })
-	b.giveBack(newer, newerPause)
 	return ready, len(ready) > 0
 }
 

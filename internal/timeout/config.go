@@ -28,10 +28,6 @@ type Config struct {
 	// sweeps, reconciles or leads.
 	Canary bool
 
-	// Version is that of the handlers of this process: it leaves timers with a
-	// higher MinVersion to others.
-	Version int
-
 	// Poll bounds how long the index is not asked; 0 means 100 ms.
 	Poll time.Duration
 

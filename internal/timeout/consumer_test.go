@@ -59,7 +59,7 @@ func TestWhatAConsumerDiedOverComesBackAlone(t *testing.T) {
 func (r *rig) dieSweeping(n int, lease time.Duration) {
 	r.t.Helper()
 	now := time.Now()
-	rows, err := r.store.Sweep(r.t.Context(), nil, []string{kind}, timeout.Base, 0, now, now.Add(lease), n)
+	rows, err := r.store.Sweep(r.t.Context(), nil, kind, timeout.Base, now, now.Add(lease), n)
 	if len(rows) != n || err != nil {
 		r.t.Fatalf("Sweep = %d timers, %v; want %d", len(rows), err, n)
 	}

@@ -43,8 +43,7 @@
 //     WhatKillsEveryConsumerIsBuried), and is kept as dead until somebody decides
 //     (RedriveAndFireNowBringDeadOnesBack).
 //   - What is nobody's fault is no attempt (UnavailableIsNobodysFault,
-//     DatabaseAwayBurnsNoAttempt, SweepOfWhatIsInHandBurnsNoAttempt, NotDueBurnsNoAttempt, AgainBurnsNoAttempt,
-//     NewerTimersAreLeftToNewerHandlers).
+//     DatabaseAwayBurnsNoAttempt, SweepOfWhatIsInHandBurnsNoAttempt, NotDueBurnsNoAttempt, AgainBurnsNoAttempt).
 //   - A timer that gets a later due time while it is handled fires again
 //     (MovedWhileHandledFiresAgain, DueAgainWhileHandledFiresAgain).
 //   - A push does not block (PushNeverBlocks), and a process claims no more than it has

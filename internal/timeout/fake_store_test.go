@@ -154,7 +154,7 @@ func order(a, b timeout.Row) int {
 }
 
 func (s *memStore) Sweep(
-	ctx context.Context, office timeout.Office, kinds []string, lane string, version int, before, until time.Time, limit int,
+	ctx context.Context, office timeout.Office, kind, lane string, before, until time.Time, limit int,
 ) ([]timeout.Row, error) {
 	if err := office.Check(ctx, nil); err != nil {
 		return nil, err
@@ -164,8 +164,7 @@ func (s *memStore) Sweep(
 	}
 	defer s.mu.Unlock()
 	rows := s.sorted(func(r timeout.Row) bool {
-		return slices.Contains(kinds, r.Kind) && r.Lane == lane && r.State == timeout.Open &&
-			r.MinVersion <= version && r.Next.Before(before)
+		return r.Kind == kind && r.Lane == lane && r.State == timeout.Open && r.Next.Before(before)
 	})
 	rows = rows[:min(limit, len(rows))]
 	for i := range rows {

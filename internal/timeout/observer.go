@@ -47,7 +47,7 @@ type Observer interface {
 	Fired(kind string, lateness time.Duration, f Fired) // a handler gets a timer
 	Handled(kind string, n int, took time.Duration, err error)
 	Settled(kind string, v Verdict, n int)      // what became of timers
-	Returned(kind string, n int)                // given back unhandled: too early, too new, draining, unavailable
+	Returned(kind string, n int)                // given back unhandled: too early, draining, unavailable
 	Repaired(kind string, why Reason, n int)    // 0 in a healthy system
 	Offset(kind string, offset time.Duration)   // how far the clock of the index is ahead of ours
 	Leading(kind string, leads bool)            // this instance began or ceased to reconcile

@@ -97,8 +97,8 @@ func (w *worker) sweep(ctx context.Context, office Office) (int, error) {
 	if w.away.longerThan(grace) {
 		grace = 0 // nobody has claimed anything lately that could be under way
 	}
-	rows, err := w.q.store.Sweep(call, office, []string{w.kind}, w.q.cfg.Lane, w.q.cfg.Version,
-		now.Add(-grace), ceil(now.Add(sweepLease)), w.opts.Batch)
+	rows, err := w.q.store.Sweep(call, office, w.kind, w.q.cfg.Lane, now.Add(-grace),
+		ceil(now.Add(sweepLease)), w.opts.Batch)
 	if err != nil {
 		w.free()
 		return 0, fmt.Errorf("timeout: sweep %q: %w", w.kind, err)

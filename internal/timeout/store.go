@@ -13,7 +13,7 @@ type Filter struct {
 	Until time.Time // the last Next that is chosen
 	Limit int       // 0 means 100, at most 5,000
 
-	// Brief asks for no more than Kind, ID, Lane, State, Next and MinVersion of a row,
+	// Brief asks for no more than Kind, ID, Lane, State and Next of a row,
 	// which a store may find in an index. What the other fields are is not said.
 	Brief bool
 }
@@ -59,11 +59,11 @@ type Store interface {
 	Delay(ctx context.Context, kind string, later []Later) error
 	Bury(ctx context.Context, kind string, later []Later) error
 
-	// Sweep claims open timers of the kinds and the lane whose Next is before a moment
-	// and whose MinVersion is at most version, the earliest first: it sets their Next
+	// Sweep claims open timers of the kind and the lane whose Next is before a moment,
+	// the earliest first: it sets their Next
 	// to until and counts the attempt in the row. It returns the rows with that attempt, and
 	// with the Next that they had before. Timers that another transaction is working on are passed over.
-	Sweep(ctx context.Context, office Office, kinds []string, lane string, version int, before, until time.Time, limit int) ([]Row, error)
+	Sweep(ctx context.Context, office Office, kind, lane string, before, until time.Time, limit int) ([]Row, error)
 
 	// List returns timers in the order of Next, Kind and ID.
 	List(ctx context.Context, f Filter) ([]Row, error)

@@ -25,10 +25,6 @@ type Timer struct {
 	// Due is the earliest moment, by the database's clock, rounded up to a
 	// millisecond. A moment that has passed is due at once.
 	Due time.Time
-
-	// MinVersion is the least version of a handler that understands the timer.
-	// Older ones leave it to others.
-	MinVersion int
 }
 
 // Fired is a timer that is due, as a handler gets it.

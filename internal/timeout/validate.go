@@ -63,9 +63,6 @@ func check(t Timer) (Timer, error) {
 	if err := checkID(t.Kind, t.ID); err != nil {
 		return t, err
 	}
-	if t.MinVersion < 0 {
-		return t, fmt.Errorf("%w: %s timer %q: give a least version of 0 or more, not %d", ErrInvalid, t.Kind, t.ID, t.MinVersion)
-	}
 	var err error
 	t.Due, err = checkDue(t.Kind, t.ID, t.Due)
 	return t, err

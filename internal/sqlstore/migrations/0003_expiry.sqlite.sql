@@ -1,3 +1,3 @@
-INSERT OR IGNORE INTO timeouts (kind, id, lane, due_at, next_at, attempt, state, min_version, trace, last_error, created_at)
-SELECT 'order.expire', id, 'base', (expires_at + 999) / 1000, (expires_at + 999) / 1000, 0, 'OPEN', 0, '', '', created_at / 1000
+INSERT OR IGNORE INTO timeouts (kind, id, lane, due_at, next_at, attempt, state, trace, last_error, created_at)
+SELECT 'order.expire', id, 'base', (expires_at + 999) / 1000, (expires_at + 999) / 1000, 0, 'OPEN', '', '', created_at / 1000
 FROM orders WHERE status = 'PENDING';

@@ -16,10 +16,10 @@ func benchmark(b *testing.B, rows int) timeouttest.StoreClient {
 	b.Helper()
 	db := openMariaDB(b, testbedtest.Database(b), nil)
 	c := client(b, db, sqltimers.MySQL)
-	const columns = "INSERT INTO timeouts (kind, id, lane, due_at, next_at, min_version, trace) "
+	const columns = "INSERT INTO timeouts (kind, id, lane, due_at, next_at, trace) "
 	for from := 1; from <= rows; from += 100_000 {
 		to := strconv.Itoa(min(from+100_000-1, rows))
-		fill := columns + "SELECT '" + kind + "', CONCAT('p', LPAD(seq, 35, '0')), 'base', at, at, 0, REPEAT('x', 55) FROM " +
+		fill := columns + "SELECT '" + kind + "', CONCAT('p', LPAD(seq, 35, '0')), 'base', at, at, REPEAT('x', 55) FROM " +
 			"(SELECT seq, ROUND(UNIX_TIMESTAMP(NOW(3)) * 1000) + seq AS at FROM seq_" + strconv.Itoa(from) + "_to_" + to + ") AS s"
 		if _, err := db.ExecContext(b.Context(), fill); err != nil {
 			b.Fatal(err)
@@ -102,7 +102,7 @@ func BenchmarkSweep(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		now := time.Now().Add(time.Duration(n+1) * time.Hour) // so that none runs out
-		rows, err := c.Sweep(b.Context(), nil, []string{kind}, timeout.Base, 0, now, now.Add(24*time.Hour), 500)
+		rows, err := c.Sweep(b.Context(), nil, kind, timeout.Base, now, now.Add(24*time.Hour), 500)
 		if err != nil {
 			b.Fatal(err)
 		}

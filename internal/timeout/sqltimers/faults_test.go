@@ -53,7 +53,7 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 			}
 			return nil
 		})
-		swept, err := store.Sweep(ctx, nil, []string{kind}, timeout.Base, 0, time.Now(), time.Now(), 10)
+		swept, err := store.Sweep(ctx, nil, kind, timeout.Base, time.Now(), time.Now(), 10)
 		if err != nil || len(swept) != 1 || swept[0].Attempt != 1 {
 			t.Errorf("%d: swept %v, %v; want the timer once", number, swept, err)
 		}
@@ -150,7 +150,7 @@ func TestDatabaseAway(t *testing.T) {
 		_, _, errs["load nothing"] = store.Load(ctx, kind, nil)
 		errs["delay"] = store.Delay(ctx, kind, later)
 		errs["bury"] = store.Bury(ctx, kind, later)
-		_, errs["sweep"] = store.Sweep(ctx, nil, []string{kind}, timeout.Base, 0, now, now, 1)
+		_, errs["sweep"] = store.Sweep(ctx, nil, kind, timeout.Base, now, now, 1)
 		_, errs["list"] = store.List(ctx, timeout.Filter{})
 		_, errs["count"] = store.Count(ctx)
 		_, errs["redrive"] = store.Redrive(ctx, kind, []string{"a"})
@@ -193,7 +193,7 @@ func TestBusyFile(t *testing.T) {
 	if !errors.Is(err, timeout.ErrUnavailable) {
 		t.Errorf("insert: %v, want ErrUnavailable", err)
 	}
-	if _, err := store.Sweep(t.Context(), nil, []string{kind}, timeout.Base, 0, time.Now(), time.Now(), 1); !errors.Is(err, timeout.ErrUnavailable) {
+	if _, err := store.Sweep(t.Context(), nil, kind, timeout.Base, time.Now(), time.Now(), 1); !errors.Is(err, timeout.ErrUnavailable) {
 		t.Errorf("sweep: %v, want ErrUnavailable", err)
 	}
 	if _, err := store.List(t.Context(), timeout.Filter{}); err != nil {

@@ -9,17 +9,14 @@ import (
 
 // Sweep implements [timeout.Store]. A limit of 0 means 100, and none exceeds 5,000.
 func (s *Store) Sweep(
-	ctx context.Context, office timeout.Office, kinds []string, lane string, version int, before, until time.Time, limit int,
+	ctx context.Context, office timeout.Office, kind, lane string, before, until time.Time, limit int,
 ) (swept []timeout.Row, err error) {
-	if len(kinds) == 0 {
-		return nil, nil
-	}
 	next := millis(until)
 	err = s.write(ctx, "sweep overdue timers of lane "+lane, nil, multiple, func(tx timeout.Tx) (err error) {
 		if err := office.Check(ctx, tx); err != nil {
 			return err
 		}
-		swept, err = s.overdue(kinds, lane, version, millis(before), limit).rows(ctx, tx)
+		swept, err = s.overdue(kind, lane, millis(before), limit).rows(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -37,8 +34,7 @@ func (s *Store) Sweep(
 
 // overdue selects and locks the timers to sweep. It reads them in the order of the index,
 // so that it locks no more than it returns.
-func (s *Store) overdue(kinds []string, lane string, version int, before int64, limit int) *query {
-	q := s.selectFrom("timeouts_next", columns).add(" WHERE state = ? AND next_at < ? AND lane = ? AND min_version <= ?",
-		timeout.Open, before, lane, version)
-	return q.in("kind", kinds).add(" ORDER BY next_at, kind, id LIMIT ?"+s.dialect.skipLocked, page(limit))
+func (s *Store) overdue(kind, lane string, before int64, limit int) *query {
+	return s.selectFrom("timeouts_next", columns).add(" WHERE state = ? AND next_at < ? AND lane = ? AND kind = ?",
+		timeout.Open, before, lane, kind).add(" ORDER BY next_at, kind, id LIMIT ?"+s.dialect.skipLocked, page(limit))
 }

@@ -63,7 +63,6 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 		return rows[0]
 	}
 	middle := one(ids[size/2])
-	kinds := []string{kind, "other"}
 	for _, test := range []struct {
 		name  string
 		bound int // rows read
@@ -88,7 +87,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			return len(rows), err
 		}},
 		{"sweep", 6 * limit, func() (int, error) { // the update reads them again
-			rows, err := c.Sweep(ctx, nil, kinds, timeout.Base, 0, now, now.Add(time.Hour), limit)
+			rows, err := c.Sweep(ctx, nil, kind, timeout.Base, now, now.Add(time.Hour), limit)
 			return len(rows), err
 		}},
 		{"delete", 6 * limit, func() (int, error) { return c.Delete(ctx, nil, kind, ids[:limit], nil) }},
@@ -216,7 +215,7 @@ func lockOnlyTheirRows(ctx context.Context, t *testing.T, c timeouttest.StoreCli
 	}
 	insertErr := c.Insert(ctx, nil, "gone", "", rows)
 	adopted, adoptErr := c.Adopt(ctx, nil, time.Minute, 5000)
-	swept, sweepErr := c.Sweep(ctx, nil, []string{kind}, timeout.Base, 0, time.Now(), time.Now(), 5000)
+	swept, sweepErr := c.Sweep(ctx, nil, kind, timeout.Base, time.Now(), time.Now(), 5000)
 	n, deleteErr := c.Delete(ctx, nil, kind, ids, nil)
 	if err := errors.Join(moveErr, delayErr, buryErr, redriveErr, insertErr, adoptErr, sweepErr, deleteErr); err != nil {
 		t.Error(err)

@@ -12,10 +12,10 @@ import (
 )
 
 // columns are those of a row, in the order of scanRow.
-const columns = "kind, id, lane, due_at, next_at, attempt, state, min_version, trace, last_error, created_at"
+const columns = "kind, id, lane, due_at, next_at, attempt, state, trace, last_error, created_at"
 
 // brief are those of the columns that timeouts_next has, in the places of all.
-const brief = "kind, id, lane, next_at AS due_at, next_at, 0 AS attempt, state, min_version, '' AS trace, '' AS last_error, 0 AS created_at"
+const brief = "kind, id, lane, next_at AS due_at, next_at, 0 AS attempt, state, '' AS trace, '' AS last_error, 0 AS created_at"
 
 // Sizes of columns, in characters.
 const (
@@ -28,7 +28,7 @@ const (
 func scanRow(rows *sql.Rows) (r timeout.Row, now time.Time, err error) {
 	var due, next, created, at int64
 	err = rows.Scan(
-		&r.Kind, &r.ID, &r.Lane, &due, &next, &r.Attempt, &r.State, &r.MinVersion, &r.Trace, &r.LastError, &created, &at)
+		&r.Kind, &r.ID, &r.Lane, &due, &next, &r.Attempt, &r.State, &r.Trace, &r.LastError, &created, &at)
 	if err != nil {
 		return timeout.Row{}, time.Time{}, err
 	}

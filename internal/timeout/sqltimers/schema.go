@@ -22,13 +22,12 @@ func sqliteSchema() []string {
   next_at     INTEGER NOT NULL,
   attempt     INTEGER NOT NULL DEFAULT 0,
   state       TEXT NOT NULL DEFAULT 'OPEN',
-  min_version INTEGER NOT NULL,
   trace       TEXT NOT NULL,
   last_error  TEXT NOT NULL DEFAULT '',
   created_at  INTEGER NOT NULL DEFAULT (` + sqlite().now + `),
   PRIMARY KEY (kind, id)
 ) WITHOUT ROWID`,
-		`CREATE INDEX IF NOT EXISTS timeouts_next ON timeouts (state, next_at, kind, id, lane, min_version)`,
+		`CREATE INDEX IF NOT EXISTS timeouts_next ON timeouts (state, next_at, kind, id, lane)`,
 		`CREATE INDEX IF NOT EXISTS timeouts_lane ON timeouts (lane, state)`,
 		`CREATE TABLE IF NOT EXISTS timeout_kinds (
   kind   TEXT NOT NULL PRIMARY KEY,
@@ -53,12 +52,11 @@ func mysqlSchema() []string {
   next_at     BIGINT NOT NULL,
   attempt     INT NOT NULL DEFAULT 0,
   state       VARCHAR(8) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'OPEN',
-  min_version INT NOT NULL,
   trace       VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   last_error  VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
   created_at  BIGINT NOT NULL DEFAULT (` + mysql().now + `),
   PRIMARY KEY (kind, id),
-  KEY timeouts_next (state, next_at, kind, id, lane, min_version),
+  KEY timeouts_next (state, next_at, kind, id, lane),
   KEY timeouts_lane (lane, state)
 ) ENGINE=InnoDB`,
 		`CREATE TABLE IF NOT EXISTS timeout_kinds (

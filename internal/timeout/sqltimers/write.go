@@ -32,18 +32,18 @@ func (s *Store) Insert(ctx context.Context, tx timeout.Tx, lane, trace string, t
 }
 
 func (s *Store) insert(lane, trace string, timers []timeout.Timer) *query {
-	q := newQuery("INSERT INTO timeouts (kind, id, lane, due_at, next_at, min_version, trace) VALUES ")
-	q.args = make([]any, 0, 7*len(timers))
+	q := newQuery("INSERT INTO timeouts (kind, id, lane, due_at, next_at, trace) VALUES ")
+	q.args = make([]any, 0, 6*len(timers))
 	for i, t := range timers {
 		if i > 0 {
 			q.add(", ")
 		}
 		due := millis(t.Due)
-		q.add("(?, ?, ?, ?, ?, ?, ?)", t.Kind, t.ID, lane, due, due, t.MinVersion, trace)
+		q.add("(?, ?, ?, ?, ?, ?)", t.Kind, t.ID, lane, due, due, trace)
 	}
 	// What is not listed has a default in the schema, also for a row that exists.
 	return q.add(s.dialect.upsert("kind, id",
-		"lane", "due_at", "next_at", "attempt", "state", "min_version", "trace", "last_error", "created_at"))
+		"lane", "due_at", "next_at", "attempt", "state", "trace", "last_error", "created_at"))
 }
 
 // Delete implements [timeout.Store].

@@ -41,7 +41,7 @@ func buryEnds(ctx context.Context, t *testing.T, c StoreClient) {
 	r.State, r.Attempt, r.LastError = timeout.Buried, 10, "hopeless"
 	want["a"] = r
 	same(t, "rows", c.load(ctx, t, "a", "b"), want)
-	swept, err := c.Sweep(ctx, nil, []string{kind}, timeout.Base, 0, now, now, 10)
+	swept, err := c.Sweep(ctx, nil, kind, timeout.Base, now, now, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

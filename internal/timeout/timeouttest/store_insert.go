@@ -29,7 +29,7 @@ func nowIsWhole(ctx context.Context, t *testing.T, c StoreClient) {
 func insertedIsLoaded(ctx context.Context, t *testing.T, c StoreClient) {
 	before := c.now(ctx, t)
 	due := before.Add(time.Hour)
-	timer := timeout.Timer{Kind: kind, ID: "a~!'\"\\%_", Due: due, MinVersion: 7}
+	timer := timeout.Timer{Kind: kind, ID: "a~!'\"\\%_", Due: due}
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	if err := c.Insert(ctx, nil, "canary", trace, []timeout.Timer{timer}); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func insertAgainReopens(ctx context.Context, t *testing.T, c StoreClient) {
 	c.bury(ctx, t, "dead")
 	before := c.past(ctx, t, c.now(ctx, t))
 	due := now.Add(time.Second)
-	again := []timeout.Timer{{Kind: kind, ID: "delayed", Due: due}, {Kind: kind, ID: "dead", Due: due, MinVersion: 2}}
+	again := []timeout.Timer{{Kind: kind, ID: "delayed", Due: due}, {Kind: kind, ID: "dead", Due: due}}
 	if err := c.Insert(ctx, nil, "other", "trace", again); err != nil {
 		t.Fatal(err)
 	}

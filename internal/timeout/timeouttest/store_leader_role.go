@@ -27,7 +27,7 @@ func officeIsOne(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insertIn(ctx, t, "gone", timeout.Timer{Kind: kind, ID: "orphan", Due: now.Add(time.Hour)})
 	before := c.load(ctx, t, "overdue", "orphan")
 
-	swept, err := c.Sweep(ctx, insert("sweep", refused), []string{kind}, timeout.Base, 0, now, now.Add(time.Minute), 10)
+	swept, err := c.Sweep(ctx, insert("sweep", refused), kind, timeout.Base, now, now.Add(time.Minute), 10)
 	if !errors.Is(err, refused) || len(swept) != 0 {
 		t.Errorf("swept %v, %v", swept, err)
 	}
@@ -36,7 +36,7 @@ func officeIsOne(ctx context.Context, t *testing.T, c StoreClient) {
 	}
 	same(t, "after a refusal", c.load(ctx, t, "overdue", "orphan", "sweep", "adopt"), before)
 
-	swept, err = c.Sweep(ctx, insert("sweep", nil), []string{kind}, timeout.Base, 0, now, now.Add(time.Minute), 10)
+	swept, err = c.Sweep(ctx, insert("sweep", nil), kind, timeout.Base, now, now.Add(time.Minute), 10)
 	if err != nil {
 		t.Fatal(err)
 	}

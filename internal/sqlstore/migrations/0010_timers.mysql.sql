@@ -1,0 +1,2 @@
+ALTER TABLE timeouts DROP KEY timeouts_created;
+ALTER TABLE timeouts DROP COLUMN min_version;
