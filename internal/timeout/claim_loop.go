@@ -67,7 +67,7 @@ func (l *loop) sooner(at time.Time) bool {
 
 // sleep plans the next claim: after d, or after the poll if that is sooner.
 func (l *loop) sleep(d time.Duration, by Waker) {
-	poll := l.w.poll()
+	poll := l.w.opts.Poll
 	poll -= rand.N(poll/5 + 1) // so that instances do not ask all at once
 	if poll < d {
 		d, by = poll, WokenPoll
@@ -131,7 +131,7 @@ func (l *loop) claim(ctx context.Context) (Claim, error) {
 // plan says when to claim again after a claim that was not full.
 func (l *loop) plan(c Claim) {
 	if c.Next.IsZero() {
-		l.sleep(l.w.poll(), WokenPoll)
+		l.sleep(l.w.opts.Poll, WokenPoll)
 		return
 	}
 	wait := l.clock.until(c.Next)

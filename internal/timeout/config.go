@@ -28,9 +28,6 @@ type Config struct {
 	// sweeps, reconciles or leads.
 	Canary bool
 
-	// Poll bounds how long the index is not asked; 0 means 100 ms.
-	Poll time.Duration
-
 	// Drain is how long running handlers may take to finish when Run ends, before
 	// their context is cancelled; 0 means 10 s.
 	Drain time.Duration
@@ -62,8 +59,8 @@ func (c Config) Validate() error {
 	if c.Lane != "" && !validName(c.Lane) {
 		errs = append(errs, fmt.Errorf("%w: lane %q: give 1 to 32 letters, digits, dots, dashes and underscores", ErrInvalid, c.Lane))
 	}
-	if c.Poll < 0 || c.Drain < 0 || c.Hints < 0 {
-		errs = append(errs, fmt.Errorf("%w: poll %v, drain %v, hints %d: give none that is negative", ErrInvalid, c.Poll, c.Drain, c.Hints))
+	if c.Drain < 0 || c.Hints < 0 {
+		errs = append(errs, fmt.Errorf("%w: drain %v, hints %d: give none that is negative", ErrInvalid, c.Drain, c.Hints))
 	}
 	return errors.Join(errs...)
 }
@@ -71,7 +68,6 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	c.Instance = cmp.Or(c.Instance, rand.Text())
 	c.Lane = cmp.Or(c.Lane, Base)
-	c.Poll = cmp.Or(c.Poll, 100*time.Millisecond)
 	c.Drain = cmp.Or(c.Drain, 10*time.Second)
 	c.Hints = cmp.Or(c.Hints, 1<<16)
 	if c.Observer == nil {
@@ -85,14 +81,11 @@ func (c Config) withDefaults() Config {
 
 // Options say how timers of one kind are handled.
 type Options struct {
-	Batch       int           // how many timers a handler gets at once; 0 means 128, at most 1,000
-	Concurrency int           // how many batches this process handles at once; 0 means 4
-	Grace       time.Duration // how late the sweep lets a timer be; longer than a handler takes; 0 means 2 s
-	Attempts    int           // attempts before a timer is dead; 0 means 10
-	Backoff     time.Duration // bound of the pause after the first failure; it doubles; 0 means 200 ms
-	MaxBackoff  time.Duration // bound of that bound; 0 means 5 min
+	Batch    int           // how many timers a handler gets at once; 0 means 128, at most 1,000
+	Attempts int           // attempts before a timer is dead; 0 means 10
+	Backoff  time.Duration // bound of the pause after the first failure; it doubles, up to 5 min; 0 means 200 ms
 
-	// Poll is how often each shard of the kind is asked at least; 0 means Config.Poll. A
+	// Poll bounds how long a shard of the kind is not asked; 0 means 100 ms. A
 	// longer one is for a kind of which there are few timers, and costs lateness only
 	// for delays shorter than it whose message is lost.
 	Poll time.Duration
@@ -101,24 +94,20 @@ type Options struct {
 // Validate returns what is wrong with the options, or nil.
 func (o Options) Validate() error {
 	var errs []error
-	o = o.withDefaults()
-	if o.Batch < 0 || o.Batch > 1000 || o.Concurrency < 0 || o.Attempts < 0 {
-		errs = append(errs, fmt.Errorf("%w: batch %d, concurrency %d, attempts %d: give none that is negative, and a batch of at most 1000",
-			ErrInvalid, o.Batch, o.Concurrency, o.Attempts))
+	if o.Batch < 0 || o.Batch > 1000 || o.Attempts < 0 {
+		errs = append(errs, fmt.Errorf("%w: batch %d, attempts %d: give none that is negative, and a batch of at most 1000",
+			ErrInvalid, o.Batch, o.Attempts))
 	}
-	if o.Grace < 0 || o.Backoff < 0 || o.MaxBackoff < 0 || o.Poll < 0 {
-		errs = append(errs, fmt.Errorf("%w: grace %v, backoff %v, max backoff %v, poll %v: give none that is negative",
-			ErrInvalid, o.Grace, o.Backoff, o.MaxBackoff, o.Poll))
+	if o.Backoff < 0 || o.Poll < 0 {
+		errs = append(errs, fmt.Errorf("%w: backoff %v, poll %v: give none that is negative", ErrInvalid, o.Backoff, o.Poll))
 	}
 	return errors.Join(errs...)
 }
 
 func (o Options) withDefaults() Options {
 	o.Batch = cmp.Or(o.Batch, 128)
-	o.Concurrency = cmp.Or(o.Concurrency, 4)
-	o.Grace = cmp.Or(o.Grace, 2*time.Second)
 	o.Attempts = cmp.Or(o.Attempts, 10)
 	o.Backoff = cmp.Or(o.Backoff, 200*time.Millisecond)
-	o.MaxBackoff = cmp.Or(o.MaxBackoff, 5*time.Minute)
+	o.Poll = cmp.Or(o.Poll, 100*time.Millisecond)
 	return o
 }

@@ -60,7 +60,7 @@
 // That a handler is called once: a lost answer, a stalled process or a sweep may call
 // it again, also at the same time in two processes. That timers fire in the order of
 // their due times, except roughly. That a handler which takes longer than
-// Options.Grace is not joined by another process's sweep. That a handler outside the database,
+// 2 s is not joined by another process's sweep. That a handler outside the database,
 // which sends a message say, has its effect once: it must make the effect repeatable.
 // That what the database has lost comes back.
 //
@@ -70,7 +70,7 @@
 // whether a timer may act: every claim loads its rows and the time in one statement, and
 // what is not due goes back to its moment. The index's says what to claim. The
 // process's own, monotonic, says how long to wait: until the moment that the last answer of
-// the index announced, translated by the answers themselves, and at most Config.Poll.
+// the index announced, translated by the answers themselves, and at most Options.Poll.
 // Messages of the index shorten a wait, and nothing depends on them
 // (LostMessagesCostNothing). An index whose clock is ahead answers too early, once per timer;
 // one that is behind makes timers late by as much, and at most as late as the sweep.
@@ -95,7 +95,7 @@
 //	a message is lost                    nothing for delays above the poll, else at most the poll
 //	a handler fails                      halving, then a backoff for the one timer
 //
-// The sweep is every second, and takes what is later than Options.Grace. It needs
+// The sweep is every second, and takes what is more than 2 s late. It needs
 // the database alone, and calls the same handler by the same path.
 //
 // # Who reconciles
@@ -125,6 +125,6 @@
 // index; the watch over pauses and lanes; for each kind one that elects and, while it
 // leads, two that sweep and reconcile, and one that prolongs what it has swept; for each shard
 // one that claims; and one for each batch in work, at most
-// Options.Concurrency per kind. Only a handler that ignores its context for a second after
+// four per kind. Only a handler that ignores its context for a second after
 // Config.Drain is left behind, and Run says so.
 package timeout

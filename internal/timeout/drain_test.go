@@ -25,11 +25,11 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 			}
 			return first.handle(ctx, batch)
 		}
-		o := timeout.Options{Batch: 8, Concurrency: 1, Grace: time.Hour}
-		q, stop := r.start(timeout.Config{}, slow, o)
+		r.store.blind = true
+		q, stop := r.start(timeout.Config{}, slow, timeout.Options{Batch: 8})
 		r.schedule(q, time.Now(), ids(40)...)
-		time.Sleep(6 * time.Second) // in the first half of the first batch
-		r.start(timeout.Config{}, second.handle, timeout.Options{Grace: time.Hour})
+		time.Sleep(6 * time.Second) // in the first halves of the first batches
+		r.start(timeout.Config{}, second.handle, timeout.Options{})
 		time.Sleep(time.Second)
 		began := time.Now()
 		stop()
@@ -86,6 +86,7 @@ func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
+		r.store.blind = true
 		never := make(chan struct{})
 		defer close(never)
 		q := r.queue(timeout.Config{Drain: 3 * time.Second})
@@ -96,7 +97,7 @@ func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
 			<-never
 			return nil, ctx.Err()
 		}
-		if err := q.Handle(kind, hang, timeout.Options{Grace: time.Hour}); err != nil {
+		if err := q.Handle(kind, hang, timeout.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -113,7 +114,7 @@ func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
 		if took := time.Since(began); took > 4*time.Second+100*time.Millisecond || <-cancelled == nil {
 			t.Errorf("the drain took %v, want 3 s and a last one", took)
 		}
-		r.start(timeout.Config{}, b.handle, timeout.Options{Grace: time.Hour})
+		r.start(timeout.Config{}, b.handle, timeout.Options{})
 		time.Sleep(200 * time.Millisecond)
 		b.within(t, 3, 6*time.Second)
 	})

@@ -2,6 +2,7 @@ package timeout_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -247,12 +248,15 @@ func TestAllConsumersDownAcrossTheDueTime(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		var order []string
+		var mu sync.Mutex
 		r.start(timeout.Config{}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			for _, f := range batch {
 				order = append(order, f.ID)
 			}
 			return b.handle(ctx, batch)
-		}, timeout.Options{Concurrency: 1})
+		}, timeout.Options{Batch: 1000})
 		time.Sleep(time.Second)
 		b.within(t, 1000, time.Hour+time.Second)
 		b.once(t)

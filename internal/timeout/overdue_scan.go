@@ -11,6 +11,7 @@ import (
 
 const (
 	sweepEvery  = time.Second
+	sweepGrace  = 2 * time.Second // how late the sweep lets a timer be
 	resignAfter = 5 * time.Second // without an answer of the database
 )
 
@@ -93,7 +94,7 @@ func (w *worker) sweep(ctx context.Context, office Office) (int, error) {
 		return 0, fmt.Errorf("timeout: read the time: %w", err)
 	}
 	got := time.Now()
-	grace := w.opts.Grace
+	grace := sweepGrace
 	if w.away.longerThan(grace) {
 		grace = 0 // nobody has claimed anything lately that could be under way
 	}

@@ -119,7 +119,7 @@ func (w *world) instance() {
 			out[i] = w.orders.expire(f.ID)
 		}
 		return out, nil
-	}, timeout.Options{Batch: 8, Attempts: 1000, MaxBackoff: time.Second})
+	}, timeout.Options{Batch: 8, Attempts: 1000})
 	w.stops = append(w.stops, stop)
 }
 

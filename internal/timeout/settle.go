@@ -13,6 +13,9 @@ import (
 // the time is not called without end.
 const notDuePause = 10 * time.Millisecond
 
+// backoffMax is the bound of the pause after any failure.
+const backoffMax = 5 * time.Minute
+
 var (
 	errRetry     = errors.New("the handler asked for another attempt")
 	errNoOutcome = errors.New("the handler returned an outcome that is none")
@@ -74,8 +77,8 @@ func (w *worker) settled(v Verdict, n int) {
 // backoff is full jitter under a bound that doubles with each attempt.
 func (b *batch) backoff(attempt int) time.Duration {
 	bound := b.w.opts.Backoff << min(attempt-1, 30)
-	if bound <= 0 || bound > b.w.opts.MaxBackoff {
-		bound = b.w.opts.MaxBackoff
+	if bound <= 0 || bound > backoffMax {
+		bound = backoffMax
 	}
 	return rand.N(bound + 1)
 }

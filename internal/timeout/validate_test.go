@@ -13,18 +13,18 @@ func TestInvalidChangesNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	cases := map[string]timeout.Timer{
-		"no kind":        {ID: "a", Due: now},
-		"long kind":      {Kind: strings.Repeat("k", 33), ID: "a", Due: now},
-		"odd kind":       {Kind: "order expire", ID: "a", Due: now},
-		"brace in kind":  {Kind: "order{1}", ID: "a", Due: now},
-		"no id":          {Kind: kind, Due: now},
-		"long id":        {Kind: kind, ID: strings.Repeat("i", 65), Due: now},
-		"space in id":    {Kind: kind, ID: "a b", Due: now},
-		"no ASCII":       {Kind: kind, ID: "ä", Due: now},
-		"control":        {Kind: kind, ID: "a\x00", Due: now},
-		"no due":         {Kind: kind, ID: "a"},
-		"before 1970":    {Kind: kind, ID: "a", Due: time.Date(1969, 12, 31, 23, 59, 59, 0, time.UTC)},
-		"in 11 years":    {Kind: kind, ID: "a", Due: now.AddDate(11, 0, 0)},
+		"no kind":       {ID: "a", Due: now},
+		"long kind":     {Kind: strings.Repeat("k", 33), ID: "a", Due: now},
+		"odd kind":      {Kind: "order expire", ID: "a", Due: now},
+		"brace in kind": {Kind: "order{1}", ID: "a", Due: now},
+		"no id":         {Kind: kind, Due: now},
+		"long id":       {Kind: kind, ID: strings.Repeat("i", 65), Due: now},
+		"space in id":   {Kind: kind, ID: "a b", Due: now},
+		"no ASCII":      {Kind: kind, ID: "ä", Due: now},
+		"control":       {Kind: kind, ID: "a\x00", Due: now},
+		"no due":        {Kind: kind, ID: "a"},
+		"before 1970":   {Kind: kind, ID: "a", Due: time.Date(1969, 12, 31, 23, 59, 59, 0, time.UTC)},
+		"in 11 years":   {Kind: kind, ID: "a", Due: now.AddDate(11, 0, 0)},
 	}
 	for name, timer := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package timeout
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -9,8 +8,9 @@ import (
 )
 
 const (
-	restMin = 100 * time.Millisecond
-	restMax = 5 * time.Second
+	concurrency = 4 // batches of a kind that a process handles at once
+	restMin     = 100 * time.Millisecond
+	restMax     = 5 * time.Second
 )
 
 // worker handles the timers of one kind in this process.
@@ -32,7 +32,7 @@ type worker struct {
 
 func newWorker(q *Queue, kind string, h Handler, o Options) *worker {
 	w := &worker{q: q, kind: kind, handler: h, opts: o.withDefaults()}
-	w.slots = make(chan struct{}, w.opts.Concurrency)
+	w.slots = make(chan struct{}, concurrency)
 	w.hands = hands{w: w, items: map[string]*item{}, prolonging: make(chan struct{}, 1)}
 	w.wiped.found = make(chan struct{}, 1)
 	for _, s := range q.index.Shards(kind, q.cfg.Lane) {
@@ -56,14 +56,11 @@ func (w *worker) take(ctx context.Context) bool {
 
 func (w *worker) free() { <-w.slots }
 
-// poll is how often each shard is asked at least.
-func (w *worker) poll() time.Duration { return cmp.Or(w.opts.Poll, w.q.cfg.Poll) }
-
 // resting returns how long nothing is to be claimed: while the kind is paused, or
 // what the handler depends on does not answer.
 func (w *worker) resting() time.Duration {
 	if w.paused.Load() {
-		return w.poll()
+		return w.opts.Poll
 	}
 	return w.breaker.left()
 }

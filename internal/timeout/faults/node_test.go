@@ -29,6 +29,7 @@ type nodeConfig struct {
 	Options  timeout.Options
 
 	index   func(timeout.Index) timeout.Index // what the instance has in place of its index
+	store   func(timeout.Store) timeout.Store // what the instance has in place of its store
 	handler func(*node) timeout.Handler       // in place of expire
 }
 
@@ -70,7 +71,11 @@ func newNode(cfg nodeConfig) (*node, error) {
 	if cfg.index != nil {
 		x = cfg.index(x)
 	}
-	n.Queue, err = timeout.New(store, x, timeout.Config{
+	var rows timeout.Store = store
+	if cfg.store != nil {
+		rows = cfg.store(rows)
+	}
+	n.Queue, err = timeout.New(rows, x, timeout.Config{
 		Instance: cfg.Name, Canary: cfg.Canary, Leader: locker, Observer: n.seen, Drain: patience,
 	})
 	if err != nil {
