@@ -70,7 +70,7 @@ func acknowledgedOurs(ctx context.Context, on *servers, d time.Duration) (result
 	}
 	defer func() { err = cmp.Or(err, o.stop()) }()
 	return acknowledged(ctx, on, d, func(ctx context.Context, id string, due time.Time) error {
-		_, err := o.index.Schedule(ctx, kind, timeout.Base, false, []timeout.Hint{{ID: id, At: due.Truncate(time.Millisecond)}})
+		_, err := o.index.Schedule(ctx, kind, timeout.Base, false, []timeout.Entry{{ID: id, At: due.Truncate(time.Millisecond)}})
 		return err
 	})
 }
@@ -95,7 +95,7 @@ func emptyIndex(ctx context.Context, on *servers) (*ours, error) {
 	return newOurs(on, newMemory(), timeout.Config{})
 }
 
-// fill puts n hints, a thousand in a call.
+// fill puts n entries, a thousand in a call.
 func (o *ours) fill(ctx context.Context, n int, id func(int) string, due func(int) time.Time) error {
 	const chunk = 1000
 	var next atomic.Int64
@@ -105,11 +105,11 @@ func (o *ours) fill(ctx context.Context, n int, id func(int) string, due func(in
 			if from >= n {
 				return nil
 			}
-			hints := make([]timeout.Hint, 0, chunk)
+			entries := make([]timeout.Entry, 0, chunk)
 			for i := from; i < min(n, from+chunk); i++ {
-				hints = append(hints, timeout.Hint{ID: id(i), At: due(i)})
+				entries = append(entries, timeout.Entry{ID: id(i), At: due(i)})
 			}
-			if _, err := o.index.Schedule(ctx, kind, timeout.Base, false, hints); err != nil {
+			if _, err := o.index.Schedule(ctx, kind, timeout.Base, false, entries); err != nil {
 				return err
 			}
 		}

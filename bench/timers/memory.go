@@ -67,7 +67,7 @@ func (m *memory) Insert(_ context.Context, _ timeout.Tx, lane, trace string, tim
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, t := range timers {
-		m.set(timeout.Row{Timer: t, Lane: lane, State: timeout.Open, Next: t.Due, Trace: trace, CreatedAt: time.Now()})
+		m.set(timeout.Row{Timer: t, Partition: lane, State: timeout.Open, Next: t.Due, Trace: trace, CreatedAt: time.Now()})
 	}
 	return nil
 }
@@ -98,8 +98,8 @@ func (m *memory) Load(_ context.Context, _ string, ids []string) ([]timeout.Row,
 	return rows, time.Now(), nil
 }
 
-// Sweep implements [timeout.Store].
-func (m *memory) Sweep(
+// ClaimOverdue implements [timeout.Store].
+func (m *memory) ClaimOverdue(
 	_ context.Context, _ timeout.Office, _, _ string, before, until time.Time, limit int,
 ) ([]timeout.Row, error) {
 	m.mu.Lock()
@@ -157,8 +157,8 @@ func (m *memory) Count(context.Context) (map[timeout.Shard]map[timeout.State]int
 	return nil, nil //nolint:nilnil // Nothing is counted.
 }
 
-// Bury implements [timeout.Store].
-func (m *memory) Bury(context.Context, string, []timeout.Later) error { return nil }
+// MarkDead implements [timeout.Store].
+func (m *memory) MarkDead(context.Context, string, []timeout.Later) error { return nil }
 
 // Redrive implements [timeout.Store].
 func (m *memory) Redrive(context.Context, string, []string) ([]timeout.Row, error) {
@@ -171,13 +171,15 @@ func (m *memory) SetPaused(context.Context, string, bool) error { return nil }
 // Paused implements [timeout.Store].
 func (m *memory) Paused(context.Context) ([]string, error) { return nil, nil }
 
-// Beat implements [timeout.Store].
-func (m *memory) Beat(context.Context, string, string) error { return nil }
+// Heartbeat implements [timeout.Store].
+func (m *memory) Heartbeat(context.Context, string, string) error { return nil }
 
-// SilentLanes implements [timeout.Store].
-func (m *memory) SilentLanes(context.Context, time.Duration) ([]string, error) { return nil, nil }
+// OrphanedPartitions implements [timeout.Store].
+func (m *memory) OrphanedPartitions(context.Context, time.Duration) ([]string, error) {
+	return nil, nil
+}
 
-// Adopt implements [timeout.Store].
-func (m *memory) Adopt(context.Context, timeout.Office, time.Duration, int) (int, error) {
+// Reassign implements [timeout.Store].
+func (m *memory) Reassign(context.Context, timeout.Office, time.Duration, int) (int, error) {
 	return 0, nil
 }

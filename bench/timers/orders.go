@@ -73,15 +73,15 @@ func expiring(ctx context.Context, on *servers, n int, wait time.Duration) (resu
 	}, s.check(ctx)
 }
 
-// repairs counts what the sweep handled because it had not come from the index in time.
+// repairs counts what the overdue scan handled because it had not come from the index in time.
 type repairs struct {
-	timeout.Nobody
+	timeout.NopObserver
 	swept atomic.Int64
 }
 
 // Repaired implements [timeout.Observer].
 func (r *repairs) Repaired(_ string, why timeout.Reason, n int) {
-	if why == timeout.RepairSweep {
+	if why == timeout.RepairOverdue {
 		r.swept.Add(int64(n))
 	}
 }

@@ -143,7 +143,7 @@ func (r *report) rows() *measure.Table {
 func (r *report) expiry() *measure.Table {
 	t := &measure.Table{
 		Title:  fmt.Sprintf("Orders that expire, on MariaDB, in batches of %d", expireMany),
-		Header: []string{"", "orders", "per second", "lowest..highest", "took", "first handler called after", "handled by the sweep"},
+		Header: []string{"", "orders", "per second", "lowest..highest", "took", "first handler called after", "handled by the overdue scan"},
 	}
 	for _, name := range r.measured(expiry) {
 		c, first, sweeps := r.found.Cell(expiry, name), "", ""

@@ -55,7 +55,7 @@ func parseServe(f *cli.Flags, args []string) (c app.Config, exitOnStdin bool, er
 	f.Int64Var(&c.MaxOpenOrders, "max-open-orders", 0, "how many unpaid orders a customer may have; 0: any number")
 	f.StringVar(&c.Auth, "auth", "", "keys: every request needs an API key, see shop keys; none: nobody is asked (default none if --listen is a loopback address, otherwise keys)")
 	f.BoolVar(&c.Canary, "canary", false, "schedule the expiry of orders and leave it to other instances, so that a version on trial expires nothing")
-	f.StringVar(&c.Lane, "lane", timeout.Base, "`LANE` of the orders that this instance places and expires: one of its own keeps a version on trial to its own orders; those of a lane without instances go to base after 30s")
+	f.StringVar(&c.Partition, "partition", timeout.Base, "`PARTITION` of the orders that this instance places and expires: one of its own keeps a version on trial to its own orders; those of a partition without instances go to base after 30s")
 	f.BoolVar(&exitOnStdin, "exit-on-stdin-eof", false, "stop when standard input ends, so that the instance does not outlive the process that holds it")
 	f.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "`LEVEL` from which to log: debug, info, warn or error; debug has a line per request")
 	if err := f.Parse(args); err != nil {

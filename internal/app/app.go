@@ -132,5 +132,5 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	follow := reloadable{permits: limits.resize, permitted: limits.permitted, orderTTL: orders.SetTTL, pace: timers.SetPace, logLevel: level}
-	return runAll(ctx, front, told.run, timers.Run, breakers.run, limits.run, node.run(address, follow), purgeIdempotencyKeys(store, node.lead, c.Lane, log), watchKeys, admin.run, audits)
+	return runAll(ctx, front, told.run, timers.Run, breakers.run, limits.run, node.run(address, follow), purgeIdempotencyKeys(store, node.lead, c.Partition, log), watchKeys, admin.run, audits)
 }

@@ -42,7 +42,7 @@ type instance struct {
 // start runs an instance until stop is called, at the end of the test at the latest.
 func start(t *testing.T, c Config) instance {
 	t.Helper()
-	c.Listen, c.Instance, c.Auth, c.Lane, c.OrderTTL, c.Permits = "127.0.0.1:0", "test", AuthNone, timeout.Base, time.Minute, 64
+	c.Listen, c.Instance, c.Auth, c.Partition, c.OrderTTL, c.Permits = "127.0.0.1:0", "test", AuthNone, timeout.Base, time.Minute, 64
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}

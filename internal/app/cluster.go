@@ -54,7 +54,7 @@ func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks
 		self:      cluster.Member{Name: c.Instance, Role: role(c), Version: c.Version, Started: time.Now()},
 		candidate: !c.Canary, lead: newLeadership(c.Instance, log), members: membershipDiff{self: c.Instance, events: told}, log: log, stale: make(map[string]error),
 	}
-	if c.Lane == timeout.Base { // the leader of a lane is not that of the shop
+	if c.Partition == timeout.Base { // the leader of a partition is not that of the shop
 		n.lead.news = told
 	}
 	var board cluster.Board
@@ -80,7 +80,7 @@ func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks
 	}
 	var err error
 	n.lead.election, err = cluster.NewElection(cluster.ElectionConfig{
-		Locker: locker, Board: board, Name: c.Instance, Key: electionOf(c.Lane), OnError: n.lead.trouble,
+		Locker: locker, Board: board, Name: c.Instance, Key: electionOf(c.Partition), OnError: n.lead.trouble,
 	})
 	if err != nil {
 		return nil, err
@@ -107,18 +107,18 @@ func role(c Config) string {
 	switch {
 	case c.Canary:
 		return "canary"
-	case c.Lane != timeout.Base:
-		return "lane " + c.Lane
+	case c.Partition != timeout.Base:
+		return "partition " + c.Partition
 	}
 	return "shop"
 }
 
-// electionOf names the election of those who look after the timers of a lane.
-func electionOf(lane string) string {
-	if lane == timeout.Base {
+// electionOf names the election of those who look after the timers of a partition.
+func electionOf(partition string) string {
+	if partition == timeout.Base {
 		return "leader"
 	}
-	return "leader." + lane
+	return "leader." + partition
 }
 
 // run makes the instance, which is reached at address, a member, a candidate, and one who

@@ -42,7 +42,7 @@ type Config struct {
 	MaxOpenOrders int64  // unpaid orders per customer; 0: any number
 	Auth          string // AuthKeys or AuthNone
 	Canary        bool
-	Lane          string
+	Partition     string
 	LogLevel      slog.Level
 
 	Version  string // of the program
@@ -71,11 +71,11 @@ func (c Config) Validate() error {
 	if c.Auth != AuthKeys && c.Auth != AuthNone {
 		bad = append(bad, fmt.Errorf("--auth %q: want keys or none", c.Auth))
 	}
-	if err := (timeout.Config{Lane: c.Lane}).Validate(); err != nil {
-		bad = append(bad, fmt.Errorf("--lane %q: want 1 to 32 letters, digits, dots, dashes and underscores", c.Lane))
+	if err := (timeout.Config{Partition: c.Partition}).Validate(); err != nil {
+		bad = append(bad, fmt.Errorf("--partition %q: want 1 to 32 letters, digits, dots, dashes and underscores", c.Partition))
 	}
-	if c.Canary && c.Lane != timeout.Base {
-		bad = append(bad, errors.New("--canary expires nothing, so a --lane of its own would have nobody: give one of them"))
+	if c.Canary && c.Partition != timeout.Base {
+		bad = append(bad, errors.New("--canary expires nothing, so a --partition of its own would have no consumer: give one of them"))
 	}
 	bad = append(bad, ValidDatabase(c.Database), ValidRedis(c.Redis),
 		ValidRedlock(c.Redlock), ValidServers("zookeeper", c.ZooKeeper), ValidServers("etcd", c.Etcd))

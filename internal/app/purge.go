@@ -19,13 +19,13 @@ const (
 	purgeEvery   = time.Minute
 	purgeTimeout = 5 * time.Minute // at most, at a time
 
-	answersDuty = "answers" // of the leader of the shop, and not of those of lanes
+	answersDuty = "answers" // of the leader of the shop, and not of those of partitions
 )
 
 // purgeIdempotencyKeys returns what deletes old answers while the instance leads the shop, until its context ends.
-func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, lane string, log *slog.Logger) func(context.Context) error {
+func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, partition string, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
-		for lane == timeout.Base { // leaders of lanes have terms of their own
+		for partition == timeout.Base { // leaders of partitions have terms of their own
 
 			select {
 			case <-ctx.Done():

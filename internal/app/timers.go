@@ -53,14 +53,14 @@ func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store 
 		return nil, err
 	}
 	queue, err := timeout.New(timers, index, timeout.Config{
-		Instance: c.Instance,
-		Canary:   c.Canary,
-		Lane:     c.Lane,
-		Leader:   leader,
-		Offices:  store,
-		Drain:    timersDrain,
-		Observer: timerEvents{observer, told},
-		Trace:    tel.Traceparent,
+		Instance:  c.Instance,
+		Canary:    c.Canary,
+		Partition: c.Partition,
+		Leader:    leader,
+		Offices:   store,
+		Drain:     timersDrain,
+		Observer:  timerEvents{observer, told},
+		Trace:     tel.Traceparent,
 	})
 	if err != nil {
 		return nil, err

@@ -189,10 +189,10 @@ func (t *timersCall) print(v any) error { return printIndented(t.p.Stdout, v) }
 func (t *timersCall) table(timers []httpapi.Timer, longest int) error {
 	const moment = "2006-01-02T15:04:05.000Z07:00"
 	w := tabwriter.NewWriter(t.p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KIND\tID\tSTATE\tDUE\tNEXT\tATTEMPT\tLANE\tLAST ERROR")
+	fmt.Fprintln(w, "KIND\tID\tSTATE\tDUE\tNEXT\tATTEMPT\tPARTITION\tLAST ERROR")
 	for _, r := range timers {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", r.Kind, r.ID, r.State,
-			r.Due.UTC().Format(moment), r.Next.UTC().Format(moment), r.Attempt, r.Lane, oneLine(r.LastError, longest))
+			r.Due.UTC().Format(moment), r.Next.UTC().Format(moment), r.Attempt, r.Partition, oneLine(r.LastError, longest))
 	}
 	return w.Flush()
 }

@@ -154,12 +154,12 @@ func TestACanaryExpiresNothing(t *testing.T) {
 	expiredBy(t, canary, database, "base")
 }
 
-// An instance in a lane of its own expires its own orders, whoever else is there.
+// An instance in a partition of its own expires its own orders, whoever else is there.
 func TestALaneExpiresItsOwnOrders(t *testing.T) {
 	t.Parallel()
 	database := sqliteURL(t)
 	start(t, "--database", database, "--instance", "base")
-	trial := start(t, "--database", database, "--order-ttl", "1s", "--instance", "on-trial", "--lane", "trial")
+	trial := start(t, "--database", database, "--order-ttl", "1s", "--instance", "on-trial", "--partition", "trial")
 	expiredBy(t, trial, database, "on-trial")
 }
 

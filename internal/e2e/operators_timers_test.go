@@ -44,7 +44,7 @@ func TestTimersByCommand(t *testing.T) {
 		t.Errorf("%v, %v", one, err)
 	}
 
-	metrics(t, canary, `shop_timeout_dead{kind="order.expire",lane="base",role="canary"} 2`, `shop_timeout_paused{kind="order.expire",role="canary"} 1`)
+	metrics(t, canary, `shop_timeout_dead{kind="order.expire",partition="base",role="canary"} 2`, `shop_timeout_paused{kind="order.expire",role="canary"} 1`)
 	shows(t, command("redrive", "order.expire", first), "1 dead timers")
 	shows(t, command("redrive", "order.expire"), "1 dead timers")
 	shows(t, append(command("redrive", "order.expire"), "--json"), `"timers": 0`)

@@ -389,7 +389,7 @@ type Member struct {
 	// Address Where it listens.
 	Address string `json:"address"`
 
-	// Role What it does: shop, canary, or the lane that is its own.
+	// Role What it does: shop, canary, or the partition that is its own.
 	Role string `json:"role"`
 
 	// Version The version of its program.
@@ -659,8 +659,8 @@ type Timer struct {
 	// State Whether a timer is tried again, or waits for somebody to decide.
 	State TimerState `json:"state"`
 
-	// Lane Which instances handle it.
-	Lane string `json:"lane"`
+	// Partition Which instances handle it.
+	Partition string `json:"partition"`
 
 	// Due When it is to fire.
 	Due time.Time `json:"due"`

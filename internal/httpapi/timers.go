@@ -179,7 +179,7 @@ func (a *api) known(ctx context.Context, kind string) error {
 
 func timerBody(r timeout.Row) Timer {
 	return Timer{
-		Kind: r.Kind, ID: r.ID, State: TimerState(r.State), Lane: r.Lane, Due: r.Due.UTC(), Next: r.Next.UTC(), Attempt: r.Attempt,
+		Kind: r.Kind, ID: r.ID, State: TimerState(r.State), Partition: r.Partition, Due: r.Due.UTC(), Next: r.Next.UTC(), Attempt: r.Attempt,
 		LastError: r.LastError, Traceparent: r.Trace, CreatedAt: r.CreatedAt.UTC(),
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // lateness collects how late timers fire.
 type lateness struct {
-	timeout.Nobody
+	timeout.NopObserver
 	mu    sync.Mutex
 	early int           // guarded by mu
 	worst time.Duration // guarded by mu

@@ -35,8 +35,8 @@
 //
 //	shop_timeout_lateness_seconds            from due to the handler
 //	shop_timeout_due_lag_seconds             how overdue the most overdue timer is
-//	shop_timeout_open, _dead{lane}           rows: to be fired; to be redriven or cancelled by somebody
-//	shop_timeout_pending{lane}               what the index has
+//	shop_timeout_open, _dead{partition}      rows: to be fired; to be redriven or cancelled by somebody
+//	shop_timeout_pending{partition}          what the index has
 //	shop_timeout_paused                      1 while the kind is
 //	shop_timeout_leading                     1 on the instance that reconciles the kind
 //	shop_timeout_scheduled_total             rows written
@@ -46,7 +46,7 @@
 //	shop_timeout_outcomes_total{outcome}     done, committed, retry, not_due, dead
 //	shop_timeout_handler_duration_seconds{result}  of a batch
 //	shop_timeout_returned_total              claims given back unhandled
-//	shop_timeout_repairs_total{reason}       look_ahead, sweep, rebuild, adopt: 0 while all is well
+//	shop_timeout_repairs_total{reason}       look_ahead, overdue, rebuild, reassign: 0 while all is well
 //	shop_timeout_hints_dropped_total         repaired later
 //	shop_timeout_failures_total{during}      operations in the background that failed
 //	shop_timeout_index_clock_offset_seconds  of the index against this instance

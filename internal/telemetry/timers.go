@@ -164,7 +164,7 @@ func (k *timerKind) zero(with func(...attribute.KeyValue) metric.MeasurementOpti
 		k.verdicts[v] = with(attribute.String("outcome", string(v)))
 		k.settled.Add(k.ctx, 0, k.verdicts[v])
 	}
-	for _, v := range []timeout.Reason{timeout.RepairLookAhead, timeout.RepairSweep, timeout.RepairRebuild, timeout.RepairAdopt} {
+	for _, v := range []timeout.Reason{timeout.RepairLookAhead, timeout.RepairOverdue, timeout.RepairRebuild, timeout.RepairReassign} {
 		k.reasons[v] = with(attribute.String("reason", string(v)))
 		k.repaired.Add(k.ctx, 0, k.reasons[v])
 	}

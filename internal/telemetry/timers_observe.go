@@ -16,8 +16,8 @@ func (t *Timers) Scheduled(kind string, n int) {
 	k.scheduled.Add(k.ctx, int64(n), k.plain)
 }
 
-// HintsDropped implements [timeout.Observer].
-func (t *Timers) HintsDropped(kind string, n int) {
+// EntriesDropped implements [timeout.Observer].
+func (t *Timers) EntriesDropped(kind string, n int) {
 	k := t.of(kind)
 	k.dropped.Add(k.ctx, int64(n), k.plain)
 }
@@ -71,8 +71,8 @@ func (t *Timers) Settled(kind string, v timeout.Verdict, n int) {
 	}
 }
 
-// Returned implements [timeout.Observer].
-func (t *Timers) Returned(kind string, n int) {
+// Nacked implements [timeout.Observer].
+func (t *Timers) Nacked(kind string, n int) {
 	k := t.of(kind)
 	k.returned.Add(k.ctx, int64(n), k.plain)
 }

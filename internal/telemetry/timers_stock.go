@@ -37,7 +37,7 @@ func WatchTimers(mp metric.MeterProvider, stats TimerStats, c WatchTimersConfig)
 	}
 	open := gauge("open", "Stored timers that have not fired, or wait for another attempt.")
 	dead := gauge("dead", "Stored timers that wait for somebody to redrive or cancel them.")
-	pending := gauge("pending", "Hints in the index.")
+	pending := gauge("pending", "Entries in the index.")
 	paused := gauge("paused", "1 if the kind is paused, or else 0.")
 	lag, err := m.Float64ObservableGauge("shop_timeout_due_lag_seconds", metric.WithUnit("s"),
 		metric.WithDescription("For how long the most overdue timer of the kind has been due; 0 if none is."))
@@ -48,14 +48,14 @@ func WatchTimers(mp metric.MeterProvider, stats TimerStats, c WatchTimersConfig)
 	_, err = m.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
 		for _, s := range w.latest(ctx) {
 			kind := metric.WithAttributes(attribute.String("kind", s.Kind), role(c.Canary))
-			lane := metric.WithAttributes(attribute.String("kind", s.Kind), attribute.String("lane", s.Lane), role(c.Canary))
-			to.ObserveInt64(open, int64(s.Open), lane)
-			to.ObserveInt64(dead, int64(s.Dead), lane)
+			partition := metric.WithAttributes(attribute.String("kind", s.Kind), attribute.String("partition", s.Partition), role(c.Canary))
+			to.ObserveInt64(open, int64(s.Open), partition)
+			to.ObserveInt64(dead, int64(s.Dead), partition)
 			if !s.Unindexed {
-				to.ObserveInt64(pending, int64(s.Pending), lane)
+				to.ObserveInt64(pending, int64(s.Pending), partition)
 			}
 			to.ObserveInt64(paused, number(s.Paused), kind)
-			to.ObserveFloat64(lag, s.Overdue.Seconds(), kind) // the same for all lanes
+			to.ObserveFloat64(lag, s.Overdue.Seconds(), kind) // the same for all partitions
 		}
 		return nil // an error would keep every other metric from being exported
 	}, open, dead, pending, paused, lag)

@@ -27,7 +27,7 @@ func TestTimersAreCounted(t *testing.T) {
 	tel := setup(t, telemetry.Config{})
 	o := newTimers(t, tel, telemetry.TimersConfig{})
 	o.Scheduled("k", 3)
-	o.HintsDropped("k", 2)
+	o.EntriesDropped("k", 2)
 	o.Woken("k", timeout.WokenPoll)
 	o.Woken("k", "unheard of")
 	o.Claimed("k", 0)
@@ -38,8 +38,8 @@ func TestTimersAreCounted(t *testing.T) {
 	o.Handled("k", 2, time.Millisecond, errors.New("x"))
 	o.Settled("k", timeout.VerdictCommitted, 4)
 	o.Settled("k", timeout.VerdictDead, 1)
-	o.Returned("k", 6)
-	o.Repaired("k", timeout.RepairSweep, 7)
+	o.Nacked("k", 6)
+	o.Repaired("k", timeout.RepairOverdue, 7)
 	o.Offset("k", -1500*time.Millisecond)
 	o.Leading("k", true)
 	o.Failed("", "beat", errors.New("x"))
@@ -62,7 +62,7 @@ func TestTimersAreCounted(t *testing.T) {
 		`shop_timeout_outcomes_total{kind="k",outcome="dead",role="base"}`:                 "1",
 		`shop_timeout_outcomes_total{kind="k",outcome="retry",role="base"}`:                "0",
 		`shop_timeout_returned_total{kind="k",role="base"}`:                                "6",
-		`shop_timeout_repairs_total{kind="k",reason="sweep",role="base"}`:                  "7",
+		`shop_timeout_repairs_total{kind="k",reason="overdue",role="base"}`:                  "7",
 		`shop_timeout_repairs_total{kind="k",reason="look_ahead",role="base"}`:             "0",
 		`shop_timeout_index_clock_offset_seconds{kind="k",role="base"}`:                    "-1.5",
 		`shop_timeout_leading{kind="k",role="base"}`:                                       "1",
@@ -128,19 +128,19 @@ func TestTimerGauges(t *testing.T) {
 				return []timeout.Stats{{Kind: "k"}}, ctx.Err()
 			}
 			return []timeout.Stats{
-				{Kind: "k", Lane: "base", Open: 5, Dead: 2, Pending: 4, Overdue: 1500 * time.Millisecond, Paused: true},
-				{Kind: "k", Lane: "canary-1", Open: 1, Overdue: 1500 * time.Millisecond, Paused: true, Unindexed: true},
+				{Kind: "k", Partition: "base", Open: 5, Dead: 2, Pending: 4, Overdue: 1500 * time.Millisecond, Paused: true},
+				{Kind: "k", Partition: "canary-1", Open: 1, Overdue: 1500 * time.Millisecond, Paused: true, Unindexed: true},
 			}, nil
 		}, telemetry.WatchTimersConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]string{
-			`shop_timeout_open{kind="k",lane="base",role="base"}`:        "5",
-			`shop_timeout_dead{kind="k",lane="base",role="base"}`:        "2",
-			`shop_timeout_pending{kind="k",lane="base",role="base"}`:     "4",
-			`shop_timeout_open{kind="k",lane="canary-1",role="base"}`:    "1",
-			`shop_timeout_pending{kind="k",lane="canary-1",role="base"}`: "",
+			`shop_timeout_open{kind="k",partition="base",role="base"}`:        "5",
+			`shop_timeout_dead{kind="k",partition="base",role="base"}`:        "2",
+			`shop_timeout_pending{kind="k",partition="base",role="base"}`:     "4",
+			`shop_timeout_open{kind="k",partition="canary-1",role="base"}`:    "1",
+			`shop_timeout_pending{kind="k",partition="canary-1",role="base"}`: "",
 			`shop_timeout_due_lag_seconds{kind="k",role="base"}`:         "1.5",
 			`shop_timeout_paused{kind="k",role="base"}`:                  "1",
 		}

@@ -50,8 +50,8 @@ func (q *Queue) FireNow(ctx context.Context, kind, id string) error {
 	return nil
 }
 
-// Pause stops the handling of a kind everywhere, within a second or so. What is in
-// hand is finished, and what becomes due waits. Resume ends the pause.
+// Pause stops the handling of a kind at all instances, within about a second. Timers in
+// progress finish, and timers that become due wait. Resume ends the pause.
 func (q *Queue) Pause(ctx context.Context, kind string) error { return q.setPaused(ctx, kind, true) }
 
 // Resume ends a pause.
@@ -72,9 +72,9 @@ func (q *Queue) setPaused(ctx context.Context, kind string, paused bool) error {
 	return nil
 }
 
-// Redrive makes dead timers of a kind open again, due now and with no attempts: those
-// with the ids, or without ids all that are dead when it is called, each of them once, even
-// if it dies again at once. It returns how many there were.
+// Redrive makes dead timers of a kind open again, due now and with no attempts: the timers
+// with the ids, or without ids all that are dead when it is called. A timer that dies again
+// meanwhile is redriven once. It returns how many there were.
 func (q *Queue) Redrive(ctx context.Context, kind string, ids ...string) (int, error) {
 	if err := checkKind(kind); err != nil {
 		return 0, fmt.Errorf("timeout: redrive: %w", err)
@@ -91,20 +91,20 @@ func (q *Queue) Redrive(ctx context.Context, kind string, ids ...string) (int, e
 		if err != nil {
 			return n, fmt.Errorf("timeout: redrive %q after %d timers: %w", kind, n, err)
 		}
-		hints := make([]hint, len(rows))
+		entries := make([]change, len(rows))
 		for i, r := range rows {
-			hints[i] = hint{shardKey{kind, r.Lane}, Hint{ID: r.ID, At: r.Next}}
+			entries[i] = change{shardKey{kind, r.Partition}, Entry{ID: r.ID, At: r.Next}}
 		}
-		q.hints.push(hints)
+		q.entries.push(entries)
 		n += len(rows)
 	}
 	return n, nil
 }
 
-// dead returns the ids of all dead timers of a kind. No row says when its timer died, so what is
-// to be redriven is written down before any of it is.
+// dead returns the ids of all dead timers of a kind. No row has the moment of death, so Redrive lists
+// the timers before it changes any.
 func (q *Queue) dead(ctx context.Context, kind string) (ids []string, err error) {
-	f := Filter{Kind: kind, State: Buried, Limit: redriveMax}
+	f := Filter{Kind: kind, State: Dead, Limit: redriveMax}
 	for {
 		rows, err := q.store.List(ctx, f)
 		if err != nil {
@@ -120,8 +120,8 @@ func (q *Queue) dead(ctx context.Context, kind string) (ids []string, err error)
 	}
 }
 
-// Rebuild tells the index of every open timer of a kind in this instance's lane, the soonest first, and
-// returns how many it had not known. It blocks for the database and the index, about a
+// Rebuild puts an entry for every open timer of a kind in this instance's partition, the soonest first, and
+// returns how many were missing. It blocks for the database and the index, about a
 // second for 200,000 timers. A canary refuses with [ErrInvalid].
 func (q *Queue) Rebuild(ctx context.Context, kind string) (int, error) {
 	if err := checkKind(kind); err != nil {
@@ -132,7 +132,7 @@ func (q *Queue) Rebuild(ctx context.Context, kind string) (int, error) {
 	}
 	n, err := q.rebuild(ctx, kind)
 	if err != nil {
-		return n, fmt.Errorf("timeout: rebuild %q after %d hints: %w", kind, n, err)
+		return n, fmt.Errorf("timeout: rebuild %q after %d entries: %w", kind, n, err)
 	}
 	return n, nil
 }

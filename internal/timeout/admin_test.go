@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-func TestRedriveAndFireNowBringDeadOnesBack(t *testing.T) {
+func TestRedriveAndFireNowReopenDeadTimers(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -94,10 +94,10 @@ func (s hopelessStore) Redrive(ctx context.Context, kind string, ids []string) (
 		}
 		again[i] = timeout.Later{ID: r.ID, Due: r.Due}
 	}
-	return rows, errors.Join(err, s.Bury(ctx, kind, again))
+	return rows, errors.Join(err, s.MarkDead(ctx, kind, again))
 }
 
-func TestRedriveOfWhatDiesAgainEnds(t *testing.T) {
+func TestRedriveEndsWhenTimersDieAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -112,7 +112,7 @@ func TestRedriveOfWhatDiesAgainEnds(t *testing.T) {
 		for _, id := range dead {
 			rows = append(rows, timeout.Later{ID: id, Due: time.Now()})
 		}
-		if err := store.Bury(t.Context(), kind, rows); err != nil {
+		if err := store.MarkDead(t.Context(), kind, rows); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := q.Redrive(t.Context(), kind); n != len(dead) || err != nil {

@@ -9,10 +9,10 @@ import (
 
 const (
 	storeLimit = 5 * time.Second        // of one call of the store
-	againPause = 100 * time.Millisecond // until a timer that is in hand already is looked at again
+	againPause = 100 * time.Millisecond // until a timer that is in progress already is claimed again
 )
 
-// batch is a number of items that share a slot.
+// batch is the items that share a slot.
 type batch struct {
 	w      *worker
 	stop   context.Context //nolint:containedctx // Done when nothing new may begin.
@@ -20,18 +20,18 @@ type batch struct {
 	loaded time.Time       // when that was, here
 }
 
-// dbNow returns the time by the database's clock, never later than it is.
+// dbNow returns the time by the database's clock, or an earlier one.
 func (b *batch) dbNow() time.Time { return b.now.Add(time.Since(b.loaded)) }
 
-// start handles items in a goroutine of their own, which has the slot that the caller has
-// taken, and for which the drain of Run waits.
+// start handles items in a goroutine of their own. It takes over the caller's slot, and the drain of Run
+// waits for it.
 func (w *worker) start(ctx context.Context, items []*item) {
 	w.handling.Go(func() {
 		defer w.free()
 		b := &batch{w: w, stop: ctx}
-		taken, twice := w.hands.add(items)
-		defer w.hands.remove(taken)
-		b.giveBack(twice, againPause)
+		taken, duplicates := w.inFlight.add(items)
+		defer w.inFlight.remove(taken)
+		b.nack(duplicates, againPause)
 		rows, ok := b.load(taken)
 		if ok {
 			b.handle(rows)
@@ -39,12 +39,12 @@ func (w *worker) start(ctx context.Context, items []*item) {
 	})
 }
 
-// call returns a context for the store or the index that the end of the queue does not cut short.
+// call returns a context for a call of the store that the end of the queue does not cancel.
 func (b *batch) call() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(b.stop), storeLimit)
 }
 
-// load reads the rows: what the index says is a hint, and they decide.
+// load reads the rows of claimed entries and returns the items that are due.
 func (b *batch) load(items []*item) ([]*item, bool) {
 	if len(items) == 0 {
 		return nil, false
@@ -58,7 +58,7 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 	rows, now, err := b.w.q.store.Load(ctx, b.w.kind, ids)
 	if err != nil {
 		b.w.q.observer.Failed(b.w.kind, "load", err)
-		b.giveBack(items, b.w.breaker.trip())
+		b.nack(items, b.w.breaker.trip())
 		return nil, false
 	}
 	b.now, b.loaded = now, time.Now()
@@ -69,33 +69,32 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 	var ready, early []*item
 	for _, it := range items {
 		row, stored := byID[it.id]
-		it.row, it.burned = row, row.Attempt
+		it.row, it.counted = row, row.Attempt
 		it.attempt = row.Attempt + 1
 		switch {
-		case !stored || row.State != Open: // the hint was of a timer that is gone
+		case !stored || row.State != Open: // the entry had no timer
 		case row.Next.After(now):
 			early = append(early, it)
 		default:
 			ready = append(ready, it)
 		}
 	}
-	due, early := b.w.hands.yield(early, now)
+	due, early := b.w.inFlight.yield(early, now)
 	ready = append(ready, due...)
 	if len(early) > 0 {
-		b.w.q.observer.Returned(b.w.kind, len(early))
+		b.w.q.observer.Nacked(b.w.kind, len(early))
 	}
-	b.giveBackAt(early, func(it *item) time.Time { return it.row.Next.Add(it.skew(b.now, b.loaded)) })
+	b.requeue(early, func(it *item) time.Time { return it.row.Next.Add(it.skew(b.now, b.loaded)) })
 	return ready, len(ready) > 0
 }
 
-// handle calls the handler for items that are due: fresh ones together; those that
-// have failed together; and alone, one at a time, those whose consumer died over
-// them, so that what kills a process does not take its neighbours along again.
+// handle calls the handler for items that are due: first attempts together, and failed items together.
+// An item whose consumer died is handled alone, because it may have killed the process.
 func (b *batch) handle(items []*item) {
 	var fresh, tried, spent []*item
 	var alone [][]*item
 	for _, it := range items {
-		silent := it.attempt > 1 && it.row.LastError == "" // it counts attempts that nobody answered for
+		silent := it.attempt > 1 && it.row.LastError == "" // an attempt ended without an outcome
 		switch {
 		case it.attempt > b.w.opts.Attempts:
 			spent = append(spent, it)
@@ -107,7 +106,7 @@ func (b *batch) handle(items []*item) {
 			fresh = append(fresh, it)
 		}
 	}
-	b.bury(spent, func(it *item) error {
+	b.markDead(spent, func(it *item) error {
 		return fmt.Errorf("no answer to %d attempts; the last error was: %s", b.w.opts.Attempts, it.row.LastError)
 	})
 	for _, group := range append([][]*item{fresh, tried}, alone...) {
@@ -115,13 +114,13 @@ func (b *batch) handle(items []*item) {
 	}
 }
 
-// run calls the handler for a group, and for its halves if that fails as a whole.
+// run calls the handler for a group, and for its halves if the group fails as a whole.
 func (b *batch) run(group []*item) {
 	if len(group) == 0 {
 		return
 	}
 	if b.stop.Err() != nil {
-		b.giveBack(group, 0)
+		b.nack(group, 0)
 		return
 	}
 	began := time.Now()
@@ -132,9 +131,9 @@ func (b *batch) run(group []*item) {
 		b.w.breaker.reset()
 		b.settle(group, outcomes)
 	case errors.Is(err, ErrUnavailable):
-		b.giveBack(group, b.w.breaker.trip())
+		b.nack(group, b.w.breaker.trip())
 	case b.w.q.work.Err() != nil: // the drain has cancelled it
-		b.giveBack(group, 0)
+		b.nack(group, 0)
 	case len(group) > 1:
 		b.run(group[:len(group)/2])
 		b.run(group[len(group)/2:])
@@ -167,9 +166,9 @@ func (b *batch) invoke(group []*item) (outcomes []Outcome, err error) {
 	return outcomes, err
 }
 
-// wanted returns the moment from which the lateness of an item counts.
+// wanted returns the moment from which the firing delay of an item counts.
 func (it *item) wanted(now time.Time) time.Time {
-	if it.row.Next.After(now) { // the sweep has moved it
+	if it.row.Next.After(now) { // the overdue scan has moved it
 		return it.row.Due
 	}
 	return it.row.Next

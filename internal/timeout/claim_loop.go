@@ -13,9 +13,9 @@ const (
 	emptyPause = time.Millisecond // after a claim that was due and got nothing
 )
 
-// loop asks one shard of the index for what is due, and starts its handling. It
-// waits for the moment that the last answer announced, or an earlier one of which the index
-// has sent a message since, and at most for the poll. No correctness depends on a message.
+// loop claims timers from one shard of the index and starts their handling. It waits
+// for the moment that the last reply announced, or an earlier one that a message announced, and at
+// most for Options.Poll. Correctness does not depend on messages.
 type loop struct {
 	w     *worker
 	shard Shard
@@ -54,8 +54,8 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// sooner says whether a moment of the index's clock is before what is awaited.
-// What has failed, or is paused, is not asked more often for that.
+// sooner moves the next claim to a moment of the index's clock, and reports whether that is earlier than
+// planned. After a failure, and during a pause, the plan stays.
 func (l *loop) sooner(at time.Time) bool {
 	mine := time.Now().Add(l.clock.until(at))
 	if l.fails > 0 || l.w.resting() > 0 || !mine.Before(l.at) {
@@ -68,15 +68,15 @@ func (l *loop) sooner(at time.Time) bool {
 // sleep plans the next claim: after d, or after the poll if that is sooner.
 func (l *loop) sleep(d time.Duration, by Waker) {
 	poll := l.w.opts.Poll
-	poll -= rand.N(poll/5 + 1) // so that instances do not ask all at once
+	poll -= rand.N(poll/5 + 1) // so that instances do not ask at the same time
 	if poll < d {
 		d, by = poll, WokenPoll
 	}
 	l.at, l.by = time.Now().Add(d), by
 }
 
-// claimAll claims until a claim is not full. Each claim has a free slot, so what
-// nobody here can begin with stays in the index, for others.
+// claimAll claims until a claim is not full. Each claim needs a free slot, so timers
+// that this process cannot begin with stay in the index.
 func (l *loop) claimAll(ctx context.Context) {
 	for {
 		if rest := l.w.resting(); rest > 0 {
@@ -107,8 +107,8 @@ func (l *loop) claimAll(ctx context.Context) {
 	}
 }
 
-// claim is not cut short when the queue ends: what it claims then is given back,
-// where an answer that nobody waits for would leave it to the overdue scan.
+// claim ignores the end of the queue: the drain requeues what it gets. A call that is cancelled
+// would leave its timers to the overdue scan.
 func (l *loop) claim(ctx context.Context) (Claim, error) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
 	defer cancel()
@@ -128,14 +128,14 @@ func (l *loop) claim(ctx context.Context) (Claim, error) {
 	return c, nil
 }
 
-// plan says when to claim again after a claim that was not full.
+// plan sets the next claim after a claim that was not full.
 func (l *loop) plan(c Claim) {
 	if c.Next.IsZero() {
 		l.sleep(l.w.opts.Poll, WokenPoll)
 		return
 	}
 	wait := l.clock.until(c.Next)
-	if len(c.Timers) == 0 && wait <= 0 { // due, and not claimed: no reason to ask without end
+	if len(c.Timers) == 0 && wait <= 0 { // due, and not claimed: do not ask in a busy loop
 		l.empty = min(l.empty+1, 20)
 		wait = emptyPause << l.empty
 	}

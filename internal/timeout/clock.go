@@ -2,12 +2,11 @@ package timeout
 
 import "time"
 
-// clock tells when a moment of the index's clock comes here, from the answers to
-// claims alone. An answer that says Now was given at Now or later, and was received
-// after that: so the index's clock is ahead of ours by at least Now - received, and the
-// largest such bound of the last answers is the best one. A moment is therefore
-// never awaited too shortly, and too long only by the fastest way back of an answer.
-// It counts in monotonic time, so that steps of the wall clock here do not matter.
+// clock translates moments of the index's clock into local waits, from the replies to claims alone.
+// A reply has the index's time Now, and arrives later. So the index's clock is ahead of the local
+// one by at least Now minus the time of arrival. The best bound is the largest of the last 16
+// replies. A wait is never too short, and too long by the latency of the fastest reply at most.
+// It counts in monotonic time, so that steps of the local wall clock do not matter.
 type clock struct {
 	start time.Time // of this process's monotonic clock
 	ring  [16]time.Time
@@ -16,13 +15,13 @@ type clock struct {
 
 func newClock() *clock { return &clock{start: time.Now()} }
 
-// learn takes the answer now, received at the instant got.
+// learn records that a reply with the time now was received at the instant got.
 func (c *clock) learn(now, got time.Time) {
 	c.ring[c.n%len(c.ring)] = now.Add(-got.Sub(c.start))
 	c.n++
 }
 
-// zero returns what the index's clock showed at start, by the best bound.
+// zero returns the index's time at start, by the best bound.
 func (c *clock) zero() time.Time {
 	if c.n == 0 {
 		return c.start
@@ -36,7 +35,7 @@ func (c *clock) zero() time.Time {
 	return best
 }
 
-// until returns how long it is to a moment of the index's clock.
+// until returns the wait for a moment of the index's clock.
 func (c *clock) until(at time.Time) time.Duration {
 	return at.Sub(c.zero()) - time.Since(c.start)
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// Base is the lane of all timers, unless a configuration says otherwise.
+// Base is the default partition.
 const Base = "base"
 
 // Config is the configuration of a [Queue].
@@ -20,32 +20,32 @@ type Config struct {
 	// means a random name.
 	Instance string
 
-	// Lane is where this instance schedules, and what it consumes; empty means
-	// [Base]. Timers of a lane that nobody consumes for 30 s move to Base.
-	Lane string
+	// Partition is where this instance schedules, and what it consumes; empty means [Base].
+	// If a partition has no consumer for 30 s, its timers move to Base.
+	Partition string
 
-	// Canary makes an instance that schedules and cancels, and never claims,
-	// sweeps, reconciles or leads.
+	// Canary makes an instance that schedules and cancels, and never claims, scans,
+	// reconciles or leads.
 	Canary bool
 
 	// Drain is how long running handlers may take to finish when Run ends, before
 	// their context is cancelled; 0 means 10 s.
 	Drain time.Duration
 
-	// Hints is how many hints may wait to be pushed to the index; what comes
-	// beyond is dropped, counted, and repaired by the reconciler; 0 means 65,536.
-	Hints int
+	// Entries is how many entries may wait to be sent to the index; 0 means 65,536. Further entries
+	// are dropped and counted, and the reconciler repairs them.
+	Entries int
 
-	// Leader elects who sweeps and reconciles each kind and lane. Without it every instance
-	// does, which wastes work and does no harm. While it does not answer every instance
-	// sweeps, and nobody reconciles.
+	// Leader elects the instance that scans and reconciles each kind and partition. Without it every
+	// instance does, which wastes work and does no harm. While it does not answer, every instance
+	// scans, and none reconciles.
 	Leader dlock.Locker
 
-	// Offices fences the work of leaders in the database, and knows whether there is one when
+	// Offices fences the work of leaders in the database, and reports whether a leader is active while
 	// Leader does not answer. Nil means that the rows of timers alone decide.
 	Offices Offices
 
-	// Observer is told what happens; nil means nobody is.
+	// Observer receives what the queue does; nil means none.
 	Observer Observer
 
 	// Trace returns the traceparent of a context, to be kept with what is
@@ -56,22 +56,22 @@ type Config struct {
 // Validate returns what is wrong with the configuration, or nil.
 func (c Config) Validate() error {
 	var errs []error
-	if c.Lane != "" && !validName(c.Lane) {
-		errs = append(errs, fmt.Errorf("%w: lane %q: give 1 to 32 letters, digits, dots, dashes and underscores", ErrInvalid, c.Lane))
+	if c.Partition != "" && !validName(c.Partition) {
+		errs = append(errs, fmt.Errorf("%w: partition %q: give 1 to 32 letters, digits, dots, dashes and underscores", ErrInvalid, c.Partition))
 	}
-	if c.Drain < 0 || c.Hints < 0 {
-		errs = append(errs, fmt.Errorf("%w: drain %v, hints %d: give none that is negative", ErrInvalid, c.Drain, c.Hints))
+	if c.Drain < 0 || c.Entries < 0 {
+		errs = append(errs, fmt.Errorf("%w: drain %v, entries %d: give none that is negative", ErrInvalid, c.Drain, c.Entries))
 	}
 	return errors.Join(errs...)
 }
 
 func (c Config) withDefaults() Config {
 	c.Instance = cmp.Or(c.Instance, rand.Text())
-	c.Lane = cmp.Or(c.Lane, Base)
+	c.Partition = cmp.Or(c.Partition, Base)
 	c.Drain = cmp.Or(c.Drain, 10*time.Second)
-	c.Hints = cmp.Or(c.Hints, 1<<16)
+	c.Entries = cmp.Or(c.Entries, 1<<16)
 	if c.Observer == nil {
-		c.Observer = Nobody{}
+		c.Observer = NopObserver{}
 	}
 	if c.Trace == nil {
 		c.Trace = func(context.Context) string { return "" }
@@ -86,8 +86,8 @@ type Options struct {
 	Backoff  time.Duration // bound of the pause after the first failure; it doubles, up to 5 min; 0 means 200 ms
 
 	// Poll bounds how long a shard of the kind is not asked; 0 means 100 ms. A
-	// longer one is for a kind of which there are few timers, and costs lateness only
-	// for delays shorter than it whose message is lost.
+	// longer one is for a kind of which there are few timers, and delays only those timers
+	// whose own delay is shorter and whose message is lost.
 	Poll time.Duration
 }
 

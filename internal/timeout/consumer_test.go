@@ -9,8 +9,7 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// A consumer that dies with timers in hand answers for none of them. The sweep
-// takes them after its grace.
+// The overdue scan takes the timers of a consumer that died, after its grace.
 func TestConsumerDiesOverItsBatch(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -31,9 +30,9 @@ func TestConsumerDiesOverItsBatch(t *testing.T) {
 	})
 }
 
-// Timers that a consumer died over come back from its sweep, each alone: one of them
-// may be what killed it.
-func TestWhatAConsumerDiedOverComesBackAlone(t *testing.T) {
+// Timers whose consumer died after an overdue scan are retried one at a time: one of them
+// may have killed it.
+func TestTimersOfADeadConsumerAreRetriedAlone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -42,7 +41,7 @@ func TestWhatAConsumerDiedOverComesBackAlone(t *testing.T) {
 		r.run(q)
 		r.schedule(q, time.Now(), ids(20)...)
 		time.Sleep(time.Millisecond)
-		r.dieSweeping(20, 10*time.Second)
+		r.dieScanning(20, 10*time.Second)
 		r.start(timeout.Config{}, b.handle, timeout.Options{})
 		time.Sleep(14 * time.Second)
 		b.within(t, 20, 14*time.Second)
@@ -55,18 +54,18 @@ func TestWhatAConsumerDiedOverComesBackAlone(t *testing.T) {
 	})
 }
 
-// dieSweeping sweeps n timers in the name of a consumer that dies over them.
-func (r *rig) dieSweeping(n int, lease time.Duration) {
+// dieScanning claims n overdue timers for a consumer that dies.
+func (r *rig) dieScanning(n int, lease time.Duration) {
 	r.t.Helper()
 	now := time.Now()
-	rows, err := r.store.Sweep(r.t.Context(), nil, kind, timeout.Base, now, now.Add(lease), n)
+	rows, err := r.store.ClaimOverdue(r.t.Context(), nil, kind, timeout.Base, now, now.Add(lease), n)
 	if len(rows) != n || err != nil {
 		r.t.Fatalf("Sweep = %d timers, %v; want %d", len(rows), err, n)
 	}
 }
 
 // What kills every consumer is dead after its last attempt, without being tried once more.
-func TestWhatKillsEveryConsumerIsBuried(t *testing.T) {
+func TestTimerThatKillsConsumersIsMarkedDead(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -76,13 +75,13 @@ func TestWhatKillsEveryConsumerIsBuried(t *testing.T) {
 		r.schedule(q, time.Now(), "killer")
 		time.Sleep(time.Millisecond)
 		for range 3 {
-			r.dieSweeping(1, time.Second)
+			r.dieScanning(1, time.Second)
 			time.Sleep(time.Second + time.Millisecond)
 		}
 		q, _ = r.start(timeout.Config{}, b.handle, timeout.Options{Attempts: 3})
 		time.Sleep(5 * time.Second)
 		row, err := q.Get(t.Context(), kind, "killer")
-		if err != nil || row.State != timeout.Buried || b.len() != 0 {
+		if err != nil || row.State != timeout.Dead || b.len() != 0 {
 			t.Errorf("%+v, %v, handled %d times; want it dead and never handled", row, err, b.len())
 		}
 	})
@@ -90,7 +89,7 @@ func TestWhatKillsEveryConsumerIsBuried(t *testing.T) {
 
 // A consumer that is paused resumes with a timer that somebody else has
 // worked off: its effect is refused by the row.
-func TestStalledConsumerHasNoSecondEffect(t *testing.T) {
+func TestPausedConsumerHasNoSecondEffect(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -119,14 +118,14 @@ func TestStalledConsumerHasNoSecondEffect(t *testing.T) {
 	})
 }
 
-// A slow handler keeps what it has from a sweep: the sweeps of others leave it alone.
+// The overdue scans of other processes skip the timers that a slow handler has from its own scan.
 func TestSlowHandlerKeepsItsTimers(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
 		h := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
-			time.Sleep(40 * time.Second) // four times what a sweep claims rows for
+			time.Sleep(40 * time.Second) // four times what an overdue scan claims rows for
 			return b.handle(ctx, batch)
 		}
 		q, _ := r.start(timeout.Config{}, h, timeout.Options{})
@@ -140,8 +139,8 @@ func TestSlowHandlerKeepsItsTimers(t *testing.T) {
 	})
 }
 
-// The sweep of a process leaves alone what the process has in hand itself.
-func TestSlowHandlerIsNotJoinedByItsOwnSweep(t *testing.T) {
+// The overdue scan of a process skips timers that are in progress there.
+func TestSlowHandlerIsSkippedByItsOwnOverdueScan(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -158,7 +157,7 @@ func TestSlowHandlerIsNotJoinedByItsOwnSweep(t *testing.T) {
 }
 
 // Claims are limited to free slots: what nobody can begin with stays in the index.
-func TestNoPileUpBehindASlowHandler(t *testing.T) {
+func TestSlowHandlerLimitsClaims(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t

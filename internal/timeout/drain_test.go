@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// The end of Run waits for handlers that run, and gives back at once what none has begun with.
+// The end of Run waits for running handlers, and requeues the other timers at once.
 func TestDrainFinishesWhatRuns(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -45,7 +45,7 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 	})
 }
 
-// A rolling restart costs no sweep: what was in hand is fired elsewhere within milliseconds.
+// In a rolling restart other instances fire the requeued timers within milliseconds.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -80,8 +80,8 @@ func TestRollingRestart(t *testing.T) {
 	})
 }
 
-// A handler that does not end has its context cancelled; what it has in hand goes to others.
-func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
+// The context of a handler that does not end is cancelled, and other instances get its timers.
+func TestDrainRequeuesTimersOfAHandlerThatHangs(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -108,8 +108,8 @@ func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
 		time.Sleep(time.Second)
 		began := time.Now()
 		cancel()
-		if err := <-ended; err == nil || !strings.Contains(err.Error(), "3 timers in hand") {
-			t.Errorf("Run = %v, want it to say what handlers have in hand", err)
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "3 timers in progress") {
+			t.Errorf("Run = %v, want it to say what handlers have in progress", err)
 		}
 		if took := time.Since(began); took > 4*time.Second+100*time.Millisecond || <-cancelled == nil {
 			t.Errorf("the drain took %v, want 3 s and a last one", took)
@@ -120,8 +120,8 @@ func TestDrainGivesUpOnAHandlerThatHangs(t *testing.T) {
 	})
 }
 
-// Hints that were pushed last are in the index when Run returns.
-func TestDrainFlushesHints(t *testing.T) {
+// Entries that were pushed last are in the index when Run returns.
+func TestDrainFlushesEntries(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t

@@ -189,12 +189,12 @@ func TestOnSQLiteWithoutItsScheduler(t *testing.T) {
 	s.run(q) // it begins with an index that knows nothing, and says so
 	s.wait("both orders have expired", func() bool { return s.count("status = 'EXPIRED'") == 2 })
 	if n := count.repaired(timeout.RepairRebuild); n != 2 {
-		t.Errorf("%d hints were rebuilt, want 2", n)
+		t.Errorf("%d entries were rebuilt, want 2", n)
 	}
 	s.place(gone, "other", time.Now(), true) // by another instance, which dies
-	s.wait("the sweep has found it", func() bool { return s.count("status = 'EXPIRED'") == 3 })
-	if n := count.repaired(timeout.RepairSweep); n != 1 {
-		t.Errorf("%d timers were swept, want 1", n)
+	s.wait("the overdue scan has found it", func() bool { return s.count("status = 'EXPIRED'") == 3 })
+	if n := count.repaired(timeout.RepairOverdue); n != 1 {
+		t.Errorf("%d timers were claimed, want 1", n)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestDeadOnSQLite(t *testing.T) {
 	s.place(q, "a", time.Now(), true)
 	s.wait("it is dead", func() bool {
 		row, err := q.Get(t.Context(), kind, "a")
-		return err == nil && row.State == timeout.Buried
+		return err == nil && row.State == timeout.Dead
 	})
 	stats, err := q.Stats(t.Context())
 	if err != nil || len(stats) != 1 || stats[0].Dead != 1 || stats[0].Open != 0 {

@@ -9,7 +9,7 @@ import (
 	"example.com/shop/internal/timeout/memindex"
 )
 
-// A timer is scheduled with the rows that it is about, and its hint is pushed after
+// A timer is scheduled with the rows that it is about, and its entry is pushed after
 // the commit.
 func ExampleQueue() {
 	q, err := timeout.New(newMemStore(), memindex.New(memindex.Config{}), timeout.Config{})

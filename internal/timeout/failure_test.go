@@ -52,7 +52,7 @@ func TestSlowPaceLooksFurtherAhead(t *testing.T) {
 	})
 }
 
-// With a delay shorter than any look of the reconciler, the sweep fires it.
+// The overdue scan fires a timer that is due before the reconciler looks ahead.
 func TestCrashBeforePushOfAShortDelay(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -173,7 +173,7 @@ func TestLostWritesAreFoundBeforeTheyAreDue(t *testing.T) {
 }
 
 // Messages only speed things up: without any, the poll learns of what is later than it.
-func TestLostMessagesCostNothing(t *testing.T) {
+func TestLostMessagesCauseNoDelay(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -193,7 +193,7 @@ func TestLostMessagesCostNothing(t *testing.T) {
 
 // A kind that is polled less is looked at less when nothing happens, which costs nothing as
 // long as delays are longer than that, and at most that if they are shorter and nobody tells.
-func TestKindThatIsPolledLess(t *testing.T) {
+func TestLongerPollInterval(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t

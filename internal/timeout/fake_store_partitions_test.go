@@ -16,7 +16,7 @@ func (s *memStore) Redrive(_ context.Context, kind string, ids []string) ([]time
 	}
 	defer s.mu.Unlock()
 	rows := s.sorted(func(r timeout.Row) bool {
-		return r.Kind == kind && r.State == timeout.Buried && slices.Contains(ids, r.ID)
+		return r.Kind == kind && r.State == timeout.Dead && slices.Contains(ids, r.ID)
 	})
 	for i := range rows {
 		rows[i].State, rows[i].Attempt = timeout.Open, 0
@@ -49,16 +49,16 @@ func (s *memStore) Paused(context.Context) ([]string, error) {
 	return kinds, nil
 }
 
-func (s *memStore) Beat(_ context.Context, lane, _ string) error {
+func (s *memStore) Heartbeat(_ context.Context, partition, _ string) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	s.beats[lane] = s.now()
+	s.beats[partition] = s.now()
 	return nil
 }
 
-func (s *memStore) Adopt(ctx context.Context, office timeout.Office, silent time.Duration, limit int) (int, error) {
+func (s *memStore) Reassign(ctx context.Context, office timeout.Office, silent time.Duration, limit int) (int, error) {
 	if err := office.Check(ctx, nil); err != nil {
 		return 0, err
 	}
@@ -68,34 +68,34 @@ func (s *memStore) Adopt(ctx context.Context, office timeout.Office, silent time
 	defer s.mu.Unlock()
 	n := 0
 	for _, r := range s.sorted(func(r timeout.Row) bool {
-		last := s.beats[r.Lane]
+		last := s.beats[r.Partition]
 		if last.IsZero() {
-			last = r.CreatedAt // a lane that never had a consumer
+			last = r.CreatedAt // a partition that never had a consumer
 		}
-		return r.State == timeout.Open && r.Lane != timeout.Base && s.now().Sub(last) >= silent
+		return r.State == timeout.Open && r.Partition != timeout.Base && s.now().Sub(last) >= silent
 	}) {
 		if n == limit {
 			break
 		}
-		r.Lane = timeout.Base
+		r.Partition = timeout.Base
 		s.rows[name{r.Kind, r.ID}] = r
 		n++
 	}
 	return n, nil
 }
 
-func (s *memStore) SilentLanes(_ context.Context, silent time.Duration) ([]string, error) {
+func (s *memStore) OrphanedPartitions(_ context.Context, silent time.Duration) ([]string, error) {
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	var lanes []string
-	for lane, last := range s.beats {
-		if lane != timeout.Base && s.now().Sub(last) > silent {
-			lanes = append(lanes, lane)
+	var partitions []string
+	for partition, last := range s.beats {
+		if partition != timeout.Base && s.now().Sub(last) > silent {
+			partitions = append(partitions, partition)
 		}
 	}
-	return lanes, nil
+	return partitions, nil
 }
 
 // open returns how many timers are neither worked off nor dead.

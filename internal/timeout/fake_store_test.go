@@ -20,11 +20,11 @@ type memStore struct {
 	mu     sync.Mutex
 	rows   map[name]timeout.Row
 	paused map[string]bool
-	beats  map[string]time.Time // by lane
+	beats  map[string]time.Time // by partition
 	skew   time.Duration        // of its clock
 	down   bool
-	sweeps int  // that claimed something
-	blind  bool // its sweeps find nothing
+	scans  int  // that claimed something
+	blind  bool // its overdue scans find nothing
 }
 
 func newMemStore() *memStore {
@@ -57,14 +57,14 @@ func (s *memStore) Now(context.Context) (time.Time, error) {
 	return s.now(), nil
 }
 
-func (s *memStore) Insert(_ context.Context, _ timeout.Tx, lane, trace string, timers []timeout.Timer) error {
+func (s *memStore) Insert(_ context.Context, _ timeout.Tx, partition, trace string, timers []timeout.Timer) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	for _, t := range timers {
 		s.rows[name{t.Kind, t.ID}] = timeout.Row{
-			Timer: t, Lane: lane, State: timeout.Open, Next: t.Due, Trace: trace, CreatedAt: s.now(),
+			Timer: t, Partition: partition, State: timeout.Open, Next: t.Due, Trace: trace, CreatedAt: s.now(),
 		}
 	}
 	return nil
@@ -134,8 +134,8 @@ func (s *memStore) Delay(_ context.Context, kind string, later []timeout.Later) 
 	return s.fail(kind, later, func(r *timeout.Row, l timeout.Later) { r.Next = l.At })
 }
 
-func (s *memStore) Bury(_ context.Context, kind string, later []timeout.Later) error {
-	return s.fail(kind, later, func(r *timeout.Row, _ timeout.Later) { r.State = timeout.Buried })
+func (s *memStore) MarkDead(_ context.Context, kind string, later []timeout.Later) error {
+	return s.fail(kind, later, func(r *timeout.Row, _ timeout.Later) { r.State = timeout.Dead })
 }
 
 // sorted returns the rows that f chooses, in the order of Next, Kind and ID.
@@ -154,8 +154,8 @@ func order(a, b timeout.Row) int {
 	return cmp.Or(a.Next.Compare(b.Next), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 }
 
-func (s *memStore) Sweep(
-	ctx context.Context, office timeout.Office, kind, lane string, before, until time.Time, limit int,
+func (s *memStore) ClaimOverdue(
+	ctx context.Context, office timeout.Office, kind, partition string, before, until time.Time, limit int,
 ) ([]timeout.Row, error) {
 	if err := office.Check(ctx, nil); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (s *memStore) Sweep(
 	}
 	defer s.mu.Unlock()
 	rows := s.sorted(func(r timeout.Row) bool {
-		return !s.blind && r.Kind == kind && r.Lane == lane && r.State == timeout.Open && r.Next.Before(before)
+		return !s.blind && r.Kind == kind && r.Partition == partition && r.State == timeout.Open && r.Next.Before(before)
 	})
 	rows = rows[:min(limit, len(rows))]
 	for i := range rows {
@@ -175,7 +175,7 @@ func (s *memStore) Sweep(
 		s.rows[name{changed.Kind, changed.ID}] = changed
 	}
 	if len(rows) > 0 {
-		s.sweeps++
+		s.scans++
 	}
 	return rows, nil
 }
@@ -199,7 +199,7 @@ func (s *memStore) Count(context.Context) (map[timeout.Shard]map[timeout.State]i
 	defer s.mu.Unlock()
 	counts := map[timeout.Shard]map[timeout.State]int{}
 	for _, r := range s.rows {
-		k := timeout.Shard{Kind: r.Kind, Lane: r.Lane}
+		k := timeout.Shard{Kind: r.Kind, Partition: r.Partition}
 		if counts[k] == nil {
 			counts[k] = map[timeout.State]int{}
 		}

@@ -112,7 +112,7 @@ func (b *book) once(t *testing.T) {
 
 // counter is an observer that counts.
 type counter struct {
-	timeout.Nobody
+	timeout.NopObserver
 
 	mu       sync.Mutex
 	dropped  int
@@ -139,8 +139,8 @@ func (c *counter) do(f func()) {
 	f()
 }
 
-func (c *counter) HintsDropped(_ string, n int)     { c.do(func() { c.dropped += n }) }
-func (c *counter) Returned(_ string, n int)         { c.do(func() { c.returned += n }) }
+func (c *counter) EntriesDropped(_ string, n int)   { c.do(func() { c.dropped += n }) }
+func (c *counter) Nacked(_ string, n int)           { c.do(func() { c.returned += n }) }
 func (c *counter) Woken(_ string, by timeout.Waker) { c.do(func() { c.wakers[by]++ }) }
 func (c *counter) Claimed(_ string, n int)          { c.do(func() { c.claims += n }) }
 func (c *counter) Failed(_ string, _ string, err error) {

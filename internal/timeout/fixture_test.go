@@ -25,11 +25,11 @@ type link struct {
 
 	mu    sync.Mutex
 	down  bool
-	loses bool          // hints, while it says that it took them
+	loses bool          // entries, and reports success
 	frail map[int]bool  // instances that cannot claim
 	mute  bool          // it sends no messages
 	log   []string      // instances that claimed something
-	puts  int           // calls of Schedule with new hints
+	puts  int           // calls of Schedule with new entries
 	lag   time.Duration // of Schedule
 }
 
@@ -66,7 +66,7 @@ func (c client) stalls() error {
 	return nil
 }
 
-func (c client) Schedule(ctx context.Context, kind, lane string, missing bool, hints []timeout.Hint) (int, error) {
+func (c client) Schedule(ctx context.Context, kind, partition string, missing bool, entries []timeout.Entry) (int, error) {
 	if err := c.err(); err != nil {
 		return 0, err
 	}
@@ -78,9 +78,9 @@ func (c client) Schedule(ctx context.Context, kind, lane string, missing bool, h
 	c.mu.Unlock()
 	time.Sleep(lag)
 	if loses && !missing {
-		return len(hints), nil
+		return len(entries), nil
 	}
-	return c.Index.Schedule(ctx, kind, lane, missing, hints)
+	return c.Index.Schedule(ctx, kind, partition, missing, entries)
 }
 
 func (c client) Claim(ctx context.Context, s timeout.Shard, limit int) (timeout.Claim, error) {

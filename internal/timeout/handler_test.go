@@ -39,7 +39,7 @@ func poisoned(b *book, fail func() error) timeout.Handler {
 
 // One bad timer of a batch is found by halving, tried again alone, and dead in the
 // end; its neighbours are handled once, and at once.
-func TestPoisonHoldsNobodyUp(t *testing.T) {
+func TestPoisonDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errors.New("a bad row") },
@@ -70,7 +70,7 @@ func TestPoisonHoldsNobodyUp(t *testing.T) {
 				b.once(t)
 				for _, id := range []string{"poison-1", "poison-2"} {
 					row, err := q.Get(t.Context(), kind, id)
-					if err != nil || row.State != timeout.Buried || row.Attempt != 4 || row.LastError == "" {
+					if err != nil || row.State != timeout.Dead || row.Attempt != 4 || row.LastError == "" {
 						t.Errorf("%s: %+v, %v, want it dead after 4 attempts", id, row, err)
 					}
 				}
@@ -111,7 +111,7 @@ func TestRetryBacksOffAndCounts(t *testing.T) {
 	})
 }
 
-func TestNotDueBurnsNoAttempt(t *testing.T) {
+func TestNotDueCountsNoAttempt(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -135,7 +135,7 @@ func TestNotDueBurnsNoAttempt(t *testing.T) {
 }
 
 // What somebody else has locked may stay locked for longer than any number of attempts would take.
-func TestAgainBurnsNoAttempt(t *testing.T) {
+func TestAgainCountsNoAttempt(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -167,7 +167,7 @@ func TestAgainBurnsNoAttempt(t *testing.T) {
 }
 
 // While what the handler depends on is away, nothing is an attempt and nothing is hammered.
-func TestUnavailableIsNobodysFault(t *testing.T) {
+func TestUnavailableCountsNoAttempt(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -202,7 +202,7 @@ func TestUnavailableIsNobodysFault(t *testing.T) {
 	})
 }
 
-func TestDatabaseAwayBurnsNoAttempt(t *testing.T) {
+func TestDatabaseOutageCountsNoAttempt(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t

@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	watchEvery = time.Second      // how often pauses are read
-	beatEvery  = 5 * time.Second  // how often a consumer says that its lane has one
-	silence    = 30 * time.Second // after which a lane has no consumer
+	watchEvery     = time.Second      // how often pauses are read
+	heartbeatEvery = 5 * time.Second  // of a consumer
+	orphanedAfter  = 30 * time.Second // time without a heartbeat after which a partition has no consumer
 )
 
-// watch learns which kinds are paused, and tells that the lane has a consumer,
-// until ctx ends. What it knew last holds while the database does not answer.
+// watch reads which kinds are paused, and sends heartbeats, until ctx ends. While the
+// database does not answer, the pauses that it read last stay.
 func (q *Queue) watch(ctx context.Context) {
 	every := time.NewTicker(watchEvery)
 	defer every.Stop()
-	var beaten time.Time
+	var beat time.Time
 	for {
 		q.readPaused(ctx)
-		if beaten.IsZero() || time.Since(beaten) >= beatEvery {
-			beaten = time.Now()
-			q.beat(ctx)
+		if beat.IsZero() || time.Since(beat) >= heartbeatEvery {
+			beat = time.Now()
+			q.heartbeat(ctx)
 		}
 		select {
 		case <-every.C:
@@ -45,11 +45,11 @@ func (q *Queue) readPaused(ctx context.Context) {
 	}
 }
 
-func (q *Queue) beat(ctx context.Context) {
+func (q *Queue) heartbeat(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
-	if err := q.store.Beat(call, q.cfg.Lane, q.cfg.Instance); err != nil {
-		q.failed(ctx, "", "beat", err)
+	if err := q.store.Heartbeat(call, q.cfg.Partition, q.cfg.Instance); err != nil {
+		q.failed(ctx, "", "heartbeat", err)
 	}
 }
 

@@ -8,36 +8,35 @@ import (
 )
 
 const (
-	sweepLease = 10 * time.Second // how long a swept timer is left alone
-	holdMax    = 5 * time.Minute  // how long a handler may take; one that hangs keeps nothing
+	scanLease = 10 * time.Second // how long the overdue scan claims a timer for
+	holdMax   = 5 * time.Minute  // how long a handler may take; a handler that hangs keeps nothing
 )
 
-// item is a timer that this process has in hand: one that it has claimed from the index, or
-// one that the sweep has claimed in the database.
+// item is a timer in progress: claimed from the index, or by the overdue scan in the database.
 type item struct {
-	id      string
-	at      time.Time // when it was due, as the index had it
-	asked   time.Time // by the clock of the index, when it answered the claim; zero for one of the sweep
-	got     time.Time // when that answer arrived
-	row     Row
-	attempt int // this one
-	burned  int // attempts that the row counts if this one does not
-	since   time.Time
-	settled bool // guarded by hands.prolonging
-	passed  *Row // of a claimed one: the row as the first sweep has found it meanwhile, and left to this one
+	id         string
+	at         time.Time // of its index entry
+	asked      time.Time // when the index answered the claim, by its clock; zero: claimed by the overdue scan
+	got        time.Time // when that reply arrived
+	row        Row
+	attempt    int // the number of this attempt
+	counted    int // attempts that the row counts if this one does not
+	since      time.Time
+	settled    bool // guarded by inFlight.extending
+	scannedRow *Row // claimed from the index: the row that the overdue scan claimed meanwhile and left to this item
 }
 
-func (it *item) swept() bool { return it.asked.IsZero() }
+func (it *item) scanned() bool { return it.asked.IsZero() }
 
-// indexNow returns the time by the clock of the index, never later than it is.
+// indexNow returns the time by the clock of the index, or an earlier one.
 func (it *item) indexNow(at time.Time) time.Time { return it.asked.Add(at.Sub(it.got)) }
 
-// skewMin is a difference of clocks that is no more than the way of an answer.
+// skewMin is a difference of clocks that the latency of a reply explains.
 const skewMin = 2 * time.Millisecond
 
 // skew returns how far the clock of the index is ahead of the database's, which showed now
-// at the instant at. What the index answers too early it would answer again at once
-// if that were not added to the moment.
+// at the instant at. An entry that was claimed too early is put back that much later. Otherwise
+// it would be claimed again at once.
 func (it *item) skew(now, at time.Time) time.Duration {
 	if d := it.indexNow(at).Sub(now); d > skewMin {
 		return d
@@ -45,21 +44,22 @@ func (it *item) skew(now, at time.Time) time.Duration {
 	return 0
 }
 
-// hands is what a worker has in hand. While something is there it is not handled
-// twice at once, the sweep passes it over, and so do the sweeps of others if it was claimed by one.
-type hands struct {
+// inFlight has the timers in progress of a worker. They are not handled twice at the same time, and
+// the overdue scan of this process skips them. Scans of other processes skip those that a scan has claimed.
+type inFlight struct {
 	w *worker
 
 	mu    sync.Mutex
 	items map[string]*item
 
-	// prolonging has room for one: whoever prolongs rows, or marks items as settled, has it meanwhile.
-	prolonging chan struct{}
+	// extending is a mutex that a context can end the wait for. It is held while rows are extended, and
+	// while items are marked as settled.
+	extending chan struct{}
 }
 
-// add takes items in hand, and returns those that are in hand already: who has them
-// decides on them, also on those that the sweep has claimed in the database since.
-func (h *hands) add(items []*item) (taken, twice []*item) {
+// add adds items, and returns those that are in progress already. The goroutine that handles the first
+// item decides, also about a row that the overdue scan has claimed since.
+func (h *inFlight) add(items []*item) (taken, duplicates []*item) {
 	now := time.Now()
 	taken = items[:0:0]
 	h.mu.Lock()
@@ -67,29 +67,28 @@ func (h *hands) add(items []*item) (taken, twice []*item) {
 	for _, it := range items {
 		it.since = now
 		if held, ok := h.items[it.id]; ok && now.Sub(held.since) < holdMax {
-			if it.swept() && held.passed == nil {
-				held.passed = &it.row
+			if it.scanned() && held.scannedRow == nil {
+				held.scannedRow = &it.row
 			}
-			twice = append(twice, it)
+			duplicates = append(duplicates, it)
 			continue
 		}
 		h.items[it.id] = it
 		taken = append(taken, it)
 	}
-	return taken, twice
+	return taken, duplicates
 }
 
-// yield is asked about items whose rows say that they are to wait. Those which the sweep of
-// this process has made wait, and then left to whoever has them in hand, are due
-// all the same: they get the row as it was. Those to wait are out of hand then, so that
-// a sweep that has claimed them and comes only now keeps them.
-func (h *hands) yield(items []*item, now time.Time) (due, wait []*item) {
+// yield splits items whose rows have a Next in the future. If the overdue scan of this process has
+// claimed the row and left it to the item, the item is due, and gets the previous row. Other items wait. They
+// are not in progress any more, so that a scan that has claimed their rows handles them.
+func (h *inFlight) yield(items []*item, now time.Time) (due, wait []*item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, it := range items {
-		if it.passed != nil && !it.row.Due.After(now) {
-			it.row, it.burned = *it.passed, it.passed.Attempt-1
-			it.attempt = it.burned + 1
+		if it.scannedRow != nil && !it.row.Due.After(now) {
+			it.row, it.counted = *it.scannedRow, it.scannedRow.Attempt-1
+			it.attempt = it.counted + 1
 			due = append(due, it)
 			continue
 		}
@@ -101,26 +100,25 @@ func (h *hands) yield(items []*item, now time.Time) (due, wait []*item) {
 	return due, wait
 }
 
-// claimed returns those items whose rows a sweep has claimed, with what their rows are to say
-// if no attempt counts: what it left to whoever had it in hand is due when it was,
-// the others are due at a moment.
-func (h *hands) claimed(items []*item, at time.Time) []Later {
+// claimed returns the items whose rows the overdue scan has claimed, as they are to be stored if no attempt
+// counts. A row that the scan left to an item gets its previous Next, the others a moment.
+func (h *inFlight) claimed(items []*item, at time.Time) []Later {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var rows []Later
 	for _, it := range items {
 		switch {
-		case it.swept():
-			rows = append(rows, Later{ID: it.id, Due: it.row.Due, At: at, Attempt: it.burned, Error: it.row.LastError})
-		case it.passed != nil:
-			p := it.passed
+		case it.scanned():
+			rows = append(rows, Later{ID: it.id, Due: it.row.Due, At: at, Attempt: it.counted, Error: it.row.LastError})
+		case it.scannedRow != nil:
+			p := it.scannedRow
 			rows = append(rows, Later{ID: it.id, Due: p.Due, At: p.Next, Attempt: p.Attempt - 1, Error: p.LastError})
 		}
 	}
 	return rows
 }
 
-func (h *hands) remove(items []*item) {
+func (h *inFlight) remove(items []*item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, it := range items {
@@ -130,7 +128,7 @@ func (h *hands) remove(items []*item) {
 	}
 }
 
-func (h *hands) all() []*item {
+func (h *inFlight) all() []*item {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	items := make([]*item, 0, len(h.items))
@@ -140,15 +138,15 @@ func (h *hands) all() []*item {
 	return items
 }
 
-// run prolongs the claims of the sweep, every third of their time, until ctx ends.
-func (h *hands) run(ctx context.Context) {
-	every := time.NewTicker(sweepLease / 3)
+// run extends the claims of the overdue scan until ctx ends.
+func (h *inFlight) run(ctx context.Context) {
+	every := time.NewTicker(scanLease / 3)
 	defer every.Stop()
 	for {
 		select {
 		case <-every.C:
-			if err := h.prolong(ctx); err != nil {
-				h.w.q.failed(ctx, h.w.kind, "prolong", err)
+			if err := h.extend(ctx); err != nil {
+				h.w.q.failed(ctx, h.w.kind, "extend", err)
 			}
 		case <-ctx.Done():
 			return
@@ -156,18 +154,18 @@ func (h *hands) run(ctx context.Context) {
 	}
 }
 
-// prolong lets the next sweep pass over what this process has swept and not settled yet. It keeps
-// whoever settles waiting for callLimit at most.
-func (h *hands) prolong(ctx context.Context) error {
-	items := slices.DeleteFunc(h.all(), func(it *item) bool { return !it.swept() || time.Since(it.since) > holdMax })
+// extend extends the claims of the overdue scan that are not settled yet. It delays settle for callLimit at
+// most.
+func (h *inFlight) extend(ctx context.Context) error {
+	items := slices.DeleteFunc(h.all(), func(it *item) bool { return !it.scanned() || time.Since(it.since) > holdMax })
 	if len(items) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	select {
-	case h.prolonging <- struct{}{}:
-		defer func() { <-h.prolonging }()
+	case h.extending <- struct{}{}:
+		defer func() { <-h.extending }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -181,20 +179,20 @@ func (h *hands) prolong(ctx context.Context) error {
 	}
 	later := make([]Later, len(items))
 	for i, it := range items {
-		at := ceil(now.Add(sweepLease))
+		at := ceil(now.Add(scanLease))
 		later[i] = Later{ID: it.id, Due: it.row.Due, At: at, Attempt: it.attempt, Error: it.row.LastError}
 	}
 	return h.w.q.store.Delay(ctx, h.w.kind, later)
 }
 
-// settle comes before the rows of items get what became of them, which has to be the
-// last that is written: it waits until none is being prolonged, and none of them will be.
-func (h *hands) settle(items []*item) {
-	if !slices.ContainsFunc(items, (*item).swept) {
-		return // nothing prolongs the others
+// settle is called before the outcomes of items are written. It waits until no row is being extended. From
+// then on none of the items is extended, so that the outcome is the last write.
+func (h *inFlight) settle(items []*item) {
+	if !slices.ContainsFunc(items, (*item).scanned) {
+		return // nothing extends the others
 	}
-	h.prolonging <- struct{}{}
-	defer func() { <-h.prolonging }()
+	h.extending <- struct{}{}
+	defer func() { <-h.extending }()
 	for _, it := range items {
 		it.settled = true
 	}

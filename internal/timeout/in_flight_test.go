@@ -137,7 +137,7 @@ func (s stallingStore) Delay(ctx context.Context, kind string, later []timeout.L
 
 // What a handler says while the row of its timer is being prolonged is the last word:
 // the row does not wait for the end of a claim that nobody has any more.
-func TestProlongingIsNotTheLastWord(t *testing.T) {
+func TestOutcomeWinsOverExtension(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() ([]timeout.Outcome, error){
 		"retry":     func() ([]timeout.Outcome, error) { return []timeout.Outcome{timeout.Retry(time.Second, nil)}, nil },
@@ -151,7 +151,7 @@ func TestProlongingIsNotTheLastWord(t *testing.T) {
 
 func failWhileProlonged(r *rig, fail func() ([]timeout.Outcome, error)) {
 	t := r.t
-	r.link.set(func(l *link) { l.down = true }) // it is the sweep that finds the timer
+	r.link.set(func(l *link) { l.down = true }) // it is the overdue scan that finds the timer
 	store := stallingStore{r.store, time.Second, make(chan struct{}, 1)}
 	q, err := timeout.New(store, client{r.link, 1, "instance-1"}, timeout.Config{Observer: r.count})
 	if err != nil {
@@ -179,7 +179,7 @@ func failWhileProlonged(r *rig, fail func() ([]timeout.Outcome, error)) {
 		t.Fatalf("calls after the one that failed: %+v, want one", c)
 	}
 	if wait := c[0].at.Sub(failed); wait > 5*time.Second {
-		t.Errorf("tried again after %v, want the next sweep", wait)
+		t.Errorf("tried again after %v, want the next overdue scan", wait)
 	}
 	r.drained()
 }

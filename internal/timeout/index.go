@@ -5,73 +5,69 @@ import (
 	"time"
 )
 
-// Shard is one part of an index. Timers of other kinds, or in other lanes, are in
-// other shards, so that nobody claims what it cannot handle.
+// Shard is one part of an index. Each kind and partition has shards of its own, so that no instance
+// claims a timer that it cannot handle.
 type Shard struct {
-	Kind, Lane string
-	N          int
+	Kind, Partition string
+	N               int
 }
 
-// Hint tells an index when to wake somebody for a timer. At has whole milliseconds.
-type Hint struct {
+// Entry is a timer as an index has it. At has whole milliseconds.
+type Entry struct {
 	ID string
 	At time.Time
 }
 
-// Claim is the answer of an index to a consumer.
+// Claim is the reply of an index to a consumer.
 type Claim struct {
-	Timers []Hint    // those that are due, which the index has no more
+	Timers []Entry   // those that are due; the index has removed them
 	Now    time.Time // by the clock of the index
 	Next   time.Time // when the next one is due that is not in Timers; zero if there is none
-	Wiped  bool      // the index has lost what it was told, or was never told
+	Wiped  bool      // the index has lost entries, or is not complete yet
 }
 
-// Index knows which timers are due. It is a copy that may be lost, late or wrong at
-// any time: the rows of the [Store] are the truth, and the index is repaired from them.
+// Index finds timers that are due. It is a copy that may be lost, late or wrong at
+// any time. The rows of the [Store] are the truth, and the reconciler repairs the index from them.
 //
 // All methods but Wake block until the index has answered, or ctx ends. After an error
 // a call may have had its effect.
 type Index interface {
-	// Shards returns the shards of a kind and lane; always the same ones.
-	Shards(kind, lane string) []Shard
+	// Shards returns the shards of a kind and partition. They never change.
+	Shards(kind, partition string) []Shard
 
-	// Schedule puts hints, and returns how many of them were new to it. With missing it
-	// leaves those that are there as they are; otherwise they get the new moment.
-	// Concurrent calls share round trips.
-	Schedule(ctx context.Context, kind, lane string, missing bool, hints []Hint) (int, error)
+	// Schedule puts entries, and returns how many of them were new. An entry that is there gets
+	// the new moment, or with missing keeps its own. Concurrent calls share round trips.
+	Schedule(ctx context.Context, kind, partition string, missing bool, entries []Entry) (int, error)
 
-	// Remove forgets hints.
-	Remove(ctx context.Context, kind, lane string, ids []string) error
+	// Remove removes entries.
+	Remove(ctx context.Context, kind, partition string, ids []string) error
 
-	// Claim removes at most limit timers that are due, the earliest first, and returns them.
-	// One claim gets a hint, and never before its moment by the clock of the index. If the answer
-	// is lost, or the consumer dies, the overdue scan of the store finds the timers.
+	// Claim removes at most limit entries that are due by the clock of the index, the earliest first, and
+	// returns them. One claim gets an entry. If the reply is lost, or the consumer dies, the
+	// overdue scan finds the timers.
 	Claim(ctx context.Context, s Shard, limit int) (Claim, error)
 
-	// Wake returns a channel that gets moments which became the earliest of the
-	// shard, by this process or others. It is a help for delays shorter than the poll, and
-	// may lose any of them. It may be nil.
+	// Wake returns a channel that receives moments that became the earliest of the shard, by this
+	// process or another. It shortens the wait for timers that are due before the next poll. It may lose
+	// any message, and may be nil.
 	Wake(s Shard) <-chan time.Time
 
-	// Complete says that the index has been told everything: Claim reports Wiped
-	// no more, until the next loss.
-	Complete(ctx context.Context, kind, lane string) error
+	// Complete marks the index as complete: Claim does not report Wiped until the next loss.
+	Complete(ctx context.Context, kind, partition string) error
 
-	// Drop deletes all that the index has of a kind and lane. If a consumer claims there
-	// later, Claim reports Wiped.
-	Drop(ctx context.Context, kind, lane string) error
+	// Drop removes all entries of a kind and partition. The next Claim there reports Wiped.
+	Drop(ctx context.Context, kind, partition string) error
 
-	// Pending returns how many hints of a kind and lane there are.
-	Pending(ctx context.Context, kind, lane string) (int, error)
+	// Pending returns how many entries of a kind and partition there are.
+	Pending(ctx context.Context, kind, partition string) (int, error)
 
-	// Run does what the index does in the background, until ctx ends.
+	// Run receives messages for Wake until ctx ends.
 	Run(ctx context.Context) error
 }
 
-// Local is implemented by an index that only its own process can see. Then each
-// instance fires what it has scheduled itself, and hints nothing that it does not
-// handle. The leader does not hint what others have scheduled, and its sweep takes what
-// they left behind.
+// Local is implemented by an index in memory. With it each instance fires what it has scheduled
+// itself, and puts no entry that it does not handle. The leader puts no entries for timers of
+// other instances: its overdue scan fires those that an instance left behind.
 type Local interface {
 	Local() bool
 }

@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	flushChunk = 1000            // hints in one call of the index
+	flushChunk = 1000            // entries in one call of the index
 	flushLimit = 2 * time.Second // of one call
 
-	// A hint that is due within soonest is sent at once. Others are collected, for at most flushPause.
+	// An entry that is due within soonest is sent at once. Others are batched for at most flushPause.
 	soonest    = 10 * time.Second
 	flushPause = 100 * time.Millisecond
 
-	// removePause is how long a removal is kept back. Who has scheduled the timer may be another
-	// instance, whose hint is to be there first: what comes after its removal stays for nothing.
+	// removePause delays removals. Another instance may have scheduled the timer, and its entry must
+	// arrive first: an entry that arrives after its removal would stay.
 	removePause = 2 * flushPause
 )
 
-// shardKey names all shards of a kind and lane.
-type shardKey struct{ kind, lane string }
+// shardKey names all shards of a kind and partition.
+type shardKey struct{ kind, partition string }
 
 // timerName names a timer in the index.
 type timerName struct {
@@ -29,60 +29,59 @@ type timerName struct {
 	id string
 }
 
-// hint is one change of the index: At zero removes.
-type hint struct {
+// change puts an entry into the index, or, if At is zero, removes it.
+type change struct {
 	shardKey
-	Hint
+	Entry
 }
 
-func (h hint) name() timerName { return timerName{h.shardKey, h.ID} }
+func (h change) name() timerName { return timerName{h.shardKey, h.ID} }
 
-// flusher carries hints to the index behind the back of whoever scheduled. It never
-// makes a caller wait: what does not fit is dropped, and the reconciler puts it later.
-// What is not due soon is collected for a moment, since a call costs the index more than a hint,
-// and removals are kept back for longer than that.
+// flusher sends changes to the index in the background. A caller never waits: changes that do not
+// fit are dropped, and the reconciler repairs them. Entries that are not due soon are batched,
+// because a call costs the index more than an entry. Removals are delayed for longer than that.
 type flusher struct {
-	index    Index
-	observer Observer
-	limit    int
-	wake     chan struct{}           // buffered: somebody has pushed what is due soon, or a chunk is full
-	later    chan struct{}           // buffered: somebody has pushed what has time, or removals are kept back
-	heard    func(key shardKey) bool // somebody may claim the hints of key; asked while the queue runs
+	index       Index
+	observer    Observer
+	limit       int
+	wake        chan struct{}           // buffered: an entry is due soon, or a chunk is full
+	later       chan struct{}           // buffered: there are other entries, or removals
+	hasConsumer func(key shardKey) bool // whether an instance may claim the entries of key
 
-	mu      sync.Mutex
-	waiting []hint                  // to be put
-	parting map[timerName]time.Time // to be removed, and since when
+	mu       sync.Mutex
+	waiting  []change                // to be put
+	removals map[timerName]time.Time // to be removed, with the time of the request
 }
 
-func newFlusher(index Index, o Observer, limit int, heard func(shardKey) bool) *flusher {
+func newFlusher(index Index, o Observer, limit int, hasConsumer func(shardKey) bool) *flusher {
 	return &flusher{
-		index: index, observer: o, limit: limit, heard: heard,
-		wake: make(chan struct{}, 1), later: make(chan struct{}, 1), parting: make(map[timerName]time.Time),
+		index: index, observer: o, limit: limit, hasConsumer: hasConsumer,
+		wake: make(chan struct{}, 1), later: make(chan struct{}, 1), removals: make(map[timerName]time.Time),
 	}
 }
 
 // push never blocks.
-func (f *flusher) push(hints []hint) {
-	if len(hints) == 0 {
+func (f *flusher) push(entries []change) {
+	if len(entries) == 0 {
 		return
 	}
 	now := time.Now()
 	f.mu.Lock()
-	fits := min(len(hints), f.limit-len(f.waiting)-len(f.parting))
-	for _, h := range hints[:fits] {
+	fits := min(len(entries), f.limit-len(f.waiting)-len(f.removals))
+	for _, h := range entries[:fits] {
 		if h.At.IsZero() {
-			f.parting[h.name()] = now
+			f.removals[h.name()] = now
 			continue
 		}
-		delete(f.parting, h.name())
+		delete(f.removals, h.name())
 		f.waiting = append(f.waiting, h)
 	}
 	urgent := len(f.waiting) >= min(flushChunk, f.limit)
 	f.mu.Unlock()
-	for _, h := range hints[fits:] {
-		f.observer.HintsDropped(h.kind, 1)
+	for _, h := range entries[fits:] {
+		f.observer.EntriesDropped(h.kind, 1)
 	}
-	for _, h := range hints {
+	for _, h := range entries {
 		urgent = urgent || !h.At.IsZero() && h.At.Before(now.Add(soonest))
 	}
 	if urgent {
@@ -99,7 +98,7 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// run flushes until ctx ends, and what is left then once more.
+// run flushes until ctx ends, and then once more.
 func (f *flusher) run(ctx context.Context) {
 	for {
 		select {
@@ -114,7 +113,7 @@ func (f *flusher) run(ctx context.Context) {
 	}
 }
 
-// collect waits for more hints.
+// collect waits for more changes.
 func (f *flusher) collect(ctx context.Context) {
 	pause := time.NewTimer(flushPause)
 	defer pause.Stop()
@@ -125,9 +124,8 @@ func (f *flusher) collect(ctx context.Context) {
 	}
 }
 
-// flush sends what waits now. While one call is under way the next one's hints
-// collect. The end of ctx cuts no call short, but an index that does not answer
-// then is not asked again; and nothing is kept back any more.
+// flush sends the changes that wait now. Further changes wait for the next flush. After the end of ctx it sends
+// everything, delayed removals too, and stops at the first call that fails.
 func (f *flusher) flush(ctx context.Context) {
 	all := ctx.Err() != nil
 	f.mu.Lock()
@@ -146,14 +144,14 @@ func (f *flusher) flush(ctx context.Context) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.parting) > 0 {
+	if len(f.removals) > 0 {
 		signal(f.later)
 	}
 }
 
-// take returns the next chunk: at most left of those that are to be put, and behind them the removals
-// whose time has come; or whatever there is. It says how many are to be put.
-func (f *flusher) take(left int, all bool) (chunk []hint, puts int) {
+// take returns the next chunk: at most left entries to put, followed by the removals that are not delayed any
+// more; or, with all, everything. It returns how many entries to put there are.
+func (f *flusher) take(left int, all bool) (chunk []change, puts int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if all {
@@ -165,13 +163,13 @@ func (f *flusher) take(left int, all bool) (chunk []hint, puts int) {
 		f.waiting = nil
 	}
 	until := time.Now().Add(-removePause)
-	for name, since := range f.parting {
+	for name, since := range f.removals {
 		if len(chunk) == flushChunk {
 			break
 		}
 		if all || !since.After(until) {
-			chunk = append(chunk, hint{shardKey: name.shardKey, Hint: Hint{ID: name.id}})
-			delete(f.parting, name)
+			chunk = append(chunk, change{shardKey: name.shardKey, Entry: Entry{ID: name.id}})
+			delete(f.removals, name)
 		}
 	}
 	return chunk, puts
@@ -179,40 +177,39 @@ func (f *flusher) take(left int, all bool) (chunk []hint, puts int) {
 
 func (f *flusher) dropAll() {
 	f.mu.Lock()
-	waiting, parting := f.waiting, f.parting
-	f.waiting, f.parting = nil, make(map[timerName]time.Time)
+	waiting, removals := f.waiting, f.removals
+	f.waiting, f.removals = nil, make(map[timerName]time.Time)
 	f.mu.Unlock()
 	for _, h := range waiting {
-		f.observer.HintsDropped(h.kind, 1)
+		f.observer.EntriesDropped(h.kind, 1)
 	}
-	for name := range parting {
-		f.observer.HintsDropped(name.kind, 1)
+	for name := range removals {
+		f.observer.EntriesDropped(name.kind, 1)
 	}
 }
 
-// send keeps the order of changes of one timer by sending only the last one. It says
-// whether the index took everything.
-func (f *flusher) send(ctx context.Context, chunk []hint) bool {
+// send sends the last change of each timer, and reports whether the index took everything.
+func (f *flusher) send(ctx context.Context, chunk []change) bool {
 	last := make(map[timerName]int, len(chunk))
 	for i, h := range chunk {
 		last[h.name()] = i
 	}
-	put, remove := map[shardKey][]Hint{}, map[shardKey][]string{}
+	put, remove := map[shardKey][]Entry{}, map[shardKey][]string{}
 	for i, h := range chunk {
 		switch {
 		case last[h.name()] != i:
 		case h.At.IsZero():
 			remove[h.shardKey] = append(remove[h.shardKey], h.ID)
 		default:
-			put[h.shardKey] = append(put[h.shardKey], h.Hint)
+			put[h.shardKey] = append(put[h.shardKey], h.Entry)
 		}
 	}
 	all := true
-	for key, hints := range put {
-		if !f.heard(key) {
+	for key, entries := range put {
+		if !f.hasConsumer(key) {
 			continue
 		}
-		all = f.put(ctx, key, hints) && all
+		all = f.put(ctx, key, entries) && all
 	}
 	for key, ids := range remove {
 		all = f.remove(ctx, key, ids) && all
@@ -223,20 +220,20 @@ func (f *flusher) send(ctx context.Context, chunk []hint) bool {
 func (f *flusher) remove(ctx context.Context, key shardKey, ids []string) bool {
 	call, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
-	if err := f.index.Remove(call, key.kind, key.lane, ids); err != nil {
-		f.observer.HintsDropped(key.kind, len(ids)) // each fires once more, and finds no row
-		f.observer.Failed(key.kind, "remove hints", err)
+	if err := f.index.Remove(call, key.kind, key.partition, ids); err != nil {
+		f.observer.EntriesDropped(key.kind, len(ids)) // a claim of each finds no row
+		f.observer.Failed(key.kind, "remove entries", err)
 		return false
 	}
 	return true
 }
 
-func (f *flusher) put(ctx context.Context, key shardKey, hints []Hint) bool {
+func (f *flusher) put(ctx context.Context, key shardKey, entries []Entry) bool {
 	call, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
-	if _, err := f.index.Schedule(call, key.kind, key.lane, false, hints); err != nil {
-		f.observer.HintsDropped(key.kind, len(hints))
-		f.observer.Failed(key.kind, "push hints", err)
+	if _, err := f.index.Schedule(call, key.kind, key.partition, false, entries); err != nil {
+		f.observer.EntriesDropped(key.kind, len(entries))
+		f.observer.Failed(key.kind, "put entries", err)
 		return false
 	}
 	return true

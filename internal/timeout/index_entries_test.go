@@ -9,9 +9,9 @@ import (
 	"example.com/shop/internal/timeout/memindex"
 )
 
-// The hint of a timer that was cancelled finds no row, that of a dead one finds it
+// A claim of a cancelled timer finds no row, that of a dead one finds it
 // dead, and both are forgotten.
-func TestGhostHintIsForgotten(t *testing.T) {
+func TestEntryWithoutTimerIsDropped(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -19,12 +19,12 @@ func TestGhostHintIsForgotten(t *testing.T) {
 		r.start(timeout.Config{}, b.handle, timeout.Options{})
 		r.store.mu.Lock()
 		r.store.rows[name{kind, "dead"}] = timeout.Row{
-			Timer: timeout.Timer{Kind: kind, ID: "dead"}, Lane: timeout.Base, State: timeout.Buried,
+			Timer: timeout.Timer{Kind: kind, ID: "dead"}, Partition: timeout.Base, State: timeout.Dead,
 		}
 		r.store.mu.Unlock()
 		at := time.Now().Add(time.Second)
-		hints := []timeout.Hint{{ID: "ghost", At: at}, {ID: "dead", At: at}}
-		if _, err := r.mem.Schedule(t.Context(), kind, timeout.Base, false, hints); err != nil {
+		entries := []timeout.Entry{{ID: "ghost", At: at}, {ID: "dead", At: at}}
+		if _, err := r.mem.Schedule(t.Context(), kind, timeout.Base, false, entries); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
@@ -36,7 +36,7 @@ func TestGhostHintIsForgotten(t *testing.T) {
 }
 
 // An index that only its own process can see is told nothing that nobody there would claim.
-func TestHintsThatNobodyHearsAreNotPushed(t *testing.T) {
+func TestEntriesWithoutLocalConsumerAreNotPushed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cfg     timeout.Config
@@ -67,16 +67,16 @@ func TestHintsThatNobodyHearsAreNotPushed(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				if n, err := r.mem.Pending(t.Context(), c.kind, timeout.Base); err != nil || n != c.pending {
-					t.Errorf("%d hints are pending, %v; want %d", n, err, c.pending)
+					t.Errorf("%d entries are pending, %v; want %d", n, err, c.pending)
 				}
 			})
 		})
 	}
 }
 
-// Hints that are not due soon share calls of the index, and are there a moment later. One that is due
+// Entries that are not due soon share calls of the index, and are there a moment later. One that is due
 // soon waits for nobody, and takes the others with it; so does a chunk that is full, and the end of the queue.
-func TestHintsThatHaveTimeAreCollected(t *testing.T) {
+func TestEntriesNotDueSoonAreBatched(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -88,7 +88,7 @@ func TestHintsThatHaveTimeAreCollected(t *testing.T) {
 			calls := 0
 			r.link.set(func(l *link) { calls = l.puts })
 			if err != nil || n != pending || calls != puts {
-				t.Errorf("%s: %d hints after %d calls, %v; want %d after %d", when, n, calls, err, pending, puts)
+				t.Errorf("%s: %d entries after %d calls, %v; want %d after %d", when, n, calls, err, pending, puts)
 			}
 		}
 		time.Sleep(time.Second) // the index has been told that it is complete
@@ -125,7 +125,7 @@ func TestHintsThatHaveTimeAreCollected(t *testing.T) {
 }
 
 // They go on sharing calls when more come while a call is under way.
-func TestHintsAreCollectedUnderLoad(t *testing.T) {
+func TestEntriesAreBatchedUnderLoad(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -142,14 +142,14 @@ func TestHintsAreCollectedUnderLoad(t *testing.T) {
 		calls := 0
 		r.link.set(func(l *link) { calls = l.puts })
 		if err != nil || pending != 4000 || calls > 40 {
-			t.Errorf("%d hints after %d calls, %v", pending, calls, err)
+			t.Errorf("%d entries after %d calls, %v", pending, calls, err)
 		}
 	})
 }
 
-// A timer that one instance has scheduled, and another one cancels before the hint is sent, leaves none.
+// A timer that one instance has scheduled, and another one cancels before the entry is sent, leaves none.
 // One that is scheduled anew after it was cancelled has one.
-func TestRemovalComesAfterTheHintOfAnother(t *testing.T) {
+func TestRemovalIsSentAfterEntriesOfOtherInstances(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -172,13 +172,13 @@ func TestRemovalComesAfterTheHintOfAnother(t *testing.T) {
 		r.schedule(two, later, all[0])
 		time.Sleep(time.Second)
 		if pending, err := r.mem.Pending(t.Context(), kind, timeout.Base); err != nil || pending != 1 || r.store.open() != 1 {
-			t.Errorf("%d hints of %d timers, %v; want 1 of 1", pending, r.store.open(), err)
+			t.Errorf("%d entries of %d timers, %v; want 1 of 1", pending, r.store.open(), err)
 		}
 	})
 }
 
 // The index may have any idea of the time: the database's clock decides.
-func TestSkewOfTheIndex(t *testing.T) {
+func TestIndexClockSkew(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{-time.Hour, -2 * time.Second, -50 * time.Millisecond, 50 * time.Millisecond, 2 * time.Second, time.Hour} {
 		t.Run(skew.String(), func(t *testing.T) {

@@ -35,7 +35,7 @@ func (m *memOffices) TakeOffice(_ context.Context, _ string, t timeout.Term) (ti
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.owner != mine {
-			return fmt.Errorf("the office of %s: %w", mine, dlock.ErrFenced)
+			return fmt.Errorf("the role of %s: %w", mine, dlock.ErrFenced)
 		}
 		m.led = time.Now()
 		return nil
@@ -53,48 +53,48 @@ func (m *memOffices) VacantOffice(string) timeout.Office {
 	}
 }
 
-// depose gives the office to somebody else.
-func (m *memOffices) depose() {
+// supersede gives the role to another leader.
+func (m *memOffices) supersede() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.owner = "somebody else"
 }
 
-// A leader whose office another one has taken sweeps nothing and reconciles nothing more, and
-// resigns. It does not take the office back in the same term.
-func TestDeposedLeaderStops(t *testing.T) {
+// A superseded leader stops scanning and reconciling, and resigns. It does not claim the role
+// again in the same term.
+func TestSupersededLeaderStops(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b, s, offices := newBook(), newService(), new(memOffices)
-		r.link.frail[1] = true // only a sweep fires anything
+		r.link.frail[1] = true // only an overdue scan fires anything
 		q, _ := r.start(timeout.Config{Leader: s, Offices: offices}, b.handle, timeout.Options{})
-		q.SetPace(time.Hour) // the sweep has to find out
+		q.SetPace(time.Hour) // the overdue scan has to find out
 		time.Sleep(2 * time.Second)
 		r.schedule(q, time.Now(), "a")
 		time.Sleep(5 * time.Second)
 		if b.len() != 1 || r.count.leads() != 1 || offices.taken != 1 {
-			t.Fatalf("%d fired, %d lead, the office was taken %d times", b.len(), r.count.leads(), offices.taken)
+			t.Fatalf("%d fired, %d lead, the leader role was taken %d times", b.len(), r.count.leads(), offices.taken)
 		}
-		offices.depose()
+		offices.supersede()
 		if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "b", Due: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		before := r.count.repaired(timeout.RepairSweep)
+		before := r.count.repaired(timeout.RepairOverdue)
 		time.Sleep(4 * time.Second)
-		if n := r.count.leads(); n != 0 || b.len() != 1 || r.count.repaired(timeout.RepairSweep) != before || r.count.repaired(timeout.RepairLookAhead) != 0 {
+		if n := r.count.leads(); n != 0 || b.len() != 1 || r.count.repaired(timeout.RepairOverdue) != before || r.count.repaired(timeout.RepairLookAhead) != 0 {
 			t.Errorf("%d lead, %d fired, repaired %v", n, b.len(), r.count.repairs)
 		}
 		time.Sleep(10 * time.Second) // elected again, in a term of its own
 		if b.len() != 2 || r.count.leads() != 1 || offices.taken != 2 {
-			t.Errorf("%d fired, %d lead, the office was taken %d times", b.len(), r.count.leads(), offices.taken)
+			t.Errorf("%d fired, %d lead, the leader role was taken %d times", b.len(), r.count.leads(), offices.taken)
 		}
 		b.once(t)
 	})
 }
 
-// The reconciler finds out, too: while the kind is paused there are no sweeps.
-func TestDeposedReconcilerStops(t *testing.T) {
+// The reconciler resigns, too: while the kind is paused there are no overdue scans.
+func TestSupersededReconcilerStops(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -107,7 +107,7 @@ func TestDeposedReconcilerStops(t *testing.T) {
 		if r.count.leads() != 1 {
 			t.Fatalf("%d lead", r.count.leads())
 		}
-		offices.depose()
+		offices.supersede()
 		time.Sleep(3 * time.Second)
 		if r.count.leads() != 0 {
 			t.Errorf("%d lead", r.count.leads())
@@ -116,14 +116,14 @@ func TestDeposedReconcilerStops(t *testing.T) {
 }
 
 // An instance that is cut off from the lock service does nothing of the leader's while there is
-// one. When there is none it sweeps and adopts, and leaves the index alone.
-func TestNobodyStandsInWhileSomebodyLeads(t *testing.T) {
+// one. When there is none it scans and reassigns, and does not repair the index.
+func TestNoFallbackScanWhileALeaderIsActive(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
 		b, away, offices := newBook(), newService(), new(memOffices)
 		away.down.Store(true)
-		r.link.frail[1], r.link.frail[2] = true, true // only a sweep fires anything
+		r.link.frail[1], r.link.frail[2] = true, true // only an overdue scan fires anything
 		led, cut := newCounter(), newCounter()
 		_, stop := r.start(timeout.Config{Leader: newService(), Offices: offices, Observer: led}, b.handle, timeout.Options{})
 		time.Sleep(2 * time.Second)
@@ -133,8 +133,8 @@ func TestNobodyStandsInWhileSomebodyLeads(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(5 * time.Second)
-		if n := led.repaired(timeout.RepairSweep); n != 20 || len(cut.repairs) != 0 {
-			t.Errorf("the leader swept %d of 20, the other one repaired %v", n, cut.repairs)
+		if n := led.repaired(timeout.RepairOverdue); n != 20 || len(cut.repairs) != 0 {
+			t.Errorf("the leader claimed %d of 20, the other one repaired %v", n, cut.repairs)
 		}
 		stop()
 		r.mem.Wipe()
@@ -144,13 +144,13 @@ func TestNobodyStandsInWhileSomebodyLeads(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		lane := timeout.Timer{Kind: kind, ID: "adopted", Due: time.Now().Add(10 * time.Second)}
-		if err := r.store.Insert(t.Context(), nil, "gone", "", []timeout.Timer{lane}); err != nil {
+		partition := timeout.Timer{Kind: kind, ID: "reassigned", Due: time.Now().Add(10 * time.Second)}
+		if err := r.store.Insert(t.Context(), nil, "gone", "", []timeout.Timer{partition}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if n := cut.repaired(timeout.RepairSweep); n != 21 || cut.repaired(timeout.RepairAdopt) != 1 || len(cut.repairs) != 2 || cut.most != 0 {
-			t.Errorf("without a leader %d of 21 were swept, repaired %v, %d led", n, cut.repairs, cut.most)
+		if n := cut.repaired(timeout.RepairOverdue); n != 21 || cut.repaired(timeout.RepairReassign) != 1 || len(cut.repairs) != 2 || cut.most != 0 {
+			t.Errorf("without a leader %d of 21 were claimed, repaired %v, %d led", n, cut.repairs, cut.most)
 		}
 		if len(cut.errs) == 0 {
 			t.Error("nobody was told that there are no elections")

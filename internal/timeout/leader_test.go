@@ -62,9 +62,9 @@ func TestOneLeads(t *testing.T) {
 	})
 }
 
-// Lock service and index may be the same server: with both away everybody sweeps, nobody
+// Lock service and index may be the same server: with both away every instance scans, none
 // leads, and the database alone fires each timer once.
-func TestWithoutLockServiceAndIndexEverybodySweeps(t *testing.T) {
+func TestEveryInstanceScansWithoutLockServiceAndIndex(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -81,8 +81,8 @@ func TestWithoutLockServiceAndIndexEverybodySweeps(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 		time.Sleep(10 * time.Second)
-		if r.count.most != 0 || r.count.repaired(timeout.RepairSweep) != 200 {
-			t.Errorf("%d led, %d timers were swept, want 0 and 200", r.count.most, r.count.repaired(timeout.RepairSweep))
+		if r.count.most != 0 || r.count.repaired(timeout.RepairOverdue) != 200 {
+			t.Errorf("%d led, %d timers were claimed, want 0 and 200", r.count.most, r.count.repaired(timeout.RepairOverdue))
 		}
 		s.down.Store(false)
 		r.link.set(func(l *link) { l.down = false })
@@ -143,7 +143,7 @@ func TestLeaderWithoutDatabaseResigns(t *testing.T) {
 	})
 }
 
-// A canary schedules and cancels. It is lent nothing, sweeps nothing, and never leads.
+// A canary schedules and cancels. It claims nothing, scans nothing, and never leads.
 func TestCanaryClaimsNothing(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -168,60 +168,60 @@ func TestCanaryClaimsNothing(t *testing.T) {
 		b.within(t, 200, 62*time.Second)
 		b.once(t)
 		if slices.Contains(r.link.log, "instance-1") || canary.len() != 0 || count.most != 0 || len(count.repairs) != 0 {
-			t.Errorf("the canary was lent timers, or handled %d, led %d times, repaired %v", canary.len(), count.most, count.repairs)
+			t.Errorf("the canary claimed timers, or handled %d, led %d times, repaired %v", canary.len(), count.most, count.repairs)
 		}
 	})
 }
 
-// A lane keeps its timers to itself, until nobody has consumed it for 30 seconds.
-func TestLaneWithoutConsumerIsAdopted(t *testing.T) {
+// A partition keeps its timers to itself, until nobody has consumed it for 30 seconds.
+func TestOrphanedPartitionIsReassigned(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
-		base, lane := newBook(), newBook()
+		base, partition := newBook(), newBook()
 		r.start(timeout.Config{}, base.handle, timeout.Options{})
-		q, stop := r.start(timeout.Config{Lane: "canary-2"}, lane.handle, timeout.Options{})
+		q, stop := r.start(timeout.Config{Partition: "canary-2"}, partition.handle, timeout.Options{})
 		time.Sleep(time.Minute)
 		r.schedule(q, time.Now().Add(time.Second), ids(10)[5:]...)
 		r.schedule(q, time.Now().Add(time.Minute), ids(5)...) // its consumers say that they live
 		time.Sleep(61 * time.Second)
-		lane.within(t, 10, time.Millisecond)
+		partition.within(t, 10, time.Millisecond)
 		r.schedule(q, time.Now().Add(2*time.Minute), ids(30)[10:20]...)
 		r.schedule(q, time.Now().Add(2*time.Second), ids(30)[20:]...)
 		stop()
 		time.Sleep(5 * time.Minute)
-		if lane.len() != 10 || base.len() != 20 {
-			t.Errorf("the lane fired %d, base %d, want 10 and 20", lane.len(), base.len())
+		if partition.len() != 10 || base.len() != 20 {
+			t.Errorf("the partition fired %d, base %d, want 10 and 20", partition.len(), base.len())
 		}
 		for _, id := range ids(30)[10:20] {
 			if late := base.late[id]; late > time.Millisecond {
-				t.Errorf("%s was %v late, adopted long before", id, late)
+				t.Errorf("%s was %v late, reassigned long before", id, late)
 			}
 		}
 		base.within(t, 20, time.Minute)
 		base.once(t)
-		if r.count.repaired(timeout.RepairAdopt) != 20 {
-			t.Errorf("%d adopted, want 20", r.count.repaired(timeout.RepairAdopt))
+		if r.count.repaired(timeout.RepairReassign) != 20 {
+			t.Errorf("%d reassigned, want 20", r.count.repaired(timeout.RepairReassign))
 		}
 	})
 }
 
-// What a lane without consumers leaves in the index is dropped: the hints of its adopted timers, and of
-// timers that another lane has cancelled. An index that does not answer meanwhile loses nothing else.
-func TestLaneWithoutConsumerLeavesNoHints(t *testing.T) {
+// What a partition without consumers leaves in the index is dropped: the entries of its reassigned timers, and of
+// timers that another partition has cancelled. An index that does not answer meanwhile loses nothing else.
+func TestOrphanedPartitionLeavesNoEntries(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
-		base, lane := newBook(), newBook()
+		base, partition := newBook(), newBook()
 		of, _ := r.start(timeout.Config{}, base.handle, timeout.Options{})
-		old := timeout.Config{Lane: "release-1"}
-		q, stop := r.start(old, lane.handle, timeout.Options{})
+		old := timeout.Config{Partition: "release-1"}
+		q, stop := r.start(old, partition.handle, timeout.Options{})
 		r.schedule(q, time.Now().Add(time.Hour), ids(20)...)
 		time.Sleep(time.Minute)
 		pending := func(want int) {
 			t.Helper()
-			if n, err := r.mem.Pending(t.Context(), kind, old.Lane); err != nil || n != want {
-				t.Errorf("the index has %d hints of the lane, %v; want %d", n, err, want)
+			if n, err := r.mem.Pending(t.Context(), kind, old.Partition); err != nil || n != want {
+				t.Errorf("the index has %d entries of the partition, %v; want %d", n, err, want)
 			}
 		}
 		pending(20) // while its consumer lives
@@ -237,21 +237,21 @@ func TestLaneWithoutConsumerLeavesNoHints(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		pending(0)
 
-		// The lane has a consumer again, which fires its timers as if nothing had been.
-		q, _ = r.start(old, lane.handle, timeout.Options{})
-		time.Sleep(time.Minute) // until the store knows of it: what is scheduled before may be adopted once more
+		// The partition has a consumer again, which fires its timers as if nothing had been.
+		q, _ = r.start(old, partition.handle, timeout.Options{})
+		time.Sleep(time.Minute) // until the store knows of it: what is scheduled before may be reassigned once more
 		r.schedule(q, time.Now().Add(5*time.Minute), "new")
 		time.Sleep(2 * time.Minute)
 		pending(1)
 		time.Sleep(time.Hour)
-		lane.within(t, 1, time.Millisecond)
+		partition.within(t, 1, time.Millisecond)
 		base.within(t, 10, time.Millisecond)
 		base.once(t)
 	})
 }
 
 // The pace of the reconciler can be changed while it runs: at a slow one what a crash kept from
-// the index is left to the sweep, at a fast one it is found before it is due.
+// the index is left to the overdue scan, at a fast one it is found before it is due.
 func TestPaceOfTheReconciler(t *testing.T) {
 	bubble(t, func(r *rig) {
 		t := r.t

@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	sweepEvery  = time.Second
-	sweepGrace  = 2 * time.Second // how late the sweep lets a timer be
+	scanEvery   = time.Second
+	scanGrace   = 2 * time.Second // a timer that is less overdue is left to the index
 	resignAfter = 5 * time.Second // without an answer of the database
 )
 
-// sweeps handles overdue timers from the database alone, until ctx ends: what the
-// index has lost, or could not lend, or what somebody claimed and died over. It needs no index.
-// A leader that is deposed, or whose database does not answer, resigns.
-func (w *worker) sweeps(ctx context.Context, office Office, resign context.CancelCauseFunc) {
-	every := time.NewTicker(sweepEvery)
+// scanOverdue handles overdue timers from the database alone, until ctx ends: timers whose entry was lost, and
+// timers whose consumer died. A leader that is superseded, or whose database does not answer, resigns.
+func (w *worker) scanOverdue(ctx context.Context, office Office, resign context.CancelCauseFunc) {
+	every := time.NewTicker(scanEvery)
 	defer every.Stop()
 	answered := time.Now()
 	for {
@@ -28,7 +27,7 @@ func (w *worker) sweeps(ctx context.Context, office Office, resign context.Cance
 			return
 		case <-every.C:
 		}
-		err := w.sweepAll(ctx, office)
+		err := w.scanAll(ctx, office)
 		switch {
 		case err == nil:
 			answered = time.Now()
@@ -37,7 +36,7 @@ func (w *worker) sweeps(ctx context.Context, office Office, resign context.Cance
 			resign(err)
 			return
 		}
-		w.q.failed(ctx, w.kind, "sweep", err)
+		w.q.failed(ctx, w.kind, "overdue scan", err)
 		if time.Since(answered) > resignAfter {
 			resign(errResigned)
 			return
@@ -45,37 +44,37 @@ func (w *worker) sweeps(ctx context.Context, office Office, resign context.Cance
 	}
 }
 
-// standIn does what the database alone decides, and orders cannot wait for, until ctx ends:
-// nobody can be elected. It does nothing while the database knows of a leader.
-func (w *worker) standIn(ctx context.Context) {
-	every := time.NewTicker(sweepEvery)
+// fallbackScan scans for overdue timers and reassigns orphaned ones until ctx ends, for a time in which no
+// leader can be elected. It does nothing while the database has an active leader.
+func (w *worker) fallbackScan(ctx context.Context) {
+	every := time.NewTicker(scanEvery)
 	defer every.Stop()
 	var vacant Office
 	if w.q.cfg.Offices != nil {
-		vacant = w.q.cfg.Offices.VacantOffice(w.duty())
+		vacant = w.q.cfg.Offices.VacantOffice(w.role())
 	}
-	var adopted time.Time
+	var reassigned time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-every.C:
 		}
-		err := w.sweepAll(ctx, vacant)
-		if err == nil && time.Since(adopted) >= farEvery {
-			adopted = time.Now()
-			_, err = w.adoptLanes(ctx, vacant)
+		err := w.scanAll(ctx, vacant)
+		if err == nil && time.Since(reassigned) >= farEvery {
+			reassigned = time.Now()
+			_, err = w.reassignOrphans(ctx, vacant)
 		}
 		if err != nil && !errors.Is(err, ErrLed) {
-			w.q.failed(ctx, w.kind, "sweep", err)
+			w.q.failed(ctx, w.kind, "overdue scan", err)
 		}
 	}
 }
 
-// sweepAll sweeps until a sweep is not full. Each has a free slot, as a claim has.
-func (w *worker) sweepAll(ctx context.Context, office Office) error {
+// scanAll scans until a scan is not full. Each scan needs a free slot, as a claim does.
+func (w *worker) scanAll(ctx context.Context, office Office) error {
 	for w.resting() == 0 && w.take(ctx) {
-		n, err := w.sweep(ctx, office)
+		n, err := w.scan(ctx, office)
 		if err != nil || n < w.opts.Batch {
 			return err
 		}
@@ -83,9 +82,9 @@ func (w *worker) sweepAll(ctx context.Context, office Office) error {
 	return nil
 }
 
-// sweep takes over the slot of its caller. Nobody in this process has in hand what
-// it starts: a handler that is slow is not given its timers once more.
-func (w *worker) sweep(ctx context.Context, office Office) (int, error) {
+// scan claims a batch of overdue timers and starts its handling in the caller's slot. It skips timers that are
+// in progress in this process.
+func (w *worker) scan(ctx context.Context, office Office) (int, error) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
 	now, err := w.q.store.Now(call)
@@ -94,15 +93,15 @@ func (w *worker) sweep(ctx context.Context, office Office) (int, error) {
 		return 0, fmt.Errorf("timeout: read the time: %w", err)
 	}
 	got := time.Now()
-	grace := sweepGrace
+	grace := scanGrace
 	if w.away.longerThan(grace) {
-		grace = 0 // nobody has claimed anything lately that could be under way
+		grace = 0 // no consumer can have claimed them lately
 	}
-	rows, err := w.q.store.Sweep(call, office, w.kind, w.q.cfg.Lane, now.Add(-grace),
-		ceil(now.Add(sweepLease)), w.opts.Batch)
+	rows, err := w.q.store.ClaimOverdue(call, office, w.kind, w.q.cfg.Partition, now.Add(-grace),
+		ceil(now.Add(scanLease)), w.opts.Batch)
 	if err != nil {
 		w.free()
-		return 0, fmt.Errorf("timeout: sweep %q: %w", w.kind, err)
+		return 0, fmt.Errorf("timeout: overdue scan of %q: %w", w.kind, err)
 	}
 	if len(rows) == 0 {
 		w.free()
@@ -110,20 +109,20 @@ func (w *worker) sweep(ctx context.Context, office Office) (int, error) {
 	}
 	items := make([]*item, len(rows))
 	for i, r := range rows {
-		items[i] = &item{id: r.ID, row: r, attempt: r.Attempt, burned: r.Attempt - 1}
+		items[i] = &item{id: r.ID, row: r, attempt: r.Attempt, counted: r.Attempt - 1}
 	}
-	w.startSwept(ctx, items, now, got)
+	w.startScanned(ctx, items, now, got)
 	return len(rows), nil
 }
 
-// startSwept handles what the sweep has claimed; see start.
-func (w *worker) startSwept(ctx context.Context, items []*item, now, got time.Time) {
+// startScanned handles the timers of a scan; see start.
+func (w *worker) startScanned(ctx context.Context, items []*item, now, got time.Time) {
 	w.handling.Go(func() {
 		defer w.free()
-		taken, _ := w.hands.add(items)
-		defer w.hands.remove(taken)
+		taken, _ := w.inFlight.add(items)
+		defer w.inFlight.remove(taken)
 		if len(taken) > 0 {
-			w.q.observer.Repaired(w.kind, RepairSweep, len(taken))
+			w.q.observer.Repaired(w.kind, RepairOverdue, len(taken))
 			(&batch{w: w, stop: ctx, now: now, loaded: got}).handle(taken)
 		}
 	})

@@ -21,13 +21,13 @@ func (s slowStore) Load(ctx context.Context, kind string, ids []string) ([]timeo
 	return s.memStore.Load(ctx, kind, ids)
 }
 
-// A sweep that claims in the database what the index has lent to the same process, and
-// whose row is not read yet, leaves it to that process: neither waits for the other.
-func TestSweepMeetsWhatIsBeingLoaded(t *testing.T) {
+// If the overdue scan claims timers that this process has claimed from the index and is still loading,
+// the process handles them once, by the first claim.
+func TestOverdueScanDuringLoadLeavesTimersToTheClaim(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
-		const takes = 3500 * time.Millisecond // longer than the grace and the time between two sweeps
+		const takes = 3500 * time.Millisecond // longer than the grace and the time between two overdue scans
 		q, err := timeout.New(slowStore{r.store, takes}, client{r.link, 1, "instance-1"}, timeout.Config{Observer: r.count})
 		if err != nil {
 			t.Fatal(err)
@@ -41,10 +41,10 @@ func TestSweepMeetsWhatIsBeingLoaded(t *testing.T) {
 		r.schedule(q, time.Now().Add(time.Second), ids(50)...)
 		time.Sleep(30 * time.Second)
 		r.store.mu.Lock()
-		sweeps := r.store.sweeps
+		scans := r.store.scans
 		r.store.mu.Unlock()
-		if sweeps == 0 {
-			t.Error("nothing was swept: the test does not test what it should")
+		if scans == 0 {
+			t.Error("nothing was claimed: the test does not test what it should")
 		}
 		b.within(t, 50, takes+time.Second)
 		b.once(t)
@@ -56,9 +56,9 @@ func TestSweepMeetsWhatIsBeingLoaded(t *testing.T) {
 	})
 }
 
-// What a slow handler has in hand is swept meanwhile, again and again. When it says then that what
-// it depends on does not answer, none of that is an attempt, and the batch stays one.
-func TestSweepOfWhatIsInHandBurnsNoAttempt(t *testing.T) {
+// The overdue scan claims the timers of a slow handler several times. If the handler then returns
+// ErrUnavailable, no attempt counts, and the batch stays one.
+func TestOverdueScanOfTimersInProgressCountsNoAttempt(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
@@ -81,10 +81,10 @@ func TestSweepOfWhatIsInHandBurnsNoAttempt(t *testing.T) {
 		b.once(t)
 		r.drained()
 		r.store.mu.Lock()
-		sweeps := r.store.sweeps
+		scans := r.store.scans
 		r.store.mu.Unlock()
-		if sweeps == 0 {
-			t.Error("nothing was swept: the test does not test what it should")
+		if scans == 0 {
+			t.Error("nothing was claimed: the test does not test what it should")
 		}
 		for _, c := range b.calls {
 			if c.attempt != 1 || c.batch != 5 {

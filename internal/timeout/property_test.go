@@ -52,7 +52,7 @@ func (o *orders) punctual(batch []timeout.Fired) {
 }
 
 // TestInvariants runs random histories of schedules, cancellations, moves, deaths,
-// wipes, cuts and stalls over several instances, with a canary among them, and
+// wipes, cuts and pauses over several instances, with a canary among them, and
 // lets them come to rest. Then: what is due has been handled (I1), with one effect
 // (I2), never early (I3), however late handlers answered (I4), from whatever the index
 // still knew (I5), and no canary has claimed anything (I6).
@@ -94,11 +94,11 @@ func history(t *testing.T, rnd *rand.Rand) {
 	w.rest()
 }
 
-// instance starts one whose handler is slow, fails, panics or stalls now and then.
+// instance starts one whose handler is slow, fails, panics or is paused now and then.
 func (w *world) instance() {
 	lock := sync.Mutex{}
 	rnd := rand.New(rand.NewPCG(w.rnd.Uint64(), 2))
-	_, stop := w.start(timeout.Config{Leader: w.service, Hints: 64}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+	_, stop := w.start(timeout.Config{Leader: w.service, Entries: 64}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 		w.orders.punctual(batch)
 		lock.Lock()
 		luck, slow := rnd.IntN(20), time.Duration(rnd.Int64N(int64(20*time.Millisecond)))
@@ -112,7 +112,7 @@ func (w *world) instance() {
 		case 2:
 			return nil, timeout.ErrUnavailable
 		case 3:
-			time.Sleep(6 * time.Second) // longer than the sweep waits
+			time.Sleep(6 * time.Second) // longer than the overdue scan waits
 		}
 		out := make([]timeout.Outcome, len(batch))
 		for i, f := range batch {
@@ -143,7 +143,7 @@ func (w *world) step() {
 		w.store.setDown(w.rnd.IntN(3) == 0)
 	case k == 35:
 		w.service.down.Store(!w.service.down.Load())
-	case k == 36: // an instance is killed with timers in hand
+	case k == 36: // an instance is killed with timers in progress
 		w.mem.Claim(w.t.Context(), w.mem.Shards(kind, timeout.Base)[0], 5)
 	case k == 37:
 		w.stops[0]()

@@ -19,7 +19,7 @@ type Queue struct {
 	index    Index
 	cfg      Config
 	observer Observer
-	hints    *flusher
+	entries  *flusher
 	work     context.Context //nolint:containedctx // Of the handlers: it outlives that of Run by the drain.
 
 	every atomic.Int64 // nanoseconds between two rounds of the reconciler
@@ -29,7 +29,7 @@ type Queue struct {
 	running bool
 }
 
-// New returns a queue of the timers in store, with index to wake it up. It does
+// New returns a queue of the timers in store, which index finds when they are due. It does
 // nothing in the background until Run is called.
 func New(store Store, index Index, cfg Config) (*Queue, error) {
 	if store == nil || index == nil {
@@ -41,19 +41,19 @@ func New(store Store, index Index, cfg Config) (*Queue, error) {
 	q := &Queue{store: store, index: index, cfg: cfg.withDefaults(), kinds: map[string]*worker{}}
 	q.SetPace(reconcileEvery)
 	q.observer = q.cfg.Observer
-	q.hints = newFlusher(index, q.observer, q.cfg.Hints, q.heard)
+	q.entries = newFlusher(index, q.observer, q.cfg.Entries, q.hasConsumer)
 	return q, nil
 }
 
-// SetPace changes the time between two rounds of the reconciler, from the next round on; it
-// begins with one second. What a crash kept from the index is found that much later.
+// SetPace changes the time between two rounds of the reconciler, from the next round on. The default
+// is one second. Lost entries are found that much later.
 func (q *Queue) SetPace(every time.Duration) { q.every.Store(int64(every)) }
 
 func (q *Queue) pace() time.Duration { return time.Duration(q.every.Load()) }
 
-// Handle says who works off the timers of a kind in this process. It must be called
-// before Run, once per kind. Kinds without a handler are left to other instances. On a
-// canary the handler is checked, and never called.
+// Handle sets the handler for the timers of a kind in this process. It must be called
+// before Run, once per kind. Kinds without a handler are left to other instances. A
+// canary checks the handler, and never calls it.
 func (q *Queue) Handle(kind string, h Handler, o Options) error {
 	if err := errors.Join(checkKind(kind), o.Validate()); err != nil {
 		return fmt.Errorf("timeout: handle %q: %w", kind, err)
@@ -63,7 +63,7 @@ func (q *Queue) Handle(kind string, h Handler, o Options) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, twice := q.kinds[kind]; twice || q.running {
+	if _, duplicates := q.kinds[kind]; duplicates || q.running {
 		return fmt.Errorf("timeout: handle %q: %w: register each kind once, before Run", kind, ErrInvalid)
 	}
 	if !q.cfg.Canary {
@@ -72,10 +72,10 @@ func (q *Queue) Handle(kind string, h Handler, o Options) error {
 	return nil
 }
 
-// Run pushes hints, claims, handles and reconciles until ctx ends. Then it drains: it claims nothing
-// more, gives back what no handler has begun with, lets handlers finish for
-// Config.Drain, cancels their context, and gives back what they still have in
-// hand. It returns nil, or an error if handlers did not return even then. It can be called once.
+// Run writes the index, claims, handles and reconciles until ctx ends. Then it drains: it claims nothing
+// more, requeues timers that no handler has begun with, and lets handlers finish for
+// Config.Drain. Then it cancels their context, and requeues the timers that are still in
+// progress. It returns nil, or an error if handlers did not return even then. It can be called once.
 func (q *Queue) Run(ctx context.Context) error {
 	q.mu.Lock()
 	if q.running {
@@ -89,7 +89,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stop()
-	background.Go(func() { q.hints.run(behind) })
+	background.Go(func() { q.entries.run(behind) })
 	background.Go(func() { q.runIndex(behind) })
 	if q.cfg.Canary || len(q.kinds) == 0 {
 		<-ctx.Done()
@@ -98,7 +98,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	return q.consume(ctx, behind)
 }
 
-// runIndex starts the index again when it fails: it only speeds things up.
+// runIndex restarts the index when it fails.
 func (q *Queue) runIndex(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := q.index.Run(ctx); err != nil && ctx.Err() == nil {
@@ -118,7 +118,7 @@ func (q *Queue) consume(ctx, behind context.Context) error {
 	defer keeping.Wait()
 	defer done()
 	for _, w := range q.kinds {
-		keeping.Go(func() { w.hands.run(keep) })
+		keeping.Go(func() { w.inFlight.run(keep) })
 		claiming.Go(func() { w.elect(ctx) })
 		for _, l := range w.loops {
 			claiming.Go(func() { l.run(ctx) })
@@ -132,7 +132,7 @@ func (q *Queue) consume(ctx, behind context.Context) error {
 
 var errDrain = errors.New("timeout: the queue is stopping")
 
-// drain waits for the handlers. None is left running unless it ignores its context.
+// drain waits for the handlers. Only a handler that ignores its context is left running.
 func (q *Queue) drain(ctx context.Context, cancel context.CancelCauseFunc) error {
 	finished := make(chan struct{})
 	go func() {
@@ -157,29 +157,29 @@ func (q *Queue) drain(ctx context.Context, cancel context.CancelCauseFunc) error
 	}
 	left := 0
 	for _, w := range q.kinds {
-		items := w.hands.all()
+		items := w.inFlight.all()
 		left += len(items)
 		b := &batch{w: w, stop: ctx, now: time.Now(), loaded: time.Now()}
-		b.giveBackAt(slices.DeleteFunc(items, (*item).swept), func(it *item) time.Time { return it.at })
+		b.requeue(slices.DeleteFunc(items, (*item).scanned), func(it *item) time.Time { return it.at })
 	}
-	return fmt.Errorf("timeout: run: handlers have %d timers in hand %v after their context was cancelled", left, drainLast)
+	return fmt.Errorf("timeout: run: handlers have %d timers in progress %v after their context was cancelled", left, drainLast)
 }
 
 const drainLast = time.Second
 
-// local says whether only this process can see the index.
+// local reports whether the index is in this process alone.
 func (q *Queue) local() bool {
 	l, ok := q.index.(Local)
 	return ok && l.Local()
 }
 
-// heard says whether somebody may claim what the index is told of. If only this process can see
-// it, and has no consumer, as on a canary, the hints would stay there for good.
-func (q *Queue) heard(key shardKey) bool {
+// hasConsumer reports whether an instance may claim the entries of key. A local index of a process
+// without a consumer, as on a canary, would keep them forever.
+func (q *Queue) hasConsumer(key shardKey) bool {
 	if !q.local() {
 		return true
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.kinds[key.kind] != nil && key.lane == q.cfg.Lane
+	return q.kinds[key.kind] != nil && key.partition == q.cfg.Partition
 }

@@ -111,14 +111,14 @@ func TestPushNeverBlocks(t *testing.T) {
 	bubble(t, func(r *rig) {
 		t := r.t
 		b := newBook()
-		q := r.queue(timeout.Config{Hints: 10})
+		q := r.queue(timeout.Config{Entries: 10})
 		if err := q.Handle(kind, b.handle, timeout.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		due := time.Now().Add(time.Minute)
 		r.schedule(q, due, ids(100)...) // nobody runs yet
 		if r.count.dropped != 90 {
-			t.Errorf("%d hints were dropped, want 90", r.count.dropped)
+			t.Errorf("%d entries were dropped, want 90", r.count.dropped)
 		}
 		r.run(q)
 		time.Sleep(2 * time.Minute)

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// page is a part of the open timers, or why there are no more.
+// page is a part of the open timers, or the error that ended the reading.
 type page struct {
 	rows []Row
 	err  error
 }
 
-// pages reads the open timers of a kind, the soonest first, a page ahead of whoever
-// takes them. The channel is closed after the last one, or when ctx ends.
+// pages reads the open timers of a kind, the soonest first, one page ahead of the
+// receiver. It closes the channel after the last page, or when ctx ends.
 func (q *Queue) pages(ctx context.Context, kind string) <-chan page {
 	pages := make(chan page)
 	go func() {
@@ -33,8 +33,8 @@ func (q *Queue) pages(ctx context.Context, kind string) <-chan page {
 	return pages
 }
 
-// rebuild tells the index of all open timers of a kind in this lane, page by page,
-// the soonest first, and that it has been told everything.
+// rebuild puts the entries of all open timers of a kind in this partition, page by page,
+// the soonest first, and marks the index as complete.
 func (q *Queue) rebuild(ctx context.Context, kind string) (int, error) {
 	reading, cancel := context.WithCancel(ctx)
 	pages := q.pages(reading, kind)
@@ -48,13 +48,13 @@ func (q *Queue) rebuild(ctx context.Context, kind string) (int, error) {
 		if p.err != nil {
 			return n, p.err
 		}
-		hints := make([]Hint, 0, len(p.rows))
+		entries := make([]Entry, 0, len(p.rows))
 		for _, r := range p.rows {
-			if r.Lane == q.cfg.Lane {
-				hints = append(hints, Hint{ID: r.ID, At: r.Next})
+			if r.Partition == q.cfg.Partition {
+				entries = append(entries, Entry{ID: r.ID, At: r.Next})
 			}
 		}
-		added, err := q.putMissing(ctx, kind, hints)
+		added, err := q.putMissing(ctx, kind, entries)
 		n += added
 		if err != nil {
 			return n, err
@@ -63,7 +63,7 @@ func (q *Queue) rebuild(ctx context.Context, kind string) (int, error) {
 	if ctx.Err() != nil { // the pages may have ended before the last one
 		return n, context.Cause(ctx)
 	}
-	if err := q.index.Complete(ctx, kind, q.cfg.Lane); err != nil {
+	if err := q.index.Complete(ctx, kind, q.cfg.Partition); err != nil {
 		return n, fmt.Errorf("timeout: complete the index: %w", err)
 	}
 	q.mu.Lock()
@@ -74,19 +74,19 @@ func (q *Queue) rebuild(ctx context.Context, kind string) (int, error) {
 	return n, nil
 }
 
-// putMissing puts hints that the index does not have.
-func (q *Queue) putMissing(ctx context.Context, kind string, hints []Hint) (int, error) {
+// putMissing puts entries that the index does not have, and returns how many.
+func (q *Queue) putMissing(ctx context.Context, kind string, entries []Entry) (int, error) {
 	n := 0
-	for len(hints) > 0 {
-		chunk := hints[:min(len(hints), flushChunk)]
+	for len(entries) > 0 {
+		chunk := entries[:min(len(entries), flushChunk)]
 		call, cancel := context.WithTimeout(ctx, callLimit)
-		added, err := q.index.Schedule(call, kind, q.cfg.Lane, true, chunk)
+		added, err := q.index.Schedule(call, kind, q.cfg.Partition, true, chunk)
 		cancel()
 		n += added
 		if err != nil {
-			return n, fmt.Errorf("timeout: put hints: %w", err)
+			return n, fmt.Errorf("timeout: put entries: %w", err)
 		}
-		hints = hints[len(chunk):]
+		entries = entries[len(chunk):]
 	}
 	return n, nil
 }

@@ -11,16 +11,15 @@ import (
 
 const (
 	reconcileEvery = time.Second
-	youngest       = time.Second      // what is younger is about to be pushed, and no repair
+	youngest       = time.Second      // a younger timer may have its entry on the way
 	nearAhead      = time.Second      // how far each round looks ahead, beyond twice the pace
 	farEvery       = 10 * time.Second // how often a round looks further ahead
 	farAhead       = 30 * time.Second // at least
 	driftEvery     = time.Minute
-	driftLeast     = 5000 // a difference that two counts at two moments, and what is in hand, can make
+	driftLeast     = 5000 // a difference that timers in progress, and two counts at two moments, explain
 )
 
-// reconcile puts the hints that should be there and are not, until ctx ends, or it turns out
-// that somebody else has the office.
+// reconcile puts entries that are missing until ctx ends, or another instance has claimed the role.
 func (w *worker) reconcile(ctx context.Context, office Office, resign context.CancelCauseFunc) {
 	r := &reconciler{w: w, office: office, local: w.q.local()}
 	for {
@@ -43,17 +42,17 @@ func (w *worker) reconcile(ctx context.Context, office Office, resign context.Ca
 }
 
 type reconciler struct {
-	w      *worker
-	office Office
-	local  bool
-	far    time.Time // when it last looked far ahead, here
-	drift  time.Time // when these were last done
-	adopt  time.Time
-	drop   time.Time
+	w        *worker
+	office   Office
+	local    bool
+	far      time.Time // when it last looked far ahead, here
+	drift    time.Time // when these were last done
+	reassign time.Time
+	drop     time.Time
 }
 
-// holds reports whether this instance still has the office. What follows goes to the index,
-// which knows no terms, and where a hint that is put twice does no harm.
+// holds reports whether this instance still has the role. The index cannot fence the writes that
+// follow, and an entry that is put twice does no harm.
 func (r *reconciler) holds(ctx context.Context, resign context.CancelCauseFunc) bool {
 	call, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
@@ -64,14 +63,14 @@ func (r *reconciler) holds(ctx context.Context, resign context.CancelCauseFunc) 
 	case errors.Is(err, dlock.ErrFenced):
 		resign(err)
 	default:
-		r.w.q.failed(ctx, r.w.kind, "office", err)
+		r.w.q.failed(ctx, r.w.kind, "check role", err)
 	}
 	return false
 }
 
-// round does what is due. Each part fails alone, and is repeated in the next round.
+// round runs the parts that are due. Each part fails alone, and is retried in the next round.
 func (r *reconciler) round(ctx context.Context) {
-	r.every(ctx, &r.adopt, farEvery, "adopt", r.adoptLanes)
+	r.every(ctx, &r.reassign, farEvery, "reassign", r.reassignOrphans)
 	if r.local {
 		return
 	}
@@ -85,7 +84,7 @@ func (r *reconciler) round(ctx context.Context) {
 		r.far = time.Now()
 	}
 	r.every(ctx, &r.drift, driftEvery, "drift", r.compare)
-	r.every(ctx, &r.drop, driftEvery, "drop lanes", r.dropLanes)
+	r.every(ctx, &r.drop, driftEvery, "drop partitions", r.dropOrphans)
 }
 
 func (r *reconciler) every(ctx context.Context, last *time.Time, d time.Duration, name string, f func(context.Context) error) {
@@ -99,8 +98,8 @@ func (r *reconciler) every(ctx context.Context, last *time.Time, d time.Duration
 	*last = time.Now()
 }
 
-// lookAhead puts hints for all that is due within a time, so that what was lost in any way is not late:
-// a scheduler that died between its commit and the push, an index that lost its last writes.
+// lookAhead puts the missing entries of all timers that are due within a time. They are missing after the death of
+// a scheduler between its commit and the push, or when the index has lost its last writes.
 func (r *reconciler) lookAhead(ctx context.Context, ahead time.Duration) error {
 	now, err := r.now(ctx)
 	if err != nil {
@@ -113,13 +112,13 @@ func (r *reconciler) lookAhead(ctx context.Context, ahead time.Duration) error {
 		if err != nil {
 			return err
 		}
-		var hints []Hint
+		var entries []Entry
 		for _, row := range rows {
-			if row.Lane == r.w.q.cfg.Lane && row.CreatedAt.Before(now.Add(-youngest)) {
-				hints = append(hints, Hint{ID: row.ID, At: row.Next})
+			if row.Partition == r.w.q.cfg.Partition && row.CreatedAt.Before(now.Add(-youngest)) {
+				entries = append(entries, Entry{ID: row.ID, At: row.Next})
 			}
 		}
-		added, err := r.w.q.putMissing(ctx, r.w.kind, hints)
+		added, err := r.w.q.putMissing(ctx, r.w.kind, entries)
 		r.w.repaired(RepairLookAhead, added)
 		if err != nil || len(rows) < pageMax {
 			return err
@@ -140,21 +139,20 @@ func (r *reconciler) now(ctx context.Context) (time.Time, error) {
 	return r.w.q.store.Now(call)
 }
 
-// adoptLanes takes over timers of lanes without a consumer; what is due soon gets its hint
-// from the next look ahead.
-func (r *reconciler) adoptLanes(ctx context.Context) error {
-	n, err := r.w.adoptLanes(ctx, r.office)
+// reassignOrphans reassigns orphaned timers. The next scan ahead puts the entries of those that are due soon.
+func (r *reconciler) reassignOrphans(ctx context.Context) error {
+	n, err := r.w.reassignOrphans(ctx, r.office)
 	if n > 0 {
 		r.far = time.Time{}
 	}
 	return err
 }
 
-// adoptLanes takes over timers of lanes without a consumer, if this instance is of base.
-func (w *worker) adoptLanes(ctx context.Context, office Office) (all int, err error) {
-	for more := w.q.cfg.Lane == Base; more; {
-		n, err := w.q.store.Adopt(ctx, office, silence, pageMax)
-		w.repaired(RepairAdopt, n)
+// reassignOrphans moves timers of partitions without a consumer to Base, if this instance consumes Base.
+func (w *worker) reassignOrphans(ctx context.Context, office Office) (all int, err error) {
+	for more := w.q.cfg.Partition == Base; more; {
+		n, err := w.q.store.Reassign(ctx, office, orphanedAfter, pageMax)
+		w.repaired(RepairReassign, n)
 		all += n
 		if err != nil {
 			return all, err
@@ -164,34 +162,34 @@ func (w *worker) adoptLanes(ctx context.Context, office Office) (all int, err er
 	return all, nil
 }
 
-// dropLanes deletes what the index has of lanes without a consumer, if this instance is of base:
-// hints of adopted timers, and of timers that another lane has cancelled. A lane whose consumers
-// come back finds its index wiped, and its leader rebuilds it.
-func (r *reconciler) dropLanes(ctx context.Context) error {
-	if r.w.q.cfg.Lane != Base {
+// dropOrphans removes the entries of partitions without a consumer, if this instance consumes Base. They are of
+// reassigned timers, and of timers that another partition has cancelled. If the partition gets a consumer
+// again, its leader rebuilds the index.
+func (r *reconciler) dropOrphans(ctx context.Context) error {
+	if r.w.q.cfg.Partition != Base {
 		return nil
 	}
 	call, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
-	lanes, err := r.w.q.store.SilentLanes(call, silence)
-	for _, lane := range lanes {
-		err = errors.Join(err, r.w.q.index.Drop(call, r.w.kind, lane))
+	partitions, err := r.w.q.store.OrphanedPartitions(call, orphanedAfter)
+	for _, partition := range partitions {
+		err = errors.Join(err, r.w.q.index.Drop(call, r.w.kind, partition))
 	}
 	return err
 }
 
-// compare counts on both sides. An index that knows much less than it should has
-// lost something without knowing it, as a replica does that takes over.
+// compare counts rows and entries. If the index has far fewer, it has lost entries without
+// reporting it, as a replica does that takes over, and is rebuilt.
 func (r *reconciler) compare(ctx context.Context) error {
 	counts, err := r.w.q.store.Count(ctx)
 	if err != nil {
 		return err
 	}
-	pending, err := r.w.q.index.Pending(ctx, r.w.kind, r.w.q.cfg.Lane)
+	pending, err := r.w.q.index.Pending(ctx, r.w.kind, r.w.q.cfg.Partition)
 	if err != nil {
-		return fmt.Errorf("timeout: count hints: %w", err)
+		return fmt.Errorf("timeout: count entries: %w", err)
 	}
-	open := counts[Shard{Kind: r.w.kind, Lane: r.w.q.cfg.Lane}][Open]
+	open := counts[Shard{Kind: r.w.kind, Partition: r.w.q.cfg.Partition}][Open]
 	if open-pending > max(open/100, driftLeast) {
 		r.rebuild(ctx)
 	}

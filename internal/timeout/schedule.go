@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Schedule stores timers in the caller's transaction; with a nil tx in one of its
-// own. One that is stored already gets the new due time, and is open again with no attempts.
+// Schedule stores timers in the caller's transaction, or, if tx is nil, in a transaction of its own. A timer
+// that is stored already gets the new due time, and is open again with no attempts.
 //
-// The caller calls push after the commit. Push does not block and cannot fail: it
-// hands the hints to those who wake up consumers. To forget it costs lateness and
-// nothing else, and after a rollback it must not be called, which would do no harm either.
+// The caller calls push after the commit. Push queues the entries for the index. It does not block and
+// cannot fail. If it is not called, the timers may fire late. If it is called after a rollback, a claim finds
+// no row.
 //
 // Schedule blocks for the database. It fails with [ErrInvalid] before anything has
 // changed; after any other error the caller rolls back.
@@ -23,7 +23,7 @@ func (q *Queue) Schedule(ctx context.Context, tx Tx, timers ...Timer) (push func
 			return nothing, fmt.Errorf("timeout: schedule: %w", err)
 		}
 		key := t.Kind + " " + t.ID
-		if i, twice := place[key]; twice {
+		if i, duplicates := place[key]; duplicates {
 			checked[i] = t
 			continue
 		}
@@ -33,20 +33,20 @@ func (q *Queue) Schedule(ctx context.Context, tx Tx, timers ...Timer) (push func
 	if len(checked) == 0 {
 		return nothing, nil
 	}
-	if err := q.store.Insert(ctx, tx, q.cfg.Lane, q.cfg.Trace(ctx), checked); err != nil {
+	if err := q.store.Insert(ctx, tx, q.cfg.Partition, q.cfg.Trace(ctx), checked); err != nil {
 		return nothing, fmt.Errorf("timeout: schedule %d timers: %w", len(checked), err)
 	}
-	hints := make([]hint, len(checked))
+	entries := make([]change, len(checked))
 	for i, t := range checked {
-		hints[i] = hint{shardKey{t.Kind, q.cfg.Lane}, Hint{ID: t.ID, At: t.Due}}
+		entries[i] = change{shardKey{t.Kind, q.cfg.Partition}, Entry{ID: t.ID, At: t.Due}}
 		q.observer.Scheduled(t.Kind, 1)
 	}
-	return func() { q.hints.push(hints) }, nil
+	return func() { q.entries.push(entries) }, nil
 }
 
-// Cancel deletes timers, open or dead, in the caller's transaction; with a nil tx in
-// one of its own. Those that are not there, or no more, are no error. A handler that has a timer in
-// hand is not stopped: its own rows decide. Push and errors are as with [Queue.Schedule].
+// Cancel deletes timers, open or dead, in the caller's transaction, or, if tx is nil, in a transaction of
+// its own. A timer that does not exist is no error. A handler that is running for a timer is not
+// stopped: its own rows decide. Push and errors are as with [Queue.Schedule].
 func (q *Queue) Cancel(ctx context.Context, tx Tx, kind string, ids ...string) (push func(), err error) {
 	for _, id := range ids {
 		if err := checkID(kind, id); err != nil {
@@ -59,16 +59,16 @@ func (q *Queue) Cancel(ctx context.Context, tx Tx, kind string, ids ...string) (
 	if _, err := q.store.Delete(ctx, tx, kind, ids, nil); err != nil {
 		return nothing, fmt.Errorf("timeout: cancel %d %s timers: %w", len(ids), kind, err)
 	}
-	hints := make([]hint, len(ids))
+	entries := make([]change, len(ids))
 	for i, id := range ids {
-		hints[i] = hint{shardKey{kind, q.cfg.Lane}, Hint{ID: id}}
+		entries[i] = change{shardKey{kind, q.cfg.Partition}, Entry{ID: id}}
 	}
-	return func() { q.hints.push(hints) }, nil
+	return func() { q.entries.push(entries) }, nil
 }
 
-// Reschedule gives a timer another due time and no attempts, in the caller's transaction; with a nil
-// tx in one of its own. A dead one is open again. It fails with [ErrNotFound] if the timer has been
-// cancelled or worked off. Push and other errors are as with [Queue.Schedule].
+// Reschedule gives a timer another due time and no attempts, in the caller's transaction, or, if tx is
+// nil, in a transaction of its own. A dead timer is open again. It fails with [ErrNotFound] if the timer has
+// been cancelled or handled. Push and other errors are as with [Queue.Schedule].
 func (q *Queue) Reschedule(ctx context.Context, tx Tx, kind, id string, due time.Time) (push func(), err error) {
 	if err := checkID(kind, id); err != nil {
 		return nothing, fmt.Errorf("timeout: reschedule: %w", err)
@@ -80,7 +80,7 @@ func (q *Queue) Reschedule(ctx context.Context, tx Tx, kind, id string, due time
 	if err != nil {
 		return nothing, fmt.Errorf("timeout: reschedule %s timer %q: %w", kind, id, err)
 	}
-	return func() { q.hints.push([]hint{{shardKey{kind, row.Lane}, Hint{ID: id, At: row.Next}}}) }, nil
+	return func() { q.entries.push([]change{{shardKey{kind, row.Partition}, Entry{ID: id, At: row.Next}}}) }, nil
 }
 
 func nothing() {}

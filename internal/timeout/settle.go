@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// notDuePause is the least pause after NotDue, so that a handler with another idea of
-// the time is not called without end.
+// notDuePause is the least pause after NotDue, so that a handler with another clock
+// is not called in a busy loop.
 const notDuePause = 10 * time.Millisecond
 
 // backoffMax is the bound of the pause after any failure.
@@ -21,11 +21,10 @@ var (
 	errNoOutcome = errors.New("the handler returned an outcome that is none")
 )
 
-// settle does what the handler has decided: first in the database, then in the index, so
-// that a crash between the two leaves a hint too many and never one too few.
+// settle writes the outcomes: first to the database, then to the index.
 func (b *batch) settle(group []*item, outcomes []Outcome) {
-	b.w.hands.settle(group)
-	var finished, buried []*item
+	b.w.inFlight.settle(group)
+	var finished, dead []*item
 	over := 0
 	var late []later
 	now := b.dbNow()
@@ -40,19 +39,19 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 		case notDue, again:
 			at := o.at
 			if o.verdict == again {
-				at = now.Add(o.after + rand.N(o.after+1)) // so that those which meet now do not meet again
+				at = now.Add(o.after + rand.N(o.after+1)) // so that timers that collide now do not collide again
 			}
 			if soonest := now.Add(notDuePause); at.Before(soonest) {
 				at = soonest
 			}
-			late = append(late, later{it, ceil(at), it.burned, errors.New(it.row.LastError)})
+			late = append(late, later{it, ceil(at), it.counted, errors.New(it.row.LastError)})
 		default: // retry, or no outcome at all
 			err := cmp.Or(o.err, errRetry)
 			if o.verdict != retry {
 				err = errNoOutcome
 			}
 			if it.attempt >= b.w.opts.Attempts {
-				buried, why[it] = append(buried, it), fmt.Errorf("after %d attempts: %w", it.attempt, err)
+				dead, why[it] = append(dead, it), fmt.Errorf("after %d attempts: %w", it.attempt, err)
 				continue
 			}
 			wait := o.after
@@ -64,7 +63,7 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 	}
 	b.finish(finished)
 	b.w.settled(VerdictCommitted, over)
-	b.bury(buried, func(it *item) error { return why[it] })
+	b.markDead(dead, func(it *item) error { return why[it] })
 	b.delay(late)
 }
 
@@ -83,7 +82,7 @@ func (b *batch) backoff(attempt int) time.Duration {
 	return rand.N(bound + 1)
 }
 
-// finish deletes what is done, unless it has been given a later due time meanwhile.
+// finish deletes timers, unless they have got a later due time meanwhile.
 func (b *batch) finish(items []*item) {
 	if len(items) == 0 {
 		return
@@ -101,7 +100,7 @@ func (b *batch) finish(items []*item) {
 	b.w.settled(VerdictDone, len(items))
 }
 
-func (b *batch) bury(items []*item, why func(*item) error) {
+func (b *batch) markDead(items []*item, why func(*item) error) {
 	if len(items) == 0 {
 		return
 	}
@@ -111,7 +110,7 @@ func (b *batch) bury(items []*item, why func(*item) error) {
 	}
 	ctx, cancel := b.call()
 	defer cancel()
-	if err := b.w.q.store.Bury(ctx, b.w.kind, rows); err != nil {
+	if err := b.w.q.store.MarkDead(ctx, b.w.kind, rows); err != nil {
 		b.unsettled(items, "bury", err)
 		return
 	}
@@ -148,33 +147,33 @@ func (b *batch) delay(items []later) {
 	}
 	b.w.settled(VerdictRetry, failed)
 	b.w.settled(VerdictNotDue, len(items)-failed)
-	b.giveBackAt(only, func(it *item) time.Time { return at[it] })
+	b.requeue(only, func(it *item) time.Time { return at[it] })
 }
 
-// unsettled gives back what the database did not take: the handler gets it once more.
+// unsettled requeues items whose outcome the database did not take. The handler gets them again.
 func (b *batch) unsettled(items []*item, during string, err error) {
 	b.w.q.observer.Failed(b.w.kind, during, err)
-	b.giveBack(items, b.w.breaker.trip())
+	b.nack(items, b.w.breaker.trip())
 }
 
-// giveBack offers items again after a pause, or at once, with no attempt counted.
-func (b *batch) giveBack(items []*item, pause time.Duration) {
+// nack requeues unhandled items after a pause, or at once. No attempt counts.
+func (b *batch) nack(items []*item, pause time.Duration) {
 	if len(items) == 0 {
 		return
 	}
-	b.w.q.observer.Returned(b.w.kind, len(items))
-	b.w.hands.settle(items)
+	b.w.q.observer.Nacked(b.w.kind, len(items))
+	b.w.inFlight.settle(items)
 	now := time.Now()
-	if swept := b.w.hands.claimed(items, ceil(b.dbNow().Add(pause))); len(swept) > 0 {
+	if scanned := b.w.inFlight.claimed(items, ceil(b.dbNow().Add(pause))); len(scanned) > 0 {
 		ctx, cancel := b.call()
-		if err := b.w.q.store.Delay(ctx, b.w.kind, swept); err != nil {
-			b.w.q.observer.Failed(b.w.kind, "give back", err) // the claim of the sweep ends by itself
+		if err := b.w.q.store.Delay(ctx, b.w.kind, scanned); err != nil {
+			b.w.q.observer.Failed(b.w.kind, "nack", err) // the claim of the overdue scan expires
 		}
 		cancel()
 	}
-	b.giveBackAt(items, func(it *item) time.Time {
+	b.requeue(items, func(it *item) time.Time {
 		switch {
-		case it.swept():
+		case it.scanned():
 			return b.dbNow().Add(pause)
 		case pause == 0:
 			return it.at
@@ -184,14 +183,14 @@ func (b *batch) giveBack(items []*item, pause time.Duration) {
 	})
 }
 
-// giveBackAt puts items into the index again, each with its moment, for whoever asks first. A hint that is
-// there is newer, and stays. It tries once: otherwise the overdue scan finds them.
-func (b *batch) giveBackAt(items []*item, at func(*item) time.Time) {
-	hints := make([]Hint, len(items))
+// requeue puts items back into the index, each with its moment. An entry that is there is newer, and stays.
+// It tries once. After a failure the overdue scan finds the timers.
+func (b *batch) requeue(items []*item, at func(*item) time.Time) {
+	entries := make([]Entry, len(items))
 	for i, it := range items {
-		hints[i] = Hint{ID: it.id, At: ceil(at(it))}
+		entries[i] = Entry{ID: it.id, At: ceil(at(it))}
 	}
-	if _, err := b.w.q.putMissing(context.WithoutCancel(b.stop), b.w.kind, hints); err != nil {
-		b.w.q.observer.Failed(b.w.kind, "return", err)
+	if _, err := b.w.q.putMissing(context.WithoutCancel(b.stop), b.w.kind, entries); err != nil {
+		b.w.q.observer.Failed(b.w.kind, "requeue", err)
 	}
 }

@@ -13,7 +13,7 @@ type Tx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Timer says that something is to be done, and not before when.
+// Timer is something to be done, not before a moment.
 type Timer struct {
 	// Kind names the handler: 1 to 32 letters, digits, dots, dashes and underscores.
 	Kind string
@@ -35,17 +35,15 @@ type Fired struct {
 	Trace   string // traceparent of whoever scheduled it; may be empty
 }
 
-// Handler works off a batch of timers of one kind and returns what became of each,
-// in the same order. It may be called at any time for a timer that it has worked
-// off before: the timer is a hint, and the handler's own rows decide.
+// Handler handles a batch of timers of one kind and returns the outcome of each, in the same order.
+// It may be called again for a timer that it has handled before: the handler's own rows decide.
 //
-// An error, a panic, or a number of outcomes that is not that of the batch says that
-// the batch as a whole had no effect: it is split in halves until the timer that is
-// to blame is alone, and that one is tried again later. An error that is
-// [ErrUnavailable] is nobody's fault: the batch is tried again after a pause, and no attempt counts.
+// An error, a panic, or a wrong number of outcomes means that the batch as a whole had no
+// effect. The queue splits the batch in halves until the timer that fails is alone, and retries that
+// timer later. After an [ErrUnavailable] the queue retries the batch after a pause, and counts no attempt.
 type Handler func(ctx context.Context, batch []Fired) ([]Outcome, error)
 
-// Outcome is what became of a timer: [Done], [Committed], [Retry], [NotDue] or [Again].
+// Outcome is the result of handling a timer: [Done], [Committed], [Retry], [NotDue] or [Again].
 type Outcome struct {
 	verdict verdict
 	at      time.Time
@@ -63,26 +61,24 @@ const (
 	again
 )
 
-// Done says that the work is done. The queue deletes the timer, unless it has been
-// given a later due time meanwhile.
+// Done ends the timer. The queue deletes it, unless it has got a later due time meanwhile.
 func Done() Outcome { return Outcome{verdict: done} }
 
-// Committed says that the handler's own transaction has deleted the timer, with [Queue.Cancel].
+// Committed ends a timer that the handler's own transaction has deleted with [Queue.Cancel].
 func Committed() Outcome { return Outcome{verdict: committed} }
 
 // Retry asks for another attempt after a pause; 0 means the backoff of the options.
-// The last attempt that the options allow makes the timer dead: it is kept with the error,
-// until somebody redrives or cancels it.
+// After the last attempt that the options allow, the timer is dead. It is kept with the error
+// until an operator redrives or cancels it.
 func Retry(after time.Duration, cause error) Outcome {
 	return Outcome{verdict: retry, after: after, err: cause}
 }
 
-// NotDue says that the timer came too early and is due at the given moment. No attempt counts.
+// NotDue fires the timer again at the given moment, for one that came too early. No attempt counts.
 func NotDue(at time.Time) Outcome { return Outcome{verdict: notDue, at: at} }
 
-// Again says that the timer is due, and what it is about cannot be had at the moment, which is not
-// its fault. It is tried again after that pause, which must not be negative, or up to twice as long, and
-// as often as it takes. No attempt counts.
+// Again fires the timer again after the pause, or up to twice as long, as often as it takes. It is for a
+// timer whose subject is locked by another transaction. The pause must not be negative. No attempt counts.
 func Again(after time.Duration) Outcome { return Outcome{verdict: again, after: after} }
 
 // State is the state of a stored timer.
@@ -90,14 +86,14 @@ type State string
 
 // A timer that is neither open nor dead has no row.
 const (
-	Open   State = "OPEN"
-	Buried State = "DEAD"
+	Open State = "OPEN"
+	Dead State = "DEAD"
 )
 
 // Row is a timer as it is stored.
 type Row struct {
 	Timer
-	Lane      string
+	Partition string
 	State     State
 	Next      time.Time // when it is tried next: Due, or later after a failure
 	Attempt   int       // attempts that are counted in the row
@@ -108,13 +104,12 @@ type Row struct {
 
 // Errors of a Queue.
 var (
-	// ErrNotFound says that there is no such timer: it was cancelled, or has been
-	// worked off.
+	// ErrNotFound means that there is no such timer: it was cancelled, or has been handled.
 	ErrNotFound = errors.New("timeout: no such timer")
 
-	// ErrInvalid says that an argument is outside its bounds; nothing has changed.
+	// ErrInvalid means that an argument is outside its bounds; nothing has changed.
 	ErrInvalid = errors.New("timeout: invalid argument")
 
-	// ErrUnavailable says that what the work depends on does not answer.
+	// ErrUnavailable means that the database, or another system that a handler depends on, does not answer.
 	ErrUnavailable = errors.New("timeout: unavailable")
 )

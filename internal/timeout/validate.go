@@ -11,7 +11,7 @@ const (
 	ahead   = 10 * 366 * 24 * time.Hour
 )
 
-// validName says whether s can name a kind or a lane: it becomes part of keys.
+// validName says whether s can name a kind or a partition: it becomes part of keys.
 func validName(s string) bool {
 	for _, c := range []byte(s) {
 		switch {

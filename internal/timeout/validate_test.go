@@ -63,7 +63,7 @@ func TestHandleRefuses(t *testing.T) {
 	if err := q.Handle(kind, h, timeout.Options{}); !errors.Is(err, timeout.ErrInvalid) {
 		t.Errorf("a second Handle = %v, want ErrInvalid", err)
 	}
-	if _, err := timeout.New(r.store, r.mem, timeout.Config{Lane: "{}"}); !errors.Is(err, timeout.ErrInvalid) {
+	if _, err := timeout.New(r.store, r.mem, timeout.Config{Partition: "{}"}); !errors.Is(err, timeout.ErrInvalid) {
 		t.Errorf("New = %v, want ErrInvalid", err)
 	}
 }

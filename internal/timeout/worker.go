@@ -20,28 +20,28 @@ type worker struct {
 	handler Handler
 	opts    Options
 
-	slots    chan struct{} // one for each batch that may be in work
+	slots    chan struct{} // one per batch in progress
 	loops    []*loop
-	hands    hands
+	inFlight inFlight
 	breaker  breaker
 	away     outage
 	wiped    wipe
 	paused   atomic.Bool
-	handling sync.WaitGroup // batches in work
+	handling sync.WaitGroup // batches in progress
 }
 
 func newWorker(q *Queue, kind string, h Handler, o Options) *worker {
 	w := &worker{q: q, kind: kind, handler: h, opts: o.withDefaults()}
 	w.slots = make(chan struct{}, concurrency)
-	w.hands = hands{w: w, items: map[string]*item{}, prolonging: make(chan struct{}, 1)}
+	w.inFlight = inFlight{w: w, items: map[string]*item{}, prolonging: make(chan struct{}, 1)}
 	w.wiped.found = make(chan struct{}, 1)
-	for _, s := range q.index.Shards(kind, q.cfg.Lane) {
+	for _, s := range q.index.Shards(kind, q.cfg.Partition) {
 		w.loops = append(w.loops, newLoop(w, s))
 	}
 	return w
 }
 
-// take waits for a free slot, and says whether it got one before ctx ended.
+// take waits for a free slot, and reports whether it got one before ctx ended.
 func (w *worker) take(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
@@ -56,8 +56,7 @@ func (w *worker) take(ctx context.Context) bool {
 
 func (w *worker) free() { <-w.slots }
 
-// resting returns how long nothing is to be claimed: while the kind is paused, or
-// what the handler depends on does not answer.
+// resting returns how long nothing is to be claimed, because the kind is paused or the breaker is open.
 func (w *worker) resting() time.Duration {
 	if w.paused.Load() {
 		return w.opts.Poll
@@ -65,15 +64,14 @@ func (w *worker) resting() time.Duration {
 	return w.breaker.left()
 }
 
-// breaker spares what does not answer: it says how long to leave it alone, twice as
-// long after each failure.
+// breaker is a circuit breaker for the database and for what handlers depend on. Each failure doubles the pause.
 type breaker struct {
 	mu    sync.Mutex
 	rest  time.Duration
 	until time.Time
 }
 
-// trip returns when to try again. Failures of what was begun before the last one count once.
+// trip returns the pause until the next try. Failures during a pause do not extend it.
 func (b *breaker) trip() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,7 +95,7 @@ func (b *breaker) reset() {
 	b.rest, b.until = 0, time.Time{}
 }
 
-// outage is since when the index has not answered any claim.
+// outage is the time since which the index has answered no claim.
 type outage struct {
 	mu    sync.Mutex
 	since time.Time
@@ -123,7 +121,7 @@ func (o *outage) longerThan(d time.Duration) bool {
 	return !o.since.IsZero() && time.Since(o.since) > d
 }
 
-// wipe is the news that the index has lost its data.
+// wipe is a loss of data that the index has reported.
 type wipe struct {
 	found chan struct{} // buffered
 
@@ -131,8 +129,8 @@ type wipe struct {
 	rebuilt time.Time
 }
 
-// note is told of a loss by the answer to a claim. One that was sent before the last
-// rebuilding was complete tells nothing new.
+// note records a loss that the reply to a claim reported. It ignores a claim that was sent before the end of
+// the last rebuild.
 func (w *wipe) note(sent time.Time) {
 	w.mu.Lock()
 	news := sent.After(w.rebuilt)

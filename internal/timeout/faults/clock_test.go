@@ -20,12 +20,12 @@ func skew(by time.Duration) func(timeout.Index) timeout.Index {
 	return func(x timeout.Index) timeout.Index { return skewed{x, by} }
 }
 
-func (s skewed) Schedule(ctx context.Context, kind, lane string, missing bool, hints []timeout.Hint) (int, error) {
-	inner := make([]timeout.Hint, len(hints))
+func (s skewed) Schedule(ctx context.Context, kind, partition string, missing bool, hints []timeout.Entry) (int, error) {
+	inner := make([]timeout.Entry, len(hints))
 	for i, h := range hints {
-		inner[i] = timeout.Hint{ID: h.ID, At: h.At.Add(-s.by)}
+		inner[i] = timeout.Entry{ID: h.ID, At: h.At.Add(-s.by)}
 	}
-	return s.Index.Schedule(ctx, kind, lane, missing, inner)
+	return s.Index.Schedule(ctx, kind, partition, missing, inner)
 }
 
 func (s skewed) Claim(ctx context.Context, shard timeout.Shard, limit int) (timeout.Claim, error) {
@@ -45,25 +45,25 @@ func (s skewed) Claim(ctx context.Context, shard timeout.Shard, limit int) (time
 
 func (s skewed) Wake(timeout.Shard) <-chan time.Time { return nil }
 
-// The clock of Redis is wrong. Ahead it lends too early, and nothing happens too early;
-// behind it lends too late, and the sweep is there before.
+// The clock of Redis is wrong. If it is ahead, claims come too early, and no timer fires early. If it
+// is behind, the overdue scan fires timers before Redis does.
 func TestSkewOfTheRedisClock(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		by   time.Duration
 		seen string // what the instances must have had to do
 	}{
-		"ahead":      {500 * time.Millisecond, "returned"},
-		"far ahead":  {time.Hour, "returned"},
+		"ahead":      {500 * time.Millisecond, "nacked"},
+		"far ahead":  {time.Hour, "nacked"},
 		"behind":     {-500 * time.Millisecond, "claimed"},
-		"far behind": {-time.Hour, "repaired by sweep"},
+		"far behind": {-time.Hour, "repaired by overdue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			teller, _ := w.start(nodeConfig{Name: "teller", Canary: true, index: skew(c.by)})
+			scheduler, _ := w.start(nodeConfig{Name: "scheduler", Canary: true, index: skew(c.by)})
 			a, _ := w.start(nodeConfig{Name: "a", index: skew(c.by)})
-			late := w.settled(w.load(teller, testbedtest.Size(200, 5_000)), swept)
+			late := w.settled(w.load(scheduler, testbedtest.Size(200, 5_000)), scanDelay)
 			t.Logf("%v: %v", c.by, a.seen.all())
 			if a.seen.get(c.seen) == 0 {
 				t.Errorf("nothing was %s: the clock was right", c.seen)

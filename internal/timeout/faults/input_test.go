@@ -52,7 +52,7 @@ func TestPoisonAmongOrders(t *testing.T) {
 	push()
 	placed := w.load(a, testbedtest.Size(300, 10_000))
 	w.settled(placed, 0)
-	dead, err := a.List(t.Context(), timeout.Filter{Kind: kind, State: timeout.Buried, Limit: 1000})
+	dead, err := a.List(t.Context(), timeout.Filter{Kind: kind, State: timeout.Dead, Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestUnknownKindIsLeftAlone(t *testing.T) {
 	placed := w.load(a, 50) + 1
 	w.waitFor(promised(0), "the orders have expired", expired)
 	w.forgotten(a, "unheard")
-	w.waitFor(promised(swept), "a sweep has come by", expired)
+	w.waitFor(promised(scanDelay), "an overdue scan has come by", expired)
 	if left := w.number("SELECT COUNT(*) FROM timeouts WHERE kind = ? AND state = 'OPEN' AND attempt = 0", other); left != n {
 		t.Errorf("%d of %d timers of an unknown kind are untouched", left, n)
 	}
@@ -133,7 +133,7 @@ func TestPastAndAbsurdMoments(t *testing.T) {
 	t.Logf("10 orders of the past are gone after %v: %v", time.Since(began).Round(time.Millisecond), a.seen.all())
 }
 
-// A canary places orders whose timers others claim, sweep and expire, whatever becomes of Redis.
+// A canary places orders whose timers others claim and expire, also while Redis is wiped.
 func TestCanaryNeverClaims(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -144,12 +144,12 @@ func TestCanaryNeverClaims(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w.settled(placed, swept)
+	w.settled(placed, scanDelay)
 	by := w.number("SELECT COUNT(*) FROM effects WHERE node <> 'base'")
 	seen := canary.seen.all()
 	t.Logf("the canary placed %d, and saw %v", placed, seen)
-	delete(seen, "dropped") // hints that it could not push: Redis was slow
-	delete(seen, "failed: push hints")
+	delete(seen, "dropped") // entries that it could not push: Redis was slow
+	delete(seen, "failed: put entries")
 	if by != 0 || len(seen) != 0 {
 		t.Errorf("%d orders were expired by the canary, which did %v", by, seen)
 	}

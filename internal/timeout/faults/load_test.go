@@ -84,7 +84,7 @@ func (w *world) during(n *node, orders int, every time.Duration, harm func()) (p
 	}
 }
 
-// forgotten places an order that was due long ago and is pushed by nobody: only a sweep finds it.
+// forgotten places an order that was due long ago and is pushed by nobody: only an overdue scan finds it.
 func (w *world) forgotten(n *node, id string) {
 	w.t.Helper()
 	err := n.transact(w.t.Context(), func(tx *sql.Tx) (func(), error) {

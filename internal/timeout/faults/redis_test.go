@@ -20,7 +20,7 @@ func TestFlushAllUnderLoad(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w.settled(placed, swept)
+	w.settled(placed, scanDelay)
 	t.Logf("flushed %d times: %v %v", times, a.seen.all(), b.seen.all())
 	if a.seen.get("repaired by rebuild")+b.seen.get("repaired by rebuild") == 0 {
 		t.Error("nobody has rebuilt the index")
@@ -40,7 +40,7 @@ func TestRedisDownWhileOrdersComeIn(t *testing.T) {
 	down := time.Now()
 	var took time.Duration
 	back := make(chan error, 1)
-	missed := func() bool { return a.seen.get("repaired by sweep")+b.seen.get("repaired by sweep") > 0 }
+	missed := func() bool { return a.seen.get("repaired by overdue")+b.seen.get("repaired by overdue") > 0 }
 	time.AfterFunc(outage, func() {
 		within(t.Context(), patience, missed) // however slow the machine is
 		err := w.redis.Restart(context.WithoutCancel(t.Context()))
@@ -51,10 +51,10 @@ func TestRedisDownWhileOrdersComeIn(t *testing.T) {
 	if err := <-back; err != nil {
 		t.Fatal(err)
 	}
-	w.settled(loaded, swept)
+	w.settled(loaded, scanDelay)
 	t.Logf("Redis was away for %v: %v %v", took.Round(time.Millisecond), a.seen.all(), b.seen.all())
 	if !missed() {
-		t.Error("nothing was swept: Redis was not missed")
+		t.Error("nothing was scanDelay: Redis was not missed")
 	}
 }
 
@@ -62,12 +62,12 @@ func TestRedisDownWhileOrdersComeIn(t *testing.T) {
 func TestPubSubConnectionsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	teller, _ := w.start(nodeConfig{Name: "teller", Canary: true})
+	scheduler, _ := w.start(nodeConfig{Name: "scheduler", Canary: true})
 	a, _ := w.start(nodeConfig{Name: "a"})
 	b, _ := w.start(nodeConfig{Name: "b"})
 	killed := 0
-	placed, _ := w.during(teller, testbedtest.Size(500, 20_000), 20*time.Millisecond, func() {
-		n, err := teller.rdb.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result()
+	placed, _ := w.during(scheduler, testbedtest.Size(500, 20_000), 20*time.Millisecond, func() {
+		n, err := scheduler.rdb.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result()
 		if err != nil {
 			t.Error(err)
 		}
@@ -110,6 +110,6 @@ func TestFailoverToAReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := time.Since(killed)
-	w.settled(<-loaded, swept)
+	w.settled(<-loaded, scanDelay)
 	t.Logf("the replica took over after %v: %v %v", took.Round(time.Millisecond), a.seen.all(), b.seen.all())
 }

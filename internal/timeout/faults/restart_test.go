@@ -12,7 +12,7 @@ import (
 )
 
 // oneByOne is expire, for a world in which no two orders expire at once: of a batch that
-// is halved most timers are in hand, and not begun with.
+// is halved most timers wait for the handler.
 func oneByOne(n *node) timeout.Handler {
 	return func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 		if len(batch) > 1 {
@@ -22,14 +22,15 @@ func oneByOne(n *node) timeout.Handler {
 	}
 }
 
-// blind is a store whose sweeps find nothing.
+// blind is a store whose overdue scans find nothing.
 type blind struct{ timeout.Store }
 
-func (blind) Sweep(context.Context, timeout.Office, string, string, time.Time, time.Time, int) ([]timeout.Row, error) {
+func (blind) ClaimOverdue(context.Context, timeout.Office, string, string, time.Time, time.Time, int) ([]timeout.Row, error) {
 	return nil, nil
 }
 
-// Instances that have much in hand are replaced one after the other. No sweep brings back within the time of the test what one of them forgets when it ends.
+// Instances with many timers in progress are replaced one after the other. No overdue scan finds timers that an
+// instance does not requeue.
 func TestInstancesReplaced(t *testing.T) {
 	t.Parallel()
 	for tries := 1; !instancesReplaced(t); tries++ {
@@ -39,12 +40,12 @@ func TestInstancesReplaced(t *testing.T) {
 	}
 }
 
-// instancesReplaced judges nothing if Redis was too slow for an instance that gave back what it had in hand,
+// instancesReplaced judges nothing if Redis was too slow for an instance that requeued what it had in progress,
 // as an observer hears: nothing else brings that back here.
 func instancesReplaced(t *testing.T) (judged bool) {
 	t.Helper()
 	w := newWorld(t)
-	teller, _ := w.start(nodeConfig{Name: "teller", Canary: true})
+	scheduler, _ := w.start(nodeConfig{Name: "scheduler", Canary: true})
 	type instance struct {
 		*node
 		stop func()
@@ -62,23 +63,23 @@ func instancesReplaced(t *testing.T) (judged bool) {
 	returned, refused := 0, 0
 	replace := func() {
 		old := instances[0]
-		before := old.seen.get("returned")
+		before := old.seen.get("nacked")
 		old.stop()
-		returned += old.seen.get("returned") - before
-		refused += old.seen.get("failed: return") + old.seen.get("failed: claim")
+		returned += old.seen.get("nacked") - before
+		refused += old.seen.get("failed: requeue") + old.seen.get("failed: claim")
 		instances = append(instances[1:], next())
 	}
-	placed, replaced := w.during(teller, testbedtest.Size(400, 5_000), 200*time.Millisecond, replace)
+	placed, replaced := w.during(scheduler, testbedtest.Size(400, 5_000), 200*time.Millisecond, replace)
 	for ; returned == 0 && replaced < 20; replaced++ { // placing them was so quick that hardly any was due
 		time.Sleep(100 * time.Millisecond)
 		replace()
 	}
 	within(t.Context(), promised(0), func() bool { return w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'") == 0 })
-	refused += teller.seen.get("failed: push hints") + teller.seen.get("dropped") // nobody looks for these in time
+	refused += scheduler.seen.get("failed: put entries") + scheduler.seen.get("dropped") // nobody looks for these in time
 	for _, i := range instances {
-		refused += i.seen.get("failed: return") + i.seen.get("failed: claim")
+		refused += i.seen.get("failed: requeue") + i.seen.get("failed: claim")
 	}
-	t.Logf("%d instances replaced, which gave back %d timers; %d calls of Redis failed", replaced, returned, refused)
+	t.Logf("%d instances replaced, which requeued %d timers; %d calls of Redis failed", replaced, returned, refused)
 	if refused > 0 {
 		early := w.number("SELECT COUNT(*) FROM effects e JOIN orders o ON o.id = e.id WHERE e.at < o.due")
 		double := w.number("SELECT COUNT(*) FROM (SELECT id FROM effects GROUP BY id HAVING COUNT(*) > 1) twice")
@@ -89,7 +90,7 @@ func instancesReplaced(t *testing.T) (judged bool) {
 	}
 	w.settled(placed, 0)
 	if returned == 0 {
-		t.Error("nothing was given back: no instance had anything in hand when it ended")
+		t.Error("nothing was requeued: no instance had anything in progress when it ended")
 	}
 	return true
 }

@@ -9,7 +9,7 @@ import (
 
 // tally counts what an instance observes.
 type tally struct {
-	timeout.Nobody
+	timeout.NopObserver
 	mu sync.Mutex
 	n  map[string]int
 }
@@ -36,13 +36,13 @@ func (t *tally) all() map[string]int {
 	return maps.Clone(t.n)
 }
 
-func (t *tally) HintsDropped(_ string, n int) { t.add("dropped", n) }
+func (t *tally) EntriesDropped(_ string, n int) { t.add("dropped", n) }
 
 func (t *tally) Claimed(_ string, n int) { t.add("claimed", n) }
 
 func (t *tally) Settled(_ string, _ timeout.Verdict, n int) { t.add("settled", n) }
 
-func (t *tally) Returned(_ string, n int) { t.add("returned", n) }
+func (t *tally) Nacked(_ string, n int) { t.add("nacked", n) }
 
 func (t *tally) Repaired(_ string, why timeout.Reason, n int) { t.add("repaired by "+string(why), n) }
 

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	kind     = "order.expire"
-	shelves  = 4           // rows that count what is reserved
-	patience = time.Minute // until what a test needs counts as lost
-	lookback = 20 * time.Millisecond
-	swept    = 3 * time.Second // how late the sweep is: its grace, and the time between two
+	kind      = "order.expire"
+	shelves   = 4           // rows that count what is reserved
+	patience  = time.Minute // until what a test needs counts as lost
+	lookback  = 20 * time.Millisecond
+	scanDelay = 3 * time.Second // how late the overdue scan is: its grace, and the time between two
 )
 
 // tables are those of an application: what expires, what happened, and the books.
@@ -128,7 +128,7 @@ func within(ctx context.Context, d time.Duration, ok func() bool) bool {
 }
 
 // promised is how long something may take that costs d by design, on a machine that is busy
-// with other tests and stands still for seconds. At the usual size that is less than the time between two looks
+// with other tests and pauses for seconds. At the usual size that is less than the time between two looks
 // for what has drifted apart: a repair that does not come is not covered up by what comes later.
 func promised(d time.Duration) time.Duration {
 	return d + time.Duration(testbedtest.Size(45, 60))*time.Second

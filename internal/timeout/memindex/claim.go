@@ -17,7 +17,7 @@ func (x *Index) Claim(ctx context.Context, s timeout.Shard, limit int) (timeout.
 	now := x.now().UnixMilli()
 	c := timeout.Claim{Now: time.UnixMilli(now), Wiped: !p.complete}
 	for _, e := range p.take(now, limit) {
-		c.Timers = append(c.Timers, timeout.Hint{ID: e.id, At: time.UnixMilli(e.at)})
+		c.Timers = append(c.Timers, timeout.Entry{ID: e.id, At: time.UnixMilli(e.at)})
 	}
 	if head := p.head(); head != never {
 		c.Next = time.UnixMilli(head)

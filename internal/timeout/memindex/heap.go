@@ -18,7 +18,7 @@ type part struct {
 	wakes    []chan time.Time
 }
 
-// entry is a hint.
+// entry is an entry.
 type entry struct {
 	id    string
 	at    int64 // ms
@@ -35,7 +35,7 @@ func (p *part) head() int64 {
 	return p.due[0].at
 }
 
-// put says whether the hint is new. With keep one that is there stays as it is.
+// put says whether the entry is new. With keep one that is there stays as it is.
 func (p *part) put(id string, at int64, keep bool) bool {
 	if e, pending := p.pending[id]; pending {
 		if !keep {
@@ -50,7 +50,7 @@ func (p *part) put(id string, at int64, keep bool) bool {
 	return true
 }
 
-// remove forgets a hint, if there is one.
+// remove forgets an entry, if there is one.
 func (p *part) remove(id string) {
 	if e, pending := p.pending[id]; pending {
 		heap.Remove(&p.due, e.place)

@@ -14,7 +14,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Index keeps hints in memory. It is safe for concurrent use.
+// Index keeps entries in memory. It is safe for concurrent use.
 type Index struct {
 	now func() time.Time
 
@@ -39,38 +39,38 @@ func New(cfg Config) *Index {
 func (x *Index) Local() bool { return true }
 
 // Shards implements [timeout.Index].
-func (x *Index) Shards(kind, lane string) []timeout.Shard {
-	return []timeout.Shard{{Kind: kind, Lane: lane}}
+func (x *Index) Shards(kind, partition string) []timeout.Shard {
+	return []timeout.Shard{{Kind: kind, Partition: partition}}
 }
 
 // Complete implements [timeout.Index].
-func (x *Index) Complete(ctx context.Context, kind, lane string) error {
+func (x *Index) Complete(ctx context.Context, kind, partition string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	p := x.part(timeout.Shard{Kind: kind, Lane: lane})
+	p := x.part(timeout.Shard{Kind: kind, Partition: partition})
 	defer p.mu.Unlock()
 	p.complete = true
 	return nil
 }
 
 // Drop implements [timeout.Index].
-func (x *Index) Drop(ctx context.Context, kind, lane string) error {
+func (x *Index) Drop(ctx context.Context, kind, partition string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	p := x.part(timeout.Shard{Kind: kind, Lane: lane})
+	p := x.part(timeout.Shard{Kind: kind, Partition: partition})
 	defer p.mu.Unlock()
 	p.clear()
 	return nil
 }
 
 // Pending implements [timeout.Index].
-func (x *Index) Pending(ctx context.Context, kind, lane string) (int, error) {
+func (x *Index) Pending(ctx context.Context, kind, partition string) (int, error) {
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
-	p := x.part(timeout.Shard{Kind: kind, Lane: lane})
+	p := x.part(timeout.Shard{Kind: kind, Partition: partition})
 	defer p.mu.Unlock()
 	return len(p.pending), nil
 }

@@ -35,8 +35,8 @@ func BenchmarkSchedule(b *testing.B) {
 			for range callers {
 				wg.Go(func() {
 					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						hints := []timeout.Hint{{ID: "8" + identity(int(i)), At: due.Add(time.Duration(i%1000) * time.Millisecond)}}
-						if _, err := x.Schedule(b.Context(), "order", lane, false, hints); err != nil {
+						hints := []timeout.Entry{{ID: "8" + identity(int(i)), At: due.Add(time.Duration(i%1000) * time.Millisecond)}}
+						if _, err := x.Schedule(b.Context(), "order", partition, false, hints); err != nil {
 							b.Error(err)
 							return
 						}
@@ -64,7 +64,7 @@ func BenchmarkDrain(b *testing.B) {
 			b.ResetTimer()
 			var done atomic.Int64
 			var wg sync.WaitGroup
-			for _, s := range x.Shards("order", lane) {
+			for _, s := range x.Shards("order", partition) {
 				wg.Go(func() {
 					for {
 						c, err := x.Claim(b.Context(), s, batch)
@@ -112,11 +112,11 @@ func fill(b *testing.B, x *redisindex.Index, n int, at time.Time) {
 	b.Helper()
 	const page = 5000
 	for i := 0; i < n; i += page {
-		var hints []timeout.Hint
+		var hints []timeout.Entry
 		for j := i; j < min(i+page, n); j++ {
-			hints = append(hints, timeout.Hint{ID: identity(j), At: at.Add(time.Duration(j) * time.Millisecond / 100)})
+			hints = append(hints, timeout.Entry{ID: identity(j), At: at.Add(time.Duration(j) * time.Millisecond / 100)})
 		}
-		if _, err := x.Schedule(b.Context(), "order", lane, true, hints); err != nil {
+		if _, err := x.Schedule(b.Context(), "order", partition, true, hints); err != nil {
 			b.Fatal(err)
 		}
 	}

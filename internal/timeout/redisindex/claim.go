@@ -43,7 +43,7 @@ func readClaim(reply any) (c timeout.Claim, err error) {
 		if err != nil {
 			return timeout.Claim{}, err
 		}
-		c.Timers = append(c.Timers, timeout.Hint{ID: texts[i], At: at})
+		c.Timers = append(c.Timers, timeout.Entry{ID: texts[i], At: at})
 	}
 	return c, nil
 }

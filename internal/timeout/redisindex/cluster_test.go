@@ -35,7 +35,7 @@ func shardsSpreadOverMasters(t *testing.T, c *testbed.Cluster) {
 	x := index(t, clusterClient(t, c), redisindex.Config{Shards: 6})
 	for _, kind := range []string{"order", "hold", "a.b-c_d"} {
 		count := map[string]int{}
-		for _, s := range x.Shards(kind, lane) {
+		for _, s := range x.Shards(kind, partition) {
 			master, err := c.MasterOf(t.Context(), keyOf(s, "pending"))
 			if err != nil {
 				t.Fatal(err)
@@ -55,16 +55,16 @@ func shardsSpreadOverMasters(t *testing.T, c *testbed.Cluster) {
 func clusterFailover(t *testing.T, c *testbed.Cluster) {
 	t.Helper()
 	x, from := index(t, clusterClient(t, c), redisindex.Config{}), index(t, clusterClient(t, c), redisindex.Config{})
-	s := x.Shards("kind", lane)[0]
+	s := x.Shards("kind", partition)[0]
 	id, wake, at := idFor(t, from, s), x.Wake(s), farAway()
 	running(t, x)
 	expectWake(t, from, s, id, wake, &at)
 	const n = 1000
-	var hints []timeout.Hint
+	var hints []timeout.Entry
 	for i := range n {
-		hints = append(hints, timeout.Hint{ID: fmt.Sprint("t", i), At: time.UnixMilli(1)})
+		hints = append(hints, timeout.Entry{ID: fmt.Sprint("t", i), At: time.UnixMilli(1)})
 	}
-	if _, err := x.Schedule(t.Context(), "kind", lane, false, hints); err != nil {
+	if _, err := x.Schedule(t.Context(), "kind", partition, false, hints); err != nil {
 		t.Fatal(err)
 	}
 	master, err := c.MasterOf(t.Context(), keyOf(s, "pending"))
@@ -80,7 +80,7 @@ func clusterFailover(t *testing.T, c *testbed.Cluster) {
 	}
 	got := map[string]bool{}
 	for end := time.Now().Add(60 * time.Second); len(got) < n; {
-		for _, s := range x.Shards("kind", lane) {
+		for _, s := range x.Shards("kind", partition) {
 			claim, err := x.Claim(t.Context(), s, 500)
 			if err != nil {
 				continue

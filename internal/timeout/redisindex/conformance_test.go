@@ -37,7 +37,7 @@ func client(tb testing.TB, url string) *redis.Client {
 
 func index(tb testing.TB, rdb redis.UniversalClient, cfg redisindex.Config) *redisindex.Index {
 	tb.Helper()
-	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute) // a machine may stand still for seconds
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute) // a machine may pause for seconds
 	x, err := redisindex.New(rdb, cfg)
 	if err != nil {
 		tb.Fatal(err)
@@ -77,9 +77,9 @@ func harness(open func(tb testing.TB) redis.UniversalClient) timeouttest.IndexHa
 			}
 			return now
 		},
-		Wipe: func(t *testing.T, x timeout.Index, kind, lane string) {
+		Wipe: func(t *testing.T, x timeout.Index, kind, partition string) {
 			t.Helper()
-			for _, s := range x.Shards(kind, lane) {
+			for _, s := range x.Shards(kind, partition) {
 				if err := of(t, x).Del(t.Context(), keyOf(s, "pending"), keyOf(s, "complete")).Err(); err != nil {
 					t.Fatal(err)
 				}
@@ -180,6 +180,6 @@ func keyOf(s timeout.Shard, role string) string {
 	return "shop:timeout:{" + nameOf(s) + "}:" + role
 }
 
-func nameOf(s timeout.Shard) string { return fmt.Sprintf("%s:%s:%d", s.Kind, s.Lane, s.N) }
+func nameOf(s timeout.Shard) string { return fmt.Sprintf("%s:%s:%d", s.Kind, s.Partition, s.N) }
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }

@@ -2,12 +2,12 @@
 //
 // # Data
 //
-// The timers of a kind and lane are spread over Config.Shards shards by their id.
+// The timers of a kind and partition are spread over Config.Shards shards by their id.
 // One shard is two keys with one hash tag, in one slot of a Cluster:
 //
-//	shop:timeout:{KIND:LANE:N}:pending   zset    ID by due time in ms
-//	shop:timeout:{KIND:LANE:N}:complete  string  number of shards, once the index has been told everything
-//	shop:timeout:wake                    channel KIND:LANE:N DUE; in a Cluster shop:timeout:{KIND:LANE:N}:wake, sharded
+//	shop:timeout:{KIND:PARTITION:N}:pending   zset    ID by due time in ms
+//	shop:timeout:{KIND:PARTITION:N}:complete  string  number of shards, once the index has been told everything
+//	shop:timeout:wake                    channel KIND:PARTITION:N DUE; in a Cluster shop:timeout:{KIND:PARTITION:N}:wake, sharded
 //
 // N counts from 0. In a Cluster it is a number whose slot is in the Nth part of all
 // slots, so that shards spread over masters that share the slots evenly. Give it
@@ -28,8 +28,8 @@
 // # Round trips
 //
 // Concurrent calls of Schedule share scripts: while one is on its way to a shard
-// the hints for the next collect, at most 512, and each caller gets the outcome
-// of the script that had its hints. Nobody waits for company. Every script costs
+// the entries for the next collect, at most 512, and each caller gets the outcome
+// of the script that had its entries. Nobody waits for company. Every script costs
 // O(n log m) for the n timers it touches, at most 512, out of m.
 //
 //	schedule.lua  ZRANGE, for each caller ZADD, ZRANGE; PUBLISH if the head is earlier now

@@ -19,7 +19,7 @@ type keySet struct {
 	pending  string // sorted set: ids by due time
 	complete string // number of shards, if the index has been told everything
 	channel  string // of wake-ups
-	name     string // KIND:LANE:N
+	name     string // KIND:PARTITION:N
 }
 
 func (x *Index) keysOf(s timeout.Shard) keySet {
@@ -48,17 +48,17 @@ func (x *Index) channel(name string) string {
 }
 
 // nameOf is how keys and messages name a shard.
-func nameOf(s timeout.Shard) string { return s.Kind + ":" + s.Lane + ":" + strconv.Itoa(s.N) }
+func nameOf(s timeout.Shard) string { return s.Kind + ":" + s.Partition + ":" + strconv.Itoa(s.N) }
 
 // Shards implements [timeout.Index].
-func (x *Index) Shards(kind, lane string) []timeout.Shard {
+func (x *Index) Shards(kind, partition string) []timeout.Shard {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	key := [2]string{kind, lane}
+	key := [2]string{kind, partition}
 	shards, ok := x.shards[key]
 	if !ok {
 		for i := range x.cfg.Shards {
-			s := timeout.Shard{Kind: kind, Lane: lane, N: i}
+			s := timeout.Shard{Kind: kind, Partition: partition, N: i}
 			if x.cluster != nil {
 				s = spread(s, x.cfg.Shards)
 			}

@@ -20,7 +20,7 @@ const maxBatch = 512
 
 // Config is the configuration of an [Index].
 type Config struct {
-	// Shards is the number of shards of a kind and lane, the same for all
+	// Shards is the number of shards of a kind and partition, the same for all
 	// processes. 0 means 4.
 	Shards int
 
@@ -38,7 +38,7 @@ type Index struct {
 	cfg     Config
 
 	mu     sync.Mutex
-	shards map[[2]string][]timeout.Shard // by kind and lane
+	shards map[[2]string][]timeout.Shard // by kind and partition
 	keys   map[timeout.Shard]keySet
 	lanes  map[laneKey]*lane
 	wakes  map[string]*waker // by name of the shard
@@ -70,32 +70,32 @@ func New(rdb redis.UniversalClient, cfg Config) (*Index, error) {
 }
 
 // Complete implements [timeout.Index].
-func (x *Index) Complete(ctx context.Context, kind, lane string) error {
+func (x *Index) Complete(ctx context.Context, kind, partition string) error {
 	var commands []*redis.Cmd
-	for _, s := range x.Shards(kind, lane) {
+	for _, s := range x.Shards(kind, partition) {
 		commands = append(commands, redis.NewCmd(ctx, "set", x.keysOf(s).complete, x.cfg.Shards))
 	}
-	return x.named("complete", timeout.Shard{Kind: kind, Lane: lane}, x.pipeline(ctx, commands))
+	return x.named("complete", timeout.Shard{Kind: kind, Partition: partition}, x.pipeline(ctx, commands))
 }
 
 // Drop implements [timeout.Index].
-func (x *Index) Drop(ctx context.Context, kind, lane string) error {
+func (x *Index) Drop(ctx context.Context, kind, partition string) error {
 	var commands []*redis.Cmd
-	for _, s := range x.Shards(kind, lane) {
+	for _, s := range x.Shards(kind, partition) {
 		k := x.keysOf(s)
 		commands = append(commands, redis.NewCmd(ctx, "unlink", k.pending, k.complete))
 	}
-	return x.named("drop", timeout.Shard{Kind: kind, Lane: lane}, x.pipeline(ctx, commands))
+	return x.named("drop", timeout.Shard{Kind: kind, Partition: partition}, x.pipeline(ctx, commands))
 }
 
 // Pending implements [timeout.Index].
-func (x *Index) Pending(ctx context.Context, kind, lane string) (int, error) {
+func (x *Index) Pending(ctx context.Context, kind, partition string) (int, error) {
 	var commands []*redis.Cmd
-	for _, s := range x.Shards(kind, lane) {
+	for _, s := range x.Shards(kind, partition) {
 		commands = append(commands, redis.NewCmd(ctx, "zcard", x.keysOf(s).pending))
 	}
 	n, err := x.count(ctx, commands)
-	return n, x.named("count", timeout.Shard{Kind: kind, Lane: lane}, err)
+	return n, x.named("count", timeout.Shard{Kind: kind, Partition: partition}, err)
 }
 
 // named says in err what was attempted.
@@ -103,5 +103,5 @@ func (x *Index) named(what string, s timeout.Shard, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("redisindex: %s %s:%s: %w", what, s.Kind, s.Lane, err)
+	return fmt.Errorf("redisindex: %s %s:%s: %w", what, s.Kind, s.Partition, err)
 }

@@ -10,20 +10,20 @@ import (
 )
 
 // Schedule implements [timeout.Index]. It shares round trips with concurrent calls.
-// After an error some of the hints may have arrived.
-func (x *Index) Schedule(ctx context.Context, kind, lane string, missing bool, hints []timeout.Hint) (int, error) {
-	if len(hints) == 0 {
+// After an error some of the entries may have arrived.
+func (x *Index) Schedule(ctx context.Context, kind, partition string, missing bool, entries []timeout.Entry) (int, error) {
+	if len(entries) == 0 {
 		return 0, nil
 	}
-	shards := x.Shards(kind, lane)
-	if len(hints) == 1 { // most calls: one order, one timer
-		h := hints[0]
+	shards := x.Shards(kind, partition)
+	if len(entries) == 1 { // most calls: one order, one timer
+		h := entries[0]
 		s := shards[shardOf(h.ID, len(shards))]
 		added, err := x.lane(s, missing).start(ctx, []any{h.At.UnixMilli(), h.ID}).wait()
 		return added, x.named("schedule", s, err)
 	}
 	pairs := make([][]any, len(shards))
-	for _, h := range hints {
+	for _, h := range entries {
 		n := shardOf(h.ID, len(shards))
 		pairs[n] = append(pairs[n], h.At.UnixMilli(), h.ID)
 	}
@@ -44,8 +44,8 @@ func (x *Index) Schedule(ctx context.Context, kind, lane string, missing bool, h
 }
 
 // Remove implements [timeout.Index].
-func (x *Index) Remove(ctx context.Context, kind, lane string, ids []string) error {
-	shards := x.Shards(kind, lane)
+func (x *Index) Remove(ctx context.Context, kind, partition string, ids []string) error {
+	shards := x.Shards(kind, partition)
 	members := make([][]any, len(shards))
 	for _, id := range ids {
 		n := shardOf(id, len(shards))
@@ -56,5 +56,5 @@ func (x *Index) Remove(ctx context.Context, kind, lane string, ids []string) err
 		commands = append(commands, removals(ctx, x.keysOf(shards[n]).pending, m)...)
 	}
 	_, err := x.count(ctx, commands)
-	return x.named("remove", timeout.Shard{Kind: kind, Lane: lane}, err)
+	return x.named("remove", timeout.Shard{Kind: kind, Partition: partition}, err)
 }

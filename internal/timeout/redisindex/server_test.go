@@ -17,20 +17,20 @@ import (
 	"example.com/shop/internal/timeout/redisindex"
 )
 
-const lane = "base"
+const partition = "base"
 
-// hint schedules one id.
+// entry schedules one id.
 func hint(t *testing.T, x *redisindex.Index, kind, id string, at time.Time) {
 	t.Helper()
-	if _, err := x.Schedule(t.Context(), kind, lane, false, []timeout.Hint{{ID: id, At: at}}); err != nil {
+	if _, err := x.Schedule(t.Context(), kind, partition, false, []timeout.Entry{{ID: id, At: at}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // claimAll claims from every shard once.
-func claimAll(t *testing.T, x *redisindex.Index, kind string) (all []timeout.Hint) {
+func claimAll(t *testing.T, x *redisindex.Index, kind string) (all []timeout.Entry) {
 	t.Helper()
-	for _, s := range x.Shards(kind, lane) {
+	for _, s := range x.Shards(kind, partition) {
 		c, err := x.Claim(t.Context(), s, 100)
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestDataInRedis(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, testbedtest.Redis(t))
 	x, kind := index(t, rdb, redisindex.Config{Shards: 1}), rand.Text()
-	s := timeout.Shard{Kind: kind, Lane: lane}
+	s := timeout.Shard{Kind: kind, Partition: partition}
 	hint(t, x, kind, "later", time.UnixMilli(253402300799999)) // the last moment of the year 9999
 	hint(t, x, kind, "now", time.UnixMilli(1763640000123))
 	got := claimAll(t, x, kind)
@@ -86,7 +86,7 @@ func TestDataInRedis(t *testing.T) {
 	if score := rdb.ZScore(t.Context(), keyOf(s, "pending"), "later").Val(); int64(score) != 253402300799999 {
 		t.Errorf("score = %f, want the moment with all of its digits", score)
 	}
-	if err := x.Complete(t.Context(), kind, lane); err != nil {
+	if err := x.Complete(t.Context(), kind, partition); err != nil {
 		t.Fatal(err)
 	}
 	if complete := rdb.Get(t.Context(), keyOf(s, "complete")).Val(); complete != "1" {
@@ -120,7 +120,7 @@ func TestScriptsAreSentAgain(t *testing.T) {
 func scheduled(t *testing.T, x *redisindex.Index, kind, id string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
-		_, err := x.Schedule(t.Context(), kind, lane, false, []timeout.Hint{{ID: id, At: time.UnixMilli(1)}})
+		_, err := x.Schedule(t.Context(), kind, partition, false, []timeout.Entry{{ID: id, At: time.UnixMilli(1)}})
 		if err == nil {
 			return
 		}
@@ -148,7 +148,7 @@ func TestSilentNetworkEndsSharedScripts(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			_, err := x.Schedule(ctx, kind, lane, false, []timeout.Hint{{ID: "x", At: time.UnixMilli(1)}})
+			_, err := x.Schedule(ctx, kind, partition, false, []timeout.Entry{{ID: "x", At: time.UnixMilli(1)}})
 			if err == nil || ctx.Err() != nil {
 				t.Errorf("Schedule = %v without a network, want the end of the script", err)
 			}
@@ -175,10 +175,10 @@ func TestSilentNetworkEndsWithTheContext(t *testing.T) {
 	proxy.BlackHole()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := x.Schedule(ctx, kind, lane, false, []timeout.Hint{{ID: "x", At: time.UnixMilli(1)}}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := x.Schedule(ctx, kind, partition, false, []timeout.Entry{{ID: "x", At: time.UnixMilli(1)}}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Schedule = %v, want the end of its context", err)
 	}
-	if _, err := x.Claim(ctx, x.Shards(kind, lane)[0], 1); err == nil {
+	if _, err := x.Claim(ctx, x.Shards(kind, partition)[0], 1); err == nil {
 		t.Error("Claim succeeds without a network")
 	}
 }

@@ -43,7 +43,7 @@ func expectWake(t *testing.T, from *redisindex.Index, s timeout.Shard, id string
 	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
 		*at = at.Add(-time.Second)
 		// The cluster may be between two masters.
-		_, err := from.Schedule(t.Context(), s.Kind, s.Lane, false, []timeout.Hint{{ID: id, At: *at}})
+		_, err := from.Schedule(t.Context(), s.Kind, s.Partition, false, []timeout.Entry{{ID: id, At: *at}})
 		select {
 		case got := <-wake:
 			if err == nil && got.Before(*at) {
@@ -66,7 +66,7 @@ func idFor(t *testing.T, x *redisindex.Index, s timeout.Shard) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.Remove(t.Context(), s.Kind, s.Lane, []string{id})
+		x.Remove(t.Context(), s.Kind, s.Partition, []string{id})
 		if len(c.Timers) == 1 {
 			return id
 		}
@@ -81,7 +81,7 @@ func TestWakeSurvivesKilledSubscriptions(t *testing.T) {
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	admin := client(t, server.URL())
 	x, from := index(t, client(t, server.URL()), redisindex.Config{}), index(t, admin, redisindex.Config{})
-	s := x.Shards("kind", lane)[0]
+	s := x.Shards("kind", partition)[0]
 	id, wake, at := idFor(t, from, s), x.Wake(s), farAway()
 	running(t, x)
 	for range 5 {
@@ -101,7 +101,7 @@ func TestWakeSurvivesASilentNetwork(t *testing.T) {
 	rdb.AddHook(dialed)
 	x := index(t, rdb, redisindex.Config{})
 	from := index(t, client(t, server.URL()), redisindex.Config{})
-	s := x.Shards("kind", lane)[0]
+	s := x.Shards("kind", partition)[0]
 	id, wake, at := idFor(t, from, s), x.Wake(s), farAway()
 	running(t, x)
 	expectWake(t, from, s, id, wake, &at)
@@ -151,11 +151,11 @@ func told(t *testing.T, wake <-chan time.Time) time.Time {
 	}
 }
 
-// The process that schedules, or gives back, hears of its own head without any message.
+// The process that schedules, or requeues, hears of its own head without any message.
 func TestOwnHeadNeedsNoMessage(t *testing.T) {
 	t.Parallel()
 	x, kind := index(t, client(t, testbedtest.Redis(t)), redisindex.Config{Shards: 1}), rand.Text()
-	s, at := x.Shards(kind, lane)[0], farAway()
+	s, at := x.Shards(kind, partition)[0], farAway()
 	wake := x.Wake(s)
 	hint(t, x, kind, "x", at)
 	hint(t, x, kind, "y", at.Add(time.Hour)) // is not the head
@@ -168,11 +168,11 @@ func TestOwnHeadNeedsNoMessage(t *testing.T) {
 	if err != nil || len(c.Timers) != 1 {
 		t.Fatalf("Claim = %+v, %v", c, err)
 	}
-	if _, err := x.Schedule(t.Context(), kind, lane, true, []timeout.Hint{{ID: "x", At: time.UnixMilli(2)}}); err != nil {
+	if _, err := x.Schedule(t.Context(), kind, partition, true, []timeout.Entry{{ID: "x", At: time.UnixMilli(2)}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := told(t, wake); got.UnixMilli() != 2 {
-		t.Errorf("told of %v after it was given back", got)
+		t.Errorf("told of %v after it was requeued", got)
 	}
 }
 
@@ -180,10 +180,10 @@ func TestOwnHeadNeedsNoMessage(t *testing.T) {
 func TestWakeKeepsTheEarlierMoment(t *testing.T) {
 	t.Parallel()
 	x, kind := index(t, client(t, testbedtest.Redis(t)), redisindex.Config{Shards: 1}), rand.Text()
-	wake, at := x.Wake(x.Shards(kind, lane)[0]), farAway()
+	wake, at := x.Wake(x.Shards(kind, partition)[0]), farAway()
 	for _, d := range []time.Duration{0, time.Hour, 2 * time.Hour} {
 		hint(t, x, kind, "x", at.Add(d)) // the only one, so that it is the head
-		if err := x.Remove(t.Context(), kind, lane, []string{"x"}); err != nil {
+		if err := x.Remove(t.Context(), kind, partition, []string{"x"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -96,13 +96,13 @@ func BenchmarkDelete(b *testing.B) {
 	perRow(b, n*size)
 }
 
-// BenchmarkSweep claims 500 of 100,000 overdue timers.
-func BenchmarkSweep(b *testing.B) {
+// BenchmarkClaimOverdue claims 500 of 100,000 overdue timers.
+func BenchmarkClaimOverdue(b *testing.B) {
 	c := benchmark(b, 100_000)
 	n := 0
 	for b.Loop() {
 		now := time.Now().Add(time.Duration(n+1) * time.Hour) // so that none runs out
-		rows, err := c.Sweep(b.Context(), nil, kind, timeout.Base, now, now.Add(24*time.Hour), 500)
+		rows, err := c.ClaimOverdue(b.Context(), nil, kind, timeout.Base, now, now.Add(24*time.Hour), 500)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func BenchmarkSweep(b *testing.B) {
 }
 
 // BenchmarkMillion measures what reads a table of 1,000,000 timers: all of its pages, as a
-// rebuild does, its count, and the search for silent lanes.
+// rebuild does, its count, and the search for orphaned partitions.
 func BenchmarkMillion(b *testing.B) {
 	c := benchmark(b, 1_000_000)
 	b.Run("rebuild", func(b *testing.B) {
@@ -142,7 +142,7 @@ func BenchmarkMillion(b *testing.B) {
 	})
 	b.Run("adopt", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := c.Adopt(b.Context(), nil, time.Minute, 1000); err != nil {
+			if _, err := c.Reassign(b.Context(), nil, time.Minute, 1000); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -19,10 +19,10 @@ func (s *Store) Delay(ctx context.Context, kind string, later []timeout.Later) e
 	}, kind)
 }
 
-// Bury implements [timeout.Store]. The moment of a dead timer stays that of its last attempt.
-func (s *Store) Bury(ctx context.Context, kind string, later []timeout.Later) error {
+// MarkDead implements [timeout.Store]. The moment of a dead timer stays that of its last attempt.
+func (s *Store) MarkDead(ctx context.Context, kind string, later []timeout.Later) error {
 	return s.fail(ctx, fmt.Sprintf("bury %d timers of %s", len(later), kind), later, func(q *query, _ []timeout.Later) {
-		q.add("state = ?", timeout.Buried)
+		q.add("state = ?", timeout.Dead)
 	}, kind)
 }
 
@@ -65,7 +65,7 @@ func (s *Store) Redrive(ctx context.Context, kind string, ids []string) (redrive
 	var queries []*query
 	for chunk := range slices.Chunk(keysOf(kind, ids), keyChunk) {
 		q := s.dialect.where(s.selectByKey(), chunk)
-		queries = append(queries, q.add(" AND state = ?"+s.dialect.lock, timeout.Buried))
+		queries = append(queries, q.add(" AND state = ?"+s.dialect.lock, timeout.Dead))
 	}
 	err = s.write(ctx, "redrive timers of "+kind, nil, multiple, func(tx timeout.Tx) error {
 		redriven = nil

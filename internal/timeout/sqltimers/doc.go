@@ -17,7 +17,7 @@
 // every row that is due instead of those that it takes.
 //
 // timeout_kinds has a row per kind that was ever paused, timeout_lanes one per instance
-// and lane.
+// and partition.
 //
 // # Time
 //
@@ -34,7 +34,7 @@
 // timeout, snapshot conflict, a busy file) are tried again from the start, at most five
 // times with jitter. When the connection breaks while it commits, the outcome is open;
 // every method may be repeated then, though Sweep counts another attempt and Delete,
-// Redrive and Adopt report only what is left.
+// Redrive and Reassign report only what is left.
 //
 // Rows are locked in the order of their key where a statement can choose, and Sweep
 // passes over those that are locked, so that it never waits for a handler.
@@ -42,7 +42,7 @@
 // # What it expects of the pool
 //
 // MariaDB and MySQL: READ COMMITTED, as locks on gaps would make schedulers wait for
-// the sweep; statements may be prepared or interpolated, and matched or changed rows
+// the overdue scan; statements may be prepared or interpolated, and matched or changed rows
 // be counted. SQLite: WAL, a busy timeout, and transactions that begin IMMEDIATE (the
 // parameter _txlock of the driver): one that begins with a read and then writes fails
 // when somebody else wrote meanwhile. The store lets one of its own writers at a time

@@ -53,9 +53,9 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 			}
 			return nil
 		})
-		swept, err := store.Sweep(ctx, nil, kind, timeout.Base, time.Now(), time.Now(), 10)
-		if err != nil || len(swept) != 1 || swept[0].Attempt != 1 {
-			t.Errorf("%d: swept %v, %v; want the timer once", number, swept, err)
+		claimed, err := store.ClaimOverdue(ctx, nil, kind, timeout.Base, time.Now(), time.Now(), 10)
+		if err != nil || len(claimed) != 1 || claimed[0].Attempt != 1 {
+			t.Errorf("%d: claimed %v, %v; want the timer once", number, claimed, err)
 		}
 		s.play(func(int, string) error { return refused(number) })
 		_, err = store.Delete(ctx, nil, kind, []string{"a"}, nil)
@@ -149,15 +149,15 @@ func TestDatabaseAway(t *testing.T) {
 		_, _, errs["load"] = store.Load(ctx, kind, []string{"a"})
 		_, _, errs["load nothing"] = store.Load(ctx, kind, nil)
 		errs["delay"] = store.Delay(ctx, kind, later)
-		errs["bury"] = store.Bury(ctx, kind, later)
-		_, errs["sweep"] = store.Sweep(ctx, nil, kind, timeout.Base, now, now, 1)
+		errs["bury"] = store.MarkDead(ctx, kind, later)
+		_, errs["sweep"] = store.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now, 1)
 		_, errs["list"] = store.List(ctx, timeout.Filter{})
 		_, errs["count"] = store.Count(ctx)
 		_, errs["redrive"] = store.Redrive(ctx, kind, []string{"a"})
 		errs["pause"] = store.SetPaused(ctx, kind, true)
 		_, errs["paused"] = store.Paused(ctx)
-		errs["beat"] = store.Beat(ctx, timeout.Base, "a")
-		_, errs["adopt"] = store.Adopt(ctx, nil, time.Minute, 1)
+		errs["beat"] = store.Heartbeat(ctx, timeout.Base, "a")
+		_, errs["adopt"] = store.Reassign(ctx, nil, time.Minute, 1)
 		return errs
 	}
 	proxy.Refuse()
@@ -193,7 +193,7 @@ func TestBusyFile(t *testing.T) {
 	if !errors.Is(err, timeout.ErrUnavailable) {
 		t.Errorf("insert: %v, want ErrUnavailable", err)
 	}
-	if _, err := store.Sweep(t.Context(), nil, kind, timeout.Base, time.Now(), time.Now(), 1); !errors.Is(err, timeout.ErrUnavailable) {
+	if _, err := store.ClaimOverdue(t.Context(), nil, kind, timeout.Base, time.Now(), time.Now(), 1); !errors.Is(err, timeout.ErrUnavailable) {
 		t.Errorf("sweep: %v, want ErrUnavailable", err)
 	}
 	if _, err := store.List(t.Context(), timeout.Filter{}); err != nil {

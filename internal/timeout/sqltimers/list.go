@@ -51,7 +51,7 @@ func (s *Store) List(ctx context.Context, f timeout.Filter) (found []timeout.Row
 func (s *Store) list(f timeout.Filter) *query {
 	states := []timeout.State{f.State}
 	if f.State == "" {
-		states = []timeout.State{timeout.Open, timeout.Buried}
+		states = []timeout.State{timeout.Open, timeout.Dead}
 	}
 	wanted := columns
 	if f.Brief {
@@ -97,7 +97,7 @@ func (s *Store) Count(ctx context.Context) (counts map[timeout.Shard]map[timeout
 			var shard timeout.Shard
 			var state timeout.State
 			var n int
-			if err := rows.Scan(&shard.Kind, &shard.Lane, &state, &n); err != nil {
+			if err := rows.Scan(&shard.Kind, &shard.Partition, &state, &n); err != nil {
 				return none, err
 			}
 			if counts[shard] == nil {

@@ -7,34 +7,34 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// Sweep implements [timeout.Store]. A limit of 0 means 100, and none exceeds 5,000.
-func (s *Store) Sweep(
-	ctx context.Context, office timeout.Office, kind, lane string, before, until time.Time, limit int,
-) (swept []timeout.Row, err error) {
+// ClaimOverdue implements [timeout.Store]. A limit of 0 means 100, and none exceeds 5,000.
+func (s *Store) ClaimOverdue(
+	ctx context.Context, office timeout.Office, kind, partition string, before, until time.Time, limit int,
+) (claimed []timeout.Row, err error) {
 	next := millis(until)
-	err = s.write(ctx, "sweep overdue timers of lane "+lane, nil, multiple, func(tx timeout.Tx) (err error) {
+	err = s.write(ctx, "claim overdue timers of partition "+partition, nil, multiple, func(tx timeout.Tx) (err error) {
 		if err := office.Check(ctx, tx); err != nil {
 			return err
 		}
-		swept, err = s.overdue(kind, lane, millis(before), limit).rows(ctx, tx)
+		claimed, err = s.overdue(kind, partition, millis(before), limit).rows(ctx, tx)
 		if err != nil {
 			return err
 		}
-		_, err = execAll(ctx, tx, s.updates(swept, "next_at = ?, attempt = attempt + 1", next))
+		_, err = execAll(ctx, tx, s.updates(claimed, "next_at = ?, attempt = attempt + 1", next))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i := range swept {
-		swept[i].Attempt++
+	for i := range claimed {
+		claimed[i].Attempt++
 	}
-	return swept, nil
+	return claimed, nil
 }
 
-// overdue selects and locks the timers to sweep. It reads them in the order of the index,
+// overdue selects and locks the timers to claim. It reads them in the order of the index,
 // so that it locks no more than it returns.
-func (s *Store) overdue(kind, lane string, before int64, limit int) *query {
+func (s *Store) overdue(kind, partition string, before int64, limit int) *query {
 	return s.selectFrom("timeouts_next", columns).add(" WHERE state = ? AND next_at < ? AND lane = ? AND kind = ?",
-		timeout.Open, before, lane, kind).add(" ORDER BY next_at, kind, id LIMIT ?"+s.dialect.skipLocked, page(limit))
+		timeout.Open, before, partition, kind).add(" ORDER BY next_at, kind, id LIMIT ?"+s.dialect.skipLocked, page(limit))
 }

@@ -9,21 +9,21 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// forget is how long the last sign of an instance is kept.
+// forget is how long the last heartbeat of an instance is kept.
 const forget = 24 * time.Hour
 
-// Beat implements [timeout.Store].
-func (s *Store) Beat(ctx context.Context, lane, instance string) error {
-	q := newQuery("INSERT INTO timeout_lanes (lane, instance, seen_at) VALUES (?, ?, "+s.dialect.now+")", lane, cut(instance, instanceSize))
+// Heartbeat implements [timeout.Store].
+func (s *Store) Heartbeat(ctx context.Context, partition, instance string) error {
+	q := newQuery("INSERT INTO timeout_lanes (lane, instance, seen_at) VALUES (?, ?, "+s.dialect.now+")", partition, cut(instance, instanceSize))
 	q.add(s.dialect.upsert("lane, instance", "seen_at"))
-	_, err := s.run(ctx, fmt.Sprintf("beat for lane %s", lane), nil, []*query{q})
+	_, err := s.run(ctx, fmt.Sprintf("heartbeat for partition %s", partition), nil, []*query{q})
 	return err
 }
 
-// Adopt implements [timeout.Store]. A lane without any sign counts as silent. It also
-// forgets instances that have long been silent.
-func (s *Store) Adopt(ctx context.Context, office timeout.Office, silent time.Duration, limit int) (n int, err error) {
-	const what = "adopt silent lanes"
+// Reassign implements [timeout.Store]. A partition that never had a heartbeat counts as orphaned. It also
+// forgets instances without a heartbeat for a day.
+func (s *Store) Reassign(ctx context.Context, office timeout.Office, silent time.Duration, limit int) (n int, err error) {
+	const what = "reassign orphaned timers"
 	var orphans []timeout.Row
 	// A plain read: with locks it would wait for handlers, and a row that changes
 	// meanwhile fails the condition of the update.
@@ -55,19 +55,19 @@ func (s *Store) Adopt(ctx context.Context, office timeout.Office, silent time.Du
 	return n, nil
 }
 
-// SilentLanes implements [timeout.Store].
-func (s *Store) SilentLanes(ctx context.Context, silent time.Duration) (lanes []string, err error) {
+// OrphanedPartitions implements [timeout.Store].
+func (s *Store) OrphanedPartitions(ctx context.Context, silent time.Duration) (partitions []string, err error) {
 	q := newQuery("SELECT lane FROM timeout_lanes WHERE lane <> ? GROUP BY lane HAVING MAX(seen_at) < "+s.dialect.now+" - ?",
 		timeout.Base, silent.Milliseconds())
-	err = s.read(ctx, "list silent lanes", func() error {
+	err = s.read(ctx, "list orphaned partitions", func() error {
 		rows, err := q.query(ctx, s.db)
-		lanes, err = collect(rows, err, func(rows *sql.Rows) (lane string, err error) { return lane, rows.Scan(&lane) })
+		partitions, err = collect(rows, err, scanString)
 		return err
 	})
-	return lanes, err
+	return partitions, err
 }
 
-// orphans selects open timers of silent lanes.
+// orphans selects open timers of orphaned partitions.
 func (s *Store) orphans(silent time.Duration, limit int) *query {
 	return s.selectFrom("timeouts_lane", columns).add(" WHERE state = ? AND (lane < ? OR lane > ?) AND lane NOT IN (SELECT lane FROM timeout_lanes WHERE seen_at >= "+
 		s.dialect.now+" - ?) LIMIT ?", timeout.Open, timeout.Base, timeout.Base, silent.Milliseconds(), page(limit))

@@ -87,7 +87,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			return len(rows), err
 		}},
 		{"sweep", 6 * limit, func() (int, error) { // the update reads them again
-			rows, err := c.Sweep(ctx, nil, kind, timeout.Base, now, now.Add(time.Hour), limit)
+			rows, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now.Add(time.Hour), limit)
 			return len(rows), err
 		}},
 		{"delete", 6 * limit, func() (int, error) { return c.Delete(ctx, nil, kind, ids[:limit], nil) }},
@@ -96,7 +96,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			return len(rows), err
 		}},
 		{"nothing to adopt", limit, func() (int, error) {
-			n, err := c.Adopt(ctx, nil, time.Minute, limit)
+			n, err := c.Reassign(ctx, nil, time.Minute, limit)
 			return n + limit, err
 		}},
 	} {
@@ -207,20 +207,20 @@ func lockOnlyTheirRows(ctx context.Context, t *testing.T, c timeouttest.StoreCli
 	}
 	_, moveErr := c.Move(ctx, nil, kind, ids[0], past)
 	delayErr := c.Delay(ctx, kind, later)
-	buryErr := c.Bury(ctx, kind, later)
+	deadErr := c.MarkDead(ctx, kind, later)
 	redriven, redriveErr := c.Redrive(ctx, kind, ids)
 	rows := make([]timeout.Timer, len(ids))
 	for i, id := range ids {
 		rows[i] = timeout.Timer{Kind: kind, ID: id, Due: past}
 	}
 	insertErr := c.Insert(ctx, nil, "gone", "", rows)
-	adopted, adoptErr := c.Adopt(ctx, nil, time.Minute, 5000)
-	swept, sweepErr := c.Sweep(ctx, nil, kind, timeout.Base, time.Now(), time.Now(), 5000)
+	reassigned, reassignErr := c.Reassign(ctx, nil, time.Minute, 5000)
+	claimed, claimErr := c.ClaimOverdue(ctx, nil, kind, timeout.Base, time.Now(), time.Now(), 5000)
 	n, deleteErr := c.Delete(ctx, nil, kind, ids, nil)
-	if err := errors.Join(moveErr, delayErr, buryErr, redriveErr, insertErr, adoptErr, sweepErr, deleteErr); err != nil {
+	if err := errors.Join(moveErr, delayErr, deadErr, redriveErr, insertErr, reassignErr, claimErr, deleteErr); err != nil {
 		t.Error(err)
 	}
-	if len(redriven) != size || adopted != size || len(swept) != size || n != size {
-		t.Errorf("redriven %d, adopted %d, swept %d, deleted %d; want %d each", len(redriven), adopted, len(swept), n, size)
+	if len(redriven) != size || reassigned != size || len(claimed) != size || n != size {
+		t.Errorf("redriven %d, reassigned %d, claimed %d, deleted %d; want %d each", len(redriven), reassigned, len(claimed), n, size)
 	}
 }

@@ -28,7 +28,7 @@ const (
 func scanRow(rows *sql.Rows) (r timeout.Row, now time.Time, err error) {
 	var due, next, created, at int64
 	err = rows.Scan(
-		&r.Kind, &r.ID, &r.Lane, &due, &next, &r.Attempt, &r.State, &r.Trace, &r.LastError, &created, &at)
+		&r.Kind, &r.ID, &r.Partition, &due, &next, &r.Attempt, &r.State, &r.Trace, &r.LastError, &created, &at)
 	if err != nil {
 		return timeout.Row{}, time.Time{}, err
 	}

@@ -17,7 +17,7 @@ import (
 const keyChunk = 500
 
 // Insert implements [timeout.Store].
-func (s *Store) Insert(ctx context.Context, tx timeout.Tx, lane, trace string, timers []timeout.Timer) error {
+func (s *Store) Insert(ctx context.Context, tx timeout.Tx, partition, trace string, timers []timeout.Timer) error {
 	timers = slices.Clone(timers)
 	// In the order of the key, so that two transactions do not deadlock; stable, as the last one of a key counts.
 	slices.SortStableFunc(timers, func(a, b timeout.Timer) int {
@@ -25,13 +25,13 @@ func (s *Store) Insert(ctx context.Context, tx timeout.Tx, lane, trace string, t
 	})
 	queries := make([]*query, 0, 1)
 	for chunk := range slices.Chunk(timers, s.dialect.rows) {
-		queries = append(queries, s.insert(lane, traceable(trace), chunk))
+		queries = append(queries, s.insert(partition, traceable(trace), chunk))
 	}
 	_, err := s.run(ctx, fmt.Sprintf("insert %d timers", len(timers)), tx, queries)
 	return err
 }
 
-func (s *Store) insert(lane, trace string, timers []timeout.Timer) *query {
+func (s *Store) insert(partition, trace string, timers []timeout.Timer) *query {
 	q := newQuery("INSERT INTO timeouts (kind, id, lane, due_at, next_at, trace) VALUES ")
 	q.args = make([]any, 0, 6*len(timers))
 	for i, t := range timers {
@@ -39,7 +39,7 @@ func (s *Store) insert(lane, trace string, timers []timeout.Timer) *query {
 			q.add(", ")
 		}
 		due := millis(t.Due)
-		q.add("(?, ?, ?, ?, ?, ?)", t.Kind, t.ID, lane, due, due, trace)
+		q.add("(?, ?, ?, ?, ?, ?)", t.Kind, t.ID, partition, due, due, trace)
 	}
 	// What is not listed has a default in the schema, also for a row that exists.
 	return q.add(s.dialect.upsert("kind, id",

@@ -19,7 +19,7 @@ func client(t *testing.T) redis.UniversalClient {
 		t.Fatal(err)
 	}
 	opts.MaxRetries, opts.ContextTimeoutEnabled = -1, true
-	opts.ReadTimeout, opts.WriteTimeout = time.Minute, time.Minute // a machine may stand still for seconds
+	opts.ReadTimeout, opts.WriteTimeout = time.Minute, time.Minute // a machine may pause for seconds
 	rdb := redis.NewClient(opts)
 	t.Cleanup(func() { rdb.Close() })
 	return rdb

@@ -21,8 +21,8 @@ type IndexHarness struct {
 	// Nil: it is that of the process.
 	Now func(t *testing.T, x timeout.Index) time.Time
 
-	// Wipe makes the index forget all it knows of a kind and lane. Nil: it cannot forget.
-	Wipe func(t *testing.T, x timeout.Index, kind, lane string)
+	// Wipe makes the index forget all it knows of a kind and partition. Nil: it cannot forget.
+	Wipe func(t *testing.T, x timeout.Index, kind, partition string)
 
 	// RoundTrips returns how many round trips a client has made so far. Nil: there are none.
 	RoundTrips func(t *testing.T, x timeout.Index) int
@@ -54,8 +54,8 @@ func indexCases() []indexCase {
 		{"NeverToldIsWiped", neverToldIsWiped},
 		{"WipeIsNoticed", wipeIsNoticed},
 		{"CompleteEndsWiped", completeEndsWiped},
-		{"DropIsAWipeOfOneLane", dropIsAWipe},
-		{"KindsAndLanesAreApart", kindsAndLanesAreApart},
+		{"DropIsAWipeOfOnePartition", dropIsAWipe},
+		{"KindsAndPartitionsAreApart", kindsAndPartitionsAreApart},
 		{"ShardsStay", shardsStay},
 		{"IDsAreText", idsAreText},
 		{"WakeTellsTheHead", wakeTellsTheHead},
@@ -78,9 +78,9 @@ func RunIndex(t *testing.T, h IndexHarness) {
 }
 
 const (
-	lane    = "base"
-	patient = time.Minute          // what a case waits for comes by then
-	pause   = 5 * time.Millisecond // between two looks
+	partition = "base"
+	patient   = time.Minute          // what a case waits for comes by then
+	pause     = 5 * time.Millisecond // between two looks
 )
 
 // bench is a kind of its own on an index, with helpers that fail the test.
@@ -107,25 +107,25 @@ func newBench(t *testing.T, h IndexHarness) bench { return benches(t, h, 1)[0] }
 // put schedules ids for one moment.
 func (b bench) put(at time.Time, ids ...string) {
 	b.t.Helper()
-	var hints []timeout.Hint
+	var entries []timeout.Entry
 	for _, id := range ids {
-		hints = append(hints, timeout.Hint{ID: id, At: at})
+		entries = append(entries, timeout.Entry{ID: id, At: at})
 	}
-	if _, err := b.Schedule(b.ctx, b.kind, lane, false, hints); err != nil {
+	if _, err := b.Schedule(b.ctx, b.kind, partition, false, entries); err != nil {
 		b.t.Fatalf("Schedule = %v", err)
 	}
 }
 
 // claimed is a timer with the shard that it came from.
 type claimed struct {
-	timeout.Hint
+	timeout.Entry
 	shard timeout.Shard
 }
 
 // claim looks once into every shard.
 func (b bench) claim(limit int) (all []claimed) {
 	b.t.Helper()
-	for _, s := range b.Shards(b.kind, lane) {
+	for _, s := range b.Shards(b.kind, partition) {
 		c, err := b.Claim(b.ctx, s, limit)
 		if err != nil {
 			b.t.Fatalf("Claim = %v", err)
@@ -162,7 +162,7 @@ func (b bench) await(n int) (all []claimed) {
 // now is the time of the index.
 func (b bench) now() time.Time {
 	b.t.Helper()
-	c, err := b.Claim(b.ctx, b.Shards(b.kind, lane)[0], 0)
+	c, err := b.Claim(b.ctx, b.Shards(b.kind, partition)[0], 0)
 	if err != nil {
 		b.t.Fatalf("Claim = %v", err)
 	}
@@ -172,7 +172,7 @@ func (b bench) now() time.Time {
 // next returns the moments that the shards announce.
 func (b bench) next() (all []time.Time) {
 	b.t.Helper()
-	for _, s := range b.Shards(b.kind, lane) {
+	for _, s := range b.Shards(b.kind, partition) {
 		c, err := b.Claim(b.ctx, s, 0)
 		if err != nil {
 			b.t.Fatalf("Claim = %v", err)
@@ -184,10 +184,10 @@ func (b bench) next() (all []time.Time) {
 	return all
 }
 
-// holds checks how many hints there are.
+// holds checks how many entries there are.
 func (b bench) holds(pending int) {
 	b.t.Helper()
-	if n, err := b.Pending(b.ctx, b.kind, lane); err != nil || n != pending {
+	if n, err := b.Pending(b.ctx, b.kind, partition); err != nil || n != pending {
 		b.t.Errorf("Pending = %d, %v; want %d", n, err, pending)
 	}
 }

@@ -17,7 +17,7 @@ func oneClaimGetsAHint(t *testing.T, h IndexHarness) {
 	var wg sync.WaitGroup
 	for i, b := range clients {
 		wg.Go(func() {
-			for _, s := range b.Shards(b.kind, lane) {
+			for _, s := range b.Shards(b.kind, partition) {
 				for {
 					c, err := b.Claim(b.ctx, s, 16)
 					if err != nil {
@@ -48,6 +48,6 @@ func claimedIsGone(t *testing.T, h IndexHarness) {
 	at := b.now().Add(-time.Second)
 	b.put(at, "x") // nothing is known of the claim: it is new again
 	if got := b.await(1); !got[0].At.Equal(at) {
-		t.Errorf("claimed %+v, want the new moment %v", got[0].Hint, at)
+		t.Errorf("claimed %+v, want the new moment %v", got[0].Entry, at)
 	}
 }

@@ -20,7 +20,7 @@ func neverEarly(t *testing.T, h IndexHarness) {
 	}
 	got := map[string]int64{}
 	for end := time.Now().Add(patient); len(got) < len(ids) && time.Now().Before(end); time.Sleep(pause) {
-		for _, s := range b.Shards(b.kind, lane) {
+		for _, s := range b.Shards(b.kind, partition) {
 			c, err := b.Claim(b.ctx, s, 100)
 			if err != nil {
 				t.Fatalf("Claim = %v", err)
@@ -76,7 +76,7 @@ func limitIsKept(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	b.put(b.now(), series(200)...)
 	for _, limit := range []int{0, 1, 7} {
-		for _, s := range b.Shards(b.kind, lane) {
+		for _, s := range b.Shards(b.kind, partition) {
 			c, err := b.Claim(b.ctx, s, limit)
 			if err != nil || len(c.Timers) > limit {
 				t.Errorf("%d timers (%v) for limit %d", len(c.Timers), err, limit)
@@ -96,7 +96,7 @@ func headIsReported(t *testing.T, h IndexHarness) {
 		t.Errorf("next is %v, want %v", got, future)
 	}
 	// What is claimed is not next; what is due and exceeds the limit is.
-	b.Remove(b.ctx, b.kind, lane, []string{id})
+	b.Remove(b.ctx, b.kind, partition, []string{id})
 	past := b.now().Add(-time.Second)
 	b.put(past, series(40)...)
 	for n := len(b.claim(1)); n < 40; n += len(b.claim(1)) {
@@ -119,7 +119,7 @@ func scheduleMoves(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	now := b.now()
 	for i, at := range []time.Time{now.Add(time.Hour), now.Add(2 * time.Hour), now.Add(-time.Second)} {
-		n, err := b.Schedule(b.ctx, b.kind, lane, false, []timeout.Hint{{ID: "x", At: at}})
+		n, err := b.Schedule(b.ctx, b.kind, partition, false, []timeout.Entry{{ID: "x", At: at}})
 		if want := max(0, 1-i); err != nil || n != want {
 			t.Errorf("Schedule = %d, %v; want %d new", n, err, want)
 		}
@@ -137,7 +137,7 @@ func missingLeavesWhatIsThere(t *testing.T, h IndexHarness) {
 	past, future := b.now().Add(-time.Second), b.now().Add(time.Hour)
 	b.put(future, "far")
 	b.put(past, "due")
-	n, err := b.Schedule(b.ctx, b.kind, lane, true, []timeout.Hint{
+	n, err := b.Schedule(b.ctx, b.kind, partition, true, []timeout.Entry{
 		{ID: "far", At: past}, {ID: "due", At: future}, {ID: "new", At: past},
 	})
 	if err != nil || n != 1 {
@@ -152,7 +152,7 @@ func missingLeavesWhatIsThere(t *testing.T, h IndexHarness) {
 func removeForgets(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	b.put(b.now(), "gone", "other")
-	if err := b.Remove(b.ctx, b.kind, lane, []string{"gone", "unknown"}); err != nil {
+	if err := b.Remove(b.ctx, b.kind, partition, []string{"gone", "unknown"}); err != nil {
 		t.Fatalf("Remove = %v", err)
 	}
 	b.holds(1)

@@ -10,7 +10,7 @@ func wakeTellsTheHead(t *testing.T, h IndexHarness) {
 	clients := benches(t, h, 2)
 	run := clients[0].running(t)
 	defer run()
-	s := clients[0].Shards(clients[0].kind, lane)
+	s := clients[0].Shards(clients[0].kind, partition)
 	wakes := make(chan time.Time)
 	for _, shard := range s {
 		wake := clients[0].Wake(shard)

@@ -26,7 +26,7 @@ func everyCallerGetsItsAnswer(t *testing.T, h IndexHarness) {
 		wg.Go(func() {
 			for j := range each {
 				n := i*each + j
-				got, err := b.Schedule(b.ctx, b.kind, lane, j%2 == 0, []timeout.Hint{{ID: ids[n], At: at}})
+				got, err := b.Schedule(b.ctx, b.kind, partition, j%2 == 0, []timeout.Entry{{ID: ids[n], At: at}})
 				want := 0
 				if n >= len(ids)/2 {
 					want = 1
@@ -40,7 +40,7 @@ func everyCallerGetsItsAnswer(t *testing.T, h IndexHarness) {
 	}
 	wg.Wait()
 	if want := int64(len(ids) / 2); added.Load() != want {
-		t.Errorf("%d hints were new, want %d", added.Load(), want)
+		t.Errorf("%d entries were new, want %d", added.Load(), want)
 	}
 	b.holds(len(ids))
 }
@@ -87,20 +87,20 @@ func manyAtOnce(t *testing.T, h IndexHarness) {
 	}
 	b.holds(0)
 	b.put(b.now().Add(time.Hour), ids...)
-	if err := b.Remove(b.ctx, b.kind, lane, ids); err != nil {
+	if err := b.Remove(b.ctx, b.kind, partition, ids); err != nil {
 		t.Errorf("Remove = %v", err)
 	}
 	b.holds(0)
 }
 
-func kindsAndLanesAreApart(t *testing.T, h IndexHarness) {
+func kindsAndPartitionsAreApart(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	other := b
 	other.kind = b.kind[:20]
 	now := b.now()
 	b.put(now, "x")
 	other.put(now, "x")
-	if _, err := b.Schedule(b.ctx, b.kind, "canary", false, []timeout.Hint{{ID: "x", At: now}}); err != nil {
+	if _, err := b.Schedule(b.ctx, b.kind, "canary", false, []timeout.Entry{{ID: "x", At: now}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range []bench{b, other} {
@@ -111,26 +111,26 @@ func kindsAndLanesAreApart(t *testing.T, h IndexHarness) {
 		b.holds(0)
 	}
 	if n, err := b.Pending(b.ctx, b.kind, "canary"); err != nil || n != 1 {
-		t.Errorf("Pending of the other lane = %d, %v; want 1", n, err)
+		t.Errorf("Pending of the other partition = %d, %v; want 1", n, err)
 	}
 	for _, s := range b.Shards(b.kind, "canary") {
 		if c, err := b.Claim(b.ctx, s, 10); err != nil || !c.Wiped {
-			t.Errorf("Claim = %+v, %v; the other lane was not completed", c, err)
+			t.Errorf("Claim = %+v, %v; the other partition was not completed", c, err)
 		}
 	}
 }
 
 func shardsStay(t *testing.T, h IndexHarness) {
 	clients := benches(t, h, 2)
-	a := clients[0].Shards(clients[0].kind, lane)
+	a := clients[0].Shards(clients[0].kind, partition)
 	for _, b := range clients {
-		if diff := cmp.Diff(a, b.Shards(b.kind, lane)); diff != "" {
+		if diff := cmp.Diff(a, b.Shards(b.kind, partition)); diff != "" {
 			t.Errorf("shards (-first +later):\n%s", diff)
 		}
 	}
 	seen := map[timeout.Shard]bool{}
 	for _, s := range a {
-		if s.Kind != clients[0].kind || s.Lane != lane || seen[s] {
+		if s.Kind != clients[0].kind || s.Partition != partition || seen[s] {
 			t.Errorf("shard %+v among %v", s, a)
 		}
 		seen[s] = true
@@ -152,7 +152,7 @@ func idsAreText(t *testing.T, h IndexHarness) {
 		t.Errorf("ids (-scheduled +claimed):\n%s", diff)
 	}
 	b.put(b.now().Add(time.Hour), want...)
-	if err := b.Remove(b.ctx, b.kind, lane, want); err != nil {
+	if err := b.Remove(b.ctx, b.kind, partition, want); err != nil {
 		t.Fatal(err)
 	}
 	b.holds(0)

@@ -11,7 +11,7 @@ import (
 // wiped asks every shard.
 func (b bench) wiped() (all []bool) {
 	b.t.Helper()
-	for _, s := range b.Shards(b.kind, lane) {
+	for _, s := range b.Shards(b.kind, partition) {
 		c, err := b.Claim(b.ctx, s, 0)
 		if err != nil {
 			b.t.Fatalf("Claim = %v", err)
@@ -23,7 +23,7 @@ func (b bench) wiped() (all []bool) {
 
 func (b bench) complete() {
 	b.t.Helper()
-	if err := b.Complete(b.ctx, b.kind, lane); err != nil {
+	if err := b.Complete(b.ctx, b.kind, partition); err != nil {
 		b.t.Fatalf("Complete = %v", err)
 	}
 }
@@ -56,7 +56,7 @@ func wipeIsNoticed(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	b.complete()
 	b.put(b.now(), series(20)...)
-	h.Wipe(t, b.Index, b.kind, lane)
+	h.Wipe(t, b.Index, b.kind, partition)
 	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
 		t.Errorf("wiped: %v for an index that was wiped", got)
 	}
@@ -81,12 +81,12 @@ func dropIsAWipe(t *testing.T, h IndexHarness) {
 	}
 	b.holds(40)
 	for range 2 { // the second one finds nothing
-		if err := clients[0].Drop(b.ctx, b.kind, lane); err != nil {
+		if err := clients[0].Drop(b.ctx, b.kind, partition); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b.holds(0)
 	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
-		t.Errorf("wiped: %v for a lane that was dropped", got)
+		t.Errorf("wiped: %v for a partition that was dropped", got)
 	}
 }

@@ -65,27 +65,27 @@ func storeCases() []storeCase {
 		{"MoveOfNothingIsNotFound", moveNothing},
 		{"OverlappingWritersAllSucceed", overlappingWriters},
 		{"DelayRecordsFailures", delayRecords},
-		{"BuryEndsAttempts", buryEnds},
+		{"MarkDeadEndsAttempts", markDeadEnds},
 		{"FailuresSpareMovedTimers", failuresSpareMoved},
 		{"FailuresSpareTimersDueAgain", failuresSpareDueAgain},
 		{"FailuresSpareDeadTimers", failuresSpareDead},
 		{"LongErrorIsCut", longError},
 		{"RedriveByID", redriveByID},
 		{"RedriveMany", redriveMany},
-		{"SweepEarliestFirst", sweepEarliest},
-		{"SweepTakesWhatItMay", sweepTakes},
-		{"SweepersClaimEachOnce", sweepersClaimOnce},
+		{"ClaimOverdueEarliestFirst", claimOverdueEarliest},
+		{"ClaimOverdueKeepsToItsArguments", claimOverdueKeeps},
+		{"OverdueScansClaimEachOnce", overdueScansClaimOnce},
 		{"ListEachOnceInOrder", listEachOnce},
 		{"ListManyOfOneMoment", listOneMoment},
 		{"ListFilters", listFilters},
 		{"ListIsBounded", listIsBounded},
-		{"CountByKindLaneAndState", countAll},
+		{"CountByKindPartitionAndState", countAll},
 		{"PauseIsKept", pauseIsKept},
-		{"AdoptSilentLanes", adoptSilent},
-		{"AdoptAtMostLimit", adoptLimit},
-		{"SilentLanesHadConsumers", silentLanes},
-		{"AdoptSparesDeadTimers", adoptSparesDead},
-		{"OfficeIsOneTransactionWithTheWork", officeIsOne},
+		{"ReassignOrphanedPartitions", reassignOrphaned},
+		{"ReassignAtMostLimit", reassignLimit},
+		{"OrphanedPartitionsHadConsumers", orphanedPartitions},
+		{"ReassignSparesDeadTimers", reassignSparesDead},
+		{"LeaderTokenIsCheckedInTheTransaction", leaderTokenIsChecked},
 		{"EndedContextFails", endedContext},
 	}
 }
@@ -95,7 +95,7 @@ func RunStore(t *testing.T, h StoreHarness) {
 	t.Helper()
 	cases := storeCases()
 	if h.RowLocks {
-		cases = append(cases, storeCase{"SweepPassesOverLockedRows", sweepPassesOver})
+		cases = append(cases, storeCase{"ClaimOverdueSkipsLockedRows", claimOverdueSkips})
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func (c StoreClient) past(ctx context.Context, t *testing.T, moment time.Time) t
 	}
 }
 
-// insert stores timers of the kind in the lane "base".
+// insert stores timers of the kind in the partition "base".
 func (c StoreClient) insert(ctx context.Context, t *testing.T, due time.Time, ids ...string) {
 	t.Helper()
 	timers := make([]timeout.Timer, len(ids))
@@ -141,9 +141,9 @@ func (c StoreClient) insert(ctx context.Context, t *testing.T, due time.Time, id
 	c.insertIn(ctx, t, timeout.Base, timers...)
 }
 
-func (c StoreClient) insertIn(ctx context.Context, t *testing.T, lane string, timers ...timeout.Timer) {
+func (c StoreClient) insertIn(ctx context.Context, t *testing.T, partition string, timers ...timeout.Timer) {
 	t.Helper()
-	if err := c.Insert(ctx, nil, lane, "", timers); err != nil {
+	if err := c.Insert(ctx, nil, partition, "", timers); err != nil {
 		t.Fatalf("insert: %v", err)
 	}
 }
@@ -175,16 +175,16 @@ func (c StoreClient) one(ctx context.Context, t *testing.T, id string) timeout.R
 	return r
 }
 
-// bury makes timers dead that are due by now.
-func (c StoreClient) bury(ctx context.Context, t *testing.T, ids ...string) {
+// markDead makes timers dead that are due by now.
+func (c StoreClient) markDead(ctx context.Context, t *testing.T, ids ...string) {
 	t.Helper()
 	due := c.now(ctx, t)
 	later := make([]timeout.Later, len(ids))
 	for i, id := range ids {
 		later[i] = timeout.Later{ID: id, Due: due, Attempt: 10, Error: "hopeless"}
 	}
-	if err := c.Bury(ctx, kind, later); err != nil {
-		t.Fatalf("bury: %v", err)
+	if err := c.MarkDead(ctx, kind, later); err != nil {
+		t.Fatalf("mark dead: %v", err)
 	}
 }
 

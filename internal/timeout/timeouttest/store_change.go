@@ -14,7 +14,7 @@ import (
 
 func deleteCounts(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insert(ctx, t, c.now(ctx, t).Add(-time.Minute), "a", "b", "dead")
-	c.bury(ctx, t, "dead")
+	c.markDead(ctx, t, "dead")
 	for _, want := range []int{2, 0} {
 		n, err := c.Delete(ctx, nil, kind, []string{"a", "dead", "a", "missing"}, nil)
 		if n != want || err != nil {
@@ -49,7 +49,7 @@ func moveGives(ctx context.Context, t *testing.T, c StoreClient) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.bury(ctx, t, "dead")
+	c.markDead(ctx, t, "dead")
 	for _, id := range []string{"open", "dead"} {
 		want := c.one(ctx, t, id)
 		want.Due, want.Next, want.Attempt, want.State = now.Add(time.Hour), now.Add(time.Hour), 0, timeout.Open

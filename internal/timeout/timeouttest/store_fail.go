@@ -32,20 +32,20 @@ func delayRecords(ctx context.Context, t *testing.T, c StoreClient) {
 	same(t, "rows", c.load(ctx, t, append(ids, "other", "missing")...), want)
 }
 
-func buryEnds(ctx context.Context, t *testing.T, c StoreClient) {
+func markDeadEnds(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	c.insert(ctx, t, now.Add(-time.Minute), "a", "b")
 	want := c.load(ctx, t, "a", "b")
-	c.bury(ctx, t, "a")
+	c.markDead(ctx, t, "a")
 	r := want["a"]
-	r.State, r.Attempt, r.LastError = timeout.Buried, 10, "hopeless"
+	r.State, r.Attempt, r.LastError = timeout.Dead, 10, "hopeless"
 	want["a"] = r
 	same(t, "rows", c.load(ctx, t, "a", "b"), want)
-	swept, err := c.Sweep(ctx, nil, kind, timeout.Base, now, now, 10)
+	claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "swept", idsOf(swept), []string{"b"})
+	same(t, "claimed", idsOf(claimed), []string{"b"})
 }
 
 func failuresSpareMoved(ctx context.Context, t *testing.T, c StoreClient) {
@@ -55,7 +55,7 @@ func failuresSpareMoved(ctx context.Context, t *testing.T, c StoreClient) {
 	if err := c.Delay(ctx, kind, []timeout.Later{{ID: "a", Due: now, At: now, Attempt: 2, Error: "no"}}); err != nil {
 		t.Fatal(err)
 	}
-	c.bury(ctx, t, "b")
+	c.markDead(ctx, t, "b")
 	same(t, "rows", c.load(ctx, t, "a", "b"), want)
 }
 
@@ -64,7 +64,7 @@ func failuresSpareMoved(ctx context.Context, t *testing.T, c StoreClient) {
 func failuresSpareDueAgain(ctx context.Context, t *testing.T, c StoreClient) {
 	before := c.now(ctx, t).Add(-time.Minute)
 	again := before.Add(time.Millisecond)
-	for name, fail := range map[string]func(context.Context, string, []timeout.Later) error{"delay": c.Delay, "bury": c.Bury} {
+	for name, fail := range map[string]func(context.Context, string, []timeout.Later) error{"delay": c.Delay, "mark dead": c.MarkDead} {
 		ids := []string{name + "-again", name + "-failed", name + "-late"}
 		c.insert(ctx, t, again, ids[0], ids[2])
 		c.insert(ctx, t, before, ids[1])
@@ -89,13 +89,13 @@ func failuresSpareDueAgain(ctx context.Context, t *testing.T, c StoreClient) {
 func failuresSpareDead(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	c.insert(ctx, t, now.Add(-time.Minute), "a")
-	c.bury(ctx, t, "a")
+	c.markDead(ctx, t, "a")
 	want := c.load(ctx, t, "a")
 	later := []timeout.Later{{ID: "a", Due: now, At: now, Attempt: 1, Error: "late"}}
 	if err := c.Delay(ctx, kind, later); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Bury(ctx, kind, later); err != nil {
+	if err := c.MarkDead(ctx, kind, later); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "rows", c.load(ctx, t, "a"), want)
@@ -133,7 +133,7 @@ func longError(ctx context.Context, t *testing.T, c StoreClient) {
 func redriveByID(ctx context.Context, t *testing.T, c StoreClient) {
 	before := c.now(ctx, t)
 	c.insert(ctx, t, before.Add(-time.Minute), "a", "b", "open")
-	c.bury(ctx, t, "a", "b")
+	c.markDead(ctx, t, "a", "b")
 	want := c.load(ctx, t, "a")["a"]
 	before = c.past(ctx, t, before)
 	got, err := c.Redrive(ctx, kind, []string{"a", "a", "open", "missing"})
@@ -146,7 +146,7 @@ func redriveByID(ctx context.Context, t *testing.T, c StoreClient) {
 	want.Due, want.Next, want.State, want.Attempt = got[0].Due, got[0].Due, timeout.Open, 0
 	same(t, "redriven", got[0], want)
 	same(t, "stored", c.one(ctx, t, "a"), want)
-	if state := c.one(ctx, t, "b").State; state != timeout.Buried {
+	if state := c.one(ctx, t, "b").State; state != timeout.Dead {
 		t.Errorf("b is %v, want dead", state)
 	}
 }
@@ -156,9 +156,9 @@ func redriveMany(ctx context.Context, t *testing.T, c StoreClient) {
 	due := c.now(ctx, t).Add(-time.Minute)
 	ids := numbered(257)
 	c.insert(ctx, t, due, append(ids, "open")...)
-	c.bury(ctx, t, ids...)
+	c.markDead(ctx, t, ids...)
 	c.insertIn(ctx, t, timeout.Base, timeout.Timer{Kind: "other", ID: ids[0], Due: due})
-	if err := c.Bury(ctx, "other", []timeout.Later{{ID: ids[0], Due: due}}); err != nil {
+	if err := c.MarkDead(ctx, "other", []timeout.Later{{ID: ids[0], Due: due}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range [][]string{ids, nil} {
@@ -173,7 +173,7 @@ func redriveMany(ctx context.Context, t *testing.T, c StoreClient) {
 	if got, err := c.Redrive(ctx, kind, nil); len(got) != 0 || err != nil {
 		t.Errorf("Redrive of nothing: %v, %v", got, err)
 	}
-	dead, err := c.List(ctx, timeout.Filter{State: timeout.Buried})
+	dead, err := c.List(ctx, timeout.Filter{State: timeout.Dead})
 	if err != nil {
 		t.Fatal(err)
 	}

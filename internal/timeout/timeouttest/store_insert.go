@@ -39,7 +39,7 @@ func insertedIsLoaded(ctx context.Context, t *testing.T, c StoreClient) {
 		t.Errorf("created at %v, want a moment from %v to %v", got.CreatedAt, before, after)
 	}
 	same(t, "row", got, timeout.Row{
-		Timer: timer, Lane: "canary", State: timeout.Open, Next: due, Trace: trace, CreatedAt: got.CreatedAt,
+		Timer: timer, Partition: "canary", State: timeout.Open, Next: due, Trace: trace, CreatedAt: got.CreatedAt,
 	})
 }
 
@@ -63,7 +63,7 @@ func insertAgainReopens(ctx context.Context, t *testing.T, c StoreClient) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.bury(ctx, t, "dead")
+	c.markDead(ctx, t, "dead")
 	before := c.past(ctx, t, c.now(ctx, t))
 	due := now.Add(time.Second)
 	again := []timeout.Timer{{Kind: kind, ID: "delayed", Due: due}, {Kind: kind, ID: "dead", Due: due}}
@@ -76,7 +76,7 @@ func insertAgainReopens(ctx context.Context, t *testing.T, c StoreClient) {
 			t.Errorf("%s: created at %v, before it was scheduled again at %v", timer.ID, got.CreatedAt, before)
 		}
 		same(t, timer.ID, got, timeout.Row{
-			Timer: timer, Lane: "other", State: timeout.Open, Next: due, Trace: "trace", CreatedAt: got.CreatedAt,
+			Timer: timer, Partition: "other", State: timeout.Open, Next: due, Trace: "trace", CreatedAt: got.CreatedAt,
 		})
 	}
 }
@@ -109,7 +109,7 @@ func insertNothing(ctx context.Context, t *testing.T, c StoreClient) {
 	if n, err := c.Delete(ctx, nil, kind, nil, nil); n != 0 || err != nil {
 		t.Errorf("delete of nothing: %d, %v", n, err)
 	}
-	if err := errors.Join(c.Delay(ctx, kind, nil), c.Bury(ctx, kind, nil)); err != nil {
+	if err := errors.Join(c.Delay(ctx, kind, nil), c.MarkDead(ctx, kind, nil)); err != nil {
 		t.Error(err)
 	}
 	if rows, now, err := c.Load(ctx, kind, nil); len(rows) != 0 || now.IsZero() || err != nil {

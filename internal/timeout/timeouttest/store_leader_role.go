@@ -9,15 +9,15 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// officeIsOne has offices that write in the transaction that they are given: what they write is
+// leaderTokenIsChecked has leader tokens that write in the transaction that they are given: what they write is
 // there if and only if what the method changes is.
-func officeIsOne(ctx context.Context, t *testing.T, c StoreClient) {
+func leaderTokenIsChecked(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	refused := errors.New("refused")
 	insert := func(id string, err error) timeout.Office {
 		return func(ctx context.Context, tx timeout.Tx) error {
 			if tx == nil {
-				return errors.New("an office without a transaction")
+				return errors.New("a leader token without a transaction")
 			}
 			timers := []timeout.Timer{{Kind: kind, ID: id, Due: now.Add(time.Hour)}}
 			return errors.Join(c.Insert(ctx, tx, timeout.Base, "", timers), err)
@@ -27,24 +27,24 @@ func officeIsOne(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insertIn(ctx, t, "gone", timeout.Timer{Kind: kind, ID: "orphan", Due: now.Add(time.Hour)})
 	before := c.load(ctx, t, "overdue", "orphan")
 
-	swept, err := c.Sweep(ctx, insert("sweep", refused), kind, timeout.Base, now, now.Add(time.Minute), 10)
-	if !errors.Is(err, refused) || len(swept) != 0 {
-		t.Errorf("swept %v, %v", swept, err)
+	claimed, err := c.ClaimOverdue(ctx, insert("overdue scan", refused), kind, timeout.Base, now, now.Add(time.Minute), 10)
+	if !errors.Is(err, refused) || len(claimed) != 0 {
+		t.Errorf("claimed %v, %v", claimed, err)
 	}
-	if n, err := c.Adopt(ctx, insert("adopt", refused), time.Minute, 10); !errors.Is(err, refused) || n != 0 {
-		t.Errorf("adopted %d, %v", n, err)
+	if n, err := c.Reassign(ctx, insert("reassign", refused), time.Minute, 10); !errors.Is(err, refused) || n != 0 {
+		t.Errorf("reassigned %d, %v", n, err)
 	}
-	same(t, "after a refusal", c.load(ctx, t, "overdue", "orphan", "sweep", "adopt"), before)
+	same(t, "after a refusal", c.load(ctx, t, "overdue", "orphan", "overdue scan", "reassign"), before)
 
-	swept, err = c.Sweep(ctx, insert("sweep", nil), kind, timeout.Base, now, now.Add(time.Minute), 10)
+	claimed, err = c.ClaimOverdue(ctx, insert("overdue scan", nil), kind, timeout.Base, now, now.Add(time.Minute), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "swept", idsOf(swept), []string{"overdue"})
-	if n, err := c.Adopt(ctx, insert("adopt", nil), time.Minute, 10); err != nil || n != 1 {
-		t.Errorf("adopted %d, %v", n, err)
+	same(t, "claimed", idsOf(claimed), []string{"overdue"})
+	if n, err := c.Reassign(ctx, insert("reassign", nil), time.Minute, 10); err != nil || n != 1 {
+		t.Errorf("reassigned %d, %v", n, err)
 	}
-	if n := len(c.load(ctx, t, "sweep", "adopt")); n != 2 {
-		t.Errorf("%d of 2 offices have written", n)
+	if n := len(c.load(ctx, t, "overdue scan", "reassign")); n != 2 {
+		t.Errorf("%d of 2 leader tokens have written", n)
 	}
 }

@@ -51,24 +51,24 @@ func listEachOnce(ctx context.Context, t *testing.T, c StoreClient) {
 		timers[i] = timeout.Timer{Kind: kinds[i%len(kinds)], ID: id, Due: start.Add(time.Duration(i*7919%600) * time.Second / 10)}
 	}
 	c.insertIn(ctx, t, timeout.Base, timers...)
-	c.bury(ctx, t, ids...)
-	for _, state := range []timeout.State{"", timeout.Open, timeout.Buried} {
+	c.markDead(ctx, t, ids...)
+	for _, state := range []timeout.State{"", timeout.Open, timeout.Dead} {
 		all := c.pages(ctx, t, timeout.Filter{State: state, Limit: 777})
 		if !slices.IsSortedFunc(all, byNext) {
 			t.Errorf("state %q: not in the order of next, kind and id", state)
 		}
 		dead := len(ids) / 4
-		want := map[timeout.State]int{"": 4 * dead, timeout.Open: 3 * dead, timeout.Buried: dead}[state]
+		want := map[timeout.State]int{"": 4 * dead, timeout.Open: 3 * dead, timeout.Dead: dead}[state]
 		distinct := make(map[[2]string]bool)
 		for _, r := range all {
 			distinct[[2]string{r.Kind, r.ID}] = true
-			if (r.Kind == kind) != (r.State == timeout.Buried) {
+			if (r.Kind == kind) != (r.State == timeout.Dead) {
 				t.Fatalf("%s timer %s is %s", r.Kind, r.ID, r.State)
 			}
 		}
 		for i, r := range c.pages(ctx, t, timeout.Filter{State: state, Limit: 777, Brief: true}) {
 			full := all[i]
-			if r.Kind != full.Kind || r.ID != full.ID || r.Lane != full.Lane || r.State != full.State || !r.Next.Equal(full.Next) {
+			if r.Kind != full.Kind || r.ID != full.ID || r.Partition != full.Partition || r.State != full.State || !r.Next.Equal(full.Next) {
 				t.Fatalf("state %q: brief %+v, want %+v", state, r, full)
 			}
 		}
@@ -94,7 +94,7 @@ func listFilters(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insert(ctx, t, due.Add(time.Second), "middle")
 	c.insert(ctx, t, due.Add(2*time.Second), "late")
 	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: "other", ID: "other", Due: due.Add(time.Second)})
-	c.bury(ctx, t, "dead")
+	c.markDead(ctx, t, "dead")
 	for _, test := range []struct {
 		name   string
 		filter timeout.Filter
@@ -103,7 +103,7 @@ func listFilters(ctx context.Context, t *testing.T, c StoreClient) {
 		{"nothing is chosen", timeout.Filter{}, []string{"dead", "early", "middle", "other", "late"}},
 		{"kind", timeout.Filter{Kind: "other"}, []string{"other"}},
 		{"open", timeout.Filter{State: timeout.Open}, []string{"early", "middle", "other", "late"}},
-		{"dead", timeout.Filter{State: timeout.Buried}, []string{"dead"}},
+		{"dead", timeout.Filter{State: timeout.Dead}, []string{"dead"}},
 		{"until", timeout.Filter{Until: due.Add(1500 * time.Millisecond)}, []string{"dead", "early", "middle", "other"}},
 		{"limit", timeout.Filter{Limit: 2}, []string{"dead", "early"}},
 		{"all of them", timeout.Filter{
@@ -135,15 +135,15 @@ func countAll(ctx context.Context, t *testing.T, c StoreClient) {
 		t.Errorf("count of nothing: %v, %v", counts, err)
 	}
 	c.insert(ctx, t, c.now(ctx, t).Add(-time.Minute), "a", "b", "c")
-	c.bury(ctx, t, "c")
+	c.markDead(ctx, t, "c")
 	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: kind, ID: "d"}, timeout.Timer{Kind: "other", ID: "d"})
 	got, err := c.Count(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "counts", got, map[timeout.Shard]map[timeout.State]int{
-		{Kind: kind, Lane: timeout.Base}: {timeout.Open: 2, timeout.Buried: 1},
-		{Kind: kind, Lane: "canary"}:     {timeout.Open: 1},
-		{Kind: "other", Lane: "canary"}:  {timeout.Open: 1},
+		{Kind: kind, Partition: timeout.Base}: {timeout.Open: 2, timeout.Dead: 1},
+		{Kind: kind, Partition: "canary"}:     {timeout.Open: 1},
+		{Kind: "other", Partition: "canary"}:  {timeout.Open: 1},
 	})
 }

@@ -11,33 +11,33 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-func sweepEarliest(ctx context.Context, t *testing.T, c StoreClient) {
+func claimOverdueEarliest(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	c.insert(ctx, t, now.Add(-3*time.Second), "3b", "3a")
 	c.insert(ctx, t, now.Add(-5*time.Second), "1")
 	c.insert(ctx, t, now.Add(-4*time.Second), "2")
 	want := c.load(ctx, t, "1", "2", "3a")
 	until := now.Add(30 * time.Second)
-	swept, err := c.Sweep(ctx, nil, kind, timeout.Base, now, until, 3)
+	claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, until, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "order", idsOf(swept), []string{"1", "2", "3a"})
-	for _, r := range swept {
+	same(t, "order", idsOf(claimed), []string{"1", "2", "3a"})
+	for _, r := range claimed {
 		w := want[r.ID]
 		w.Attempt = 1
-		same(t, "swept "+r.ID, r, w)
+		same(t, "claimed "+r.ID, r, w)
 		w.Next = until
 		same(t, "stored "+r.ID, c.one(ctx, t, r.ID), w)
 	}
-	swept, err = c.Sweep(ctx, nil, kind, timeout.Base, now, until, 3)
+	claimed, err = c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, until, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "the next sweep", idsOf(swept), []string{"3b"})
+	same(t, "the next overdue scan", idsOf(claimed), []string{"3b"})
 }
 
-func sweepTakes(ctx context.Context, t *testing.T, c StoreClient) {
+func claimOverdueKeeps(ctx context.Context, t *testing.T, c StoreClient) {
 	before := c.now(ctx, t)
 	due := before.Add(-time.Second)
 	c.insertIn(ctx, t, timeout.Base,
@@ -47,23 +47,23 @@ func sweepTakes(ctx context.Context, t *testing.T, c StoreClient) {
 		timeout.Timer{Kind: "second", ID: "its", Due: due},
 		timeout.Timer{Kind: kind[:4], ID: "a", Due: due})
 	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: kind, ID: "elsewhere", Due: due})
-	c.bury(ctx, t, "dead")
-	swept, err := c.Sweep(ctx, nil, kind, timeout.Base, before, before, 100)
+	c.markDead(ctx, t, "dead")
+	claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, before, before, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "swept", idsOf(swept), []string{"mine"})
-	swept, err = c.Sweep(ctx, nil, kind, timeout.Base, before.Add(time.Nanosecond), before.Add(time.Hour), 100)
+	same(t, "claimed", idsOf(claimed), []string{"mine"})
+	claimed, err = c.ClaimOverdue(ctx, nil, kind, timeout.Base, before.Add(time.Nanosecond), before.Add(time.Hour), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "swept when it is overdue", idsOf(swept), []string{"edge", "mine"})
+	same(t, "claimed when it is overdue", idsOf(claimed), []string{"edge", "mine"})
 	if attempt := c.one(ctx, t, "mine").Attempt; attempt != 2 {
 		t.Errorf("attempt %d, want 2", attempt)
 	}
 }
 
-func sweepersClaimOnce(ctx context.Context, t *testing.T, c StoreClient) {
+func overdueScansClaimOnce(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	ids := numbered(c.many / 5)
 	c.insert(ctx, t, now.Add(-time.Minute), ids...)
@@ -73,16 +73,16 @@ func sweepersClaimOnce(ctx context.Context, t *testing.T, c StoreClient) {
 	for range 8 {
 		wg.Go(func() {
 			for {
-				swept, err := c.Sweep(ctx, nil, kind, timeout.Base, now, now.Add(time.Hour), 100)
+				claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now.Add(time.Hour), 100)
 				if err != nil {
-					t.Errorf("sweep: %v", err)
+					t.Errorf("overdue scan: %v", err)
 					return
 				}
 				mu.Lock()
-				all = append(all, idsOf(swept)...)
+				all = append(all, idsOf(claimed)...)
 				done := len(all) >= len(ids)
 				mu.Unlock()
-				// An empty sweep is not the end: others may hold what is left, and give it back.
+				// An empty overdue scan is not the end: others may hold what is left, and give it back.
 				if done || ctx.Err() != nil {
 					return
 				}
@@ -94,8 +94,8 @@ func sweepersClaimOnce(ctx context.Context, t *testing.T, c StoreClient) {
 	same(t, "claimed", all, ids)
 }
 
-// sweepPassesOver rows that a handler is working on, and does not wait for it.
-func sweepPassesOver(ctx context.Context, t *testing.T, c StoreClient) {
+// claimOverdueSkips rows that a handler is working on, and does not wait for it.
+func claimOverdueSkips(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	ids := numbered(20)
 	c.insert(ctx, t, now.Add(-time.Minute), ids...)
@@ -114,12 +114,12 @@ func sweepPassesOver(ctx context.Context, t *testing.T, c StoreClient) {
 	if _, err := c.Move(ctx, tx, kind, ids[7], now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	swept, err := c.Sweep(ctx, nil, kind, timeout.Base, now, now.Add(time.Minute), 10)
+	claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now.Add(time.Minute), 10)
 	if err != nil {
-		t.Fatal(errors.Join(errors.New("sweep beside a transaction"), err))
+		t.Fatal(errors.Join(errors.New("overdue scan beside a transaction"), err))
 	}
-	same(t, "swept", idsOf(swept), slices.Concat(ids[5:7], ids[8:16]))
-	// What the sweep claimed and returned, it does not keep locked either.
+	same(t, "claimed", idsOf(claimed), slices.Concat(ids[5:7], ids[8:16]))
+	// What the overdue scan claimed and returned, it does not keep locked either.
 	if n, err := c.Delete(ctx, nil, kind, ids[8:], nil); n != 12 || err != nil {
 		t.Errorf("deleted %d, %v; want 12", n, err)
 	}

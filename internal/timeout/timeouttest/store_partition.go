@@ -9,46 +9,46 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-func (c StoreClient) beat(ctx context.Context, t *testing.T, lane, instance string) {
+func (c StoreClient) beat(ctx context.Context, t *testing.T, partition, instance string) {
 	t.Helper()
-	if err := c.Beat(ctx, lane, instance); err != nil {
+	if err := c.Heartbeat(ctx, partition, instance); err != nil {
 		t.Fatalf("beat: %v", err)
 	}
 }
 
-func (c StoreClient) adopt(ctx context.Context, t *testing.T, silent time.Duration, limit, want int) {
+func (c StoreClient) reassign(ctx context.Context, t *testing.T, silent time.Duration, limit, want int) {
 	t.Helper()
-	if n, err := c.Adopt(ctx, nil, silent, limit); n != want || err != nil {
-		t.Errorf("adopted %d, %v; want %d", n, err, want)
+	if n, err := c.Reassign(ctx, nil, silent, limit); n != want || err != nil {
+		t.Errorf("reassigned %d, %v; want %d", n, err, want)
 	}
 }
 
-func (c StoreClient) lanes(ctx context.Context, t *testing.T) map[string]string {
+func (c StoreClient) partitions(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	rows, err := c.List(ctx, timeout.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	lanes := make(map[string]string)
+	partitions := make(map[string]string)
 	for _, r := range rows {
-		lanes[r.ID] = r.Lane
+		partitions[r.ID] = r.Partition
 	}
-	return lanes
+	return partitions
 }
 
-func adoptSilent(ctx context.Context, t *testing.T, c StoreClient) {
+func reassignOrphaned(ctx context.Context, t *testing.T, c StoreClient) {
 	due := c.now(ctx, t).Add(time.Hour)
-	for id, lane := range map[string]string{"old": timeout.Base, "alive": "canary", "left": "gone", "never": "unknown"} {
-		c.insertIn(ctx, t, lane, timeout.Timer{Kind: kind, ID: id, Due: due})
+	for id, partition := range map[string]string{"old": timeout.Base, "alive": "canary", "left": "gone", "never": "unknown"} {
+		c.insertIn(ctx, t, partition, timeout.Timer{Kind: kind, ID: id, Due: due})
 	}
 	want := c.load(ctx, t, "left")["left"]
-	want.Lane = timeout.Base
-	// An instance that comes and goes does not make the others of its lane silent.
+	want.Partition = timeout.Base
+	// An instance that comes and goes does not make the others of its partition silent.
 	c.beat(ctx, t, "gone", "one")
 	c.beat(ctx, t, "canary", "one")
 	c.beat(ctx, t, "canary", "two")
-	c.adopt(ctx, t, time.Hour, 100, 1)
-	same(t, "lanes", c.lanes(ctx, t), map[string]string{
+	c.reassign(ctx, t, time.Hour, 100, 1)
+	same(t, "partitions", c.partitions(ctx, t), map[string]string{
 		"old": timeout.Base, "alive": "canary", "left": "gone", "never": timeout.Base,
 	})
 	const silent = 500 * time.Millisecond
@@ -56,30 +56,30 @@ func adoptSilent(ctx context.Context, t *testing.T, c StoreClient) {
 	c.past(ctx, t, first.Add(2*silent))
 	before := c.now(ctx, t)
 	c.beat(ctx, t, "canary", "two")
-	if _, err := c.Adopt(ctx, nil, silent, 100); err != nil {
+	if _, err := c.Reassign(ctx, nil, silent, 100); err != nil {
 		t.Fatal(err)
 	}
-	// On a machine that stood still between the beat and here, the lane was silent.
-	if lane := c.one(ctx, t, "alive").Lane; lane != "canary" && c.now(ctx, t).Sub(before) < silent {
-		t.Errorf("the timer of a lane that is alive is in %s", lane)
+	// On a machine that was paused between the beat and here, the partition was silent.
+	if partition := c.one(ctx, t, "alive").Partition; partition != "canary" && c.now(ctx, t).Sub(before) < silent {
+		t.Errorf("the timer of a partition that is alive is in %s", partition)
 	}
-	same(t, "the adopted timer", c.one(ctx, t, "left"), want)
+	same(t, "the reassigned timer", c.one(ctx, t, "left"), want)
 }
 
-func silentLanes(ctx context.Context, t *testing.T, c StoreClient) {
+func orphanedPartitions(ctx context.Context, t *testing.T, c StoreClient) {
 	const silent = 500 * time.Millisecond
 	list := func(silent time.Duration) []string {
 		t.Helper()
-		lanes, err := c.SilentLanes(ctx, silent)
+		partitions, err := c.OrphanedPartitions(ctx, silent)
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.Sort(lanes)
-		return lanes
+		slices.Sort(partitions)
+		return partitions
 	}
 	c.insertIn(ctx, t, "never", timeout.Timer{Kind: kind, ID: "x"})
-	for _, lane := range []string{timeout.Base, "alive", "gone", "left"} {
-		c.beat(ctx, t, lane, "one")
+	for _, partition := range []string{timeout.Base, "alive", "gone", "left"} {
+		c.beat(ctx, t, partition, "one")
 	}
 	same(t, "silent for an hour", list(time.Hour), []string(nil))
 	c.past(ctx, t, c.now(ctx, t).Add(2*silent))
@@ -93,33 +93,33 @@ func silentLanes(ctx context.Context, t *testing.T, c StoreClient) {
 	same(t, "silent for an hour, after one is back", list(time.Hour), []string(nil))
 }
 
-func adoptLimit(ctx context.Context, t *testing.T, c StoreClient) {
+func reassignLimit(ctx context.Context, t *testing.T, c StoreClient) {
 	var timers []timeout.Timer
 	for _, id := range numbered(700) {
 		timers = append(timers, timeout.Timer{Kind: kind, ID: id}, timeout.Timer{Kind: "other", ID: id})
 	}
 	c.insertIn(ctx, t, "gone", timers...)
 	for _, want := range []int{1000, 400, 0} {
-		c.adopt(ctx, t, time.Minute, 1000, want)
+		c.reassign(ctx, t, time.Minute, 1000, want)
 	}
 	counts, err := c.Count(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "counts", counts, map[timeout.Shard]map[timeout.State]int{
-		{Kind: kind, Lane: timeout.Base}:    {timeout.Open: 700},
-		{Kind: "other", Lane: timeout.Base}: {timeout.Open: 700},
+		{Kind: kind, Partition: timeout.Base}:    {timeout.Open: 700},
+		{Kind: "other", Partition: timeout.Base}: {timeout.Open: 700},
 	})
 }
 
-func adoptSparesDead(ctx context.Context, t *testing.T, c StoreClient) {
+func reassignSparesDead(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insertIn(ctx, t, "gone", timeout.Timer{Kind: kind, ID: "dead", Due: c.now(ctx, t).Add(-time.Minute)})
-	c.bury(ctx, t, "dead")
-	c.adopt(ctx, t, time.Minute, 100, 0)
+	c.markDead(ctx, t, "dead")
+	c.reassign(ctx, t, time.Minute, 100, 0)
 	c.insertIn(ctx, t, "gone", timeout.Timer{Kind: kind, ID: "open"})
-	c.adopt(ctx, t, time.Minute, 1, 1) // nor do they stand in the way
+	c.reassign(ctx, t, time.Minute, 1, 1) // nor do they stand in the way
 	if _, err := c.Redrive(ctx, kind, []string{"dead"}); err != nil {
 		t.Fatal(err)
 	}
-	c.adopt(ctx, t, time.Minute, 100, 1)
+	c.reassign(ctx, t, time.Minute, 100, 1)
 }
