@@ -57,7 +57,7 @@ func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks
 	if c.Partition == timeout.Base { // the leader of a partition is not that of the shop
 		n.lead.news = told
 	}
-	var board cluster.Board
+	var registry cluster.Registry
 	var store cluster.ConfigStore = cluster.Fixed{}
 	locker := lockers.SQL
 	warn := func(err error) { log.WarnContext(ctx, "cluster", slog.String("error", err.Error())) }
@@ -67,20 +67,20 @@ func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks
 		if err != nil {
 			return nil, err
 		}
-		n.membership, board, store, locker = zk, zk, zk, lockers.ZooKeeper
+		n.membership, registry, store, locker = zk, zk, zk, lockers.ZooKeeper
 	case l.rdb != nil:
 		r, err := rediscluster.New(l.rdb, rediscluster.Config{OnError: warn})
 		if err != nil {
 			return nil, err
 		}
-		n.membership, board, locker = r, r, lockers.Redis
+		n.membership, registry, locker = r, r, lockers.Redis
 	default:
 		m := new(memcluster.Cluster)
-		n.membership, board = m, m
+		n.membership, registry = m, m
 	}
 	var err error
 	n.lead.election, err = cluster.NewElection(cluster.ElectionConfig{
-		Locker: locker, Board: board, Name: c.Instance, Key: electionOf(c.Partition), OnError: n.lead.trouble,
+		Locker: locker, Registry: registry, Name: c.Instance, Key: electionOf(c.Partition), OnError: n.lead.trouble,
 	})
 	if err != nil {
 		return nil, err

@@ -103,7 +103,7 @@ func candidateOf(t *testing.T, name, key, server string) (*leadership, *testbed.
 			t.Error(err)
 		}
 	})
-	board, err := zkcluster.New(session, zkcluster.Config{Prefix: "/" + key})
+	registry, err := zkcluster.New(session, zkcluster.Config{Prefix: "/" + key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func candidateOf(t *testing.T, name, key, server string) (*leadership, *testbed.
 		t.Fatal(err)
 	}
 	l := newLeadership(name, slog.New(slog.DiscardHandler))
-	l.election, err = cluster.NewElection(cluster.ElectionConfig{Locker: locker, Board: board, Name: name, Key: key, OnError: l.trouble})
+	l.election, err = cluster.NewElection(cluster.ElectionConfig{Locker: locker, Registry: registry, Name: name, Key: key, OnError: l.trouble})
 	if err != nil {
 		t.Fatal(err)
 	}

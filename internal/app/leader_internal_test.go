@@ -20,7 +20,7 @@ func candidate(t *testing.T) *leadership {
 	l := newLeadership("test", slog.New(slog.DiscardHandler))
 	var err error
 	l.election, err = cluster.NewElection(cluster.ElectionConfig{
-		Locker: memlock.New(memlock.Config{}), Board: new(memcluster.Cluster), Name: "test", Pause: time.Millisecond, OnError: l.trouble,
+		Locker: memlock.New(memlock.Config{}), Registry: new(memcluster.Cluster), Name: "test", Pause: time.Millisecond, OnError: l.trouble,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -143,7 +143,7 @@ func openPermits(ctx context.Context, c Config, l locks, log *slog.Logger) (*per
 	}
 	limiter, err := permits.New(store, permits.Config{
 		Permits: c.Permits, TTL: permitsTTL, Timeout: permitsTimeout,
-		OnAlone: func(ctx context.Context, alone bool) {
+		OnDegraded: func(ctx context.Context, alone bool) {
 			if alone {
 				log.WarnContext(ctx, "permits are limited by this instance alone, as redis does not answer")
 			} else {

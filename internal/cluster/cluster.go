@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Membership tells the instances of a service of each other. It is safe for
+// Membership lists the instances of a service. It is safe for
 // concurrent use.
 type Membership interface {
 	// Join makes m a member, under a name that no other live instance has. It blocks
@@ -18,32 +18,28 @@ type Membership interface {
 	// ctx, from which it takes values only.
 	Join(ctx context.Context, m Member) (*Presence, error)
 
-	// Members returns a sequence of the members: those of now, and then again after
-	// changes, of which several that come soon after each other make one step. It waits
-	// for changes while it is ranged over, and ends when ctx does. When the store does
-	// not answer, the last known view comes once more, with [ErrStale] and the reason;
-	// the next one without an error is right again. The first view comes with ErrStale
-	// and is empty if the store does not answer from the beginning.
+	// Members returns a sequence of the members: the present view, and a view after each change. Changes
+	// that follow each other quickly make one step. It waits for changes while it is ranged over, and ends
+	// when ctx does. When the store does not answer, the last view comes once more, with [ErrStale] and the
+	// reason. The next view without an error is up to date. If the store does not answer from the
+	// beginning, the first view is empty and comes with ErrStale.
 	Members(ctx context.Context) iter.Seq2[View, error]
 }
 
-// Board is where leaders post who they are. A notice is for people and for routing:
-// that there is one leader is the matter of a lock, and of the fence. It is safe for
-// concurrent use.
-type Board interface {
-	// Announce posts l and keeps it posted until ctx ends. Then it takes the notice
-	// down, in bounded time, and returns nil, or the error of doing so: the store takes
-	// it down by itself later on, as that of an instance that has died. A notice with a
-	// lower token does not replace another one.
+// Registry has the announcements of leaders. An announcement is for people and for routing.
+// A lock and its fencing token guarantee that there is one leader. It is safe for concurrent use.
+type Registry interface {
+	// Announce publishes l until ctx ends. Then it deletes the announcement, in bounded time, and returns
+	// nil or the error. After an error the store deletes it later, as for an instance that has
+	// died. An announcement with a lower token does not replace another one.
 	Announce(ctx context.Context, election string, l Leader) error
 
 	// Leaders returns a sequence of the leaders of an election, with the rules of
-	// [Membership].Members. The zero Leader means that nobody has posted a notice.
+	// [Membership].Members. The zero Leader means that there is no announcement.
 	Leaders(ctx context.Context, election string) iter.Seq2[Leader, error]
 }
 
-// ConfigStore is where configuration is kept. It knows texts; [Settings] knows what
-// they mean. It is safe for concurrent use.
+// ConfigStore stores configuration as texts. [Settings] parses them. It is safe for concurrent use.
 type ConfigStore interface {
 	// Entries returns a sequence of those entries that have one of names, with the
 	// rules of [Membership].Members.

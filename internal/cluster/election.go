@@ -15,34 +15,34 @@ import (
 // ElectionConfig is the configuration of an [Election].
 type ElectionConfig struct {
 	// Locker decides who leads. Its guarantees are those of the election: the order of
-	// the candidates, the trust in a term, how long an instance that died goes on
-	// leading for the others. Required.
+	// the candidates, the validity of a lease, how long an instance that died keeps
+	// the others from leading. Required.
 	Locker dlock.Locker
 
-	// Board is where the leader posts its name. Required.
-	Board Board
+	// Registry gets the announcement of the leader. Required.
+	Registry Registry
 
 	// Name is that of this instance. Required.
 	Name string
 
-	// Key tells elections of one Locker and Board from each other. Empty means "leader".
+	// Key distinguishes elections of one Locker and Registry. Empty means "leader".
 	Key string
 
 	// Pause is how long Lead waits after work that has ended by itself, so that others
 	// get their turn. 0 means 1 s.
 	Pause time.Duration
 
-	// OnError is told when a campaign has to begin again, when work under a term
-	// failed, and when a notice could not be taken down. It must not block. Default:
-	// nobody is told.
+	// OnError is called when a campaign has to begin again, when work under a term
+	// failed, and when an announcement could not be taken down. It must not block. Default:
+	// none.
 	OnError func(error)
 }
 
 // validate completes the configuration.
 func (c *ElectionConfig) validate() error {
 	var errs []error
-	if c.Locker == nil || c.Board == nil {
-		errs = append(errs, errors.New("a locker and a board are required"))
+	if c.Locker == nil || c.Registry == nil {
+		errs = append(errs, errors.New("a locker and a registry are required"))
 	}
 	if err := (Member{Name: c.Name}).Validate(); err != nil {
 		errs = append(errs, err)
@@ -99,13 +99,13 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 // leads. A term that nobody has seen may be left out. It is news of a moment ago;
 // what must not be done by two is guarded by the fence.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
-	return e.cfg.Board.Leaders(ctx, e.cfg.Key)
+	return e.cfg.Registry.Leaders(ctx, e.cfg.Key)
 }
 
 // Lead runs work whenever this instance leads, until ctx ends: then it returns nil,
 // after work has returned and the instance has resigned. The context of work ends with
 // the term, with the loss as its cause. If work returns before, the instance resigns,
-// and is a candidate again after a pause. What work returns is told to OnError, unless
+// and is a candidate again after a pause. OnError receives what work returns, unless
 // the term was over.
 func (e *Election) Lead(ctx context.Context, work func(ctx context.Context, term *Term) error) error {
 	for ctx.Err() == nil {

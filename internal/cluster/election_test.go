@@ -31,8 +31,8 @@ func (f *flaky) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 
 func election(t *testing.T, cfg cluster.ElectionConfig) *cluster.Election {
 	t.Helper()
-	if cfg.Board == nil {
-		cfg.Board = &memcluster.Cluster{}
+	if cfg.Registry == nil {
+		cfg.Registry = &memcluster.Cluster{}
 	}
 	cfg.Name = "a"
 	e, err := cluster.NewElection(cfg)
@@ -44,9 +44,9 @@ func election(t *testing.T, cfg cluster.ElectionConfig) *cluster.Election {
 
 func TestElectionConfigIsChecked(t *testing.T) {
 	t.Parallel()
-	locker, board := memlock.New(memlock.Config{}), &memcluster.Cluster{}
+	locker, registry := memlock.New(memlock.Config{}), &memcluster.Cluster{}
 	for _, cfg := range []cluster.ElectionConfig{
-		{}, {Locker: locker, Board: board}, {Locker: locker, Name: "a"}, {Board: board, Name: "a"}, {Locker: locker, Board: board, Name: "a\n"},
+		{}, {Locker: locker, Registry: registry}, {Locker: locker, Name: "a"}, {Registry: registry, Name: "a"}, {Locker: locker, Registry: registry, Name: "a\n"},
 	} {
 		if _, err := cluster.NewElection(cfg); err == nil {
 			t.Errorf("%+v is accepted", cfg)
@@ -58,12 +58,12 @@ func TestElectionConfigIsChecked(t *testing.T) {
 func TestCampaignGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		told := 0
+		reported := 0
 		l := &flaky{memlock.New(memlock.Config{}), []error{errAway, dlock.ErrUncertain, errAway}}
-		e := election(t, cluster.ElectionConfig{Locker: l, OnError: func(error) { told++ }})
+		e := election(t, cluster.ElectionConfig{Locker: l, OnError: func(error) { reported++ }})
 		term, err := e.Campaign(t.Context())
-		if err != nil || told != 3 {
-			t.Fatalf("Campaign = %v, told %d times", err, told)
+		if err != nil || reported != 3 {
+			t.Fatalf("Campaign = %v, reported %d times", err, reported)
 		}
 		l.failures = make([]error, 1000)
 		for i := range l.failures {
@@ -83,7 +83,7 @@ func TestCampaignGoesOn(t *testing.T) {
 	})
 }
 
-// TestReentry: a leader that campaigns for its own election is told, and does not wait
+// TestReentry: a leader that campaigns for its own election gets an error, and does not wait
 // for itself.
 func TestReentry(t *testing.T) {
 	t.Parallel()
@@ -107,14 +107,14 @@ func TestReentry(t *testing.T) {
 	})
 }
 
-// TestNoticeEndsWithTheTerm however that ends, and before Resign returns.
-func TestNoticeEndsWithTheTerm(t *testing.T) {
+// TestAnnouncementEndsWithTheTerm however that ends, and before Resign returns.
+func TestAnnouncementEndsWithTheTerm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		locker, board := memlock.New(memlock.Config{TTL: time.Second}), &memcluster.Cluster{}
-		e := election(t, cluster.ElectionConfig{Locker: locker, Board: board})
+		locker, registry := memlock.New(memlock.Config{TTL: time.Second}), &memcluster.Cluster{}
+		e := election(t, cluster.ElectionConfig{Locker: locker, Registry: registry})
 		leads := func() bool {
-			for l := range board.Leaders(t.Context(), "leader") {
+			for l := range registry.Leaders(t.Context(), "leader") {
 				return l.Elected()
 			}
 			return false
@@ -124,10 +124,10 @@ func TestNoticeEndsWithTheTerm(t *testing.T) {
 			t.Fatal(err)
 		}
 		if synctest.Wait(); !leads() {
-			t.Error("no notice")
+			t.Error("no announcement")
 		}
 		if err := term.Resign(t.Context()); err != nil || leads() {
-			t.Errorf("Resign = %v, and the notice is there: %v", err, leads())
+			t.Errorf("Resign = %v, and the announcement is there: %v", err, leads())
 		}
 		if term, err = e.Campaign(t.Context()); err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func TestNoticeEndsWithTheTerm(t *testing.T) {
 		locker.Expire("election:leader")
 		<-term.Done()
 		if synctest.Wait(); leads() || !errors.Is(term.Err(), dlock.ErrLost) {
-			t.Errorf("lost by %v, and the notice is there: %v", term.Err(), leads())
+			t.Errorf("lost by %v, and the announcement is there: %v", term.Err(), leads())
 		}
 		if err := term.Resign(t.Context()); !errors.Is(err, dlock.ErrLost) {
 			t.Errorf("Resign = %v", err)

@@ -16,11 +16,11 @@ var (
 	// ErrLeft means that the member has left.
 	ErrLeft = errors.New("cluster: left")
 
-	// ErrStale means that the store does not answer: what was known of it may be out of date.
+	// ErrStale means that the store does not answer, so that the value may be out of date.
 	ErrStale = errors.New("cluster: may be out of date")
 
-	// ErrStray means that the store has an entry that nobody here has written, or could
-	// read. It is told to observers, once for each entry.
+	// ErrStray means that the store has an entry that is none of this package. Observers receive it
+	// once per entry.
 	ErrStray = errors.New("cluster: not an entry")
 
 	// ErrConflict means that another write came first; the error is a [*ConflictError].

@@ -55,9 +55,9 @@ func ExampleMembership() {
 func ExampleElection_Campaign() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	board := &memcluster.Cluster{}
+	registry := &memcluster.Cluster{}
 	election, err := cluster.NewElection(cluster.ElectionConfig{
-		Locker: memlock.New(memlock.Config{}), Board: board, Name: "shop-1",
+		Locker: memlock.New(memlock.Config{}), Registry: registry, Name: "shop-1",
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -91,7 +91,7 @@ func ExampleElection_Lead() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	election, err := cluster.NewElection(cluster.ElectionConfig{
-		Locker: memlock.New(memlock.Config{}), Board: &memcluster.Cluster{}, Name: "shop-1",
+		Locker: memlock.New(memlock.Config{}), Registry: &memcluster.Cluster{}, Name: "shop-1",
 	})
 	if err != nil {
 		fmt.Println(err)

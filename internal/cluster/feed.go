@@ -12,8 +12,8 @@ import (
 // Feed makes the sequences of this package out of readings of a store. It is for
 // backends, and costs no goroutine: who ranges over a sequence reads and waits.
 type Feed[T any] struct {
-	// Read returns the value. If the store can tell, it has changed called when there
-	// may be another value than the one returned; a call too much costs a reading. stop,
+	// Read returns the value. If the store sends notifications, it calls changed when there
+	// may be another value than the one returned. An extra call costs a reading. stop,
 	// which may be nil, ends that. It returns an error soon after ctx has ended.
 	Read func(ctx context.Context, changed func()) (value T, stop func(), err error)
 
@@ -29,7 +29,7 @@ type Feed[T any] struct {
 	Gap time.Duration
 
 	// Recheck is the most time between two readings: no change is missed for longer,
-	// whatever the store forgets to tell. 0 means 1 s.
+	// also if the store loses a notification. 0 means 1 s.
 	Recheck time.Duration
 
 	// Timeout bounds a reading. 0 means 1 s.
@@ -53,7 +53,7 @@ func (f Feed[T]) Values(ctx context.Context) iter.Seq2[T, error] {
 		var (
 			last  T
 			known bool // whether last is a value
-			stale bool // whether the consumer has been told so
+			stale bool // whether the consumer has received ErrStale
 		)
 		for failures := 0; ctx.Err() == nil; {
 			start := time.Now()

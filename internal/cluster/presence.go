@@ -32,7 +32,7 @@ type Place interface {
 type PresenceConfig struct {
 	Place   Place
 	Limit   time.Duration // of Place.Drop
-	OnError func(error)   // is told of failed attempts
+	OnError func(error)   // receives failed attempts
 }
 
 // Presence is a member as it is itself: an entry that is made again when the store
@@ -68,7 +68,7 @@ func Enter(ctx context.Context, m Member, cfg PresenceConfig) (*Presence, error)
 	return p, nil
 }
 
-// Member returns what the others are told.
+// Member returns the entry that other instances see.
 func (p *Presence) Member() Member { return p.member }
 
 // Done is closed when the instance is no member any more and will not become one by

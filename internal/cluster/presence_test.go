@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-// fakePlace is a place whose store is told what to do.
+// fakePlace is a place with a scripted store.
 type fakePlace struct {
 	mu      sync.Mutex
 	calls   []string
@@ -70,13 +70,13 @@ func TestPresence(t *testing.T) {
 	t.Parallel()
 	taken := &cluster.NameTakenError{Holder: cluster.Member{Name: "a", Address: "there"}}
 	for name, tt := range map[string]struct {
-		outcome []error
-		losses  int
-		drop    error
-		end     error // of the presence
-		leave   error
-		calls   []string
-		told    int
+		outcome  []error
+		losses   int
+		drop     error
+		end      error // of the presence
+		leave    error
+		calls    []string
+		reported int
 	}{
 		"stays": {nil, 0, nil, nil, nil, []string{"take", "keep", "drop"}, 0},
 		"comes back": {
@@ -108,10 +108,10 @@ func TestPresence(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := &fakePlace{outcome: tt.outcome, lost: make(chan struct{}), drop: tt.drop}
-				told := 0
+				reported := 0
 				ctx, cancel := context.WithCancel(t.Context())
 				presence, err := cluster.Enter(ctx, cluster.Member{Name: "a"}, cluster.PresenceConfig{
-					Place: p, Limit: time.Second, OnError: func(error) { told++ },
+					Place: p, Limit: time.Second, OnError: func(error) { reported++ },
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -128,8 +128,8 @@ func TestPresence(t *testing.T) {
 					t.Errorf("Leave = %v", err)
 				}
 				<-presence.Done()
-				if !slices.Equal(p.called(), tt.calls) || told != tt.told {
-					t.Errorf("called %q, told %d times", p.called(), told)
+				if !slices.Equal(p.called(), tt.calls) || reported != tt.reported {
+					t.Errorf("called %q, reported %d times", p.called(), reported)
 				}
 			})
 		})

@@ -14,8 +14,8 @@ type SettingsConfig struct {
 	// Store is where the values are. Required.
 	Store ConfigStore
 
-	// OnError is told, once each, of values that are refused and of a store that does
-	// not answer. It must not block. Default: nobody is told.
+	// OnError receives, once each, values that are refused and of a store that does
+	// not answer. It must not block. Default: none.
 	OnError func(error)
 }
 
@@ -78,7 +78,7 @@ func (s *Settings) Load(ctx context.Context) error {
 }
 
 // Run keeps the copy up to date until ctx ends, and then returns nil. A value that is
-// not valid is not applied, and OnError is told: what was in force stays. So it does
+// not valid is not applied, and OnError is called: what was in force stays. So it does
 // when the store does not answer. An entry that is deleted makes its setting have
 // the default again.
 func (s *Settings) Run(ctx context.Context) error {

@@ -15,10 +15,10 @@ type Term struct {
 	election *Election
 	lease    *dlock.Lease
 	leader   Leader
-	posted   chan struct{} // closed when the notice has been taken down
+	posted   chan struct{} // closed when the announcement has been taken down
 }
 
-// begin starts the goroutine that keeps the notice posted. It ends soon after the
+// begin starts the goroutine that keeps the announcement posted. It ends soon after the
 // term does; Resign waits for it.
 func (e *Election) begin(ctx context.Context, lease *dlock.Lease) *Term {
 	t := &Term{
@@ -29,8 +29,8 @@ func (e *Election) begin(ctx context.Context, lease *dlock.Lease) *Term {
 	go func() {
 		defer close(t.posted)
 		defer cancel()
-		if err := e.cfg.Board.Announce(held, e.cfg.Key, t.leader); err != nil {
-			e.cfg.OnError(fmt.Errorf("cluster: notice of the leader of %q: %w", e.cfg.Key, err))
+		if err := e.cfg.Registry.Announce(held, e.cfg.Key, t.leader); err != nil {
+			e.cfg.OnError(fmt.Errorf("cluster: announcement of the leader of %q: %w", e.cfg.Key, err))
 		}
 	}()
 	return t
@@ -40,7 +40,7 @@ func (e *Election) begin(ctx context.Context, lease *dlock.Lease) *Term {
 // token grows from term to term, and its owner is another one in each.
 func (t *Term) Fence() dlock.Fence { return t.leader.Fence }
 
-// Leader returns the notice that others see.
+// Leader returns the announcement that others see.
 func (t *Term) Leader() Leader { return t.leader }
 
 // Done is closed when the term ends: when it is lost, or when Resign is called. A

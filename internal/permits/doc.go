@@ -58,7 +58,7 @@
 //
 // # Without the store
 //
-// When a call fails, an instance serves P/N, at least 1, N as it was last seen. [Stats.Alone]
+// When a call fails, an instance serves P/N, at least 1, N as it was last seen. [Stats.Degraded]
 // says so, and [Stats.Unshared] counts the permits that were given out like that. The shares
 // of all are P together. An instance that has never had an answer serves 1.
 //
@@ -79,7 +79,7 @@
 //     finish. The bound is exceeded by these until then. The alternative is to refuse orders
 //     that nothing hinders.
 //   - The bound, for an instance that is cut off while others are not. The store gives its
-//     permits to them after a TTL, and it serves up to P/N on its own, until its return (CutOffAlone).
+//     permits to them after a TTL, and it serves up to P/N on its own, until its return (CutOffInstanceServesItsShare).
 //   - Operations of a lease that has expired finish; nothing stops them. A process that
 //     is paused for longer than a TTL wakes with its operations, and may begin one or two more
 //     before its timers have run. What must never happen twice needs a fencing token.
@@ -90,7 +90,7 @@
 // # Failures and what they cost
 //
 //	an instance dies             its permits, for a TTL
-//	an instance is cut off       what it serves alone is beyond the bound, P/N at most
+//	an instance is cut off       what it serves degraded is beyond the bound, P/N at most
 //	an instance is paused        nothing; after a TTL its permits go to others, until it asks
 //	the store is away            permits beyond the share of each instance
 //	the store is back            growth beyond that, for half a TTL

@@ -54,7 +54,7 @@ func (l *Limiter) Run(ctx context.Context) error {
 func (l *Limiter) expire(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := &l.state; s.seen && !s.alone && now.After(s.until) {
+	if s := &l.state; s.seen && !s.degraded && now.After(s.until) {
 		s.lost, s.granted = true, 0
 		l.gate.resize(0)
 	}
@@ -69,7 +69,7 @@ func (l *Limiter) due(now time.Time) time.Duration {
 		return 0
 	}
 	pause := l.every()
-	if capacity, used := l.gate.load(); l.pending != nil || s.granted > max(capacity, used) && !s.alone {
+	if capacity, used := l.gate.load(); l.pending != nil || s.granted > max(capacity, used) && !s.degraded {
 		pause = l.spacing()
 	}
 	return s.asked.Add(pause).Sub(now)
@@ -108,7 +108,7 @@ func (l *Limiter) call(ctx context.Context) {
 		return
 	}
 	l.mu.Lock()
-	if !s.alone && max(s.granted, s.target) <= capacity {
+	if !s.degraded && max(s.granted, s.target) <= capacity {
 		s.denied = now.Add(l.spacing())
 	}
 	l.mu.Unlock()
@@ -118,7 +118,7 @@ func (l *Limiter) call(ctx context.Context) {
 // hold is how long nobody grows if the store has no lease: until the others have called again. It is
 // called under mu.
 func (l *Limiter) hold() time.Duration {
-	if s := &l.state; s.alone || s.seen && !s.lost {
+	if s := &l.state; s.degraded || s.seen && !s.lost {
 		return l.cfg.TTL / 2 // the store was away, or has lost its data
 	}
 	return max(l.every(), l.cfg.Timeout) + l.spacing() // there may be no others at all: no longer than Take waits
@@ -129,10 +129,10 @@ func (l *Limiter) answered(ctx context.Context, sent time.Time, answer Division,
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &l.state
-	was := s.alone
-	s.alone = err != nil
-	l.alone.Store(s.alone)
-	if s.alone {
+	was := s.degraded
+	s.degraded = err != nil
+	l.degraded.Store(s.degraded)
+	if s.degraded {
 		if sent.After(s.until) {
 			s.granted = 0
 		}
@@ -145,8 +145,8 @@ func (l *Limiter) answered(ctx context.Context, sent time.Time, answer Division,
 		s.until, s.seen, s.lost = sent.Add(l.cfg.TTL*9/10), true, false
 		l.open(min(s.granted, s.target))
 	}
-	if s.alone != was && l.cfg.OnAlone != nil {
-		l.cfg.OnAlone(ctx, s.alone)
+	if s.degraded != was && l.cfg.OnDegraded != nil {
+		l.cfg.OnDegraded(ctx, s.degraded)
 	}
 }
 

@@ -51,9 +51,9 @@ type Config struct {
 	// Drain is how long Run waits at its end for operations in flight. 0 means 10 s.
 	Drain time.Duration
 
-	// OnAlone is called when the instance begins to serve its share without the store, and
+	// OnDegraded is called when the instance begins to serve its share without the store, and
 	// when it no longer does. It must not block. Nil means that nobody is notified.
-	OnAlone func(ctx context.Context, alone bool)
+	OnDegraded func(ctx context.Context, degraded bool)
 }
 
 // Limiter bounds how many operations are in flight over all instances. It leases permits
@@ -68,7 +68,7 @@ type Limiter struct {
 	peak     atomic.Int64 // most in use since the last call
 	shunned  atomic.Int64 // refused since the last call: what this instance would have needed as well
 	rejected atomic.Int64
-	alone    atomic.Bool  // as state.alone
+	degraded atomic.Bool  // as state.degraded
 	unshared atomic.Int64 // permits that were given out without the store
 	calls    atomic.Int64
 	load     load
@@ -86,7 +86,7 @@ type state struct {
 	granted, target, want    int
 	permits, held, instances int       // over all instances
 	until                    time.Time // when the lease expires
-	alone                    bool      // the last call failed
+	degraded                 bool      // the last call failed
 	lost                     bool      // the lease has expired, and no call has succeeded since
 	asked                    time.Time // when the last call began
 	denied                   time.Time // until when asking again is of no use
@@ -208,7 +208,7 @@ func (l *Limiter) ask() (*flight, error) {
 	switch {
 	case l.closing:
 		return nil, ErrClosed
-	case l.store == nil, s.alone, time.Now().Before(s.denied), capacity >= s.permits:
+	case l.store == nil, s.degraded, time.Now().Before(s.denied), capacity >= s.permits:
 		return nil, l.saturated()
 	}
 	if missing := s.target - capacity; s.target < s.want && missing > 0 && l.pending != nil && l.pending.waiting >= missing {
@@ -231,7 +231,7 @@ func (l *Limiter) enter() bool {
 	for most := l.peak.Load(); int64(used) > most && !l.peak.CompareAndSwap(most, int64(used)); {
 		most = l.peak.Load()
 	}
-	if l.alone.Load() {
+	if l.degraded.Load() {
 		l.unshared.Add(1)
 	}
 	l.load.admitted()
@@ -273,7 +273,7 @@ type Stats struct {
 	InUse     int   // by operations of this instance
 	Instances int   // that were seen last
 	Remaining int   // about how many more operations could begin
-	Alone     bool  // whether this instance serves its share without the store
+	Degraded  bool  // whether this instance serves its share without the store
 	Unshared  int64 // permits that were given out without the store since the beginning
 	Rejected  int64 // since the beginning
 	Calls     int64 // to the store since the beginning
@@ -290,10 +290,10 @@ func (l *Limiter) Stats() Stats {
 	s := &l.state
 	stats := Stats{
 		Permits: s.permits, Leased: s.granted, Capacity: capacity, InUse: used, Instances: s.instances,
-		Remaining: max(0, capacity-used), Alone: s.alone, Unshared: l.unshared.Load(),
+		Remaining: max(0, capacity-used), Degraded: s.degraded, Unshared: l.unshared.Load(),
 		Rejected: l.rejected.Load(), Calls: l.calls.Load(), Reset: l.load.wait(),
 	}
-	if l.store != nil && !s.alone && !l.closing {
+	if l.store != nil && !s.degraded && !l.closing {
 		stats.Remaining += max(0, s.permits-s.held)
 	}
 	return stats

@@ -73,12 +73,12 @@ func TestNewcomerAfterOutage(t *testing.T) {
 		own.BlackHole()
 		newcomer := join(t, "redis://"+own.Addr(), key, lossBound)
 		waitFor(t, "everybody is on its own", func() bool {
-			return newcomer.Stats().Alone && others[0].Stats().Leased == 0 && others[1].Stats().Leased == 0
+			return newcomer.Stats().Degraded && others[0].Stats().Leased == 0 && others[1].Stats().Leased == 0
 		})
 		if err := own.Pass(); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "it has asked", func() bool { return !newcomer.Stats().Alone })
+		waitFor(t, "it has asked", func() bool { return !newcomer.Stats().Degraded })
 		if err := proxy.Pass(); err != nil {
 			t.Fatal(err)
 		}

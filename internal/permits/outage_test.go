@@ -56,7 +56,7 @@ func startOutage(t testing.TB, d time.Duration) *outage {
 func (o *outage) goesOn(t testing.TB) {
 	t.Helper()
 	for i, m := range o.members {
-		waitFor(t, "the leases are lost", func() bool { s := m.Stats(); return s.Alone && s.Leased == 0 })
+		waitFor(t, "the leases are lost", func() bool { s := m.Stats(); return s.Degraded && s.Leased == 0 })
 		if s := m.Stats(); s.Capacity > outageBound/len(o.members) {
 			t.Errorf("on its own an instance serves %d of %d: %+v", s.Capacity, outageBound, s)
 		}
@@ -69,7 +69,7 @@ func (o *outage) goesOn(t testing.TB) {
 func (o *outage) isOver(t testing.TB) {
 	t.Helper()
 	for i, m := range o.members {
-		waitFor(t, "the permits are leased again", func() bool { s := m.Stats(); return !s.Alone && s.Leased > 0 && s.Capacity <= s.Leased })
+		waitFor(t, "the permits are leased again", func() bool { s := m.Stats(); return !s.Degraded && s.Leased > 0 && s.Capacity <= s.Leased })
 		before := o.done[i].Load()
 		waitFor(t, "it works", func() bool { return o.done[i].Load() > before+10 })
 	}
@@ -211,7 +211,7 @@ func TestRefusedReturnIsRepeated(t *testing.T) {
 
 // An instance that was cut off alone serves a share at most, and when it is back
 // no more than the others have left.
-func TestCutOffAlone(t *testing.T) {
+func TestCutOffInstanceServesItsShare(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		const bound = 16
@@ -232,14 +232,14 @@ func TestCutOffAlone(t *testing.T) {
 				return err == nil
 			})
 		}
-		waitFor(t, "it is on its own", func() bool { s := m.Stats(); return s.Alone && s.Leased == 0 })
+		waitFor(t, "it is on its own", func() bool { s := m.Stats(); return s.Degraded && s.Leased == 0 })
 		if s := m.Stats(); s.Capacity > bound/2 {
 			t.Errorf("cut off it serves more than a share: %+v", s)
 		}
 		if err := proxy.Pass(); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "it is back", func() bool { return !m.Stats().Alone })
+		waitFor(t, "it is back", func() bool { return !m.Stats().Degraded })
 		if s := m.Stats(); s.Capacity > 0 {
 			t.Errorf("the other has all permits, and it serves some: %+v", s)
 		}

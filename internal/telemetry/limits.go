@@ -41,7 +41,7 @@ func WatchPermits(mp metric.MeterProvider, stats func() permits.Stats) error {
 		to.ObserveInt64(leased, int64(s.Leased))
 		to.ObserveInt64(used, int64(s.InUse))
 		to.ObserveInt64(instances, int64(s.Instances))
-		to.ObserveInt64(alone, number(s.Alone))
+		to.ObserveInt64(alone, number(s.Degraded))
 		to.ObserveInt64(unshared, s.Unshared)
 		to.ObserveInt64(refused, s.Rejected)
 		to.ObserveInt64(calls, s.Calls)

@@ -62,7 +62,7 @@ func TestTimersAreCounted(t *testing.T) {
 		`shop_timeout_outcomes_total{kind="k",outcome="dead",role="base"}`:                 "1",
 		`shop_timeout_outcomes_total{kind="k",outcome="retry",role="base"}`:                "0",
 		`shop_timeout_returned_total{kind="k",role="base"}`:                                "6",
-		`shop_timeout_repairs_total{kind="k",reason="overdue",role="base"}`:                  "7",
+		`shop_timeout_repairs_total{kind="k",reason="overdue",role="base"}`:                "7",
 		`shop_timeout_repairs_total{kind="k",reason="look_ahead",role="base"}`:             "0",
 		`shop_timeout_index_clock_offset_seconds{kind="k",role="base"}`:                    "-1.5",
 		`shop_timeout_leading{kind="k",role="base"}`:                                       "1",
@@ -141,8 +141,8 @@ func TestTimerGauges(t *testing.T) {
 			`shop_timeout_pending{kind="k",partition="base",role="base"}`:     "4",
 			`shop_timeout_open{kind="k",partition="canary-1",role="base"}`:    "1",
 			`shop_timeout_pending{kind="k",partition="canary-1",role="base"}`: "",
-			`shop_timeout_due_lag_seconds{kind="k",role="base"}`:         "1.5",
-			`shop_timeout_paused{kind="k",role="base"}`:                  "1",
+			`shop_timeout_due_lag_seconds{kind="k",role="base"}`:              "1.5",
+			`shop_timeout_paused{kind="k",role="base"}`:                       "1",
 		}
 		expect(t, scrape(t, tel), want)
 		expect(t, scrape(t, tel), want)

@@ -84,7 +84,7 @@ func TestTimersOfAQueue(t *testing.T) {
 		`shop_timeout_scheduled_total{kind="k",role="base"}`:                   "2",
 		`shop_timeout_outcomes_total{kind="k",outcome="done",role="base"}`:     "1",
 		`shop_timeout_outcomes_total{kind="k",outcome="dead",role="base"}`:     "1",
-		`shop_timeout_open{kind="k",partition="base",role="base"}`:                  "0",
+		`shop_timeout_open{kind="k",partition="base",role="base"}`:             "0",
 	})
 	checkLink(t, spans.GetSpans(), consumer, span.SpanContext())
 }

@@ -23,7 +23,7 @@ import (
 // Instance is what one instance has of the cluster.
 type Instance struct {
 	cluster.Membership
-	cluster.Board
+	cluster.Registry
 	cluster.ConfigStore
 
 	Locker dlock.Locker

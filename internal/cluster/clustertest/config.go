@@ -32,18 +32,18 @@ func configCases() []testCase {
 
 // copyOf is the configuration of an instance.
 type copyOf struct {
-	all     *cluster.Settings
-	permits *cluster.Setting[int]
-	pace    *cluster.Setting[time.Duration]
-	told    *errorLog
+	all      *cluster.Settings
+	permits  *cluster.Setting[int]
+	pace     *cluster.Setting[time.Duration]
+	reported *errorLog
 }
 
 // settings returns the configuration of an instance, kept up to date until the test ends.
 func settings(t testing.TB, i Instance) *copyOf {
 	t.Helper()
-	c := &copyOf{told: &errorLog{}}
+	c := &copyOf{reported: &errorLog{}}
 	var err error
-	if c.all, err = cluster.NewSettings(cluster.SettingsConfig{Store: i.ConfigStore, OnError: c.told.add}); err != nil {
+	if c.all, err = cluster.NewSettings(cluster.SettingsConfig{Store: i.ConfigStore, OnError: c.reported.add}); err != nil {
 		t.Fatal(err)
 	}
 	c.permits, err = cluster.Define(c.all, cluster.Key[int]{
@@ -120,8 +120,8 @@ func defaultUntilSet(t testing.TB, h Harness, group string) {
 	if all := fresh.all.All(); len(all) != 2 || all[0].Name != "pace/of ö" || all[0].Value != "1m0s" || all[1].Value != "9" || all[1].Stored != two {
 		t.Errorf("states %+v", all)
 	}
-	if told := c.told.count(func(error) bool { return true }); told > 0 {
-		t.Errorf("told of %v", c.told.all)
+	if reported := c.reported.count(func(error) bool { return true }); reported > 0 {
+		t.Errorf("reported of %v", c.reported.all)
 	}
 }
 

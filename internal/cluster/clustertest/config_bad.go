@@ -41,7 +41,7 @@ func badValueIsRefused(t testing.TB, h Harness, group string) {
 	h.Poke(t, group, "permits", "many")
 	refused := func(err error) bool { return errors.Is(err, cluster.ErrInvalid) }
 	for _, c := range []*copyOf{a, b} {
-		Wait(t, "refusal", func() bool { return c.told.count(refused) == 1 })
+		Wait(t, "refusal", func() bool { return c.reported.count(refused) == 1 })
 		if !c.has(8, one)() {
 			t.Error("the last good value is gone")
 		}
@@ -50,13 +50,13 @@ func badValueIsRefused(t testing.TB, h Harness, group string) {
 			t.Errorf("state %+v", state)
 		}
 	}
-	// Another change does not make it count, or be told of again.
+	// Another change does not make it count, or be reported again.
 	if _, err := a.pace.Set(t.Context(), time.Minute, 0); err != nil {
 		t.Fatal(err)
 	}
 	Wait(t, "another setting", func() bool { _, version := b.pace.Get(); return version > 0 })
-	if n := b.told.count(refused); n != 1 || !b.has(8, one)() {
-		t.Errorf("told %d times: %v", n, b.told.all)
+	if n := b.reported.count(refused); n != 1 || !b.has(8, one)() {
+		t.Errorf("reported %d times: %v", n, b.reported.all)
 	}
 	fresh := settings(t, h.open(t, group)) // it has never had a good value
 	if err := fresh.all.Load(t.Context()); !errors.Is(err, cluster.ErrInvalid) || !fresh.has(64, 0)() {
@@ -109,8 +109,8 @@ func storeAwayKeepsTheLast(t testing.TB, h Harness, group string) {
 	if _, err := far.permits.Set(ctx, 10, two); err == nil || errors.Is(err, cluster.ErrConflict) {
 		t.Errorf("Set without a store = %v", err)
 	}
-	if n := far.told.count(func(err error) bool { return errors.Is(err, cluster.ErrStale) }); n != 1 {
-		t.Errorf("told %d times that it is stale", n)
+	if n := far.reported.count(func(err error) bool { return errors.Is(err, cluster.ErrStale) }); n != 1 {
+		t.Errorf("reported %d times that it is stale", n)
 	}
 	// The write was sent: it may win yet, and then it is this one that is seen.
 	link.Heal()

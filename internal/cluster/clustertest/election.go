@@ -19,10 +19,10 @@ func electionCases() []testCase {
 		{"ResignHandsOn", resignHandsOn},
 		{"ElectedInOrder", electedInOrder},
 		{"CancelledCampaignLeavesNothing", cancelledCampaignLeavesNothing},
-		{"ObserveTells", observeTells},
-		{"LateNoticeIsIgnored", lateNoticeIsIgnored},
-		{"NoticeGoesWithItsContext", noticeGoesWithItsContext},
-		{"ObserverIsToldThatItIsStale", observerIsStale},
+		{"ObserversReceiveEveryLeader", observeTells},
+		{"LateAnnouncementIsIgnored", lateAnnouncementIsIgnored},
+		{"AnnouncementEndsWithItsContext", announcementGoesWithItsContext},
+		{"ObserverReportsStale", observerIsStale},
 		{"LeadTakesTurns", leadTakesTurns},
 		{"LeadEndsWithItsContext", leadEndsWithItsContext},
 		{"LossEndsTheWork", lossEndsTheWork},
@@ -34,8 +34,8 @@ func electionCases() []testCase {
 func Elect(t testing.TB, i Instance, group, name string) *cluster.Election {
 	t.Helper()
 	e, err := cluster.NewElection(cluster.ElectionConfig{
-		Locker: i.Locker, Board: i.Board, Name: name, Key: group, Pause: 10 * time.Millisecond,
-		OnError: func(err error) { t.Log(name, "is told", err) },
+		Locker: i.Locker, Registry: i.Registry, Name: name, Key: group, Pause: 10 * time.Millisecond,
+		OnError: func(err error) { t.Log(name, "reports", err) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func cancelledCampaignLeavesNothing(t testing.TB, h Harness, group string) {
 	t.Logf("elected %v after a candidate has left", time.Since(start))
 }
 
-// Leads reports whether a notice is right and that of a term.
+// Leads reports whether an announcement is right and that of a term.
 func Leads(want cluster.Leader) func(cluster.Leader, error) bool {
 	return func(l cluster.Leader, err error) bool { return err == nil && l.Equal(want) }
 }
@@ -218,9 +218,9 @@ func (i Instance) observe(t testing.TB, group string) func(ctx context.Context) 
 	return func(ctx context.Context) seqOfLeaders { return i.Leaders(ctx, group) }
 }
 
-// lateNoticeIsIgnored posts the notice of a term that is over, as a former leader does
+// lateAnnouncementIsIgnored posts the announcement of a term that is over, as a former leader does
 // that has not noticed.
-func lateNoticeIsIgnored(t testing.TB, h Harness, group string) {
+func lateAnnouncementIsIgnored(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	seen := Follow(t, there.observe(t, group))
 	post := func(i Instance, l cluster.Leader) (stop func()) {
@@ -249,7 +249,7 @@ func lateNoticeIsIgnored(t testing.TB, h Harness, group string) {
 		stop := post(there, l)
 		pass(t, max(h.TTL/2, 50*time.Millisecond))
 		if l, _, err := seen.Now(); err == nil && !l.Equal(current) {
-			t.Errorf("%+v is believed to lead", l)
+			t.Errorf("%+v is reported as leader", l)
 		}
 		stop()
 	}
@@ -259,8 +259,8 @@ func lateNoticeIsIgnored(t testing.TB, h Harness, group string) {
 	seen.Until(t, "nobody", Leads(cluster.Leader{}))
 }
 
-// noticeGoesWithItsContext ends terms at the moment at which they are posted.
-func noticeGoesWithItsContext(t testing.TB, h Harness, group string) {
+// announcementGoesWithItsContext ends terms at the moment at which they are posted.
+func announcementGoesWithItsContext(t testing.TB, h Harness, group string) {
 	i := h.open(t, group)
 	for k := range 50 {
 		l := cluster.Leader{Name: "a", Fence: dlock.Fence{Token: uint64(k + 1), Owner: "x"}, Since: time.Now()}
@@ -275,7 +275,7 @@ func noticeGoesWithItsContext(t testing.TB, h Harness, group string) {
 				continue
 			}
 			if seen.Elected() {
-				t.Fatalf("%+v after the end of its notice, the %dth", seen, k+1)
+				t.Fatalf("%+v after the end of its announcement, the %dth", seen, k+1)
 			}
 			break
 		}

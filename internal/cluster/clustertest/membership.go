@@ -29,7 +29,7 @@ func membershipCases() []testCase {
 		{"CutOffMemberComesBack", cutOffMemberComesBack},
 		{"ReplacedWhileAway", replacedWhileAway},
 		{"NameIsTakenWhileAway", nameIsTakenWhileAway},
-		{"StaleIsSaid", staleIsSaid},
+		{"StaleIsReported", staleIsSaid},
 		{"StraysAreIgnored", straysAreIgnored},
 	}
 }

@@ -100,8 +100,8 @@ func straysAreIgnored(t testing.TB, h Harness, group string) {
 	if h.Stray == nil {
 		t.Skip("nobody else can write")
 	}
-	var told errorLog
-	here, there := h.open(t, group), h.New(t, group, told.add)
+	var reported errorLog
+	here, there := h.open(t, group), h.New(t, group, reported.add)
 	Join(t, here, member("a"))
 	n := h.Stray(t, group)
 	seen := Follow(t, there.Members)
@@ -109,7 +109,7 @@ func straysAreIgnored(t testing.TB, h Harness, group string) {
 	Join(t, there, member("b"))
 	seen.Until(t, "b too", func(v cluster.View, err error) bool { return Lists("a", "b")(v, err) && v.Ignored == n })
 	Follow(t, there.Members).Until(t, "both", Lists("a", "b"))
-	if got := told.count(func(err error) bool { return errors.Is(err, cluster.ErrStray) }); got != n {
-		t.Errorf("told of %d strays, want each of %d once: %v", got, n, told.all)
+	if got := reported.count(func(err error) bool { return errors.Is(err, cluster.ErrStray) }); got != n {
+		t.Errorf("reported of %d strays, want each of %d once: %v", got, n, reported.all)
 	}
 }

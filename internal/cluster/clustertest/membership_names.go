@@ -118,7 +118,7 @@ func oneOfTwoGetsTheName(t testing.TB, h Harness, group string) {
 }
 
 // restartJoinsAtOnce joins as an instance that was killed and comes again while its old
-// entry is there. The old one here lives: it is told, and does not take the name back.
+// entry is there. The old one here is alive: it ends, and does not take the name back.
 func restartJoinsAtOnce(t testing.TB, h Harness, group string) {
 	before, after := h.open(t, group), h.open(t, group)
 	m := member("a")
@@ -138,7 +138,7 @@ func restartJoinsAtOnce(t testing.TB, h Harness, group string) {
 	select {
 	case <-old.Done():
 	case <-time.After(patience):
-		t.Fatal("the old one is not told")
+		t.Fatal("the old one does not end")
 	}
 	if !errors.Is(old.Err(), cluster.ErrReplaced) {
 		t.Errorf("the old one: %v", old.Err())
@@ -171,7 +171,7 @@ func replacedWhileAway(t testing.TB, h Harness, group string) {
 	select {
 	case <-old.Done():
 	case <-time.After(patience):
-		t.Fatal("the old one is not told")
+		t.Fatal("the old one does not end")
 	}
 	if !errors.Is(old.Err(), cluster.ErrReplaced) {
 		t.Errorf("the old one: %v", old.Err())
@@ -197,7 +197,7 @@ func nameIsTakenWhileAway(t testing.TB, h Harness, group string) {
 	select {
 	case <-old.Done():
 	case <-time.After(patience):
-		t.Fatal("the old one is not told")
+		t.Fatal("the old one does not end")
 	}
 	if taken, ok := errors.AsType[*cluster.NameTakenError](old.Err()); !ok || !taken.Holder.Equal(other) {
 		t.Errorf("the old one: %v", old.Err())

@@ -132,7 +132,7 @@ func (p *Process) read(in *json.Decoder, record *Record) {
 func processCases() []testCase {
 	return []testCase{
 		{"KilledLeaderIsReplaced", killedLeaderIsReplaced},
-		{"StoppedLeaderIsFenced", stoppedLeaderIsFenced},
+		{"PausedLeaderIsFenced", stoppedLeaderIsFenced},
 	}
 }
 

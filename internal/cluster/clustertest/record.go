@@ -30,16 +30,16 @@ type recorded struct {
 	leader           cluster.Leader
 	began, ended     time.Time // ended is zero as long as it goes on
 	writes, refusals int
-	believed         int  // refusals while the leader believed in its term
+	valid            int  // refusals while the leader considered its lease valid
 	stopped          bool // its process was stopped, or killed: it could not see the end
 
-	leads func() bool // whether the leader believes in its term; nil if only it knows
+	leads func() bool // whether the leader considers its lease valid; nil if only it knows
 }
 
 // NewRecord returns an empty record.
 func NewRecord() *Record { return &Record{writer: map[dlock.Fence]string{}} }
 
-// Begin notes that a term has begun. leads says whether its leader believes in it; nil if
+// Begin notes that a term has begun. leads reports whether its leader considers its lease valid; nil if
 // that is known by [Record.End] alone. A leader that does not, when the next term begins, may
 // come to say so only afterwards: it has known in time.
 func (r *Record) Begin(l cluster.Leader, leads func() bool) {
@@ -72,19 +72,19 @@ func (r *Record) Stop(l cluster.Leader) {
 	}
 }
 
-// Write is a write of a leader, which the register accepts or refuses. believed says
+// Write is a write of a leader, which the register accepts or refuses. valid reports
 // that the leader was in its term, as far as it knew, before and after the write.
-func (r *Record) Write(l cluster.Leader, believed func() bool) {
+func (r *Record) Write(l cluster.Leader, valid func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	one := r.find(l)
-	if one == nil || !believed() {
+	if one == nil || !valid() {
 		return
 	}
 	if !l.Fence.Passes(r.register) {
 		one.refusals++
-		if believed() {
-			one.believed++
+		if valid() {
+			one.valid++
 		}
 		return
 	}
@@ -192,8 +192,8 @@ func (r *Record) Check(t testing.TB, least int) {
 	refused := 0
 	for k, one := range r.terms {
 		refused += one.refusals
-		if one.believed > 0 && !one.stopped {
-			t.Errorf("%s, term %d: %d writes refused while it believed to lead", one.leader.Name, one.leader.Fence.Token, one.believed)
+		if one.valid > 0 && !one.stopped {
+			t.Errorf("%s, term %d: %d writes refused while its lease was valid", one.leader.Name, one.leader.Fence.Token, one.valid)
 		}
 		if k == 0 {
 			continue
@@ -203,7 +203,7 @@ func (r *Record) Check(t testing.TB, least int) {
 			t.Errorf("term %d follows term %d", one.leader.Fence.Token, before.leader.Fence.Token)
 		}
 		if !before.stopped && (before.ended.IsZero() || before.ended.After(one.began)) {
-			t.Errorf("%s leads in term %d, and %s still believes in term %d",
+			t.Errorf("%s leads in term %d, and %s still considers its lease valid in term %d",
 				one.leader.Name, one.leader.Fence.Token, before.leader.Name, before.leader.Fence.Token)
 		}
 	}

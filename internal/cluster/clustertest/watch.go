@@ -97,7 +97,7 @@ func pass(t testing.TB, d time.Duration) {
 	}
 }
 
-// errorLog keeps what an observer is told.
+// errorLog keeps the errors that an observer receives.
 type errorLog struct {
 	mu  sync.Mutex
 	all []error

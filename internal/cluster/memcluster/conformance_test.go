@@ -37,7 +37,7 @@ func TestCluster(t *testing.T) {
 	h := clustertest.Harness{
 		New: func(_ testing.TB, group string, _ func(error)) clustertest.Instance {
 			c := all.of(group)
-			return clustertest.Instance{Membership: c, Board: c, ConfigStore: c, Locker: locker}
+			return clustertest.Instance{Membership: c, Registry: c, ConfigStore: c, Locker: locker}
 		},
 		Seen:   500 * time.Millisecond,
 		FIFO:   true,

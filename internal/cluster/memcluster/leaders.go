@@ -7,26 +7,26 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-// Announce implements [cluster.Board].
+// Announce implements [cluster.Registry].
 func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leader) error {
 	c.change(func() {
-		if c.notices == nil {
-			c.notices = map[string]cluster.Leader{}
+		if c.announcements == nil {
+			c.announcements = map[string]cluster.Leader{}
 		}
-		if l.Fence.Passes(c.notices[election].Fence) {
-			c.notices[election] = l
+		if l.Fence.Passes(c.announcements[election].Fence) {
+			c.announcements[election] = l
 		}
 	})
 	<-ctx.Done()
 	c.change(func() {
-		if c.notices[election].Equal(l) {
-			delete(c.notices, election)
+		if c.announcements[election].Equal(l) {
+			delete(c.announcements, election)
 		}
 	})
 	return nil
 }
 
-// Leaders implements [cluster.Board].
+// Leaders implements [cluster.Registry].
 func (c *Cluster) Leaders(ctx context.Context, election string) iter.Seq2[cluster.Leader, error] {
-	return watch(ctx, c, cluster.Leader.Equal, func() cluster.Leader { return c.notices[election] })
+	return watch(ctx, c, cluster.Leader.Equal, func() cluster.Leader { return c.announcements[election] })
 }

@@ -8,7 +8,7 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-// change runs f under mu, and tells those who watch.
+// change runs f under mu, and notifies the watchers.
 func (c *Cluster) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

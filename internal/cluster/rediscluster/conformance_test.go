@@ -116,7 +116,7 @@ func instance(t testing.TB, url, group string, onError func(error)) clustertest.
 		defer cancel()
 		_ = l.Close(ctx) // a server that a test has stopped lets nothing be given back
 	})
-	return clustertest.Instance{Membership: c, Board: c, ConfigStore: cluster.Fixed{}, Locker: l}
+	return clustertest.Instance{Membership: c, Registry: c, ConfigStore: cluster.Fixed{}, Locker: l}
 }
 
 func check(t testing.TB, err error) {

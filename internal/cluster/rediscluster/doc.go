@@ -1,4 +1,4 @@
-// Package rediscluster is the membership and the board of package cluster on Redis, for
+// Package rediscluster is the membership and the registry of package cluster on Redis, for
 // a service without ZooKeeper. Elections need a locker besides, of any kind; the
 // configuration is cluster.Fixed.
 //
@@ -14,7 +14,7 @@
 // milliseconds; no client's clock enters. A member without a lease does not count.
 //
 // The revision counts changes: joins, leaves, and leases that have ended, which whoever
-// comes next notices. Who watches asks every Poll with the revision that it knows, and is
+// comes next announcements. Who watches asks every Poll with the revision that it knows, and is
 // sent a list only if there is another one (QuietWatcherGetsNoLists). There is no push: a
 // change is seen within Poll, and a storm costs each that watches one list per Poll
 // (StormIsMerged).
@@ -28,10 +28,10 @@
 //	renewal     renew.lua  every TTL/3; never makes an entry
 //	Leave       leave.lua
 //	a look      list.lua   every Poll and sequence
-//	a notice    post.lua   every TTL/3; GET every Poll by each that observes
+//	an announcement    post.lua   every TTL/3; GET every Poll by each that observes
 //	its end     clear.lua
 //
-// All of them can be repeated, so that a lost reply costs a repetition. Leave and the end of a notice are
+// All of them can be repeated, so that a lost reply costs a repetition. Leave and the end of an announcement are
 // repeated for half a Timeout, as nobody else deletes these entries before the TTL (RefusedEndsAreRepeated).
 //
 // # Failures
@@ -41,12 +41,12 @@
 // its data and was away for longer than leases last. A list that lacks live members for
 // that reason would look like their death. But who watches can tell: by another epoch,
 // or by not having had an answer for half a TTL. Then for two thirds of the TTL, or until
-// all that were known are back, the new list is not believed, and the old one is stale
+// all that were known are back, the new list is not used, and the old one is stale
 // (ServerIsAway). Those that have not come back by then are gone (MemberDiesWithTheData).
 // A replica that has taken over is such a server if it had none of the members, and
 // otherwise lacks the last changes.
 //
-// An observer sees no leader after a loss of data, until the notice is posted again.
+// An observer sees no leader after a loss of data, until the announcement is posted again.
 //
 // # Client and server
 //

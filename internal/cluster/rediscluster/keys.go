@@ -10,4 +10,4 @@ func (c *Cluster) memberKeys() []string {
 	return []string{base, base + ":leases", base + ":state"}
 }
 
-func (c *Cluster) noticeKey(election string) string { return c.cfg.Prefix + "leader:" + election }
+func (c *Cluster) announcementKey(election string) string { return c.cfg.Prefix + "leader:" + election }

@@ -14,16 +14,16 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-// Announce implements [cluster.Board]. It posts the notice again every TTL/3. A post that
+// Announce implements [cluster.Registry]. It posts the announcement again every TTL/3. A post that
 // is under way when ctx ends is waited for, because it would come after what takes it down.
 func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leader) error {
-	keys := []string{c.noticeKey(election)}
+	keys := []string{c.announcementKey(election)}
 	token, text := strconv.FormatUint(l.Fence.Token, 10), cluster.EncodeLeader(l)
 	for {
 		wait := c.cfg.TTL / 3
 		err := c.run(context.WithoutCancel(ctx), postScript, keys, c.cfg.TTL.Milliseconds(), token, text).Err()
 		if err != nil && ctx.Err() == nil {
-			c.cfg.OnError(fmt.Errorf("rediscluster: notice of %q: %w", election, err))
+			c.cfg.OnError(fmt.Errorf("rediscluster: announcement of %q: %w", election, err))
 			wait = c.cfg.TTL / 20
 		}
 		if !backoff.Sleep(ctx, wait) {
@@ -32,9 +32,9 @@ func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leade
 	}
 }
 
-// Leaders implements [cluster.Board]. A look is one GET.
+// Leaders implements [cluster.Registry]. A look is one GET.
 func (c *Cluster) Leaders(ctx context.Context, election string) iter.Seq2[cluster.Leader, error] {
-	key := c.noticeKey(election)
+	key := c.announcementKey(election)
 	return watch(ctx, c, cluster.Leader.Equal, func(ctx context.Context) (cluster.Leader, error) {
 		held, err := c.rdb.Get(ctx, key).Result()
 		if errors.Is(err, redis.Nil) {

@@ -1,5 +1,5 @@
--- Posts a notice, or renews it, unless there is one with a greater token.
--- KEYS[1] notice: a string, TOKEN;LEADER
+-- Posts an announcement, or renews it, unless there is one with a greater token.
+-- KEYS[1] announcement: a string, TOKEN;LEADER
 -- ARGV[1] TTL in ms  ARGV[2] TOKEN  ARGV[3] LEADER
 -- Returns 1 or 0. Tokens have up to 20 digits, which a number of Lua has not.
 local held = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+);')

@@ -30,8 +30,8 @@ type Config struct {
 	// Prefix begins every key in Redis. Empty means "shop:cluster:".
 	Prefix string
 
-	// OnError is told of entries that cannot be read, once each, and of what is tried
-	// again in the background. It must not block. Default: nobody is told.
+	// OnError receives entries that cannot be read, once each, and of what is tried
+	// again in the background. It must not block. Default: none.
 	OnError func(error)
 }
 
@@ -61,12 +61,12 @@ type Cluster struct {
 	cfg Config
 
 	mu     sync.Mutex
-	strays map[string]struct{} // those that have been told of
+	strays map[string]struct{} // those that have been reported
 }
 
 var (
 	_ cluster.Membership = (*Cluster)(nil)
-	_ cluster.Board      = (*Cluster)(nil)
+	_ cluster.Registry   = (*Cluster)(nil)
 )
 
 // New returns a Cluster on rdb, which it does not close. It refuses clients that
@@ -79,21 +79,21 @@ func New(rdb redis.UniversalClient, cfg Config) (*Cluster, error) {
 	return &Cluster{rdb: rdb, cfg: cfg, strays: map[string]struct{}{}}, nil
 }
 
-// maxStrays bounds the memory that strays cost. When it is full they are told of again.
+// maxStrays bounds the memory that strays cost. When it is full they are reported again.
 const maxStrays = 1024
 
-// stray tells of an entry that cannot be read, once.
+// stray reports an entry that cannot be read, once.
 func (c *Cluster) stray(entry string, err error) {
 	c.mu.Lock()
-	_, told := c.strays[entry]
-	if !told {
+	_, reported := c.strays[entry]
+	if !reported {
 		if len(c.strays) >= maxStrays {
 			clear(c.strays)
 		}
 		c.strays[entry] = struct{}{}
 	}
 	c.mu.Unlock()
-	if !told {
+	if !reported {
 		c.cfg.OnError(fmt.Errorf("rediscluster: %.120q is ignored: %w", entry, err))
 	}
 }

@@ -36,7 +36,7 @@ func launch(t testing.TB, url string) (presences []*cluster.Presence, seen *clus
 }
 
 // TestServerIsAway with and without its data, and for longer than leases last. A list of
-// those that are back already would look as if the others had died: it is not believed
+// those that are back already would look as if the others had died: it is not used
 // until all are back, or could be.
 func TestServerIsAway(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestServerIsAway(t *testing.T) {
 				outage("stopped for long", server.Pause, server.Resume, 3*ttl/2)
 				for _, view := range seen.Fresh()[1:] { // but the first, when they were joining
 					if !clustertest.Lists(names...)(view, nil) {
-						t.Errorf("believed to be all: %q", clustertest.Names(view))
+						t.Errorf("taken for all: %q", clustertest.Names(view))
 					}
 				}
 				for _, p := range presences {
@@ -183,7 +183,7 @@ func TestStormIsMerged(t *testing.T) {
 	})
 }
 
-// TestQuietWatcherGetsNoLists: who knows the members is told no more than that.
+// TestQuietWatcherGetsNoLists: a watcher that has the latest list gets no other.
 func TestQuietWatcherGetsNoLists(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -218,7 +218,7 @@ func TestConfigIsChecked(t *testing.T) {
 	})
 }
 
-// TestRedisCluster has the members in one slot of a Cluster, and notices in any.
+// TestRedisCluster has the members in one slot of a Cluster, and announcements in any.
 func TestRedisCluster(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -117,7 +117,7 @@ func instance(t testing.TB, s *zookeeper.Session, group string, onError func(err
 	check(t, err)
 	l, err := zklock.New(s, zklock.Config{})
 	check(t, err)
-	return clustertest.Instance{Membership: c, Board: c, ConfigStore: c, Locker: l}
+	return clustertest.Instance{Membership: c, Registry: c, ConfigStore: c, Locker: l}
 }
 
 func check(t testing.TB, err error) {

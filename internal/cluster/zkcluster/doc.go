@@ -6,7 +6,7 @@
 //	/shop/cluster/members                  container
 //	/shop/cluster/members/ID-INC;MEMBER;NNN      ephemeral, sequential: a member
 //	/shop/cluster/elections/KEY            container
-//	/shop/cluster/elections/KEY/ID-LEADER;NNN    ephemeral, sequential: a notice
+//	/shop/cluster/elections/KEY/ID-LEADER;NNN    ephemeral, sequential: an announcement
 //	/shop/cluster/config                   container
 //	/shop/cluster/config/NAME              a setting: its data is the text, its version less one the version
 //
@@ -24,7 +24,7 @@
 // after 2^31 (FirstOfANameCounts).
 //
 // Whoever writes by other means may do so: a text that is no valid value is refused by
-// all, nodes with other names are ignored, and told of once (StraysAreToldOnce). A node
+// all, nodes with other names are ignored, and reported once (StraysAreReportedOnce). A node
 // that is deleted and made again has versions from 1 on: who deletes settings by hand
 // must not rely on versions that were read before.
 //
@@ -44,7 +44,7 @@
 //	Join             4 + c   sync, list; create and list; watch the own node
 //	Leave            1 + c   delete
 //	a change         1       list, by each that watches
-//	a notice         1 + c   create
+//	an announcement         1 + c   create
 //	Set              1 + c
 //	a setting        2       list, and get each that is there
 //	nothing happens  1 + c   per third of S and sequence: a commit that changes nothing, and list again
@@ -57,11 +57,11 @@
 //
 // # Failures
 //
-// A session that ends takes the nodes of its instance with it. The instance is told when
+// A session that ends takes the nodes of its instance with it. The instance learns of it when
 // a server is reached again, or gives the session up after twice its timeout, and joins
 // again. What it may have left behind it replaces (OwnOldNodeIsReplaced). Containers
 // that the servers delete because they are empty are made again (ContainersComeBack). A
-// notice that is deleted during the term is posted again (NoticeComesBack).
+// announcement that is deleted during the term is posted again (DeletedAnnouncementComesBack).
 //
 // Servers that are killed keep all, and sessions last for another S once there is a
 // leader (Server/IsRestarted, Ensemble/LeaderIsStopped). Without a majority all is stale,

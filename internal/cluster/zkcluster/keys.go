@@ -90,21 +90,21 @@ func entries[T any](c *Cluster, dir string, names []string, read func(entry) (T,
 	return list, ignored
 }
 
-// maxStrays bounds the memory that strays cost. When it is full they are told of again.
+// maxStrays bounds the memory that strays cost. When it is full they are reported again.
 const maxStrays = 1024
 
-// stray tells of a node that is none of ours, once.
+// stray reports a node that is none of ours, once.
 func (c *Cluster) stray(path string, err error) {
 	c.mu.Lock()
-	_, told := c.strays[path]
-	if !told {
+	_, reported := c.strays[path]
+	if !reported {
 		if len(c.strays) >= maxStrays {
 			clear(c.strays)
 		}
 		c.strays[path] = struct{}{}
 	}
 	c.mu.Unlock()
-	if !told {
+	if !reported {
 		c.cfg.OnError(fmt.Errorf("zkcluster: node %.120q is ignored: %w", path, err))
 	}
 }

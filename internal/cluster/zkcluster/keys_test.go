@@ -143,8 +143,8 @@ func TestContainersComeBack(t *testing.T) {
 	})
 }
 
-// TestNoticeComesBack when somebody deletes it, and goes at the end.
-func TestNoticeComesBack(t *testing.T) {
+// TestDeletedAnnouncementComesBack when somebody deletes it, and goes at the end.
+func TestDeletedAnnouncementComesBack(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		addr := testbedtest.ZooKeeper(t)
@@ -161,13 +161,13 @@ func TestNoticeComesBack(t *testing.T) {
 		})
 		for range 3 {
 			var all []string
-			clustertest.Wait(t, "notice", func() bool {
+			clustertest.Wait(t, "announcement", func() bool {
 				all = children(t, c, dir)
 				return len(all) == 1
 			})
 			check(t, c.Delete(dir+"/"+all[0], -1))
 		}
-		clustertest.Wait(t, "notice", func() bool { return len(children(t, c, dir)) == 1 })
+		clustertest.Wait(t, "announcement", func() bool { return len(children(t, c, dir)) == 1 })
 		cancel()
 		posting.Wait()
 		if all := children(t, c, dir); len(all) > 0 {

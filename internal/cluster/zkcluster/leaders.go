@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/zookeeper"
 )
 
-// Announce implements [cluster.Board]. The notice goes with the session. Of several,
+// Announce implements [cluster.Registry]. The announcement goes with the session. Of several,
 // which there are when one leader has not noticed yet that it is none, that with the
 // greatest token counts.
 func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leader) error {
@@ -24,7 +24,7 @@ func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leade
 		})
 		if err != nil {
 			if ctx.Err() == nil {
-				c.cfg.OnError(fmt.Errorf("zkcluster: notice of %q: %w", election, err))
+				c.cfg.OnError(fmt.Errorf("zkcluster: announcement of %q: %w", election, err))
 			}
 			pause = pauses.Next(pause)
 			backoff.Sleep(ctx, pause)
@@ -53,12 +53,12 @@ func (c *Cluster) outlive(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// Leaders implements [cluster.Board].
+// Leaders implements [cluster.Registry].
 func (c *Cluster) Leaders(ctx context.Context, election string) iter.Seq2[cluster.Leader, error] {
 	dir := c.electionDir(election)
 	return watchDir(ctx, c, dir, cluster.Leader.Equal, func(names []string) (leader cluster.Leader) {
-		notices, _ := entries(c, dir, names, func(e entry) (cluster.Leader, error) { return cluster.DecodeLeader(e.text) })
-		for _, l := range notices {
+		announcements, _ := entries(c, dir, names, func(e entry) (cluster.Leader, error) { return cluster.DecodeLeader(e.text) })
+		for _, l := range announcements {
 			if l.Fence.Token > leader.Fence.Token {
 				leader = l
 			}

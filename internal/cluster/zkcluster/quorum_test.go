@@ -134,18 +134,18 @@ func received(t testing.TB, server *testbed.ZooKeeper) int {
 	return 0
 }
 
-// TestStraysAreToldOnce by one instance, whatever it watches.
-func TestStraysAreToldOnce(t *testing.T) {
+// TestStraysAreReportedOnce by one instance, whatever it watches.
+func TestStraysAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		addr := testbedtest.ZooKeeper(t)
 		var mu sync.Mutex
-		told := map[string]int{}
+		reported := map[string]int{}
 		group := rand.Text()
 		i := instance(t, session(t, addr), group, func(err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			told[err.Error()]++
+			reported[err.Error()]++
 		})
 		for range 2 {
 			clustertest.Follow(t, i.Members).Until(t, "nobody", func(v cluster.View, err error) bool { return err == nil })
@@ -156,15 +156,15 @@ func TestStraysAreToldOnce(t *testing.T) {
 		clustertest.Wait(t, "strays", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return len(told) == n
+			return len(reported) == n
 		})
 		clustertest.Join(t, i, cluster.Member{Name: "a"})
 		clustertest.Follow(t, i.Members).Until(t, "a", clustertest.Lists("a"))
 		mu.Lock()
 		defer mu.Unlock()
-		for text, times := range told {
+		for text, times := range reported {
 			if times != 1 {
-				t.Errorf("told %d times: %s", times, text)
+				t.Errorf("reported %d times: %s", times, text)
 			}
 		}
 	})

@@ -35,7 +35,7 @@ func launch(t testing.TB, addrs ...string) *fleet {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var leading sync.WaitGroup
 	for _, name := range fleetNames {
-		i := instance(t, session(t, addrs...), f.group, func(err error) { t.Log(name, "is told", err) })
+		i := instance(t, session(t, addrs...), f.group, func(err error) { t.Log(name, "reports", err) })
 		f.instances = append(f.instances, i)
 		f.presences = append(f.presences, clustertest.Join(t, i, cluster.Member{Name: name, Address: name}))
 		e := clustertest.Elect(t, i, f.group, name)
@@ -80,7 +80,7 @@ func (f *fleet) listed(t testing.TB, fine func(cluster.Leader) bool) {
 	}
 }
 
-// stale waits until everybody has been told that what they see may be out of date.
+// stale waits until every sequence has reported that it may be out of date.
 func (f *fleet) stale(t testing.TB) {
 	t.Helper()
 	for k := range f.members {

@@ -22,8 +22,8 @@ type Config struct {
 	// of a storm of changes, and how late a change may be seen. 0 means 100 ms.
 	Gap time.Duration
 
-	// OnError is told of nodes that are no entries, once each, and of what is tried
-	// again in the background. It must not block. Default: nobody is told.
+	// OnError receives nodes that are no entries, once each, and of what is tried
+	// again in the background. It must not block. Default: none.
 	OnError func(error)
 }
 
@@ -34,12 +34,12 @@ type Cluster struct {
 	cfg Config
 
 	mu     sync.Mutex
-	strays map[string]struct{} // those that have been told of
+	strays map[string]struct{} // those that have been reported
 }
 
 var (
 	_ cluster.Membership  = (*Cluster)(nil)
-	_ cluster.Board       = (*Cluster)(nil)
+	_ cluster.Registry    = (*Cluster)(nil)
 	_ cluster.ConfigStore = (*Cluster)(nil)
 )
 

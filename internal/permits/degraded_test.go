@@ -47,7 +47,7 @@ func TestShareWithoutStore(t *testing.T) {
 			burst(t, m, "the store has just gone")
 		}
 		for _, m := range members {
-			waitFor(t, "it is on its own", func() bool { return m.Stats().Alone })
+			waitFor(t, "it is on its own", func() bool { return m.Stats().Degraded })
 			burst(t, m, "the store is away")
 			if s := m.Stats(); s.Unshared < bound/2 {
 				t.Errorf("%d permits were given out without the store, want %d", s.Unshared, bound/2)
@@ -59,7 +59,7 @@ func TestShareWithoutStore(t *testing.T) {
 		for _, m := range members {
 			waitFor(t, "the store is back", func() bool {
 				burst(t, m, "the store comes back")
-				return !m.Stats().Alone || t.Failed()
+				return !m.Stats().Degraded || t.Failed()
 			})
 			burst(t, m, "the store is back")
 		}
