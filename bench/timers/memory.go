@@ -100,7 +100,7 @@ func (m *memory) Load(_ context.Context, _ string, ids []string) ([]timeout.Row,
 
 // ClaimOverdue implements [timeout.Store].
 func (m *memory) ClaimOverdue(
-	_ context.Context, _ timeout.Office, _, _ string, before, until time.Time, limit int,
+	_ context.Context, _ timeout.LeaderToken, _, _ string, before, until time.Time, limit int,
 ) ([]timeout.Row, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,6 +180,6 @@ func (m *memory) OrphanedPartitions(context.Context, time.Duration) ([]string, e
 }
 
 // Reassign implements [timeout.Store].
-func (m *memory) Reassign(context.Context, timeout.Office, time.Duration, int) (int, error) {
+func (m *memory) Reassign(context.Context, timeout.LeaderToken, time.Duration, int) (int, error) {
 	return 0, nil
 }

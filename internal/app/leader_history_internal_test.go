@@ -28,7 +28,7 @@ type reign struct {
 	store *sqlstore.Store
 
 	mu    sync.Mutex
-	names []string // of the leaders, in the order in which they took office
+	names []string // of the leaders, in the order in which they claimed the role
 	terms []*cluster.Term
 
 	late, refused atomic.Int64 // work of those whose term was over: what was accepted of it, and their dismissals
@@ -39,7 +39,7 @@ type reign struct {
 // background, as one that has noticed nothing, until it is refused, or on ends.
 func (r *reign) lead(ctx, on context.Context, t *testing.T, name string, term *cluster.Term) error {
 	t.Helper()
-	office, err := r.store.TakeOffice(ctx, answersDuty, term)
+	token, err := r.store.ClaimRole(ctx, answersRole, term)
 	if err != nil {
 		return err
 	}
@@ -51,20 +51,20 @@ func (r *reign) lead(ctx, on context.Context, t *testing.T, name string, term *c
 	}
 	r.names, r.terms = append(r.names, name), append(r.terms, term)
 	r.mu.Unlock()
-	r.overdue.Go(func() { r.goOn(on, t, office, term) })
+	r.overdue.Go(func() { r.goOn(on, t, token, term) })
 	for err == nil {
 		time.Sleep(5 * time.Millisecond) // leaves the machine to others
-		_, err = r.store.PurgeAnswers(ctx, office, time.Hour, 1)
+		_, err = r.store.PurgeAnswers(ctx, token, time.Hour, 1)
 	}
 	return err
 }
 
-func (r *reign) goOn(ctx context.Context, t *testing.T, office timeout.Office, term *cluster.Term) {
+func (r *reign) goOn(ctx context.Context, t *testing.T, token timeout.LeaderToken, term *cluster.Term) {
 	t.Helper()
 	for ctx.Err() == nil {
 		time.Sleep(5 * time.Millisecond) // leaves the machine to others
 		over := term.Err() != nil
-		_, err := r.store.PurgeAnswers(ctx, office, time.Hour, 1)
+		_, err := r.store.PurgeAnswers(ctx, token, time.Hour, 1)
 		switch {
 		case errors.Is(err, dlock.ErrFenced):
 			r.refused.Add(1)
@@ -78,7 +78,7 @@ func (r *reign) goOn(ctx context.Context, t *testing.T, office timeout.Office, t
 	}
 }
 
-// leader returns who took the office last, and how often it was taken.
+// leader returns who claimed the role last, and how often it was taken.
 func (r *reign) leader() (name string, taken int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func candidateOf(t *testing.T, name, key, server string) (*leadership, *testbed.
 
 // The leader is cut off from ZooKeeper until its session has expired, again and again. It ceases to
 // lead before the next one begins, and if it goes on working, the database takes its work as
-// long as nobody else has the office, and not after that: what it has recorded is one term after
+// long as nobody else has the role, and not after that: what it has recorded is one term after
 // the other.
 func TestHistoryOfLeadersThatAreCutOff(t *testing.T) {
 	t.Parallel()
@@ -168,11 +168,11 @@ func TestHistoryOfLeadersThatAreCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The last one is deposed by a term of nobody.
+	// The last one is superseded by a term of nobody.
 	cancel()
 	candidates.Wait()
 	testbedtest.Eventually(t, "a leader works late", func() bool { return r.late.Load() > 0 }) // the last one does, until then
-	if _, err := r.store.TakeOffice(t.Context(), answersDuty, endless{}); err != nil {
+	if _, err := r.store.ClaimRole(t.Context(), answersRole, endless{}); err != nil {
 		t.Fatal(err)
 	}
 	_, taken := r.leader()

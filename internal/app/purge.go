@@ -19,7 +19,7 @@ const (
 	purgeEvery   = time.Minute
 	purgeTimeout = 5 * time.Minute // at most, at a time
 
-	answersDuty = "answers" // of the leader of the shop, and not of those of partitions
+	answersRole = "answers" // of the leader of the shop, and not of those of partitions
 )
 
 // purgeIdempotencyKeys returns what deletes old answers while the instance leads the shop, until its context ends.
@@ -50,11 +50,11 @@ func purgeOnce(ctx context.Context, store *sqlstore.Store, lead *leadership) (n 
 	leads, err = lead.during(ctx, func(ctx context.Context, term *cluster.Term) error {
 		ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 		defer cancel()
-		office, err := store.TakeOffice(ctx, answersDuty, term)
+		token, err := store.ClaimRole(ctx, answersRole, term)
 		if err != nil {
 			return err
 		}
-		n, err = store.PurgeAnswers(ctx, office, answersAge, math.MaxInt)
+		n, err = store.PurgeAnswers(ctx, token, answersAge, math.MaxInt)
 		return err
 	})
 	return n, leads, err

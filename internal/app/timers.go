@@ -57,7 +57,7 @@ func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store 
 		Canary:    c.Canary,
 		Partition: c.Partition,
 		Leader:    leader,
-		Offices:   store,
+		Roles:     store,
 		Drain:     timersDrain,
 		Observer:  timerEvents{observer, told},
 		Trace:     tel.Traceparent,

@@ -14,13 +14,13 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// sweepDuty is what the leader does for orders that nobody pays.
-const sweepDuty = "timeout:base:" + order.ExpireTimer
+// expiryRole is what the leader does for orders that nobody pays.
+const expiryRole = "timeout:base:" + order.ExpireTimer
 
 // sweeping returns the term in which timers were last swept, and how long ago that was.
 func sweeping(t *testing.T, db *sql.DB) (term int64, idle time.Duration) {
 	t.Helper()
-	err := db.QueryRowContext(t.Context(), "SELECT term, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED) - led_at FROM terms WHERE duty = ?", sweepDuty).Scan(&term, &idle)
+	err := db.QueryRowContext(t.Context(), "SELECT term, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED) - led_at FROM terms WHERE duty = ?", expiryRole).Scan(&term, &idle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	buyTen(fleet["shop-1"])
 	testbedtest.Eventually(t, "the leader is at work", func() bool {
 		var n int
-		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM terms WHERE duty = ?", sweepDuty).Scan(&n); err != nil {
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM terms WHERE duty = ?", expiryRole).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n == 1
@@ -140,7 +140,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	expired(t, store, "a", 5*each)
 	balanced(t, store, "a")
 	terms, works := testbedtest.RecordedTerms(t, db)
-	t.Logf("%d offices, %d times at work", terms, works)
+	t.Logf("%d terms, %d times at work", terms, works)
 	if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 {
 		t.Errorf("audit: exit code %d: %s%s", code, out, fmt.Sprint(stderr))
 	}

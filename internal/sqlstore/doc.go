@@ -29,25 +29,21 @@
 // until they have been probed. If the probe of a SKU ends with a lock timeout as well, or looks have found its row locked and not written to
 // for three seconds, everybody fails there at once until such a look.
 //
-// # Offices
+// # Leader roles
 //
-// What leaders do is fenced. The table terms has a row per duty, with the term of the leader
-// that has it. A leader that is elected takes the office, and each transaction of its work
-// begins with an UPDATE of that row in which term and owner must still be its own. So the row
-// is locked until the work is committed, the work of two leaders is one after the other, and
-// one that was deposed is refused with a [*DeposedError] from the moment on at which a later
-// one has taken the office.
+// The work of leaders is fenced. The table terms has a row per role, with the term of its leader. An elected leader
+// claims the role. The first statement of each of its transactions is an UPDATE of that row, which requires
+// that term and owner are its own. So the row is locked until the commit, and the work of two leaders is
+// serialized. Once another leader has claimed the role, the previous one gets a [*SupersededError].
 //
-// The number is the term of the election plus a base, which begins with 0. An election can
-// begin to count again: its service was emptied, or is another one than before. Nobody has to
-// help then. A leader whose term goes on after it has read the row is later than all that
-// the row knows of, as there is one leader at a time. So a number that is too low is that of a new
-// count, and the base is raised until it is the next one. A leader whose term is over takes no
-// office. Two elections for one database, as of instances with different flags, depose each
-// other in turn, and still do not work at once.
+// The number is the term of the election plus an offset, which begins with 0. An election can begin to count again,
+// because its service was emptied or replaced. There is one leader at a time, so a leader whose term continues after it
+// has read the row is later than every term in the row. If its number is too low, the offset is raised until it is the
+// next one. A leader whose term has ended cannot claim the role. If two elections share a database, as with
+// instances of different flags, their leaders supersede each other, and still never work at the same time.
 //
-// The row also says when a leader was last at work. Those who stand in while nobody can be
-// elected lock it and look; see [Store.VacantOffice].
+// The row also has the time of the leader's last work. While no leader can be elected, the fallback scan locks the row
+// and compares that time; see [Store.VacantRole].
 //
 // # Order of locks
 //

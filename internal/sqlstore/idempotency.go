@@ -224,15 +224,15 @@ func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Req
 
 // PurgeAnswers deletes up to limit answers that are older than age by the database's clock,
 // the oldest first, and returns how many. It blocks until that is done or ctx ends, and
-// deletes a few hundred at a time, so that nobody waits long for it. The office begins each of
+// deletes a few hundred at a time, so that nobody waits long for it. The leader token begins each of
 // these transactions; with a nil one several may delete at once. What was deleted before an
 // error stays deleted.
-func (s *Store) PurgeAnswers(ctx context.Context, office timeout.Office, age time.Duration, limit int) (n int64, err error) {
+func (s *Store) PurgeAnswers(ctx context.Context, token timeout.LeaderToken, age time.Duration, limit int) (n int64, err error) {
 	for n < int64(limit) {
 		some := min(maxRows, int64(limit)-n)
 		var deleted int64
 		err := s.inTx(ctx, func(tx *gorm.DB) error {
-			if err := office.Check(ctx, tx.Statement.ConnPool); err != nil {
+			if err := token.Check(ctx, tx.Statement.ConnPool); err != nil {
 				return err
 			}
 			r := tx.Exec(s.dialect.purge, age.Microseconds(), some)

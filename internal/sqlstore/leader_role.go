@@ -12,51 +12,51 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-var _ timeout.Offices = (*Store)(nil)
+var _ timeout.LeaderRoles = (*Store)(nil)
 
-// vacantAfter is how long after the last work of a leader a duty counts as one that nobody
-// does. Leaders are at work every second.
+// vacantAfter is the time after the last work of its leader for which a role is not vacant. Leaders work
+// every second.
 const vacantAfter = 3 * time.Second
 
-// DeposedError says that work was refused because a later leader has taken the office. It
+// SupersededError means that work was refused because a later leader has claimed the role. It
 // matches [dlock.ErrFenced].
-type DeposedError struct {
-	Duty              string
+type SupersededError struct {
+	Role              string
 	Refused, Accepted dlock.Fence
 }
 
 // Error implements error.
-func (e *DeposedError) Error() string {
-	return fmt.Sprintf("sqlstore: %q is done in term %d, and not in term %d any more: %v",
-		e.Duty, e.Accepted.Token, e.Refused.Token, dlock.ErrFenced)
+func (e *SupersededError) Error() string {
+	return fmt.Sprintf("sqlstore: the leader of %q has term %d, and no longer term %d: %v",
+		e.Role, e.Accepted.Token, e.Refused.Token, dlock.ErrFenced)
 }
 
 // Is makes the error match [dlock.ErrFenced].
-func (e *DeposedError) Is(target error) bool { return target == dlock.ErrFenced }
+func (e *SupersededError) Is(target error) bool { return target == dlock.ErrFenced }
 
-// TakeOffice implements [timeout.Offices].
-func (s *Store) TakeOffice(ctx context.Context, duty string, t timeout.Term) (timeout.Office, error) {
+// ClaimRole implements [timeout.LeaderRoles].
+func (s *Store) ClaimRole(ctx context.Context, role string, t timeout.Term) (timeout.LeaderToken, error) {
 	var row termRow
 	err := s.repeating(ctx, func(tx *gorm.DB) (err error) {
-		if row, err = s.lockedTerm(tx, duty); err != nil {
+		if row, err = s.lockedTerm(tx, role); err != nil {
 			return err
 		}
-		// After the row was read: a term that goes on now is later than all that the row can know of.
+		// After the row was read: a term that continues now is later than every term in the row.
 		if err := t.Err(); err != nil {
-			return fmt.Errorf("sqlstore: take %q: %w", duty, err)
+			return fmt.Errorf("sqlstore: claim the role %q: %w", role, err)
 		}
 		row.follow(t.Fence())
 		return tx.Exec("UPDATE terms SET term = ?, base = ?, owner = ?, led_at = "+s.dialect.now+" WHERE duty = ?",
-			row.Term, row.Base, row.Owner, duty).Error
+			row.Term, row.Base, row.Owner, role).Error
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.inOffice(row), nil
+	return s.leaderToken(row), nil
 }
 
-// inOffice returns the office of whoever is in the row.
-func (s *Store) inOffice(mine termRow) timeout.Office {
+// leaderToken returns the token of the leader in the row.
+func (s *Store) leaderToken(mine termRow) timeout.LeaderToken {
 	return func(ctx context.Context, tx timeout.Tx) error {
 		if tx == nil {
 			return s.writing(ctx, func() error { return s.hold(ctx, s.pool, mine) })
@@ -68,42 +68,42 @@ func (s *Store) inOffice(mine termRow) timeout.Office {
 // hold keeps the row until the transaction ends, if it is as it was when mine took it.
 func (s *Store) hold(ctx context.Context, tx timeout.Tx, mine termRow) error {
 	r, err := tx.ExecContext(ctx, "UPDATE terms SET led_at = "+s.dialect.now+" WHERE duty = ? AND term = ? AND owner = ?",
-		mine.Duty, mine.Term, mine.Owner)
+		mine.Role, mine.Term, mine.Owner)
 	if err != nil {
 		return err
 	}
 	if n, err := r.RowsAffected(); err != nil || n > 0 {
 		return err
 	}
-	row, _, err := readTerm(ctx, tx, s.dialect.now, mine.Duty, "")
+	row, _, err := readTerm(ctx, tx, s.dialect.now, mine.Role, "")
 	if err != nil {
 		return err
 	}
-	return &DeposedError{Duty: mine.Duty, Refused: mine.fence(), Accepted: row.fence()}
+	return &SupersededError{Role: mine.Role, Refused: mine.fence(), Accepted: row.fence()}
 }
 
-// VacantOffice implements [timeout.Offices]. A clock of the database that was set back makes a
-// duty vacant that is not: those who stand in do no harm.
-func (s *Store) VacantOffice(duty string) timeout.Office {
+// VacantRole implements [timeout.LeaderRoles]. If the database's clock was set back, a role may seem
+// vacant that is not. A fallback scan beside a leader does no harm.
+func (s *Store) VacantRole(role string) timeout.LeaderToken {
 	return func(ctx context.Context, tx timeout.Tx) error {
 		lock := s.dialect.forUpdate
 		if tx == nil {
 			tx, lock = s.pool, ""
 		}
-		row, now, err := readTerm(ctx, tx, s.dialect.now, duty, lock)
+		row, now, err := readTerm(ctx, tx, s.dialect.now, role, lock)
 		if err != nil {
 			return err
 		}
 		if idle := time.Duration(now-row.LedAt) * time.Microsecond; row.Owner != "" && idle.Abs() < vacantAfter {
-			return fmt.Errorf("%w: %q was done %v ago in term %d", timeout.ErrLed, duty, idle, row.Term)
+			return fmt.Errorf("%w: the leader of %q worked %v ago in term %d", timeout.ErrLeaderActive, role, idle, row.Term)
 		}
 		return nil
 	}
 }
 
-// termRow is who has a duty. Its term is that of the election, plus the base.
+// termRow is the leader of a role. Its term is that of the election, plus the base.
 type termRow struct {
-	Duty       string
+	Role       string
 	Term, Base int64
 	Owner      string
 	LedAt      int64 // when the leader was last at work
@@ -122,26 +122,25 @@ func (r *termRow) follow(f dlock.Fence) {
 	r.Term, r.Base, r.Owner = next, next-int64(f.Token), f.Owner
 }
 
-// lockedTerm reads the row of a duty, for which there is one afterwards, and keeps it until the
-// transaction ends.
-func (s *Store) lockedTerm(db *gorm.DB, duty string) (termRow, error) {
+// lockedTerm locks and reads the row of a role until the transaction ends. It inserts the row if there is none.
+func (s *Store) lockedTerm(db *gorm.DB, role string) (termRow, error) {
 	ctx, tx := db.Statement.Context, db.Statement.ConnPool
-	row, _, err := readTerm(ctx, tx, s.dialect.now, duty, s.dialect.forUpdate)
+	row, _, err := readTerm(ctx, tx, s.dialect.now, role, s.dialect.forUpdate)
 	if err != nil || row.Owner != "" {
 		return row, err
 	}
-	_, err = tx.ExecContext(ctx, s.dialect.insertNew+" INTO terms (duty, term, base, owner, led_at) VALUES (?, 0, 0, '', 0)", duty)
+	_, err = tx.ExecContext(ctx, s.dialect.insertNew+" INTO terms (duty, term, base, owner, led_at) VALUES (?, 0, 0, '', 0)", role)
 	if err != nil {
 		return row, err
 	}
-	row, _, err = readTerm(ctx, tx, s.dialect.now, duty, s.dialect.forUpdate)
+	row, _, err = readTerm(ctx, tx, s.dialect.now, role, s.dialect.forUpdate)
 	return row, err
 }
 
-// readTerm reads the row of a duty, and the time. A duty that nobody has ever had has an empty one.
-func readTerm(ctx context.Context, tx timeout.Tx, clock, duty, suffix string) (row termRow, now int64, err error) {
-	row.Duty = duty
-	rows, err := tx.QueryContext(ctx, "SELECT term, base, owner, led_at, "+clock+" FROM terms WHERE duty = ?"+suffix, duty)
+// readTerm reads the row of a role, and the time. A role that never had a leader has an empty row.
+func readTerm(ctx context.Context, tx timeout.Tx, clock, role, suffix string) (row termRow, now int64, err error) {
+	row.Role = role
+	rows, err := tx.QueryContext(ctx, "SELECT term, base, owner, led_at, "+clock+" FROM terms WHERE duty = ?"+suffix, role)
 	if err != nil {
 		return row, 0, err
 	}

@@ -41,9 +41,9 @@ type Config struct {
 	// scans, and none reconciles.
 	Leader dlock.Locker
 
-	// Offices fences the work of leaders in the database, and reports whether a leader is active while
+	// Roles fences the work of leaders in the database, and reports whether a leader is active while
 	// Leader does not answer. Nil means that the rows of timers alone decide.
-	Offices Offices
+	Roles LeaderRoles
 
 	// Observer receives what the queue does; nil means none.
 	Observer Observer

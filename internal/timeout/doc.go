@@ -106,7 +106,7 @@
 // Each kind and partition has one leader among the instances that handle it, elected by Config.Leader under
 // the key timeout:PARTITION:KIND. It runs the overdue scan, reassigns orphaned timers and repairs the index.
 //
-// With [Offices] the first statement of each of these transactions locks the role's row in the database
+// With [LeaderRoles] the first statement of each of these transactions locks the role's row in the database
 // and compares the leader token. A superseded leader is refused, and resigns (SupersededLeaderStops). A leader whose
 // database does not answer resigns, too (LeaderWithoutDatabaseResigns). The index has no such check, and
 // an entry that is put twice does no harm.

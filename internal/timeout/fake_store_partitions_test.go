@@ -58,8 +58,8 @@ func (s *memStore) Heartbeat(_ context.Context, partition, _ string) error {
 	return nil
 }
 
-func (s *memStore) Reassign(ctx context.Context, office timeout.Office, silent time.Duration, limit int) (int, error) {
-	if err := office.Check(ctx, nil); err != nil {
+func (s *memStore) Reassign(ctx context.Context, token timeout.LeaderToken, silent time.Duration, limit int) (int, error) {
+	if err := token.Check(ctx, nil); err != nil {
 		return 0, err
 	}
 	if err := s.lock(); err != nil {

@@ -155,9 +155,9 @@ func order(a, b timeout.Row) int {
 }
 
 func (s *memStore) ClaimOverdue(
-	ctx context.Context, office timeout.Office, kind, partition string, before, until time.Time, limit int,
+	ctx context.Context, token timeout.LeaderToken, kind, partition string, before, until time.Time, limit int,
 ) ([]timeout.Row, error) {
-	if err := office.Check(ctx, nil); err != nil {
+	if err := token.Check(ctx, nil); err != nil {
 		return nil, err
 	}
 	if err := s.lock(); err != nil {

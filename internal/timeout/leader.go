@@ -63,9 +63,9 @@ func (w *worker) leadUnder(ctx context.Context, lease *dlock.Lease) (resigned bo
 	defer lease.Release(ctx) //nolint:errcheck // The TTL frees it otherwise.
 	held, cancel := lease.Context(ctx)
 	defer cancel()
-	office, err := w.takeOffice(held, lease)
+	token, err := w.claimRole(held, lease)
 	if err == nil {
-		err = w.lead(held, office)
+		err = w.lead(held, token)
 	}
 	superseded := errors.Is(err, dlock.ErrFenced)
 	if superseded {
@@ -74,17 +74,17 @@ func (w *worker) leadUnder(ctx context.Context, lease *dlock.Lease) (resigned bo
 	return superseded || errors.Is(err, errResigned)
 }
 
-// takeOffice claims the role, so that the database refuses the work of previous leaders.
-func (w *worker) takeOffice(ctx context.Context, lease *dlock.Lease) (Office, error) {
-	if w.q.cfg.Offices == nil {
+// claimRole claims the role, so that the database refuses the work of previous leaders.
+func (w *worker) claimRole(ctx context.Context, lease *dlock.Lease) (LeaderToken, error) {
+	if w.q.cfg.Roles == nil {
 		return nil, nil
 	}
 	for began := time.Now(); time.Since(began) <= resignAfter; backoff.Sleep(ctx, electEvery) {
 		call, cancel := context.WithTimeout(ctx, storeLimit)
-		office, err := w.q.cfg.Offices.TakeOffice(call, w.role(), lease)
+		token, err := w.q.cfg.Roles.ClaimRole(call, w.role(), lease)
 		cancel()
 		if err == nil || ctx.Err() != nil {
-			return office, err
+			return token, err
 		}
 		w.q.failed(ctx, w.kind, "claim role", err)
 	}
@@ -127,14 +127,14 @@ func (s *fallback) end() {
 
 // lead scans and reconciles until ctx ends, the database does not answer for too long, or it refuses the
 // leader token. It returns the cause.
-func (w *worker) lead(ctx context.Context, office Office) error {
+func (w *worker) lead(ctx context.Context, token LeaderToken) error {
 	w.q.observer.Leading(w.kind, true)
 	defer w.q.observer.Leading(w.kind, false)
 	ctx, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
 	var parts sync.WaitGroup
-	parts.Go(func() { w.scanOverdue(ctx, office, resign) })
-	parts.Go(func() { w.reconcile(ctx, office, resign) })
+	parts.Go(func() { w.scanOverdue(ctx, token, resign) })
+	parts.Go(func() { w.reconcile(ctx, token, resign) })
 	parts.Wait()
 	return context.Cause(ctx)
 }

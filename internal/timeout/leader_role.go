@@ -7,42 +7,40 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// ErrLed says that there is somebody who leads, so that nobody has to stand in.
-var ErrLed = errors.New("timeout: somebody leads")
+// ErrLeaderActive means that a leader is active, so that no fallback is needed.
+var ErrLeaderActive = errors.New("timeout: a leader is active")
 
-// Term is the time for which somebody was elected: a [dlock.Lease], or what has one.
+// Term is a leadership term: a [dlock.Lease], or a value that has one.
 type Term interface {
 	// Fence returns the number of the term, and its owner.
 	Fence() dlock.Fence
 
-	// Err returns nil until the term is over.
+	// Err returns nil until the term has ended.
 	Err() error
 }
 
-// Office is the right to some work, which is checked where the work is done: it is the first
-// statement of each transaction of the work, and its error undoes the transaction. Whoever has
-// passed it is alone with the role until the transaction ends. Without a transaction it says
-// what is so at the moment.
-type Office func(ctx context.Context, tx Tx) error
+// LeaderToken checks the right to a leader role where the work is done. It is the first statement of
+// each transaction of the work, and its error rolls the transaction back. From then on no
+// other leader can pass until the transaction ends. Without a transaction it checks the present state.
+type LeaderToken func(ctx context.Context, tx Tx) error
 
-// Check calls the leader role. A nil one lets everybody pass.
-func (o Office) Check(ctx context.Context, tx Tx) error {
-	if o == nil {
+// Check calls the token. A nil token always passes.
+func (t LeaderToken) Check(ctx context.Context, tx Tx) error {
+	if t == nil {
 		return nil
 	}
-	return o(ctx, tx)
+	return t(ctx, tx)
 }
 
-// Offices keeps in the database who has which role, so that the work of a leader can be refused
-// that does not know yet that there is another one. It is safe for concurrent use.
-type Offices interface {
-	// TakeOffice gives a role to whoever has a term, who has to be told by the lock service
-	// that it goes on: from then on the leader roles of all before refuse, with an error that is
-	// [dlock.ErrFenced]. It may be repeated. It fails if the term is over, or
-	// the database does not answer.
-	TakeOffice(ctx context.Context, duty string, t Term) (Office, error)
+// LeaderRoles stores in the database which leader has which role, so that the work of a superseded
+// leader is refused. It is safe for concurrent use.
+type LeaderRoles interface {
+	// ClaimRole gives a role to the leader of a term. The lock service must have confirmed that the
+	// term continues. From then on the tokens of previous leaders fail with [dlock.ErrFenced]. ClaimRole may be
+	// repeated. It fails if the term has ended, or the database does not answer.
+	ClaimRole(ctx context.Context, role string, t Term) (LeaderToken, error)
 
-	// VacantOffice returns the role of everybody while nobody leads: it refuses with
-	// [ErrLed] if whoever has taken the role has been at work in the last seconds.
-	VacantOffice(duty string) Office
+	// VacantRole returns a token for work without a leader. It fails with [ErrLeaderActive] if the
+	// leader of the role has worked in the last seconds.
+	VacantRole(role string) LeaderToken
 }

@@ -14,15 +14,15 @@ import (
 // vacantAfter is how long after its last work a leader counts as one that has gone.
 const vacantAfter = 3 * time.Second
 
-// memOffices keeps who leads in memory.
-type memOffices struct {
+// memRoles keeps who leads in memory.
+type memRoles struct {
 	mu    sync.Mutex
 	owner string
 	led   time.Time
 	taken int
 }
 
-func (m *memOffices) TakeOffice(_ context.Context, _ string, t timeout.Term) (timeout.Office, error) {
+func (m *memRoles) ClaimRole(_ context.Context, _ string, t timeout.Term) (timeout.LeaderToken, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := t.Err(); err != nil {
@@ -42,19 +42,19 @@ func (m *memOffices) TakeOffice(_ context.Context, _ string, t timeout.Term) (ti
 	}, nil
 }
 
-func (m *memOffices) VacantOffice(string) timeout.Office {
+func (m *memRoles) VacantRole(string) timeout.LeaderToken {
 	return func(context.Context, timeout.Tx) error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.owner != "" && time.Since(m.led) < vacantAfter {
-			return timeout.ErrLed
+			return timeout.ErrLeaderActive
 		}
 		return nil
 	}
 }
 
 // supersede gives the role to another leader.
-func (m *memOffices) supersede() {
+func (m *memRoles) supersede() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.owner = "somebody else"
@@ -66,17 +66,17 @@ func TestSupersededLeaderStops(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
-		b, s, offices := newBook(), newService(), new(memOffices)
+		b, s, roles := newBook(), newService(), new(memRoles)
 		r.link.frail[1] = true // only an overdue scan fires anything
-		q, _ := r.start(timeout.Config{Leader: s, Offices: offices}, b.handle, timeout.Options{})
+		q, _ := r.start(timeout.Config{Leader: s, Roles: roles}, b.handle, timeout.Options{})
 		q.SetPace(time.Hour) // the overdue scan has to find out
 		time.Sleep(2 * time.Second)
 		r.schedule(q, time.Now(), "a")
 		time.Sleep(5 * time.Second)
-		if b.len() != 1 || r.count.leads() != 1 || offices.taken != 1 {
-			t.Fatalf("%d fired, %d lead, the leader role was taken %d times", b.len(), r.count.leads(), offices.taken)
+		if b.len() != 1 || r.count.leads() != 1 || roles.taken != 1 {
+			t.Fatalf("%d fired, %d lead, the leader role was taken %d times", b.len(), r.count.leads(), roles.taken)
 		}
-		offices.supersede()
+		roles.supersede()
 		if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "b", Due: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +86,8 @@ func TestSupersededLeaderStops(t *testing.T) {
 			t.Errorf("%d lead, %d fired, repaired %v", n, b.len(), r.count.repairs)
 		}
 		time.Sleep(10 * time.Second) // elected again, in a term of its own
-		if b.len() != 2 || r.count.leads() != 1 || offices.taken != 2 {
-			t.Errorf("%d fired, %d lead, the leader role was taken %d times", b.len(), r.count.leads(), offices.taken)
+		if b.len() != 2 || r.count.leads() != 1 || roles.taken != 2 {
+			t.Errorf("%d fired, %d lead, the leader role was taken %d times", b.len(), r.count.leads(), roles.taken)
 		}
 		b.once(t)
 	})
@@ -98,8 +98,8 @@ func TestSupersededReconcilerStops(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
-		offices := new(memOffices)
-		r.start(timeout.Config{Leader: newService(), Offices: offices}, newBook().handle, timeout.Options{})
+		roles := new(memRoles)
+		r.start(timeout.Config{Leader: newService(), Roles: roles}, newBook().handle, timeout.Options{})
 		if err := r.store.SetPaused(t.Context(), kind, true); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestSupersededReconcilerStops(t *testing.T) {
 		if r.count.leads() != 1 {
 			t.Fatalf("%d lead", r.count.leads())
 		}
-		offices.supersede()
+		roles.supersede()
 		time.Sleep(3 * time.Second)
 		if r.count.leads() != 0 {
 			t.Errorf("%d lead", r.count.leads())
@@ -121,13 +121,13 @@ func TestNoFallbackScanWhileALeaderIsActive(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		t := r.t
-		b, away, offices := newBook(), newService(), new(memOffices)
+		b, away, roles := newBook(), newService(), new(memRoles)
 		away.down.Store(true)
 		r.link.frail[1], r.link.frail[2] = true, true // only an overdue scan fires anything
 		led, cut := newCounter(), newCounter()
-		_, stop := r.start(timeout.Config{Leader: newService(), Offices: offices, Observer: led}, b.handle, timeout.Options{})
+		_, stop := r.start(timeout.Config{Leader: newService(), Roles: roles, Observer: led}, b.handle, timeout.Options{})
 		time.Sleep(2 * time.Second)
-		q, _ := r.start(timeout.Config{Leader: away, Offices: offices, Observer: cut}, b.handle, timeout.Options{})
+		q, _ := r.start(timeout.Config{Leader: away, Roles: roles, Observer: cut}, b.handle, timeout.Options{})
 		for _, id := range ids(20) {
 			r.schedule(q, time.Now(), id)
 			time.Sleep(time.Second)

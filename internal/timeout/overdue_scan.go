@@ -17,7 +17,7 @@ const (
 
 // scanOverdue handles overdue timers from the database alone, until ctx ends: timers whose entry was lost, and
 // timers whose consumer died. A leader that is superseded, or whose database does not answer, resigns.
-func (w *worker) scanOverdue(ctx context.Context, office Office, resign context.CancelCauseFunc) {
+func (w *worker) scanOverdue(ctx context.Context, token LeaderToken, resign context.CancelCauseFunc) {
 	every := time.NewTicker(scanEvery)
 	defer every.Stop()
 	answered := time.Now()
@@ -27,7 +27,7 @@ func (w *worker) scanOverdue(ctx context.Context, office Office, resign context.
 			return
 		case <-every.C:
 		}
-		err := w.scanAll(ctx, office)
+		err := w.scanAll(ctx, token)
 		switch {
 		case err == nil:
 			answered = time.Now()
@@ -49,9 +49,9 @@ func (w *worker) scanOverdue(ctx context.Context, office Office, resign context.
 func (w *worker) fallbackScan(ctx context.Context) {
 	every := time.NewTicker(scanEvery)
 	defer every.Stop()
-	var vacant Office
-	if w.q.cfg.Offices != nil {
-		vacant = w.q.cfg.Offices.VacantOffice(w.role())
+	var vacant LeaderToken
+	if w.q.cfg.Roles != nil {
+		vacant = w.q.cfg.Roles.VacantRole(w.role())
 	}
 	var reassigned time.Time
 	for {
@@ -65,16 +65,16 @@ func (w *worker) fallbackScan(ctx context.Context) {
 			reassigned = time.Now()
 			_, err = w.reassignOrphans(ctx, vacant)
 		}
-		if err != nil && !errors.Is(err, ErrLed) {
+		if err != nil && !errors.Is(err, ErrLeaderActive) {
 			w.q.failed(ctx, w.kind, "overdue scan", err)
 		}
 	}
 }
 
 // scanAll scans until a scan is not full. Each scan needs a free slot, as a claim does.
-func (w *worker) scanAll(ctx context.Context, office Office) error {
+func (w *worker) scanAll(ctx context.Context, token LeaderToken) error {
 	for w.resting() == 0 && w.take(ctx) {
-		n, err := w.scan(ctx, office)
+		n, err := w.scan(ctx, token)
 		if err != nil || n < w.opts.Batch {
 			return err
 		}
@@ -84,7 +84,7 @@ func (w *worker) scanAll(ctx context.Context, office Office) error {
 
 // scan claims a batch of overdue timers and starts its handling in the caller's slot. It skips timers that are
 // in progress in this process.
-func (w *worker) scan(ctx context.Context, office Office) (int, error) {
+func (w *worker) scan(ctx context.Context, token LeaderToken) (int, error) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
 	now, err := w.q.store.Now(call)
@@ -97,7 +97,7 @@ func (w *worker) scan(ctx context.Context, office Office) (int, error) {
 	if w.away.longerThan(grace) {
 		grace = 0 // no consumer can have claimed them lately
 	}
-	rows, err := w.q.store.ClaimOverdue(call, office, w.kind, w.q.cfg.Partition, now.Add(-grace),
+	rows, err := w.q.store.ClaimOverdue(call, token, w.kind, w.q.cfg.Partition, now.Add(-grace),
 		ceil(now.Add(scanLease)), w.opts.Batch)
 	if err != nil {
 		w.free()

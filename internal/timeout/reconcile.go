@@ -20,8 +20,8 @@ const (
 )
 
 // reconcile puts entries that are missing until ctx ends, or another instance has claimed the role.
-func (w *worker) reconcile(ctx context.Context, office Office, resign context.CancelCauseFunc) {
-	r := &reconciler{w: w, office: office, local: w.q.local()}
+func (w *worker) reconcile(ctx context.Context, token LeaderToken, resign context.CancelCauseFunc) {
+	r := &reconciler{w: w, token: token, local: w.q.local()}
 	for {
 		if r.holds(ctx, resign) {
 			r.round(ctx)
@@ -43,7 +43,7 @@ func (w *worker) reconcile(ctx context.Context, office Office, resign context.Ca
 
 type reconciler struct {
 	w        *worker
-	office   Office
+	token    LeaderToken
 	local    bool
 	far      time.Time // when it last looked far ahead, here
 	drift    time.Time // when these were last done
@@ -56,7 +56,7 @@ type reconciler struct {
 func (r *reconciler) holds(ctx context.Context, resign context.CancelCauseFunc) bool {
 	call, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
-	err := r.office.Check(call, nil)
+	err := r.token.Check(call, nil)
 	switch {
 	case err == nil:
 		return true
@@ -141,7 +141,7 @@ func (r *reconciler) now(ctx context.Context) (time.Time, error) {
 
 // reassignOrphans reassigns orphaned timers. The next scan ahead puts the entries of those that are due soon.
 func (r *reconciler) reassignOrphans(ctx context.Context) error {
-	n, err := r.w.reassignOrphans(ctx, r.office)
+	n, err := r.w.reassignOrphans(ctx, r.token)
 	if n > 0 {
 		r.far = time.Time{}
 	}
@@ -149,9 +149,9 @@ func (r *reconciler) reassignOrphans(ctx context.Context) error {
 }
 
 // reassignOrphans moves timers of partitions without a consumer to Base, if this instance consumes Base.
-func (w *worker) reassignOrphans(ctx context.Context, office Office) (all int, err error) {
+func (w *worker) reassignOrphans(ctx context.Context, token LeaderToken) (all int, err error) {
 	for more := w.q.cfg.Partition == Base; more; {
-		n, err := w.q.store.Reassign(ctx, office, orphanedAfter, pageMax)
+		n, err := w.q.store.Reassign(ctx, token, orphanedAfter, pageMax)
 		w.repaired(RepairReassign, n)
 		all += n
 		if err != nil {

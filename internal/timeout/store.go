@@ -61,7 +61,7 @@ type Store interface {
 	// ClaimOverdue claims open timers of the kind and the partition whose Next is before a moment,
 	// the earliest first. It sets their Next to until and counts the attempt in the row. It returns the
 	// rows with that attempt and with their previous Next. It skips rows that another transaction has locked.
-	ClaimOverdue(ctx context.Context, office Office, kind, partition string, before, until time.Time, limit int) ([]Row, error)
+	ClaimOverdue(ctx context.Context, token LeaderToken, kind, partition string, before, until time.Time, limit int) ([]Row, error)
 
 	// List returns timers in the order of Next, Kind and ID.
 	List(ctx context.Context, f Filter) ([]Row, error)
@@ -82,6 +82,6 @@ type Store interface {
 	// returns the partitions other than Base whose last heartbeat is older than the given time, and not
 	// older than a day.
 	Heartbeat(ctx context.Context, partition, instance string) error
-	Reassign(ctx context.Context, office Office, silent time.Duration, limit int) (int, error)
+	Reassign(ctx context.Context, token LeaderToken, silent time.Duration, limit int) (int, error)
 	OrphanedPartitions(ctx context.Context, silent time.Duration) ([]string, error)
 }

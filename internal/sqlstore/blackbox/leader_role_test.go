@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	duty        = "answers"
+	role        = "answers"
 	vacantAfter = 3 * time.Second
 )
 
@@ -41,35 +41,35 @@ func (t *term) Err() error {
 	return nil
 }
 
-// takes returns the office of a term.
-func takes(t *testing.T, s *sqlstore.Store, tm *term) timeout.Office {
+// takes returns the leader token of a term.
+func takes(t *testing.T, s *sqlstore.Store, tm *term) timeout.LeaderToken {
 	t.Helper()
-	office, err := s.TakeOffice(t.Context(), duty, tm)
+	token, err := s.ClaimRole(t.Context(), role, tm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return office
+	return token
 }
 
 // recorded returns the term that the database has.
 func recorded(t *testing.T, db *sql.DB) (number int64, owner string) {
 	t.Helper()
-	if err := db.QueryRowContext(t.Context(), "SELECT term, owner FROM terms WHERE duty = ?", duty).Scan(&number, &owner); err != nil {
+	if err := db.QueryRowContext(t.Context(), "SELECT term, owner FROM terms WHERE duty = ?", role).Scan(&number, &owner); err != nil {
 		t.Fatal(err)
 	}
 	return number, owner
 }
 
-// The work of a leader is refused from the moment on at which a later one takes the office, and
-// changes nothing. Whoever has lost a term takes no office.
+// The work of a leader is refused from the moment on at which a later one claims the role, and
+// changes nothing. Whoever has lost a term claims no role.
 func TestDeposedLeaderIsRefused(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s, other := t.Context(), open(t, url, "one"), open(t, url, "two")
 		sold := &stock.ShortageError{}
 		first, second := newTerm(5, "a"), newTerm(9, "b")
-		office := takes(t, s, first)
-		work := func(o timeout.Office) (int64, error) {
+		token := takes(t, s, first)
+		work := func(o timeout.LeaderToken) (int64, error) {
 			once := keyed("POST /orders", fmt.Sprint(time.Now().UnixNano()), "")
 			if err := s.Refuse(ctx, once, nil, sold); !errors.Is(err, sold) {
 				t.Fatal(err)
@@ -80,20 +80,20 @@ func TestDeposedLeaderIsRefused(t *testing.T) {
 			}
 			return n, err
 		}
-		if n, err := work(office); n != 1 || err != nil {
+		if n, err := work(token); n != 1 || err != nil {
 			t.Errorf("in the first term: %d, %v", n, err)
 		}
 		later := takes(t, other, second)
-		n, err := work(office)
-		deposed, ok := errors.AsType[*sqlstore.DeposedError](err)
-		if n != 0 || !ok || !errors.Is(err, dlock.ErrFenced) || deposed.Refused != first.fence || deposed.Accepted != second.fence || deposed.Duty != duty {
+		n, err := work(token)
+		superseded, ok := errors.AsType[*sqlstore.SupersededError](err)
+		if n != 0 || !ok || !errors.Is(err, dlock.ErrFenced) || superseded.Refused != first.fence || superseded.Accepted != second.fence || superseded.Role != role {
 			t.Errorf("of a former leader: %d, %v", n, err)
 		}
-		if err := office.Check(ctx, nil); !errors.Is(err, dlock.ErrFenced) {
+		if err := token.Check(ctx, nil); !errors.Is(err, dlock.ErrFenced) {
 			t.Errorf("asked by a former leader: %v", err)
 		}
 		first.lost.Store(true)
-		if _, err := s.TakeOffice(ctx, duty, first); !errors.Is(err, dlock.ErrLost) {
+		if _, err := s.ClaimRole(ctx, role, first); !errors.Is(err, dlock.ErrLost) {
 			t.Errorf("taken by a former leader: %v", err)
 		}
 		if n, err := work(later); n != 2 || err != nil {
@@ -125,42 +125,42 @@ func TestTermsThatBeginAgain(t *testing.T) {
 			{1 << 40, "other service", 1<<40 + 1001}, // whose numbers are high
 			{7, "first service", 1<<40 + 1002},
 		} {
-			office := takes(t, s, newTerm(c.token, c.owner))
+			token := takes(t, s, newTerm(c.token, c.owner))
 			if number, owner := recorded(t, db); number != c.want || owner != c.owner {
 				t.Errorf("term %d of %s is recorded as %d of %s, want %d", c.token, c.owner, number, owner, c.want)
 			}
-			if err := office.Check(t.Context(), nil); err != nil {
+			if err := token.Check(t.Context(), nil); err != nil {
 				t.Errorf("term %d of %s: %v", c.token, c.owner, err)
 			}
 			if err := last.Check(t.Context(), nil); c.owner != "empty, second" && !errors.Is(err, dlock.ErrFenced) {
 				t.Errorf("the leader before %s: %v", c.owner, err)
 			}
-			last = office
+			last = token
 		}
 	})
 }
 
-// The reply to the COMMIT that takes an office is lost, and the leader has it.
-func TestLostReplyToTakeOffice(t *testing.T) {
+// The reply to the COMMIT that claims a role is lost, and the leader has it.
+func TestLostReplyToClaimRole(t *testing.T) {
 	t.Parallel()
 	s, proxy := proxied(t)
 	takes(t, s, newTerm(3, "a"))
 	proxy.DropReply("COMMIT")
-	office := takes(t, s, newTerm(1, "b"))
+	token := takes(t, s, newTerm(1, "b"))
 	if proxy.Dropped() == 0 {
 		t.Error("no reply was lost")
 	}
-	if err := office.Check(t.Context(), nil); err != nil {
+	if err := token.Check(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 }
 
 // Others stand in when no leader has been at work for a while, by the clock of the database.
-func TestVacantOffice(t *testing.T) {
+func TestVacantRole(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s, db := t.Context(), open(t, url, "one"), rawDB(t, url)
-		vacant := s.VacantOffice(duty)
+		vacant := s.VacantRole(role)
 		if err := vacant.Check(ctx, nil); err != nil {
 			t.Errorf("nobody has ever led: %v", err)
 		}
@@ -182,7 +182,7 @@ func TestVacantOffice(t *testing.T) {
 				work()
 				read, kept := look()
 				again = time.Since(began) > vacantAfter // a machine that stood still says nothing
-				if !again && (!errors.Is(read, timeout.ErrLed) || !errors.Is(kept, timeout.ErrLed)) {
+				if !again && (!errors.Is(read, timeout.ErrLeaderActive) || !errors.Is(kept, timeout.ErrLeaderActive)) {
 					t.Errorf("vacant after %s: read %v, kept %v", what, read, kept)
 				}
 			}
@@ -193,10 +193,10 @@ func TestVacantOffice(t *testing.T) {
 				t.Errorf("not vacant %s: read %v, kept %v", what, read, kept)
 			}
 		}
-		var office timeout.Office
-		led("the election", func() { office = takes(t, s, newTerm(1, "a")) })
+		var token timeout.LeaderToken
+		led("the election", func() { token = takes(t, s, newTerm(1, "a")) })
 		led("work", func() {
-			if _, err := s.PurgeAnswers(ctx, office, time.Hour, 1); err != nil {
+			if _, err := s.PurgeAnswers(ctx, token, time.Hour, 1); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -209,7 +209,7 @@ func TestVacantOffice(t *testing.T) {
 
 // Leaders that know nothing of one another work on when others have been elected. What the
 // database has recorded is the work of one term after the other.
-func TestHistoryOfOffices(t *testing.T) {
+func TestHistoryOfRoles(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		s, db := open(t, url, "one"), rawDB(t, url)
@@ -225,9 +225,9 @@ func TestHistoryOfOffices(t *testing.T) {
 			workers.Go(func() {
 				for n := elections.Add(1); n <= want; n = elections.Add(1) {
 					token := uint64(n % 40) // the service loses its data now and then
-					office, err := s.TakeOffice(ctx, duty, newTerm(token, fmt.Sprint("leader-", n)))
+					token, err := s.ClaimRole(ctx, role, newTerm(token, fmt.Sprint("leader-", n)))
 					for err == nil {
-						_, err = s.PurgeAnswers(ctx, office, time.Hour, 1)
+						_, err = s.PurgeAnswers(ctx, token, time.Hour, 1)
 						if elections.Load() > want {
 							break // nobody else is elected
 						}
@@ -240,10 +240,10 @@ func TestHistoryOfOffices(t *testing.T) {
 					}
 				}
 			})
-			// Somebody has to take the office from those that hold it.
+			// Somebody has to claim the role from those that hold it.
 			workers.Go(func() {
 				for n := elections.Add(1); n <= want; n = elections.Add(1) {
-					if _, err := s.TakeOffice(ctx, duty, newTerm(uint64(n%40), fmt.Sprint("leader-", n))); err != nil && !errors.Is(err, stock.ErrBusy) {
+					if _, err := s.ClaimRole(ctx, role, newTerm(uint64(n%40), fmt.Sprint("leader-", n))); err != nil && !errors.Is(err, stock.ErrBusy) {
 						t.Error(err)
 						return
 					}

@@ -9,11 +9,11 @@ import (
 
 // ClaimOverdue implements [timeout.Store]. A limit of 0 means 100, and none exceeds 5,000.
 func (s *Store) ClaimOverdue(
-	ctx context.Context, office timeout.Office, kind, partition string, before, until time.Time, limit int,
+	ctx context.Context, token timeout.LeaderToken, kind, partition string, before, until time.Time, limit int,
 ) (claimed []timeout.Row, err error) {
 	next := millis(until)
 	err = s.write(ctx, "claim overdue timers of partition "+partition, nil, multiple, func(tx timeout.Tx) (err error) {
-		if err := office.Check(ctx, tx); err != nil {
+		if err := token.Check(ctx, tx); err != nil {
 			return err
 		}
 		claimed, err = s.overdue(kind, partition, millis(before), limit).rows(ctx, tx)

@@ -22,7 +22,7 @@ func (s *Store) Heartbeat(ctx context.Context, partition, instance string) error
 
 // Reassign implements [timeout.Store]. A partition that never had a heartbeat counts as orphaned. It also
 // forgets instances without a heartbeat for a day.
-func (s *Store) Reassign(ctx context.Context, office timeout.Office, silent time.Duration, limit int) (n int, err error) {
+func (s *Store) Reassign(ctx context.Context, token timeout.LeaderToken, silent time.Duration, limit int) (n int, err error) {
 	const what = "reassign orphaned timers"
 	var orphans []timeout.Row
 	// A plain read: with locks it would wait for handlers, and a row that changes
@@ -40,7 +40,7 @@ func (s *Store) Reassign(ctx context.Context, office timeout.Office, silent time
 	}
 	gone := newQuery("DELETE FROM timeout_lanes WHERE seen_at < "+s.dialect.now+" - ?", max(silent, forget).Milliseconds())
 	err = s.write(ctx, what, nil, multiple, func(tx timeout.Tx) (err error) {
-		if err := office.Check(ctx, tx); err != nil {
+		if err := token.Check(ctx, tx); err != nil {
 			return err
 		}
 		if n, err = execAll(ctx, tx, queries); err != nil {

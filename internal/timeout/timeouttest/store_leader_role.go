@@ -14,7 +14,7 @@ import (
 func leaderTokenIsChecked(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	refused := errors.New("refused")
-	insert := func(id string, err error) timeout.Office {
+	insert := func(id string, err error) timeout.LeaderToken {
 		return func(ctx context.Context, tx timeout.Tx) error {
 			if tx == nil {
 				return errors.New("a leader token without a transaction")
