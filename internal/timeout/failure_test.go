@@ -32,7 +32,7 @@ func TestCrashBeforePushIsNotLate(t *testing.T) {
 	}
 }
 
-// A reconciler that was told to take its time looks as far ahead as it is away.
+// A reconciler with a slow pace looks further ahead.
 func TestSlowPaceLooksFurtherAhead(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -74,7 +74,7 @@ func TestSteadyStateRepairsNothing(t *testing.T) {
 		t := r.t
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
-		time.Sleep(time.Second)       // the first claim finds that nobody has told the index anything
+		time.Sleep(time.Second)       // the first claim reports an incomplete index
 		for _, id := range ids(200) { // the commit takes a while, and so does the way from there to the push
 			push, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: id, Due: time.Now().Add(7 * time.Second)})
 			if err != nil {
@@ -192,7 +192,7 @@ func TestLostMessagesCauseNoDelay(t *testing.T) {
 }
 
 // A kind that is polled less is looked at less when nothing happens, which costs nothing as
-// long as delays are longer than that, and at most that if they are shorter and nobody tells.
+// long as delays are longer than that, and at most that if they are shorter and messages are lost.
 func TestLongerPollInterval(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

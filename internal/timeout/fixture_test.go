@@ -19,7 +19,7 @@ const kind = "order.expire"
 var memConfig memindex.Config
 
 // link is an index that several instances share, as over a network: it can be cut,
-// and lose what it is told. It hides that the index is in the process.
+// and lose entries. It hides that the index is in the process.
 type link struct {
 	timeout.Index
 

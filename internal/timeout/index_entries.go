@@ -35,7 +35,7 @@ type change struct {
 	Entry
 }
 
-func (h change) name() timerName { return timerName{h.shardKey, h.ID} }
+func (c change) name() timerName { return timerName{c.shardKey, c.ID} }
 
 // flusher sends changes to the index in the background. A caller never waits: changes that do not
 // fit are dropped, and the reconciler repairs them. Entries that are not due soon are batched,
@@ -68,21 +68,21 @@ func (f *flusher) push(entries []change) {
 	now := time.Now()
 	f.mu.Lock()
 	fits := min(len(entries), f.limit-len(f.waiting)-len(f.removals))
-	for _, h := range entries[:fits] {
-		if h.At.IsZero() {
-			f.removals[h.name()] = now
+	for _, c := range entries[:fits] {
+		if c.At.IsZero() {
+			f.removals[c.name()] = now
 			continue
 		}
-		delete(f.removals, h.name())
-		f.waiting = append(f.waiting, h)
+		delete(f.removals, c.name())
+		f.waiting = append(f.waiting, c)
 	}
 	urgent := len(f.waiting) >= min(flushChunk, f.limit)
 	f.mu.Unlock()
-	for _, h := range entries[fits:] {
-		f.observer.EntriesDropped(h.kind, 1)
+	for _, c := range entries[fits:] {
+		f.observer.EntriesDropped(c.kind, 1)
 	}
-	for _, h := range entries {
-		urgent = urgent || !h.At.IsZero() && h.At.Before(now.Add(soonest))
+	for _, c := range entries {
+		urgent = urgent || !c.At.IsZero() && c.At.Before(now.Add(soonest))
 	}
 	if urgent {
 		signal(f.wake)
@@ -180,8 +180,8 @@ func (f *flusher) dropAll() {
 	waiting, removals := f.waiting, f.removals
 	f.waiting, f.removals = nil, make(map[timerName]time.Time)
 	f.mu.Unlock()
-	for _, h := range waiting {
-		f.observer.EntriesDropped(h.kind, 1)
+	for _, c := range waiting {
+		f.observer.EntriesDropped(c.kind, 1)
 	}
 	for name := range removals {
 		f.observer.EntriesDropped(name.kind, 1)
@@ -191,17 +191,17 @@ func (f *flusher) dropAll() {
 // send sends the last change of each timer, and reports whether the index took everything.
 func (f *flusher) send(ctx context.Context, chunk []change) bool {
 	last := make(map[timerName]int, len(chunk))
-	for i, h := range chunk {
-		last[h.name()] = i
+	for i, c := range chunk {
+		last[c.name()] = i
 	}
 	put, remove := map[shardKey][]Entry{}, map[shardKey][]string{}
-	for i, h := range chunk {
+	for i, c := range chunk {
 		switch {
-		case last[h.name()] != i:
-		case h.At.IsZero():
-			remove[h.shardKey] = append(remove[h.shardKey], h.ID)
+		case last[c.name()] != i:
+		case c.At.IsZero():
+			remove[c.shardKey] = append(remove[c.shardKey], c.ID)
 		default:
-			put[h.shardKey] = append(put[h.shardKey], h.Entry)
+			put[c.shardKey] = append(put[c.shardKey], c.Entry)
 		}
 	}
 	all := true

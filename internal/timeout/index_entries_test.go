@@ -35,7 +35,7 @@ func TestEntryWithoutTimerIsDropped(t *testing.T) {
 	})
 }
 
-// An index that only its own process can see is told nothing that nobody there would claim.
+// A local index gets no entries that its process would not claim.
 func TestEntriesWithoutLocalConsumerAreNotPushed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -91,7 +91,7 @@ func TestEntriesNotDueSoonAreBatched(t *testing.T) {
 				t.Errorf("%s: %d entries after %d calls, %v; want %d after %d", when, n, calls, err, pending, puts)
 			}
 		}
-		time.Sleep(time.Second) // the index has been told that it is complete
+		time.Sleep(time.Second) // the index is complete
 		all := ids(2000)
 		later := time.Now().Add(time.Hour)
 		for _, id := range all[:50] {

@@ -27,22 +27,22 @@ func (w *worker) elect(ctx context.Context) {
 		w.leadAnyway(ctx)
 		return
 	}
-	fallback := &fallback{w: w}
-	defer fallback.end()
+	standby := &fallback{w: w}
+	defer standby.end()
 	for ctx.Err() == nil {
 		wait := electEvery
 		lease, err := w.campaign(ctx)
 		switch {
 		case err == nil:
-			fallback.end()
+			standby.end()
 			if resigned := w.leadUnder(ctx, lease); resigned {
 				wait = resignFor
 			}
 		case errors.Is(err, dlock.ErrHeld):
-			fallback.end()
+			standby.end()
 		default:
 			w.q.failed(ctx, w.kind, "elect", err)
-			fallback.begin(ctx)
+			standby.begin(ctx)
 		}
 		backoff.Sleep(ctx, wait)
 	}

@@ -153,7 +153,7 @@ func TestNoFallbackScanWhileALeaderIsActive(t *testing.T) {
 			t.Errorf("without a leader %d of 21 were claimed, repaired %v, %d led", n, cut.repairs, cut.most)
 		}
 		if len(cut.errs) == 0 {
-			t.Error("nobody was told that there are no elections")
+			t.Error("the failed elections were not reported")
 		}
 		b.once(t)
 	})

@@ -40,7 +40,7 @@ func (o *orders) expire(id string) timeout.Outcome {
 	return timeout.Done()
 }
 
-// punctual counts what a handler gets before the time that it is told.
+// punctual counts timers that a handler gets before their due time.
 func (o *orders) punctual(batch []timeout.Fired) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -33,7 +33,7 @@ type worker struct {
 func newWorker(q *Queue, kind string, h Handler, o Options) *worker {
 	w := &worker{q: q, kind: kind, handler: h, opts: o.withDefaults()}
 	w.slots = make(chan struct{}, concurrency)
-	w.inFlight = inFlight{w: w, items: map[string]*item{}, prolonging: make(chan struct{}, 1)}
+	w.inFlight = inFlight{w: w, items: map[string]*item{}, extending: make(chan struct{}, 1)}
 	w.wiped.found = make(chan struct{}, 1)
 	for _, s := range q.index.Shards(kind, q.cfg.Partition) {
 		w.loops = append(w.loops, newLoop(w, s))

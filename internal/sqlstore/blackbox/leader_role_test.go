@@ -224,8 +224,8 @@ func TestHistoryOfRoles(t *testing.T) {
 		for range 4 {
 			workers.Go(func() {
 				for n := elections.Add(1); n <= want; n = elections.Add(1) {
-					token := uint64(n % 40) // the service loses its data now and then
-					token, err := s.ClaimRole(ctx, role, newTerm(token, fmt.Sprint("leader-", n)))
+					number := uint64(n % 40) // the service loses its data now and then
+					token, err := s.ClaimRole(ctx, role, newTerm(number, fmt.Sprint("leader-", n)))
 					for err == nil {
 						_, err = s.PurgeAnswers(ctx, token, time.Hour, 1)
 						if elections.Load() > want {

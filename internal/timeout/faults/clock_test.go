@@ -20,9 +20,9 @@ func skew(by time.Duration) func(timeout.Index) timeout.Index {
 	return func(x timeout.Index) timeout.Index { return skewed{x, by} }
 }
 
-func (s skewed) Schedule(ctx context.Context, kind, partition string, missing bool, hints []timeout.Entry) (int, error) {
-	inner := make([]timeout.Entry, len(hints))
-	for i, h := range hints {
+func (s skewed) Schedule(ctx context.Context, kind, partition string, missing bool, entries []timeout.Entry) (int, error) {
+	inner := make([]timeout.Entry, len(entries))
+	for i, h := range entries {
 		inner[i] = timeout.Entry{ID: h.ID, At: h.At.Add(-s.by)}
 	}
 	return s.Index.Schedule(ctx, kind, partition, missing, inner)

@@ -18,14 +18,14 @@ type part struct {
 	wakes    []chan time.Time
 }
 
-// entry is an entry.
+// entry is a timer in the heap.
 type entry struct {
 	id    string
 	at    int64 // ms
 	place int
 }
 
-// clear forgets everything.
+// clear removes everything.
 func (p *part) clear() { p.pending, p.due, p.complete = map[string]*entry{}, nil, false }
 
 func (p *part) head() int64 {
@@ -35,7 +35,7 @@ func (p *part) head() int64 {
 	return p.due[0].at
 }
 
-// put says whether the entry is new. With keep one that is there stays as it is.
+// put reports whether the entry is new. With keep an existing entry stays as it is.
 func (p *part) put(id string, at int64, keep bool) bool {
 	if e, pending := p.pending[id]; pending {
 		if !keep {
@@ -50,7 +50,7 @@ func (p *part) put(id string, at int64, keep bool) bool {
 	return true
 }
 
-// remove forgets an entry, if there is one.
+// remove removes an entry, if there is one.
 func (p *part) remove(id string) {
 	if e, pending := p.pending[id]; pending {
 		heap.Remove(&p.due, e.place)
@@ -67,8 +67,8 @@ func (p *part) take(now int64, limit int) (taken []*entry) {
 	return taken
 }
 
-// announce tells those who wait when the earliest moment has become earlier. Of
-// several messages that nobody has read the last one remains, which is the earliest.
+// announce sends the earliest moment to the consumers if it has become earlier. Of
+// several unread messages the last one remains, which is the earliest.
 func (p *part) announce(before int64) {
 	head := p.head()
 	if head >= before {
@@ -86,7 +86,7 @@ func (p *part) announce(before int64) {
 	}
 }
 
-// queue is a heap of entries that know their places.
+// queue is a heap of entries.
 type queue []*entry
 
 // Len implements [heap.Interface].

@@ -35,8 +35,8 @@ func BenchmarkSchedule(b *testing.B) {
 			for range callers {
 				wg.Go(func() {
 					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						hints := []timeout.Entry{{ID: "8" + identity(int(i)), At: due.Add(time.Duration(i%1000) * time.Millisecond)}}
-						if _, err := x.Schedule(b.Context(), "order", partition, false, hints); err != nil {
+						entries := []timeout.Entry{{ID: "8" + identity(int(i)), At: due.Add(time.Duration(i%1000) * time.Millisecond)}}
+						if _, err := x.Schedule(b.Context(), "order", partition, false, entries); err != nil {
 							b.Error(err)
 							return
 						}
@@ -112,11 +112,11 @@ func fill(b *testing.B, x *redisindex.Index, n int, at time.Time) {
 	b.Helper()
 	const page = 5000
 	for i := 0; i < n; i += page {
-		var hints []timeout.Entry
+		var entries []timeout.Entry
 		for j := i; j < min(i+page, n); j++ {
-			hints = append(hints, timeout.Entry{ID: identity(j), At: at.Add(time.Duration(j) * time.Millisecond / 100)})
+			entries = append(entries, timeout.Entry{ID: identity(j), At: at.Add(time.Duration(j) * time.Millisecond / 100)})
 		}
-		if _, err := x.Schedule(b.Context(), "order", partition, true, hints); err != nil {
+		if _, err := x.Schedule(b.Context(), "order", partition, true, entries); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -60,11 +60,11 @@ func clusterFailover(t *testing.T, c *testbed.Cluster) {
 	running(t, x)
 	expectWake(t, from, s, id, wake, &at)
 	const n = 1000
-	var hints []timeout.Entry
+	var entries []timeout.Entry
 	for i := range n {
-		hints = append(hints, timeout.Entry{ID: fmt.Sprint("t", i), At: time.UnixMilli(1)})
+		entries = append(entries, timeout.Entry{ID: fmt.Sprint("t", i), At: time.UnixMilli(1)})
 	}
-	if _, err := x.Schedule(t.Context(), "kind", partition, false, hints); err != nil {
+	if _, err := x.Schedule(t.Context(), "kind", partition, false, entries); err != nil {
 		t.Fatal(err)
 	}
 	master, err := c.MasterOf(t.Context(), keyOf(s, "pending"))

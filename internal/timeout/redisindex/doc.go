@@ -6,8 +6,8 @@
 // One shard is two keys with one hash tag, in one slot of a Cluster:
 //
 //	shop:timeout:{KIND:PARTITION:N}:pending   zset    ID by due time in ms
-//	shop:timeout:{KIND:PARTITION:N}:complete  string  number of shards, once the index has been told everything
-//	shop:timeout:wake                    channel KIND:PARTITION:N DUE; in a Cluster shop:timeout:{KIND:PARTITION:N}:wake, sharded
+//	shop:timeout:{KIND:PARTITION:N}:complete  string  number of shards, once the index is complete
+//	shop:timeout:wake                         channel KIND:PARTITION:N DUE; in a Cluster shop:timeout:{KIND:PARTITION:N}:wake, sharded
 //
 // N counts from 0. In a Cluster it is a number whose slot is in the Nth part of all
 // slots, so that shards spread over masters that share the slots evenly. Give it
@@ -20,16 +20,15 @@
 // # Claims
 //
 // A claim removes ids from pending by the server's clock, in one script. So one consumer gets a
-// timer, as with the ZREM of package textbook, and Redis forgets it there and then. That is safe here
-// because the index is not the only one that knows of it: if the consumer dies or the reply is lost, the row is
-// overdue, and the scan of package timeout finds it after 2 to 3 s. A lease in Redis would bring the same timer back
-// later, after its 30 s, and cost a second sorted set, a token, and a call to end each claim.
+// timer, as with the ZREM of package textbook, and Redis has no record of the claim. The rows make that
+// safe: if the consumer dies or the reply is lost, the overdue scan of package timeout finds the row after 2 to 3 s.
+// A lease in Redis would bring the timer back later, and cost a second sorted set, a token, and a call per claim.
 //
 // # Round trips
 //
 // Concurrent calls of Schedule share scripts: while one is on its way to a shard
-// the entries for the next collect, at most 512, and each caller gets the outcome
-// of the script that had its entries. Nobody waits for company. Every script costs
+// the entries for the next are batched, at most 512, and each caller gets the outcome
+// of the script that had its entries. A lone caller does not wait. Every script costs
 // O(n log m) for the n timers it touches, at most 512, out of m.
 //
 //	schedule.lua  ZRANGE, for each caller ZADD, ZRANGE; PUBLISH if the head is earlier now
@@ -40,15 +39,15 @@
 // # Wake-ups
 //
 // A script that makes another timer the earliest of its shard publishes its moment. A
-// message can be lost; the claims that consumers make anyway find the same. The process that
-// scheduled hears it from the reply. [Index.Run] has one connection for messages, in a
-// Cluster one per shard; it is tried every second, and opened again when it is silent.
+// message can be lost; the next poll finds the same. The process that
+// scheduled reads the moment from the reply. [Index.Run] has one connection for messages, in a
+// Cluster one per shard. It is probed every second, and opened again when it is silent.
 //
 // # Losses
 //
-// A server that lost all data lost complete, too. One that lost only the last writes, as after a
-// failover, is not noticed, nor is a loss while the index is being rebuilt: what
-// is missing is put back before it is due by whoever compares the index with the rows.
+// A server that lost all data lost complete, too. A loss of the last writes alone, as after a
+// failover, is not detected, nor is a loss during a rebuild. The look-ahead scan of the leader puts the missing
+// entries before they are due.
 //
 // # Client and server
 //

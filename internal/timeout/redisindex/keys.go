@@ -17,7 +17,7 @@ const (
 // keySet are the names of what a shard has in Redis.
 type keySet struct {
 	pending  string // sorted set: ids by due time
-	complete string // number of shards, if the index has been told everything
+	complete string // number of shards, if the index is complete
 	channel  string // of wake-ups
 	name     string // KIND:PARTITION:N
 }

@@ -20,7 +20,7 @@ import (
 const partition = "base"
 
 // entry schedules one id.
-func hint(t *testing.T, x *redisindex.Index, kind, id string, at time.Time) {
+func put(t *testing.T, x *redisindex.Index, kind, id string, at time.Time) {
 	t.Helper()
 	if _, err := x.Schedule(t.Context(), kind, partition, false, []timeout.Entry{{ID: id, At: at}}); err != nil {
 		t.Fatal(err)
@@ -74,8 +74,8 @@ func TestDataInRedis(t *testing.T) {
 	rdb := client(t, testbedtest.Redis(t))
 	x, kind := index(t, rdb, redisindex.Config{Shards: 1}), rand.Text()
 	s := timeout.Shard{Kind: kind, Partition: partition}
-	hint(t, x, kind, "later", time.UnixMilli(253402300799999)) // the last moment of the year 9999
-	hint(t, x, kind, "now", time.UnixMilli(1763640000123))
+	put(t, x, kind, "later", time.UnixMilli(253402300799999)) // the last moment of the year 9999
+	put(t, x, kind, "now", time.UnixMilli(1763640000123))
 	got := claimAll(t, x, kind)
 	if len(got) != 1 {
 		t.Fatalf("claimed %v, want one", got)
@@ -106,7 +106,7 @@ func TestScriptsAreSentAgain(t *testing.T) {
 	rdb := client(t, server.URL())
 	x := index(t, rdb, redisindex.Config{})
 	for range 3 {
-		hint(t, x, "kind", "x", time.UnixMilli(1))
+		put(t, x, "kind", "x", time.UnixMilli(1))
 		if got := claimAll(t, x, "kind"); len(got) != 1 {
 			t.Errorf("claimed %v, want one", got)
 		}

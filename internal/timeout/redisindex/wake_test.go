@@ -34,7 +34,7 @@ func running(t *testing.T, x *redisindex.Index) {
 	})
 }
 
-// expectWake schedules earlier and earlier timers until one is told of.
+// expectWake schedules earlier and earlier timers until a message arrives.
 func expectWake(t *testing.T, from *redisindex.Index, s timeout.Shard, id string, wake <-chan time.Time, at *time.Time) {
 	t.Helper()
 	for len(wake) > 0 {
@@ -47,13 +47,13 @@ func expectWake(t *testing.T, from *redisindex.Index, s timeout.Shard, id string
 		select {
 		case got := <-wake:
 			if err == nil && got.Before(*at) {
-				t.Errorf("told of %v, and the earliest is %v", got, *at)
+				t.Errorf("received %v, and the earliest is %v", got, *at)
 			}
 			return
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	t.Fatal("not told of a new head")
+	t.Fatal("no new head received")
 }
 
 // idFor returns an id that is in s.
@@ -61,7 +61,7 @@ func idFor(t *testing.T, x *redisindex.Index, s timeout.Shard) string {
 	t.Helper()
 	for n := range 1000 {
 		id := string(rune('a'+n%26)) + time.Duration(n).String()
-		hint(t, x, s.Kind, id, time.UnixMilli(1))
+		put(t, x, s.Kind, id, time.UnixMilli(1))
 		c, err := x.Claim(t.Context(), s, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -139,14 +139,14 @@ func (dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 	return next
 }
 
-// told returns the moment that somebody is told of.
-func told(t *testing.T, wake <-chan time.Time) time.Time {
+// received returns the next moment of a channel.
+func received(t *testing.T, wake <-chan time.Time) time.Time {
 	t.Helper()
 	select {
 	case at := <-wake:
 		return at
 	case <-time.After(time.Minute):
-		t.Fatal("not told")
+		t.Fatal("nothing received")
 		return time.Time{}
 	}
 }
@@ -157,13 +157,13 @@ func TestOwnHeadNeedsNoMessage(t *testing.T) {
 	x, kind := index(t, client(t, testbedtest.Redis(t)), redisindex.Config{Shards: 1}), rand.Text()
 	s, at := x.Shards(kind, partition)[0], farAway()
 	wake := x.Wake(s)
-	hint(t, x, kind, "x", at)
-	hint(t, x, kind, "y", at.Add(time.Hour)) // is not the head
-	if got := told(t, wake); !got.Equal(at) {
-		t.Errorf("told of %v, want %v", got, at)
+	put(t, x, kind, "x", at)
+	put(t, x, kind, "y", at.Add(time.Hour)) // is not the head
+	if got := received(t, wake); !got.Equal(at) {
+		t.Errorf("received %v, want %v", got, at)
 	}
-	hint(t, x, kind, "x", time.UnixMilli(1))
-	told(t, wake)
+	put(t, x, kind, "x", time.UnixMilli(1))
+	received(t, wake)
 	c, err := x.Claim(t.Context(), s, 1)
 	if err != nil || len(c.Timers) != 1 {
 		t.Fatalf("Claim = %+v, %v", c, err)
@@ -171,8 +171,8 @@ func TestOwnHeadNeedsNoMessage(t *testing.T) {
 	if _, err := x.Schedule(t.Context(), kind, partition, true, []timeout.Entry{{ID: "x", At: time.UnixMilli(2)}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := told(t, wake); got.UnixMilli() != 2 {
-		t.Errorf("told of %v after it was requeued", got)
+	if got := received(t, wake); got.UnixMilli() != 2 {
+		t.Errorf("received %v after it was requeued", got)
 	}
 }
 
@@ -182,14 +182,14 @@ func TestWakeKeepsTheEarlierMoment(t *testing.T) {
 	x, kind := index(t, client(t, testbedtest.Redis(t)), redisindex.Config{Shards: 1}), rand.Text()
 	wake, at := x.Wake(x.Shards(kind, partition)[0]), farAway()
 	for _, d := range []time.Duration{0, time.Hour, 2 * time.Hour} {
-		hint(t, x, kind, "x", at.Add(d)) // the only one, so that it is the head
+		put(t, x, kind, "x", at.Add(d)) // the only one, so that it is the head
 		if err := x.Remove(t.Context(), kind, partition, []string{"x"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// The third call was sent once the second moment had been delivered.
-	if got := told(t, wake); !got.Equal(at) {
-		t.Errorf("told of %v, want %v", got, at)
+	if got := received(t, wake); !got.Equal(at) {
+		t.Errorf("received %v, want %v", got, at)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestRefusedMessagesCostNothingElse(t *testing.T) {
 	})
 	defer rdb.Close()
 	x := index(t, rdb, redisindex.Config{})
-	hint(t, x, "kind", "x", time.UnixMilli(1))
+	put(t, x, "kind", "x", time.UnixMilli(1))
 	if got := claimAll(t, x, "kind"); len(got) != 1 {
 		t.Errorf("claimed %v, want one", got)
 	}

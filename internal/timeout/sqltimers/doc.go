@@ -1,23 +1,22 @@
 // Package sqltimers is a [timeout.Store] on database/sql: SQLite, MariaDB from 10.6
-// or MySQL from 8.0. It is the truth of the delay queue, and the only package that
-// knows the tables, whose definition it exports as [Schema].
+// or MySQL from 8.0. It owns the tables of the delay queue, and exports their definition as [Schema].
 //
 // # Tables
 //
-// timeouts has one row per timer that is open or dead; a timer that is worked off has
+// timeouts has one row per timer that is open or dead; a timer that is handled has
 // none, so the table is as large as what is pending. Each way to read it has an index
 // that starts with what it looks for and ends with the key, so that a page costs what
 // is in it, whatever the size of the table:
 //
-//	timeouts_next     state, next_at, kind, id, ...     Sweep, List, Redrive, Count
-//	timeouts_lane     lane, state                       Adopt
+//	timeouts_next     state, next_at, kind, id, ...     ClaimOverdue, List, Redrive, Count
+//	timeouts_lane     lane, state                       Reassign
 //
 // The statements name their index. A table of timers is empty at one moment and has a
 // million rows at the next, statistics lag behind, and a plan that sorts would lock
 // every row that is due instead of those that it takes.
 //
 // timeout_kinds has a row per kind that was ever paused, timeout_lanes one per instance
-// and partition.
+// and partition, which is the column lane.
 //
 // # Time
 //
@@ -33,11 +32,11 @@
 // one, a method is atomic, and failures that pass by themselves (deadlock, lock
 // timeout, snapshot conflict, a busy file) are tried again from the start, at most five
 // times with jitter. When the connection breaks while it commits, the outcome is open;
-// every method may be repeated then, though Sweep counts another attempt and Delete,
+// every method may be repeated then, though ClaimOverdue counts another attempt and Delete,
 // Redrive and Reassign report only what is left.
 //
-// Rows are locked in the order of their key where a statement can choose, and Sweep
-// passes over those that are locked, so that it never waits for a handler.
+// Rows are locked in the order of their key where a statement can choose, and ClaimOverdue
+// skips locked rows, so that it never waits for a handler.
 //
 // # What it expects of the pool
 //
@@ -45,6 +44,6 @@
 // the overdue scan; statements may be prepared or interpolated, and matched or changed rows
 // be counted. SQLite: WAL, a busy timeout, and transactions that begin IMMEDIATE (the
 // parameter _txlock of the driver): one that begins with a read and then writes fails
-// when somebody else wrote meanwhile. The store lets one of its own writers at a time
+// when another transaction wrote meanwhile. The store lets one of its own writers at a time
 // into SQLite; those of other stores and processes are waited for by the busy timeout.
 package sqltimers

@@ -2,7 +2,6 @@ package sqltimers
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 

@@ -39,13 +39,13 @@ func wakeTellsTheHead(t *testing.T, h IndexHarness) {
 		select {
 		case got := <-wakes:
 			if got.Before(at) || got.After(at.Add(time.Hour)) {
-				t.Errorf("told of %v, want %v or a little later", got, at)
+				t.Errorf("received %v, want %v or a little later", got, at)
 			}
 			return
 		case <-time.After(10 * pause):
 		}
 	}
-	t.Errorf("not told of a head for %v", patient)
+	t.Errorf("no head received for %v", patient)
 }
 
 // running runs the index until the test calls what it returns.

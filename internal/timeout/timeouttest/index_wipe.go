@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"example.com/shop/internal/timeout"
 )
 
 // wiped asks every shard.
@@ -31,11 +29,11 @@ func (b bench) complete() {
 func neverToldIsWiped(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
-		t.Errorf("wiped: %v for an index that was told nothing", got)
+		t.Errorf("wiped: %v for an empty index", got)
 	}
 	b.put(b.now(), series(20)...)
 	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
-		t.Errorf("wiped: %v for an index that was not told all", got)
+		t.Errorf("wiped: %v for an index that is not complete", got)
 	}
 }
 
