@@ -35,7 +35,7 @@ func Elect(t testing.TB, i Instance, group, name string) *cluster.Election {
 	t.Helper()
 	e, err := cluster.NewElection(cluster.ElectionConfig{
 		Locker: i.Locker, Registry: i.Registry, Name: name, Key: group, Pause: 10 * time.Millisecond,
-		OnError: func(err error) { t.Log(name, "reports", err) },
+		OnError: func(err error) { t.Log(name, "reports:", err) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func launch(t testing.TB, addrs ...string) *fleet {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var leading sync.WaitGroup
 	for _, name := range fleetNames {
-		i := instance(t, session(t, addrs...), f.group, func(err error) { t.Log(name, "reports", err) })
+		i := instance(t, session(t, addrs...), f.group, func(err error) { t.Log(name, "reports:", err) })
 		f.instances = append(f.instances, i)
 		f.presences = append(f.presences, clustertest.Join(t, i, cluster.Member{Name: name, Address: name}))
 		e := clustertest.Elect(t, i, f.group, name)
