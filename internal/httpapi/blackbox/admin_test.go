@@ -125,7 +125,7 @@ func TestDeadTimerIsRedriven(t *testing.T) {
 	dead := func() map[string]any { return s.must(t, 200, "GET", timers+"?kind=k&state=DEAD", "") }
 	until(t, "three dead timers", func() bool { return len(ids(dead())) == 3 })
 	got := s.must(t, 200, "GET", timers+"/k/a", "")
-	if got["state"] != "DEAD" || got["last_error"] != "after 1 attempts: the warehouse is on fire" || got["attempt"] != 1.0 || got["lane"] != "base" {
+	if got["state"] != "DEAD" || got["last_error"] != "after 1 attempts: the warehouse is on fire" || got["attempt"] != 1.0 || got["partition"] != "base" {
 		t.Errorf("got %v", got)
 	}
 	close(healed)
