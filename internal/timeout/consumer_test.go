@@ -17,6 +17,9 @@ func TestConsumerDiesOverItsBatch(t *testing.T) {
 		b := newBook()
 		q := r.queue(timeout.Config{Canary: true})
 		r.run(q)
+		if err := r.mem.Complete(t.Context(), kind, timeout.Base); err != nil { // or else it would be rebuilt
+			t.Fatal(err)
+		}
 		r.schedule(q, time.Now().Add(time.Second), ids(100)...)
 		time.Sleep(time.Second + time.Millisecond)
 		s := r.mem.Shards(kind, timeout.Base)[0]
@@ -27,6 +30,9 @@ func TestConsumerDiesOverItsBatch(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.within(t, 100, 4*time.Second)
 		b.once(t)
+		if n := r.count.repaired(timeout.RepairOverdue); n != 60 {
+			t.Errorf("the overdue scan found %d timers, want 60", n)
+		}
 	})
 }
 
@@ -125,7 +131,7 @@ func TestSlowHandlerKeepsItsTimers(t *testing.T) {
 		t := r.t
 		b := newBook()
 		h := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
-			time.Sleep(40 * time.Second) // four times what an overdue scan claims rows for
+			time.Sleep(80 * time.Second) // eight times what an overdue scan claims rows for
 			return b.handle(ctx, batch)
 		}
 		q, _ := r.start(timeout.Config{}, h, timeout.Options{})
@@ -133,8 +139,8 @@ func TestSlowHandlerKeepsItsTimers(t *testing.T) {
 		time.Sleep(time.Second)
 		r.link.set(func(l *link) { l.down = true })
 		r.schedule(q, time.Now(), ids(5)...)
-		time.Sleep(2 * time.Minute)
-		b.within(t, 5, 45*time.Second)
+		time.Sleep(3 * time.Minute)
+		b.within(t, 5, 85*time.Second)
 		b.once(t)
 	})
 }

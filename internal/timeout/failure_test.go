@@ -172,6 +172,26 @@ func TestLostWritesAreFoundBeforeTheyAreDue(t *testing.T) {
 	})
 }
 
+// The leader puts entries 30 s before they are due, so that the loss of both entries and leader delays nothing.
+func TestLostWritesAreFoundBeforeTheLeaderIsLost(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		b, s := newBook(), newService()
+		q, stop := r.start(timeout.Config{Leader: s}, b.handle, timeout.Options{})
+		time.Sleep(time.Minute)
+		r.start(timeout.Config{Leader: s}, b.handle, timeout.Options{})
+		r.link.set(func(l *link) { l.loses = true })
+		r.schedule(q, time.Now().Add(20*time.Second), ids(50)...)
+		time.Sleep(11 * time.Second)
+		s.down.Store(true)
+		stop()
+		time.Sleep(30 * time.Second)
+		b.within(t, 50, time.Millisecond)
+		b.once(t)
+	})
+}
+
 // Messages only speed things up: without any, the poll learns of what is later than it.
 func TestLostMessagesCauseNoDelay(t *testing.T) {
 	t.Parallel()
