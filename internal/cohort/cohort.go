@@ -22,19 +22,19 @@ var ErrLeft = errors.New("cohort: the batch goes on without its caller")
 // work to stop if nobody else wants it.
 const grace = 250 * time.Millisecond
 
-// Config configures a [Group]. Hold and Commit are required.
-type Config[T any] struct {
+// Config configures a [Group] whose keys are of type K, whose leases are described by an L, and whose
+// items are of type T. Hold and Commit are required.
+type Config[K comparable, L, T any] struct {
 	// Hold runs fn while it holds key, as [dlock.Do] does with a Locker: the context of fn
 	// ends when the lease is lost, and nobody else runs such an fn for key anywhere meanwhile,
 	// as far as leases can promise that. It waits until then, or until ctx ends. An error
 	// without a call of fn is the answer to all who have waited since it was called.
-	Hold func(ctx context.Context, key string, fn func(ctx context.Context, f dlock.Fence) error) error
+	Hold func(ctx context.Context, key K, fn func(ctx context.Context, lease L) error) error
 
-	// Commit carries out items in one step, all of them or none, and passes f on to what
-	// decides whether it is still valid. What becomes of a single item is for the item to
-	// say. Nil ends the wait of all. It is never called twice at once for one key by one Group. It
-	// may call HandOver.
-	Commit func(ctx context.Context, key string, f dlock.Fence, items []T) error
+	// Commit carries out items in one step, all of them or none, and passes on what lease says
+	// to the store that decides whether it is still valid. What becomes of a single item is for the item to
+	// say. Nil ends the wait of all. It is never called twice at once for one key by one Group.
+	Commit func(ctx context.Context, key K, lease L, items []T) error
 
 	// Retry reports whether there is to be another attempt under another lease after an error
 	// of Commit, or of Hold without a call of fn. It is not asked when the context of fn has
@@ -54,7 +54,7 @@ type Config[T any] struct {
 	// tells the items that cannot be had now: it returns their answers, and nil for others. It
 	// is applied to those that waited before Refuse was called and were never committed. Nil
 	// refuses nobody.
-	Refuse func(ctx context.Context, key string) func(item T) error
+	Refuse func(ctx context.Context, key K) func(item T) error
 
 	MaxQueue   int           // items that wait for one key; default 10,000
 	MaxBatch   int           // items in one call of Commit; default 256
@@ -64,17 +64,17 @@ type Config[T any] struct {
 
 // Group serves those who call [Group.Do] with one key in batches, each under a lease that
 // they share. It is safe for concurrent use.
-type Group[T any] struct {
-	cfg     Config[T]
+type Group[K comparable, L, T any] struct {
+	cfg     Config[K, L, T]
 	leaders sync.WaitGroup // one for each line
 
 	mu    sync.Mutex
-	lines map[string]*line[T] // of the keys for which somebody waits or is served
-	seq   uint64              // of the latest arrival
+	lines map[K]*line[K, T] // of the keys for which somebody waits or is served
+	seq   uint64            // of the latest arrival
 }
 
 // New returns a Group. It has nothing running while nobody calls Do.
-func New[T any](cfg Config[T]) *Group[T] {
+func New[K comparable, L, T any](cfg Config[K, L, T]) *Group[K, L, T] {
 	if cfg.Retry == nil {
 		cfg.Retry = func(err error) bool { return errors.Is(err, dlock.ErrFenced) || errors.Is(err, dlock.ErrLost) }
 	}
@@ -88,7 +88,7 @@ func New[T any](cfg Config[T]) *Group[T] {
 	cfg.MaxBatch = cmp.Or(cfg.MaxBatch, 256)
 	cfg.MaxBatches = cmp.Or(cfg.MaxBatches, 4)
 	cfg.MaxHold = cmp.Or(cfg.MaxHold, 20*time.Millisecond)
-	return &Group[T]{cfg: cfg, lines: make(map[string]*line[T])}
+	return &Group[K, L, T]{cfg: cfg, lines: make(map[K]*line[K, T])}
 }
 
 // Do has item committed in a batch, with others of key, and returns nil once it is.
@@ -103,7 +103,7 @@ func New[T any](cfg Config[T]) *Group[T] {
 // Commit if the item was to be tried again; the answer of Refuse; an error of Hold; an error
 // of Commit, which then was about this item alone, or everybody's. Only after an error of Commit
 // can the item have had an effect, if that is what the error says.
-func (g *Group[T]) Do(ctx, waiting context.Context, key string, item T) error {
+func (g *Group[K, L, T]) Do(ctx, waiting context.Context, key K, item T) error {
 	for _, c := range []context.Context{ctx, waiting} {
 		if c.Err() != nil {
 			return context.Cause(c)
@@ -143,7 +143,7 @@ func (g *Group[T]) Do(ctx, waiting context.Context, key string, item T) error {
 
 // Wait waits until no leader is left, or ctx ends. None is some time after the last Do has
 // returned: the leader still has its lease to give back.
-func (g *Group[T]) Wait(ctx context.Context) error {
+func (g *Group[K, L, T]) Wait(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)

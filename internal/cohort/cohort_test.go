@@ -22,7 +22,7 @@ var errBad = errors.New("bad")
 // Those who come while a batch is being committed are the next one, in the order of their
 // arrival and under the same lease.
 func TestOneLeaseServesBatches(t *testing.T) {
-	bubble(t, cohort.Config[int]{}, func(r *rig) {
+	bubble(t, config{}, func(r *rig) {
 		first := r.do(r.Context(), 1)
 		one := r.commit(1)
 		rest := r.all(2, 3, 4)
@@ -41,7 +41,7 @@ func TestOneLeaseServesBatches(t *testing.T) {
 
 // A batch has a bound, a lease has one in batches, and others have their turn then.
 func TestBatchesAndLeasesAreBounded(t *testing.T) {
-	bubble(t, cohort.Config[int]{MaxBatch: 2, MaxBatches: 2}, func(r *rig) {
+	bubble(t, config{MaxBatch: 2, MaxBatches: 2}, func(r *rig) {
 		release := r.hold()
 		r.all(1, 2, 3, 4, 5)
 		release()
@@ -63,7 +63,7 @@ func TestBatchesAndLeasesAreBounded(t *testing.T) {
 }
 
 func TestALeaseIsBoundedInTime(t *testing.T) {
-	bubble(t, cohort.Config[int]{MaxHold: time.Second, MaxBatches: 100}, func(r *rig) {
+	bubble(t, config{MaxHold: time.Second, MaxBatches: 100}, func(r *rig) {
 		r.all(1)
 		one := r.commit(1)
 		r.all(2)
@@ -83,7 +83,7 @@ func TestALeaseIsBoundedInTime(t *testing.T) {
 
 // Keys do not wait for each other.
 func TestKeysAreApart(t *testing.T) {
-	bubble(t, cohort.Config[int]{}, func(r *rig) {
+	bubble(t, config{}, func(r *rig) {
 		r.all(1)
 		one := r.commit(1)
 		go func() { _ = r.group.Do(r.Context(), r.Context(), "b", 2) }()
@@ -99,7 +99,7 @@ func TestKeysAreApart(t *testing.T) {
 // Who gives up leaves the line, and when the last one does nobody stands in the queue for the
 // lease any longer.
 func TestWhoGivesUpLeavesTheLine(t *testing.T) {
-	bubble(t, cohort.Config[int]{}, func(r *rig) {
+	bubble(t, config{}, func(r *rig) {
 		release := r.hold()
 		ctx, giveUp := context.WithCancelCause(r.Context())
 		first, stays := r.do(ctx, 1), r.do(r.Context(), 2)
@@ -132,7 +132,7 @@ func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 
 // Many who give up leave nothing behind, though nobody is served.
 func TestTheLineDoesNotGrowByThoseWhoLeft(t *testing.T) {
-	bubble(t, cohort.Config[int]{MaxQueue: 10}, func(r *rig) {
+	bubble(t, config{MaxQueue: 10}, func(r *rig) {
 		release := r.hold()
 		stays := r.do(r.Context(), 0)
 		for range 100 {
@@ -149,7 +149,7 @@ func TestTheLineDoesNotGrowByThoseWhoLeft(t *testing.T) {
 
 // A caller whose time is over leaves its batch, which is stopped when all callers have left.
 func TestABatchOutlivesThoseWhoGiveUp(t *testing.T) {
-	bubble(t, cohort.Config[int]{}, func(r *rig) {
+	bubble(t, config{}, func(r *rig) {
 		release := r.hold()
 		ctx, giveUp := context.WithCancelCause(r.Context())
 		impatient, waiting := context.WithCancelCause(r.Context())
@@ -189,7 +189,7 @@ func TestABatchOutlivesThoseWhoGiveUp(t *testing.T) {
 
 // A batch that ends with the time of its last caller still says what became of its items.
 func TestAStoppedBatchStillAnswers(t *testing.T) {
-	bubble(t, cohort.Config[int]{}, func(r *rig) {
+	bubble(t, config{}, func(r *rig) {
 		ctx, giveUp := context.WithCancelCause(r.Context())
 		done := r.do(ctx, 1)
 		c := r.commit(1)
@@ -206,7 +206,7 @@ func TestAStoppedBatchStillAnswers(t *testing.T) {
 
 // A caller whose time is over does not wait for the end of a long batch that others want. Its item stays in the batch.
 func TestALongBatchKeepsNoCaller(t *testing.T) {
-	bubble(t, cohort.Config[int]{}, func(r *rig) {
+	bubble(t, config{}, func(r *rig) {
 		release := r.hold()
 		ctx, giveUp := context.WithCancelCause(r.Context())
 		one, two := r.do(ctx, 1), r.do(r.Context(), 2)
@@ -229,7 +229,7 @@ func TestALongBatchKeepsNoCaller(t *testing.T) {
 
 // Work that was done in time is done, though its caller has gone.
 func TestSuccessIsReportedToThoseWhoGaveUp(t *testing.T) {
-	bubble(t, cohort.Config[int]{}, func(r *rig) {
+	bubble(t, config{}, func(r *rig) {
 		ctx, giveUp := context.WithCancel(r.Context())
 		done := r.do(ctx, 1)
 		c := r.commit(1)
@@ -257,7 +257,7 @@ func split(t *testing.T, failure string) {
 	var calls atomic.Int64
 	var mu sync.Mutex
 	committed := make(map[int]int)
-	group := cohort.New(cohort.Config[int]{
+	group := cohort.New(config{
 		Hold: over(lock),
 		Commit: func(_ context.Context, _ string, _ dlock.Fence, items []int) error {
 			calls.Add(1)
@@ -308,7 +308,7 @@ func split(t *testing.T, failure string) {
 
 // What is everybody's fault is not tried item by item.
 func TestACommonErrorIsNotSplit(t *testing.T) {
-	common := cohort.Config[int]{Common: func(err error) bool { return errors.Is(err, errBad) }}
+	common := config{Common: func(err error) bool { return errors.Is(err, errBad) }}
 	bubble(t, common, func(r *rig) {
 		release := r.hold()
 		done := r.all(1, 2, 3, 4)
@@ -324,7 +324,7 @@ func TestACommonErrorIsNotSplit(t *testing.T) {
 // A batch whose fence is refused is tried under another lease, together with those who have come
 // meanwhile, behind it.
 func TestAFencedBatchIsRetried(t *testing.T) {
-	bubble(t, cohort.Config[int]{}, func(r *rig) {
+	bubble(t, config{}, func(r *rig) {
 		release := r.hold()
 		ctx, giveUp := context.WithCancelCause(r.Context())
 		goes, stays := r.do(ctx, 1), r.all(2, 3)
@@ -348,7 +348,7 @@ func TestAFencedBatchIsRetried(t *testing.T) {
 // Who gives up between two attempts hears what the first one left open.
 func TestTheLastErrorIsToldToThoseWhoLeave(t *testing.T) {
 	unknown := errors.New("unknown")
-	bubble(t, cohort.Config[int]{Retry: func(err error) bool { return errors.Is(err, unknown) }}, func(r *rig) {
+	bubble(t, config{Retry: func(err error) bool { return errors.Is(err, unknown) }}, func(r *rig) {
 		ctx, giveUp := context.WithCancelCause(r.Context())
 		done := r.do(ctx, 1)
 		c := r.commit(1)
@@ -370,7 +370,7 @@ func TestTheLastErrorIsToldToThoseWhoLeave(t *testing.T) {
 func TestTheImpatientHearWhatBecameOfThem(t *testing.T) {
 	unknown := errors.New("unknown")
 	is := func(err error) bool { return errors.Is(err, unknown) }
-	bubble(t, cohort.Config[int]{Retry: is, Unknown: is}, func(r *rig) {
+	bubble(t, config{Retry: is, Unknown: is}, func(r *rig) {
 		waiting, over := context.WithCancelCause(r.Context())
 		ctx, giveUp := context.WithCancelCause(r.Context())
 		release := r.hold()
@@ -400,7 +400,7 @@ func TestTheImpatientHearWhatBecameOfThem(t *testing.T) {
 func TestTheImpatientWaitInTheLine(t *testing.T) {
 	unknown := errors.New("unknown")
 	is := func(err error) bool { return errors.Is(err, unknown) }
-	bubble(t, cohort.Config[int]{Retry: is, Unknown: is}, func(r *rig) {
+	bubble(t, config{Retry: is, Unknown: is}, func(r *rig) {
 		waiting, over := context.WithCancelCause(r.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.group.Do(r.Context(), waiting, "a", 1) }()
@@ -421,7 +421,7 @@ func TestTheImpatientWaitInTheLine(t *testing.T) {
 
 // The loss of the lease ends the work, which is done again under another one.
 func TestALostLeaseIsReplaced(t *testing.T) {
-	bubble(t, cohort.Config[int]{}, func(r *rig) {
+	bubble(t, config{}, func(r *rig) {
 		done := r.do(r.Context(), 1)
 		one := r.commit(1)
 		if err := r.lock.ForceRelease(r.Context(), "a"); err != nil {
@@ -448,7 +448,7 @@ func TestALockServiceThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, calls: make(chan call)}
 		answers := make(chan error)
-		r.group = cohort.New(cohort.Config[int]{
+		r.group = cohort.New(config{
 			Hold: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
 				if err := <-answers; err != nil {
 					return err
@@ -474,7 +474,7 @@ func TestALockServiceThatIsAway(t *testing.T) {
 }
 
 func TestAFullLineRefuses(t *testing.T) {
-	bubble(t, cohort.Config[int]{MaxQueue: 2}, func(r *rig) {
+	bubble(t, config{MaxQueue: 2}, func(r *rig) {
 		release := r.hold()
 		ctx, giveUp := context.WithCancel(r.Context())
 		first, second := r.do(ctx, 1), r.do(r.Context(), 2)
@@ -496,7 +496,7 @@ func TestRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks, verdict := make(chan struct{}), make(chan func(int) error)
-		r := newRig(t, cohort.Config[int]{Refuse: func(context.Context, string) func(int) error {
+		r := newRig(t, config{Refuse: func(context.Context, string) func(int) error {
 			looks <- struct{}{}
 			return <-verdict
 		}})
@@ -548,8 +548,8 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 	lock := memlock.New(memlock.Config{})
 	var mu sync.Mutex
 	committed, latest := make(map[int]int), uint64(0)
-	newGroup := func() *cohort.Group[int] {
-		return cohort.New(cohort.Config[int]{
+	newGroup := func() *group {
+		return cohort.New(config{
 			Hold: over(lock), MaxBatch: 7, MaxBatches: 3, MaxQueue: 40,
 			Commit: func(ctx context.Context, _ string, f dlock.Fence, items []int) error {
 				mu.Lock()
@@ -562,9 +562,6 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 					return context.Cause(ctx)
 				}
 				latest = f.Token
-				if n%2 == 0 {
-					cohort.HandOver(ctx)
-				}
 				if n%4 == 0 {
 					time.Sleep(100 * time.Microsecond) // with what keeps others out
 				}
@@ -583,7 +580,7 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 			},
 		})
 	}
-	groups := []*cohort.Group[int]{newGroup(), newGroup(), newGroup()}
+	groups := []*group{newGroup(), newGroup(), newGroup()}
 	var callers sync.WaitGroup
 	told, unknown := make([]bool, 3000), make([]bool, 3000)
 	for i := range 60 {
@@ -630,10 +627,10 @@ func TestThreeInstancesHaveTheirTurns(t *testing.T) {
 		var mu sync.Mutex
 		leases := make([]map[uint64]int, 3) // by fence: items
 		var callers sync.WaitGroup
-		var groups []*cohort.Group[int]
+		var groups []*group
 		for i := range 3 {
 			leases[i] = make(map[uint64]int)
-			group := cohort.New(cohort.Config[int]{
+			group := cohort.New(config{
 				Hold: over(lock), MaxBatch: 10,
 				Commit: func(_ context.Context, _ string, f dlock.Fence, items []int) error {
 					time.Sleep(3 * time.Millisecond)

@@ -12,11 +12,6 @@
 // of batches, or milliseconds, the leader releases the lease and asks for it again, behind those
 // who wait elsewhere.
 //
-// Under the lease the batch is put where others cannot pass it, and then made to last, which may
-// take much longer: a transaction has the lock of its row and waits for the disk. Commit says so with
-// [HandOver]. If no batch is to follow under the lease it is given back then, and while this one is
-// being made to last, the next holder gets ready behind it.
-//
 // Nobody waits for a batch to become full. A batch is what has gathered while the one before it
 // was being committed, so that it is one item when little happens, and large exactly when that
 // pays.
@@ -28,10 +23,7 @@
 //  2. A batch is committed under a lease that was held when it began, with the fence of that
 //     lease. Should the lease be lost, the context of the work ends, and the batch is
 //     committed again under another lease (TestALostLeaseIsReplaced), as it is after an error
-//     that Config.Retry names, a refused fence above all (TestAFencedBatchIsRetried). The lease is
-//     kept until Commit returns, or calls HandOver in the first attempt of the last batch under it
-//     (TestHandOver, TestHandOverIsOfTheLastBatch, TestABatchIsHandedOverOnce). If such a batch is
-//     split, its parts are committed with that fence and no lease (TestABatchThatWasHandedOverIsSplit).
+//     that Config.Retry names, a refused fence above all (TestAFencedBatchIsRetried).
 //  3. A batch that fails for another reason is split until the one who is to blame is alone
 //     (TestABatchIsSplitForTheSakeOfOneItem), unless Config.Common says that the fault is
 //     nobody's in particular (TestACommonErrorIsNotSplit). A panic of Commit counts as an error.
@@ -48,9 +40,7 @@
 //     nobody whose fate an earlier attempt has left open (TestRefusal).
 //
 // What is not guaranteed: that no two processes commit at once. A lease can end while its holder
-// is paused, between any two instructions; whatever Commit changes has to compare the fence. What
-// Commit still does after HandOver is done beside the next holder, and kept apart from its work by
-// nothing but what Commit said that there is.
+// is paused, between any two instructions; whatever Commit changes has to compare the fence.
 // Neither is there any order among callers of different processes, or among keys.
 //
 // # Refusals

@@ -19,7 +19,7 @@ func ExampleGroup() {
 		writing = make(chan struct{})
 		writes  int
 	)
-	group := cohort.New(cohort.Config[int]{
+	group := cohort.New(cohort.Config[string, dlock.Fence, int]{
 		Hold: func(ctx context.Context, key string, fn func(context.Context, dlock.Fence) error) error {
 			return dlock.Do(ctx, lock, key, fn)
 		},

@@ -15,6 +15,11 @@ import (
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }
 
+type (
+	config = cohort.Config[string, dlock.Fence, int]
+	group  = cohort.Group[string, dlock.Fence, int]
+)
+
 // call is one call of Commit.
 type call struct {
 	key    string
@@ -28,12 +33,12 @@ type call struct {
 type rig struct {
 	*testing.T
 	lock  *memlock.Locker
-	group *cohort.Group[int]
+	group *group
 	calls chan call
 }
 
 // newRig returns a rig whose Group is configured by cfg, and by what it needs itself.
-func newRig(t *testing.T, cfg cohort.Config[int]) *rig {
+func newRig(t *testing.T, cfg config) *rig {
 	t.Helper()
 	r := &rig{T: t, lock: memlock.New(memlock.Config{}), calls: make(chan call)}
 	cfg.Hold = over(r.lock)
@@ -54,7 +59,7 @@ func over(l dlock.Locker) func(ctx context.Context, key string, fn func(ctx cont
 }
 
 // bubble runs f in a bubble of its own, in which time passes when everybody waits.
-func bubble(t *testing.T, cfg cohort.Config[int], f func(r *rig)) {
+func bubble(t *testing.T, cfg config, f func(r *rig)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

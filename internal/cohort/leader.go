@@ -1,15 +1,11 @@
 package cohort
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
-
-	"example.com/shop/internal/dlock"
 )
 
 const (
@@ -17,12 +13,9 @@ const (
 	maxPause   = 32 * retryPause
 )
 
-// errExited says that Commit ended its goroutine, as a test does that has failed.
-var errExited = errors.New("cohort: Commit did not return")
-
 // lead serves a line, lease after lease, until nobody waits in it. Between two leases others
 // have their turn.
-func (g *Group[T]) lead(l *line[T]) {
+func (g *Group[K, L, T]) lead(l *line[K, T]) {
 	pause := retryPause
 	for {
 		ctx, cancel, seq := g.open(l)
@@ -31,18 +24,13 @@ func (g *Group[T]) lead(l *line[T]) {
 		}
 		g.refuse(ctx, l)
 		held, err := false, error(nil)
-		var rest <-chan error
 		if g.waits(l) {
-			err = g.cfg.Hold(ctx, l.key, func(ctx context.Context, f dlock.Fence) (err error) {
+			err = g.cfg.Hold(ctx, l.key, func(ctx context.Context, lease L) error {
 				held = true
-				rest, err = g.serve(ctx, l, f)
-				return err
+				return g.serve(ctx, l, lease)
 			})
 		}
 		cancel(nil)
-		if rest != nil {
-			err = cmp.Or(<-rest, err)
-		}
 		switch {
 		case err == nil:
 			pause = retryPause
@@ -56,59 +44,41 @@ func (g *Group[T]) lead(l *line[T]) {
 }
 
 // serve commits what waits in the line, batch by batch, for as long as one lease may be kept.
-// An error says that the lease is of no more use. If the last batch has been handed over, rest is
-// where its end will be told.
-func (g *Group[T]) serve(ctx context.Context, l *line[T], f dlock.Fence) (rest <-chan error, err error) {
+// An error says that the lease is of no more use.
+func (g *Group[K, L, T]) serve(ctx context.Context, l *line[K, T], lease L) error {
 	g.close(l)
 	end := time.Now().Add(g.cfg.MaxHold)
 	for n := range g.cfg.MaxBatches {
 		if n > 0 {
 			if time.Now().After(end) {
-				return nil, nil
+				return nil
 			}
 			g.refuse(ctx, l)
 		}
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		tickets := g.take(l)
 		if len(tickets) == 0 {
-			return nil, nil
+			return nil
 		}
-		last := func() bool { return n == g.cfg.MaxBatches-1 || !g.waits(l) || time.Now().After(end) }
-		work, cancel, h := g.handing(ctx, tickets, last)
-		done := make(chan error, 1)
-		go func() {
-			err := errExited
-			defer func() {
-				h.stop()
-				cancel(nil)
-				done <- err
-			}()
-			err = g.try(work, l, f, tickets)
-		}()
-		select {
-		case err := <-done:
-			if err != nil {
-				return nil, err
-			}
-		case <-h.closed:
-			return done, nil
+		if err := g.try(ctx, l, lease, tickets); err != nil {
+			return err
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // try commits tickets, in halves if that fails for the sake of one of them, and answers them.
 // After an error they are back in the line.
-func (g *Group[T]) try(ctx context.Context, l *line[T], f dlock.Fence, tickets []*ticket[T]) error {
+func (g *Group[K, L, T]) try(ctx context.Context, l *line[K, T], lease L, tickets []*ticket[T]) error {
 	work, b := g.begin(ctx, tickets)
 	defer b.cancel(nil)
 	n := len(b.tickets)
 	if n == 0 {
 		return nil
 	}
-	err := g.commit(work, l.key, f, b.tickets)
+	err := g.commit(work, l.key, lease, b.tickets)
 	switch {
 	case err != nil && (ctx.Err() != nil || g.cfg.Retry(err)):
 		g.putBack(l, b.tickets, err)
@@ -117,31 +87,30 @@ func (g *Group[T]) try(ctx context.Context, l *line[T], f dlock.Fence, tickets [
 		g.finish(b.tickets, err)
 		return nil
 	}
-	ctx = context.WithValue(ctx, handingKey{}, nil)
-	if err := g.try(ctx, l, f, b.tickets[:n/2]); err != nil {
+	if err := g.try(ctx, l, lease, b.tickets[:n/2]); err != nil {
 		g.putBack(l, b.tickets[n/2:], nil)
 		return err
 	}
-	return g.try(ctx, l, f, b.tickets[n/2:])
+	return g.try(ctx, l, lease, b.tickets[n/2:])
 }
 
 // commit calls Commit. A panic there is an error like another: the caller whose item it is gets
 // it, when its neighbours have been served.
-func (g *Group[T]) commit(ctx context.Context, key string, f dlock.Fence, tickets []*ticket[T]) (err error) {
+func (g *Group[K, L, T]) commit(ctx context.Context, key K, lease L, tickets []*ticket[T]) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("cohort: commit %q: panic: %v\n%s", key, cause, debug.Stack())
+			err = fmt.Errorf("cohort: commit %v: panic: %v\n%s", key, cause, debug.Stack())
 		}
 	}()
 	items := make([]T, len(tickets))
 	for i, t := range tickets {
 		items[i] = t.item
 	}
-	return g.cfg.Commit(ctx, key, f, items)
+	return g.cfg.Commit(ctx, key, lease, items)
 }
 
 // refuse answers those in the line who cannot be served now.
-func (g *Group[T]) refuse(ctx context.Context, l *line[T]) {
+func (g *Group[K, L, T]) refuse(ctx context.Context, l *line[K, T]) {
 	if g.cfg.Refuse == nil {
 		return
 	}

@@ -9,8 +9,8 @@ import (
 
 // line is those who wait for one key, first come, first served. It has a leader as long as it
 // exists. Everything in it is guarded by Group.mu.
-type line[T any] struct {
-	key     string
+type line[K comparable, T any] struct {
+	key     K
 	waiting []*ticket[T]
 	left    int                     // tickets in waiting whose callers have left
 	cancel  context.CancelCauseFunc // ends the leader's wait for the lease; nil when it does not wait
@@ -46,13 +46,13 @@ func (b *batch[T]) drop(why error) {
 }
 
 // join puts t into the line of key, which gets a leader if it has none.
-func (g *Group[T]) join(key string, t *ticket[T]) (*line[T], error) {
+func (g *Group[K, L, T]) join(key K, t *ticket[T]) (*line[K, T], error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l, ok := g.lines[key]
 	switch {
 	case !ok:
-		l = &line[T]{key: key}
+		l = &line[K, T]{key: key}
 		g.lines[key] = l
 		g.leaders.Go(func() { g.lead(l) })
 	case l.len() >= g.cfg.MaxQueue:
@@ -65,12 +65,12 @@ func (g *Group[T]) join(key string, t *ticket[T]) (*line[T], error) {
 }
 
 // len returns how many wait.
-func (l *line[T]) len() int { return len(l.waiting) - l.left }
+func (l *line[K, T]) len() int { return len(l.waiting) - l.left }
 
 // leave takes t out of its line, and returns what to tell its caller; nil if t is out of it
 // already, or was only impatient and is to find out what became of an attempt: then its answer is
 // on the way.
-func (g *Group[T]) leave(l *line[T], t *ticket[T], why error) error {
+func (g *Group[K, L, T]) leave(l *line[K, T], t *ticket[T], why error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !t.out && t.ctx.Err() == nil && t.last != nil && g.cfg.Unknown(t.last) {
@@ -109,7 +109,7 @@ func (t *ticket[T]) verdict(err error) error {
 // open returns a context for the leader's next lease, which ends when all have left the line
 // before the leader has it, and the latest arrival. cancel is nil when nobody waits: then the
 // leader has resigned.
-func (g *Group[T]) open(l *line[T]) (ctx context.Context, cancel context.CancelCauseFunc, seq uint64) {
+func (g *Group[K, L, T]) open(l *line[K, T]) (ctx context.Context, cancel context.CancelCauseFunc, seq uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := slices.IndexFunc(l.waiting, func(t *ticket[T]) bool { return t.over == nil })
@@ -122,28 +122,28 @@ func (g *Group[T]) open(l *line[T]) (ctx context.Context, cancel context.CancelC
 }
 
 // close has the leader's context outlast the line: it has the lease.
-func (g *Group[T]) close(l *line[T]) {
+func (g *Group[K, L, T]) close(l *line[K, T]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l.cancel = nil
 }
 
 // waits reports whether anybody waits.
-func (g *Group[T]) waits(l *line[T]) bool {
+func (g *Group[K, L, T]) waits(l *line[K, T]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return l.len() > 0
 }
 
 // latest returns the latest arrival.
-func (g *Group[T]) latest() uint64 {
+func (g *Group[K, L, T]) latest() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.seq
 }
 
 // take takes those who came first out of the line, as many as a batch may have.
-func (g *Group[T]) take(l *line[T]) (taken []*ticket[T]) {
+func (g *Group[K, L, T]) take(l *line[K, T]) (taken []*ticket[T]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := 0
@@ -162,7 +162,7 @@ func (g *Group[T]) take(l *line[T]) (taken []*ticket[T]) {
 
 // begin makes a batch of those tickets whose callers have not gone, and answers the others. Its
 // context ends when they all have.
-func (g *Group[T]) begin(ctx context.Context, tickets []*ticket[T]) (context.Context, *batch[T]) {
+func (g *Group[K, L, T]) begin(ctx context.Context, tickets []*ticket[T]) (context.Context, *batch[T]) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &batch[T]{cancel: cancel}
 	g.mu.Lock()
@@ -180,7 +180,7 @@ func (g *Group[T]) begin(ctx context.Context, tickets []*ticket[T]) (context.Con
 }
 
 // finish answers tickets with err.
-func (g *Group[T]) finish(tickets []*ticket[T], err error) {
+func (g *Group[K, L, T]) finish(tickets []*ticket[T], err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, t := range tickets {
@@ -194,7 +194,7 @@ func (g *Group[T]) finish(tickets []*ticket[T], err error) {
 
 // putBack puts tickets that were not served where they were, but answers those whose callers
 // wait no longer. Who was impatient, and is to find out what became of an attempt, waits on.
-func (g *Group[T]) putBack(l *line[T], tickets []*ticket[T], err error) {
+func (g *Group[K, L, T]) putBack(l *line[K, T], tickets []*ticket[T], err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, t := range tickets {
@@ -213,7 +213,7 @@ func (g *Group[T]) putBack(l *line[T], tickets []*ticket[T], err error) {
 }
 
 // dismiss answers those of the first tickets, up to seq, to whom judge has something to say.
-func (g *Group[T]) dismiss(l *line[T], seq uint64, judge func(*ticket[T]) error) {
+func (g *Group[K, L, T]) dismiss(l *line[K, T], seq uint64, judge func(*ticket[T]) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l.waiting = slices.DeleteFunc(l.waiting, func(t *ticket[T]) bool {

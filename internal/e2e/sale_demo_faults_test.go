@@ -81,7 +81,7 @@ func TestDemoFindsABrokenStrategy(t *testing.T) {
 	strategies := stock.NewStrategies(stock.Lockers{}).With(stock.Strategy{
 		Name:  "conditional",
 		Write: stock.WriteBack,
-		Guard: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+		Lock: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
 			return fn(ctx, dlock.Fence{})
 		},
 	})

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -38,9 +39,6 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 		r := &idempotency.Request{
 			Scope: scopeOf(in, request, c.Request.Method+" "+c.Request.URL.Path),
 			Hash:  sha256.Sum256(payload),
-			Render: func(result any, err error) (idempotency.Answer, bool) {
-				return render(operation, result, err)
-			},
 		}
 		leave, waited, err := a.flights.enter(ctx, r.Scope)
 		if err != nil {
@@ -50,7 +48,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 		first := waited || operation != "PlaceOrder"
 		if first {
 			if err := a.answered(ctx, r); err != nil {
-				return nil, err
+				return nil, rendered(operation, err)
 			}
 		}
 		in.once = r
@@ -58,12 +56,15 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 		if err == nil {
 			return response, nil
 		}
-		if _, final := render(operation, nil, err); !first && !final && !isRepetition(err) {
+		switch answer, final := refusalOf(err); {
+		case final && operation == "PlaceOrder": // the others are decided again when they are repeated
+			err = cmp.Or(a.Orders.Refuse(ctx, r, answer), err)
+		case !first && !final && !isRepetition(err):
 			if known := a.answeredAfter(ctx, r); isRepetition(known) {
-				return nil, known
+				err = known
 			}
 		}
-		return nil, err
+		return nil, rendered(operation, err)
 	}
 }
 
@@ -110,45 +111,61 @@ func scopeOf(in *call, request any, route string) idempotency.Scope {
 	return s
 }
 
-// render returns the answer to an operation that ended with result or err, byte for byte as
-// the handler gives it, and whether it is final: a success, or a conflict that is one for good
-// reasons. That an order is still in the queue is none: soon it is not.
-func render(operation string, result any, err error) (answer idempotency.Answer, final bool) {
-	if err != nil {
-		p := problemOf(err)
-		final := p.Status == http.StatusConflict && p.Type != TypeRequestInFlight && p.State != string(order.Queued)
-		return idempotency.Answer{Status: p.Status, Body: p.body()}, final
+// refusalOf returns the answer to an operation that failed with err, and whether it is final: a conflict that will be one
+// again. An order that is still in the queue is none.
+func refusalOf(err error) (answer idempotency.Answer, final bool) {
+	if isRepetition(err) {
+		return idempotency.Answer{}, false
 	}
-	var page recording
-	if err := visit(operation, result)(&page); err != nil {
-		p := problemOf(err)
-		return idempotency.Answer{Status: p.Status, Body: p.body()}, false
-	}
-	return idempotency.Answer{Status: page.status, Location: page.header.Get("Location"), Body: page.body.Bytes()}, true
+	p := problemOf(err)
+	final = p.Status == http.StatusConflict && p.Type != TypeRequestInFlight && p.State != string(order.Queued)
+	return idempotency.Answer{Status: p.Status, Body: p.body()}, final
 }
 
-// visit returns what writes the answer to an operation that succeeded.
-func visit(operation string, result any) func(http.ResponseWriter) error {
-	switch r := result.(type) {
-	case order.Order:
-		switch operation {
-		case "PlaceOrder":
-			return placed(r).VisitPlaceOrderResponse
-		case "PayOrder":
-			return paid(r).VisitPayOrderResponse
-		case "CancelOrder":
-			return cancelled(r).VisitCancelOrderResponse
-		case "ExtendOrder":
-			return extended(r).VisitExtendOrderResponse
-		}
-	case stock.Level:
-		if operation == "RestockSKU" {
-			return restocked(r).VisitRestockSKUResponse
-		}
+// rendered returns err with the response to a request that was carried out before, if err has its result.
+func rendered(operation string, err error) error {
+	again, ok := errors.AsType[*idempotency.AnsweredError](err)
+	if !ok || again.Answer.Status != 0 {
+		return err
 	}
-	return func(http.ResponseWriter) error {
-		return fmt.Errorf("no answer to %s is made of a %T", operation, result)
+	answer, err := render(operation, again.Answer.Body)
+	if err != nil {
+		return fmt.Errorf("answer %s again: %w", operation, err)
 	}
+	return &idempotency.AnsweredError{Answer: answer}
+}
+
+// render returns the response to an operation that succeeded with result, byte for byte as its handler gives it.
+func render(operation string, result []byte) (idempotency.Answer, error) {
+	var (
+		o    order.Order
+		l    stock.Level
+		page recording
+		err  error
+	)
+	if operation == "RestockSKU" {
+		err = json.Unmarshal(result, &l)
+	} else {
+		err = json.Unmarshal(result, &o)
+	}
+	if err != nil {
+		return idempotency.Answer{}, err
+	}
+	switch operation {
+	case "PlaceOrder":
+		err = placed(o).VisitPlaceOrderResponse(&page)
+	case "PayOrder":
+		err = paid(o).VisitPayOrderResponse(&page)
+	case "CancelOrder":
+		err = cancelled(o).VisitCancelOrderResponse(&page)
+	case "ExtendOrder":
+		err = extended(o).VisitExtendOrderResponse(&page)
+	case "RestockSKU":
+		err = restocked(l).VisitRestockSKUResponse(&page)
+	default:
+		err = errors.New("the operation takes no key")
+	}
+	return idempotency.Answer{Status: page.status, Location: page.header.Get("Location"), Body: page.body.Bytes()}, err
 }
 
 // recording is a [http.ResponseWriter] that keeps what is written.

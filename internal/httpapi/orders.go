@@ -20,6 +20,7 @@ type Orders interface {
 	Orders(ctx context.Context, f order.Filter) (order.Page, error)
 	Events(ctx context.Context, id, owner string) ([]order.Event, error)
 	Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error)
+	Refuse(ctx context.Context, r *idempotency.Request, a idempotency.Answer) error
 	Pay(ctx context.Context, t order.Target, payment string) (order.Order, error)
 	Cancel(ctx context.Context, t order.Target) (order.Order, error)
 	Extend(ctx context.Context, t order.Target, by time.Duration) (order.Order, error)

@@ -61,7 +61,7 @@ var outcomes = []struct {
 	{err: stock.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer. Nothing happened."},
 	{err: timeout.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer."},
 	{err: stock.ErrFencesLost, kind: TypeBusy, detail: "The lock service of a SKU has lost its data, and its fences are below those that were accepted. Nothing happened. Whoever operates the shop can end that: shop fence rebase SKU."},
-	{err: stock.ErrGuarded, kind: TypeBusy, detail: "Another order holds the lock of a SKU, and this one was not to wait longer for it. Nothing happened."},
+	{err: stock.ErrLockHeld, kind: TypeBusy, detail: "Another order holds the lock of a SKU, and this one was not to wait longer for it. Nothing happened."},
 	{err: stock.ErrRowLocked, kind: TypeBusy, detail: "Somebody else keeps a row locked that the request needs, longer than a request waits for one. Nothing happened."},
 	{err: stock.ErrBusy, kind: TypeBusy, detail: busyDetail},
 	{err: context.DeadlineExceeded, kind: TypeBusy, detail: busyDetail},

@@ -19,6 +19,7 @@
 package idempotency
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -40,11 +41,6 @@ var (
 type Request struct {
 	Scope Scope
 	Hash  [32]byte // of the payload: another one with the same key is refused
-
-	// Render returns how an outcome is answered, and whether that answer is final: one that is
-	// not is never stored. result is what the operation returns beside its error. It is
-	// called within a transaction, perhaps several times, and must do nothing else.
-	Render func(result any, err error) (answer Answer, final bool)
 }
 
 // Scope is where a key is unique.
@@ -54,11 +50,17 @@ type Scope struct {
 	Key      string
 }
 
-// Answer is what was answered.
+// Answer is what was answered: the result of a request that was carried out, or the response that refused it.
 type Answer struct {
-	Status   int
+	Status   int    // 0: Body is the result in JSON, from which the same response can be made again
 	Location string // of what was created; may be empty
 	Body     []byte
+}
+
+// Result returns the answer to a request that was carried out.
+func Result(result any) (Answer, error) {
+	body, err := json.Marshal(result)
+	return Answer{Body: body}, err
 }
 
 // AnsweredError is the error of an operation that was not carried out because the answer of an

@@ -106,11 +106,11 @@ func (s *Service) enter(ctx context.Context, lines []stock.Line) (flights []*fli
 	}
 	for _, l := range lines {
 		o := s.overloadOf(l.SKU, others)
-		if o != nil && s.cohorts[l.Strategy.Name] == nil && !enter(o, false, most) {
+		if o != nil && !l.Strategy.Cohort && !enter(o, false, most) {
 			return nil, nil, fmt.Errorf("%w: %w", ErrCrowded, s.permits.Refuse())
 		}
 	}
-	joins := others > 0 && len(lines) == 1 && s.cohorts[lines[0].Strategy.Name] != nil
+	joins := others > 0 && len(lines) == 1 && lines[0].Strategy.Cohort
 	if !joins && !enter(&s.overload, others == 0, p.Permits) {
 		return nil, nil, s.permits.Refuse()
 	}

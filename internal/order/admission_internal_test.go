@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
 )
@@ -18,14 +17,14 @@ func TestOrdersThatJoinABatchAreNoOverload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Service{permits: limiter, cohorts: map[string]*cohort.Group[*placing]{"cohort": {}}}
+	s := &Service{permits: limiter}
 	s.overload.limit, s.overload.alone, s.overload.idle = fewest, time.Hour, time.Now()
 	var leaves []func()
 	enter := func(strategy string, skus ...string) (n int) {
 		for range 32 {
 			var lines []stock.Line
 			for _, sku := range skus {
-				lines = append(lines, stock.Line{SKU: sku, Strategy: stock.Strategy{Name: strategy}})
+				lines = append(lines, stock.Line{SKU: sku, Strategy: stock.Strategy{Name: strategy, Cohort: strategy == "cohort"}})
 			}
 			_, leave, err := s.enter(t.Context(), lines)
 			if errors.Is(err, ErrSaturated) {

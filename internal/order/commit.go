@@ -4,155 +4,179 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/stock"
 )
 
-// selling is how a SKU is sold. The name of its strategy never changes, and the base hardly
-// ever: whoever has an old one is refused, and told the new one.
-type selling struct {
-	strategy string
-	base     uint64
+// pending is an order on its way to the transaction.
+type pending struct {
+	req    *Request
+	ctx    context.Context //nolint:containedctx // That of Place: its trace and its deadline.
+	lines  []stock.Line
+	lockBy time.Time // until when it waits for locks; zero: as long as ctx allows
+	lag    tokenLag
 }
 
-// lines looks up by which strategy each SKU is sold.
-func (s *Service) lines(ctx context.Context, items []Item) ([]stock.Line, error) {
-	lines := make([]stock.Line, len(items))
-	var unknown []string
-	for i, it := range items {
-		how, ok := s.selling(it.SKU)
-		if !ok {
-			level, err := s.store.Level(ctx, it.SKU)
-			if errors.Is(err, stock.ErrNotFound) {
-				unknown = append(unknown, it.SKU)
-				continue
+// noWaitGrace is how long an order waits for locks that is to wait for nothing: its own instance may hold
+// them, and be about to release them.
+const noWaitGrace = 50 * time.Millisecond
+
+// waiting returns the context in which p waits for locks.
+func (p *pending) waiting() (context.Context, context.CancelFunc) {
+	if p.lockBy.IsZero() {
+		return p.ctx, func() {}
+	}
+	wait := max(time.Until(p.lockBy), noWaitGrace)
+	return context.WithTimeoutCause(p.ctx, wait, stock.ErrLockHeld)
+}
+
+// lockKey names the locks under which a batch of orders is committed.
+type lockKey struct {
+	sku   string   // the SKU whose lock the orders share
+	alone *pending // otherwise the order that takes its locks for itself
+}
+
+// heldLocks are the locks of a batch, and what they permit the transaction to do.
+type heldLocks struct {
+	lines  []stock.Line
+	claims []stock.Claim
+}
+
+// batches is where orders wait for their locks, and are committed.
+type batches = cohort.Group[lockKey, heldLocks, *pending]
+
+// newBatches returns the batches of s. It is the only place where an attempt is repeated: a lock that was lost, a fencing token
+// that the row refused, a version conflict and an unknown outcome end in another attempt under new locks.
+func (s *Service) newBatches() *batches {
+	forAll := func(err error) bool {
+		return errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrFencesLost) || errors.Is(err, stock.ErrRowLocked)
+	}
+	unknown := func(err error) bool { return errors.Is(err, ErrOutcomeUnknown) }
+	return cohort.New(cohort.Config[lockKey, heldLocks, *pending]{
+		Hold:    s.lock,
+		Commit:  s.commitBatch,
+		Retry:   func(err error) bool { return unknown(err) || retryable(err) != nil && !forAll(err) },
+		Common:  forAll,
+		Unknown: unknown,
+		Refuse:  s.soldOut,
+	})
+}
+
+// commit has the order of p committed under its locks, in a batch if its strategy shares them. It returns nil if
+// p.req has its answer.
+func (s *Service) commit(p *pending) error {
+	waiting, cancel := p.waiting()
+	defer cancel()
+	req := *p.req // the batch may go on with the copy after the time of this order is over
+	req.Err, req.Answered = nil, false
+	mine := &pending{req: &req, ctx: p.ctx, lines: p.lines}
+	key := lockKey{alone: mine}
+	if l := p.lines[0]; len(p.lines) == 1 && l.Strategy.Cohort {
+		key = lockKey{sku: l.SKU}
+	}
+	err := s.batches.Do(p.ctx, waiting, key, mine)
+	if errors.Is(err, cohort.ErrLeft) {
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	*p.req = req
+	switch {
+	case req.Answered:
+		return nil // whatever becomes of the others
+	case errors.Is(err, cohort.ErrFull):
+		err = fmt.Errorf("%w: %w", stock.ErrBusy, err)
+	}
+	return deadline(err)
+}
+
+// lock runs fn while the locks of key are held.
+func (s *Service) lock(ctx context.Context, key lockKey, fn func(context.Context, heldLocks) error) error {
+	var lines []stock.Line
+	if key.alone == nil {
+		lines = []stock.Line{s.line(key.sku)}
+	} else {
+		for _, l := range key.alone.lines {
+			lines = append(lines, s.line(l.SKU)) // its token offset may have changed since the latest attempt
+		}
+	}
+	held := false
+	err := stock.Hold(ctx, lines, func(ctx context.Context, claims []stock.Claim) error {
+		held = true
+		for i, c := range claims {
+			if c.Fence.Token > 0 {
+				s.publisher.Held(c.SKU, lines[i].Strategy.Name, c.Fence)
 			}
-			if err != nil {
-				return nil, deadline(err)
-			}
-			how = selling{level.Strategy, level.Base}
-			s.known.Store(it.SKU, how)
 		}
-		st, err := s.strategies.Lookup(how.strategy)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", it.SKU, err)
-		}
-		if err := st.Away(); err != nil { // before any guard is taken
-			return nil, fmt.Errorf("%q: %w: %w", it.SKU, stock.ErrLockAway, err)
-		}
-		lines[i] = stock.Line{SKU: it.SKU, Strategy: st, Base: how.base}
-	}
-	if unknown != nil {
-		return nil, &UnknownSKUError{unknown}
-	}
-	return lines, nil
-}
-
-func (s *Service) selling(sku string) (how selling, ok bool) {
-	v, ok := s.known.Load(sku)
-	if ok {
-		how, ok = v.(selling)
-	}
-	return how, ok
-}
-
-// rebase returns the line that was refused with e, and has it count its fences from where the row
-// counts them now.
-func (s *Service) rebase(lines []stock.Line, e *stock.FencedError) stock.Line {
-	for i, l := range lines {
-		if l.SKU != e.Refused.SKU {
-			continue
-		}
-		if e.Base > l.Base {
-			lines[i].Base = e.Base
-			s.known.Store(l.SKU, selling{l.Strategy.Name, e.Base})
-		}
-		return lines[i]
-	}
-	return stock.Line{}
-}
-
-// retryPause is the longest first pause before an attempt is repeated; the
-// pause doubles up to 32 times that.
-const retryPause = time.Millisecond
-
-// commit places req under the guards of lines, and does it again under new
-// guards when they were lost or somebody else was faster, unless that is of no use.
-func (s *Service) commit(ctx context.Context, lines []stock.Line, req *Request) error {
-	req.Err, req.Answered = nil, false // of an earlier try
-	if joined, err := s.together(ctx, lines, req); joined {
+		return fn(ctx, heldLocks{lines, claims})
+	})
+	if held {
 		return err
 	}
-	pause := retryPause
-	var fences chase
-	for {
-		held := false
-		err := stock.Hold(ctx, lines, func(ctx context.Context, claims []stock.Claim) error {
-			held = true
-			for i, c := range claims {
-				s.held(lines[i], c.Fence)
-			}
-			return s.reserve(ctx, lines, claims, req)
-		})
-		if errors.Is(err, ErrOutcomeUnknown) {
-			return err // another attempt could end in an answer that is wrong about this one
-		}
-		reason := retryable(err)
-		if reason == nil {
-			if !held {
-				err = unguarded(ctx, err)
-			}
-			return deadline(err)
-		}
+	if reason := retryable(err); reason != nil {
 		s.observer.Retried(ctx, reason)
-		if e, ok := errors.AsType[*stock.FencedError](err); ok {
-			refused := s.rebase(lines, e)
-			if err := fences.refused(ctx, e); err != nil && !refused.Strategy.Reseeds {
-				return err
-			}
-		}
-		if !backoff.Sleep(ctx, rand.N(pause)) {
-			return deadline(errors.Join(context.Cause(ctx), err))
-		}
-		pause = min(2*pause, 32*retryPause)
 	}
+	return unlocked(ctx, err)
 }
 
-// unguarded names an error of a guard that was not had. Its store is away, unless somebody else has
-// the guard or the error says that the time of ctx was over: that it is over by now says nothing.
-func unguarded(ctx context.Context, err error) error {
+// unlocked names an error of a lock that was not acquired. Its service is unavailable, unless somebody else holds
+// the lock or the error says that the time of ctx is over: that it is over by now says nothing.
+func unlocked(ctx context.Context, err error) error {
 	ended := ctx.Err()
-	if err == nil || ended != nil && errors.Is(err, ended) || errors.Is(err, stock.ErrGuarded) || retryable(err) != nil {
+	if err == nil || ended != nil && errors.Is(err, ended) || errors.Is(err, context.Cause(ctx)) || retryable(err) != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", stock.ErrLockAway, err)
 }
 
-// held tells which lease the guard of l is, if it is one.
-func (s *Service) held(l stock.Line, f dlock.Fence) {
-	if f.Token > 0 {
-		s.publisher.Held(l.SKU, l.Strategy.Name, f)
+// commitBatch commits the orders of batch under the locks held.
+func (s *Service) commitBatch(ctx context.Context, key lockKey, held heldLocks, batch []*pending) error {
+	requests := make([]*Request, len(batch))
+	for i, p := range batch {
+		requests[i] = p.req
 	}
+	err := s.reserve(onBehalf(ctx, batch), held, requests)
+	if reason := retryable(err); reason != nil {
+		s.observer.Retried(ctx, reason)
+	}
+	if e, ok := errors.AsType[*stock.FencedError](err); ok {
+		return s.fenced(batch[0], e)
+	}
+	if key.alone == nil && slices.ContainsFunc(requests, isShort) {
+		s.short.Store(key.sku, true)
+	}
+	return err
 }
 
-// reserve commits requests with the claims that the guards of lines gave.
-func (s *Service) reserve(ctx context.Context, lines []stock.Line, claims []stock.Claim, requests ...*Request) error {
+// fenced returns the error of a batch that a row refused with e. The batch is not tried again if the fencing tokens of
+// the lock service will not pass that of the row before the deadline of its first order.
+func (s *Service) fenced(first *pending, e *stock.FencedError) error {
+	line := s.line(e.Refused.SKU)
+	if e.Base > line.Base {
+		line.Base = e.Base
+		s.lines.Store(line.SKU, line)
+	}
+	if err := first.lag.refused(first.ctx, e); err != nil && !line.Strategy.Reseeds {
+		return err
+	}
+	return e
+}
+
+// reserve commits requests in a transaction, after it took their units where a counter has them.
+func (s *Service) reserve(ctx context.Context, held heldLocks, requests []*Request) error {
 	ctx, span := s.tracer.Start(ctx, "stock.reserve",
-		trace.WithAttributes(attribute.Int("stock.skus", len(claims)), attribute.Int("stock.orders", len(requests))))
+		trace.WithAttributes(attribute.Int("stock.skus", len(held.claims)), attribute.Int("stock.orders", len(requests))))
 	defer span.End()
 	var err error
-	if slices.ContainsFunc(lines, func(l stock.Line) bool { return l.Strategy.Counter != nil }) {
-		err = s.takeAndCommit(ctx, lines, claims, requests)
+	if slices.ContainsFunc(held.lines, func(l stock.Line) bool { return l.Strategy.Counter != nil }) {
+		err = s.takeAndCommit(ctx, held, requests)
 	} else {
-		err = s.store.Commit(ctx, claims, requests)
+		err = s.store.Commit(ctx, held.claims, requests)
 	}
 	mark(span, err)
 	return err
@@ -167,4 +191,19 @@ func retryable(err error) error {
 		}
 	}
 	return nil
+}
+
+// onBehalf returns a context for work that several orders share. It belongs to the trace of one
+// of them: one that is recorded, if there is any.
+func onBehalf(ctx context.Context, batch []*pending) context.Context {
+	span := trace.SpanContextFromContext(batch[0].ctx)
+	for _, p := range batch[1:] {
+		if span.IsSampled() {
+			break
+		}
+		if other := trace.SpanContextFromContext(p.ctx); other.IsSampled() {
+			span = other
+		}
+	}
+	return trace.ContextWithSpanContext(ctx, span)
 }

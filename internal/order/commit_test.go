@@ -15,8 +15,8 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// refusing is a guard that fails n times, and holds nothing.
-func refusing(n int64, err error) stock.Guard {
+// refusing is a lock that fails n times, and holds nothing.
+func refusing(n int64, err error) stock.Lock {
 	var calls atomic.Int64
 	return func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
 		if calls.Add(1) <= n {
@@ -33,7 +33,7 @@ func TestLostRacesAreRepeated(t *testing.T) {
 		t.Helper()
 		for _, reason := range []error{dlock.ErrFenced, dlock.ErrLost, stock.ErrConflict} {
 			heard := new(retries)
-			s := stock.Strategy{Cohort: cohort, Name: "flaky", Guard: refusing(3, reason), Write: stock.Conditional}
+			s := stock.Strategy{Cohort: cohort, Name: "flaky", Lock: refusing(3, reason), Write: stock.Conditional}
 			svc, store := setup(t, s, order.Config{Observer: heard})
 			if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil {
 				t.Errorf("%v: %v", reason, err)
@@ -51,7 +51,7 @@ func TestLostRacesEndWithTheDeadline(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
 		t.Helper()
-		s := stock.Strategy{Cohort: cohort, Name: "hopeless", Guard: refusing(1<<60, dlock.ErrFenced), Write: stock.Conditional}
+		s := stock.Strategy{Cohort: cohort, Name: "hopeless", Lock: refusing(1<<60, dlock.ErrFenced), Write: stock.Conditional}
 		svc, store := setup(t, s, order.Config{})
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
@@ -78,7 +78,7 @@ func TestLowFences(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				var count atomic.Uint64
-				s := stock.Strategy{Cohort: cohort, Name: "emptied", Write: stock.Fenced, Guard: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+				s := stock.Strategy{Cohort: cohort, Name: "emptied", Write: stock.Fenced, Lock: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
 					return fn(ctx, dlock.Fence{Token: count.Add(1), Owner: "me"})
 				}}
 				svc, store := setup(t, s, order.Config{})
@@ -111,7 +111,7 @@ func TestLockServiceAway(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
 		t.Helper()
-		s := stock.Strategy{Cohort: cohort, Name: "away", Guard: refusing(1<<60, errors.New("connection refused")), Write: stock.Conditional}
+		s := stock.Strategy{Cohort: cohort, Name: "away", Lock: refusing(1<<60, errors.New("connection refused")), Write: stock.Conditional}
 		svc, store := setup(t, s, order.Config{})
 		if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrUnavailable) {
 			t.Errorf("%v, want ErrUnavailable", err)
@@ -129,7 +129,7 @@ func TestLockServiceAwayAtTheDeadline(t *testing.T) {
 			<-ctx.Done()
 			return errors.New("connection refused")
 		}
-		s := stock.Strategy{Cohort: cohort, Name: "late", Guard: late, Write: stock.Conditional}
+		s := stock.Strategy{Cohort: cohort, Name: "late", Lock: late, Write: stock.Conditional}
 		svc, store := setup(t, s, order.Config{})
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()

@@ -19,9 +19,9 @@ type taken struct {
 // theirs. It also commits those that got none, unless the database says as well that there are
 // not enough: that is one read, sent after all of them had asked. A request in [Request.Doubt] may
 // be stored and have its units, and is refused by nobody but the transaction.
-func (s *Service) takeAndCommit(ctx context.Context, lines []stock.Line, claims []stock.Claim, requests []*Request) error {
+func (s *Service) takeAndCommit(ctx context.Context, held heldLocks, requests []*Request) error {
 	open := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool { return r.Answered })
-	claims = slices.Clone(claims)
+	lines, claims := held.lines, slices.Clone(held.claims)
 	var all []*taken
 	defer func() {
 		for _, t := range all {

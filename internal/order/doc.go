@@ -33,10 +33,10 @@
 // # Placing an order
 //
 // [Service.Place] takes a permit if there is a bound on how many orders are being placed,
-// then the guards of the order's SKUs (package stock says which), commits stock, order,
-// lines and ledger in one transaction, and then gives all of it back. Losing the guard, a
+// then the locks of the order's SKUs (package stock says which), commits stock, order,
+// lines and ledger in one transaction, and then gives all of it back. Losing the lock, a
 // stale fence and a version conflict are no answer to a customer: they are tried again, each
-// time under new guards, until the request's deadline. The order's id is chosen before
+// time under new locks, until the request's deadline. The order's id is chosen before
 // the first attempt, and its row can exist only once, so an attempt whose
 // outcome was lost is never applied twice.
 //
@@ -62,10 +62,10 @@
 // # When it cannot be placed at once
 //
 // [Patience] is what the customer prefers. Two things can be waited for, and they are not
-// the same. A guard that somebody holds is free again in milliseconds; the order stands in
+// the same. A lock that somebody holds is free again in milliseconds; the order stands in
 // its queue, with its permit. Units of a SKU that is sold out may come back in minutes, or
 // never; the order stands in the line of package waitlist, and has given everything else
-// back. When the patience for guards is over, the order is refused ([stock.ErrGuarded]), or
+// back. When the patience for locks is over, the order is refused ([stock.ErrLockHeld]), or
 // put into the queue, where timers try to place it ([Service.PlaceQueued]) until
 // Config.QueueLife is over. Its time to be paid begins when it is placed.
 //

@@ -26,24 +26,16 @@ type Purchase struct {
 }
 
 // Patience is what a customer prefers when an order cannot be placed at once (RFC 7240).
-// The zero value waits for guards as long as the context allows, and not for units.
+// The zero value waits for locks as long as the context allows, and not for units.
 type Patience struct {
-	// Bounded says that Wait counts: it bounds the wait for each guard, and is
+	// Bounded says that Wait counts: it bounds the wait for each lock, and is
 	// the time that the order waits for units of a SKU that is sold out. With zero
 	// it waits for nothing.
 	Bounded bool
 	Wait    time.Duration
 
-	// Async asks to be queued when a guard was not free in time; without Bounded, at once.
+	// Async asks to be queued when a lock was not free in time; without Bounded, at once.
 	Async bool
-}
-
-// guards returns a context whose guards are waited for until then, if p bounds that.
-func (p Patience) guards(ctx context.Context, until time.Time) context.Context {
-	if !p.Bounded && !p.Async {
-		return ctx
-	}
-	return stock.WithPatience(ctx, time.Until(until))
 }
 
 // ErrSaturated says that as many orders are being placed as may be at once. The order had
@@ -64,16 +56,16 @@ var ErrQueued = errors.New("order: queued")
 
 // Place promises the items to the customer, all or none, until the order expires.
 //
-// It blocks until the guards of all SKUs are held and the order is stored, or ctx ends; ctx
+// It blocks until the locks of all SKUs are held and the order is stored, or ctx ends; ctx
 // should have a deadline, that of the work beyond p.Patience. A SKU that is sold out is
 // waited for as long as p.Patience says, first come, first served among those who
 // wait; a newcomer may be quicker than all of them. Who waits for units holds no permit and no
-// guard. If too many wait already it is refused at once, with [ErrNotWaiting] beside the shortage. An order that was
+// lock. If too many wait already it is refused at once, with [ErrNotWaiting] beside the shortage. An order that was
 // put into the queue is returned as [Queued].
 //
 // Errors: [ErrInvalid], [*UnknownSKUError], [stock.ErrStrategyUnavailable],
 // [*stock.ShortageError], [*LimitError], those of [idempotency], [ErrSaturated], [ErrCrowded],
-// [ErrStopping], [stock.ErrGuarded], [stock.ErrBusy], [stock.ErrUnavailable], the cause of
+// [ErrStopping], [stock.ErrLockHeld], [stock.ErrBusy], [stock.ErrUnavailable], the cause of
 // ctx's end. After any of them no order exists. Only [ErrOutcomeUnknown] leaves that open, and
 // comes with the id that the order would have.
 func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
@@ -94,7 +86,7 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	if err != nil {
 		return Order{}, err
 	}
-	lines, err := s.lines(ctx, items)
+	lines, err := s.linesOf(ctx, items)
 	if err != nil {
 		return Order{}, err
 	}
@@ -104,15 +96,19 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	}
 	span.SetAttributes(attribute.String("order.id", req.Order.ID))
 	until := time.Now().Add(p.Patience.Wait)
-	err = s.admitAgain(p.Patience.guards(ctx, until), lines, req, p.Patience.Async)
+	mine := &pending{req: req, ctx: ctx, lines: lines}
+	if p.Patience.Bounded || p.Patience.Async {
+		mine.lockBy = until
+	}
+	err = s.admitAgain(mine, p.Patience.Async)
 	if short, ok := errors.AsType[*stock.ShortageError](err); ok && p.Patience.Wait > 0 {
-		err = s.wait(ctx, lines, req, short, p.Patience, until)
+		err = s.wait(mine, short, p.Patience.Async, until)
 	}
 	switch {
 	case errors.Is(err, ErrOutcomeUnknown):
 		return Order{ID: req.Order.ID}, err
 	case err != nil:
-		return Order{}, s.refuse(ctx, p.Once, err)
+		return Order{}, err
 	}
 	s.publisher.Changed(req.Order)
 	return req.Order, nil
@@ -124,52 +120,43 @@ const (
 )
 
 // admitAgain is admit, repeated for customerWait while another order of the customer is being placed. Between two attempts the order has
-// no permit, no guard and no connection, as orders of other customers could use them.
-func (s *Service) admitAgain(ctx context.Context, lines []stock.Line, req *Request, async bool) error {
-	pause := retryPause
+// no permit, no lock and no connection, as orders of other customers could use them.
+func (s *Service) admitAgain(p *pending, async bool) error {
+	pause := time.Millisecond
 	for end := time.Now().Add(customerWait); ; {
-		err := s.admit(ctx, lines, req, async)
+		err := s.admit(p, async)
 		if !errors.Is(err, ErrCustomerBusy) || time.Now().After(end) {
 			return err
 		}
-		if !backoff.Sleep(ctx, pause/2+rand.N(pause)) {
-			return deadline(errors.Join(context.Cause(ctx), err))
+		if !backoff.Sleep(p.ctx, pause/2+rand.N(pause)) {
+			return deadline(errors.Join(context.Cause(p.ctx), err))
 		}
 		pause = min(2*pause, customerPause)
 	}
 }
 
-// admit commits req under a permit, and returns why it was refused. With async it is put into
-// the queue when a guard was not free in time.
-func (s *Service) admit(ctx context.Context, lines []stock.Line, req *Request, async bool) error {
+// admit commits the order of p under a permit, and returns why it was refused. With async it is put into
+// the queue if a lock was not free in time.
+func (s *Service) admit(p *pending, async bool) error {
 	var flights []*flight
 	if s.permits != nil {
 		var leave func()
 		var err error
-		if flights, leave, err = s.enter(ctx, lines); err != nil {
+		if flights, leave, err = s.enter(p.ctx, p.lines); err != nil {
 			return err
 		}
 		defer leave()
 	}
-	err := s.commit(ctx, lines, req)
+	err := s.commit(p)
 	switch {
-	case errors.Is(err, stock.ErrGuarded) && async && !errors.Is(err, ErrOutcomeUnknown):
-		req.TTL = s.queueLife
-		return s.store.Enqueue(ctx, req, queuePause)
+	case errors.Is(err, stock.ErrLockHeld) && async && !errors.Is(err, ErrOutcomeUnknown):
+		p.req.TTL = s.queueLife
+		return s.store.Enqueue(p.ctx, p.req, queuePause)
 	case err != nil:
 		return err
 	}
 	for _, f := range flights {
-		f.answered(req.Err)
+		f.answered(p.req.Err)
 	}
-	return req.Err
-}
-
-// refuse stores that the operation was refused with err, if that is final, and returns what
-// to answer.
-func (s *Service) refuse(ctx context.Context, once *idempotency.Request, err error) error {
-	if once == nil {
-		return err
-	}
-	return s.store.Refuse(ctx, once, nil, err)
+	return p.req.Err
 }

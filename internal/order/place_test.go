@@ -29,7 +29,7 @@ func locked(t *testing.T) (stock.Strategy, dlock.Locker) {
 	return s, l
 }
 
-// hold keeps the guard of the SKU a from everybody else.
+// hold keeps the lock of the SKU a from everybody else.
 func hold(t *testing.T, l dlock.Locker) *dlock.Lease {
 	t.Helper()
 	lease, err := l.Acquire(t.Context(), stock.LockKey("a"))
@@ -43,7 +43,7 @@ func one(sku string) order.Purchase {
 	return order.Purchase{Customer: "c1", Items: units(1, sku)}
 }
 
-// A guard that somebody else holds is waited for as long as the customer says, and not
+// A lock that somebody else holds is waited for as long as the customer says, and not
 // longer.
 func TestPatienceForAGuard(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestPatienceForAGuard(t *testing.T) {
 			purchase := one("a")
 			purchase.Patience = p
 			began := time.Now()
-			if _, err := svc.Place(t.Context(), purchase); !errors.Is(err, stock.ErrGuarded) || !errors.Is(err, stock.ErrBusy) {
+			if _, err := svc.Place(t.Context(), purchase); !errors.Is(err, stock.ErrLockHeld) || !errors.Is(err, stock.ErrBusy) {
 				t.Errorf("patience %v: %v", p.Wait, err)
 			}
 			if took := time.Since(began); took < p.Wait {
@@ -75,10 +75,10 @@ func TestPatienceForAGuard(t *testing.T) {
 		if _, err := svc.Place(t.Context(), purchase); err != nil {
 			t.Error(err)
 		}
-		purchase.Patience = order.Patience{Bounded: true} // the guard is free, or about to be
+		purchase.Patience = order.Patience{Bounded: true} // the lock is free, or about to be
 		began := time.Now()
 		_, err := svc.Place(t.Context(), purchase)
-		if errors.Is(err, stock.ErrGuarded) && time.Since(began) >= moment { // on a slow machine that is not enough
+		if errors.Is(err, stock.ErrLockHeld) && time.Since(began) >= moment { // on a slow machine that is not enough
 			if err := svc.Wait(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -92,7 +92,7 @@ func TestPatienceForAGuard(t *testing.T) {
 }
 
 // An order that was put into the queue holds nothing, and becomes pending when a later
-// try finds the guard free; its time to be paid begins then.
+// try finds the lock free; its time to be paid begins then.
 func TestQueuedOrderIsPlacedLater(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
@@ -115,7 +115,7 @@ func TestQueuedOrderIsPlacedLater(t *testing.T) {
 		batch[0].Due = o.CreatedAt.Add(-time.Minute) // it has been tried for a while
 		got, err := svc.PlaceQueued(t.Context(), batch)
 		if err != nil || got[0] != timeout.Again(100*time.Millisecond) {
-			t.Fatalf("a try while the guard is held: %+v, %v", got, err)
+			t.Fatalf("a try while the lock is held: %+v, %v", got, err)
 		}
 		if err := lease.Release(t.Context()); err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func TestQueuedOrderIsPlacedLater(t *testing.T) {
 }
 
 // placeQueued has the timers of a batch fire until each of them is settled: on a slow machine the
-// guard may be free too late for one try.
+// lock may be free too late for one try.
 func placeQueued(t *testing.T, svc *order.Service, batch []timeout.Fired) []timeout.Outcome {
 	t.Helper()
 	got, err := svc.PlaceQueued(t.Context(), batch)

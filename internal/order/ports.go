@@ -94,10 +94,9 @@ type Store interface {
 	// there is none, or [idempotency.ErrReused].
 	Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error)
 
-	// Refuse stores the answer to an operation that had no effect because it failed with err,
-	// if r is not nil and Render calls it final. It returns err; or, for a key that was stored
-	// meanwhile, [*idempotency.AnsweredError] or [idempotency.ErrReused]; or why it could not be stored.
-	Refuse(ctx context.Context, r *idempotency.Request, result any, err error) error
+	// Refuse stores a as the answer to r, which had no effect. It fails with [*idempotency.AnsweredError] or
+	// [idempotency.ErrReused] for a key that was stored meanwhile, [stock.ErrUnavailable], [stock.ErrBusy].
+	Refuse(ctx context.Context, r *idempotency.Request, a idempotency.Answer) error
 
 	// Order returns the order with the given id as of now if it is of owner, or of anybody
 	// when owner is empty; otherwise [ErrNotFound]. A pending order past ExpiresAt reads as
@@ -179,7 +178,7 @@ type Publisher interface {
 	// whose outcome is unknown is not told.
 	Changed(o Order)
 
-	// Held is called when the guard of a SKU is held by a lease.
+	// Held is called when the lock of a SKU is held by a lease.
 	Held(sku, strategy string, f dlock.Fence)
 }
 

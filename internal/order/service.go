@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
 )
@@ -51,11 +50,10 @@ type Service struct {
 	crowds     crowds
 	services   crowds // by lock service
 	overload   overload
-	wanted     sync.Map                           // SKU to *overload, of SKUs of which there were some orders at once
-	known      sync.Map                           // SKU to selling
-	cohorts    map[string]*cohort.Group[*placing] // by the names of the strategies that have one
-	short      sync.Map                           // SKUs of which the latest batch wanted more than there was
-	chases     sync.Map                           // SKU to *chase, of cohorts that were refused latest
+	wanted     sync.Map // SKU to *overload, of SKUs of which there were some orders at once
+	lines      sync.Map // SKU to stock.Line, of SKUs that were sold before
+	batches    *batches
+	short      sync.Map // SKUs of which the latest batch wanted more than there was
 }
 
 // NewService returns a service on store.
@@ -82,26 +80,15 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 		tracer:     c.Tracer.Tracer("example.com/shop/internal/order"),
 		observer:   c.Observer,
 		publisher:  c.Publisher,
-		cohorts:    make(map[string]*cohort.Group[*placing]),
 	}
 	s.SetTTL(ttl)
-	for _, name := range strategies.Names() {
-		if st, err := strategies.Lookup(name); err == nil && st.Cohort {
-			s.cohorts[name] = s.newCohort(st)
-		}
-	}
+	s.batches = s.newBatches()
 	return s
 }
 
-// Wait waits until what the service does on behalf of several orders is over, or ctx ends: it
-// may have leases to give back when all orders have their answers.
-func (s *Service) Wait(ctx context.Context) error {
-	var errs []error
-	for _, c := range s.cohorts {
-		errs = append(errs, c.Wait(ctx))
-	}
-	return errors.Join(errs...)
-}
+// Wait waits until the service has released all locks, or ctx ends. It may hold some when all orders
+// have their answers.
+func (s *Service) Wait(ctx context.Context) error { return s.batches.Wait(ctx) }
 
 // SetTTL changes how long orders wait for payment that are placed from now on, and without
 // Config.MaxLife how long any may be extended to wait.
@@ -137,6 +124,12 @@ func (s *Service) Events(ctx context.Context, id, owner string) ([]Event, error)
 func (s *Service) Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error) {
 	a, found, err = s.store.Answer(ctx, r)
 	return a, found, deadline(err)
+}
+
+// Refuse stores a as the answer to r, which had no effect. It fails with [*idempotency.AnsweredError] or
+// [idempotency.ErrReused] if the key was stored meanwhile, and with [stock.ErrBusy] or [stock.ErrUnavailable].
+func (s *Service) Refuse(ctx context.Context, r *idempotency.Request, a idempotency.Answer) error {
+	return deadline(s.store.Refuse(ctx, r, a))
 }
 
 // deadline gives a deadline that has passed the name that callers know.

@@ -8,12 +8,12 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// chase tells whether an order that is refused for its fences can still get one that the row
+// tokenLag tells whether an order that is refused for its fences can still get one that the row
 // accepts. A stale fence is usual, and the next lease has a newer one. But a lease that was asked for
 // after the row had accepted a fence, and is lower than that all the same, is of a service that has
 // lost its data and counts anew. Each attempt makes it count; whether that is enough is a matter of
 // how far it is.
-type chase struct {
+type tokenLag struct {
 	sku      string
 	base     uint64
 	accepted uint64    // by the row, at the latest refusal
@@ -23,10 +23,10 @@ type chase struct {
 
 // refused is told of each refusal, and returns the error to end with when the fences of the
 // service will not have passed that of the row before the deadline of ctx.
-func (c *chase) refused(ctx context.Context, e *stock.FencedError) error {
+func (c *tokenLag) refused(ctx context.Context, e *stock.FencedError) error {
 	low := c.sku == e.Refused.SKU && c.base == e.Refused.Base && e.Base == c.base && e.Refused.Fence.Token < c.accepted
 	if !low || e.Refused.Fence.Token < c.token {
-		*c = chase{e.Refused.SKU, e.Refused.Base, e.Accepted.Token, e.Refused.Fence.Token, time.Now()}
+		*c = tokenLag{e.Refused.SKU, e.Refused.Base, e.Accepted.Token, e.Refused.Fence.Token, time.Now()}
 		return nil
 	}
 	c.accepted = e.Accepted.Token

@@ -20,7 +20,8 @@ var ErrStopping = errors.New("order: the service is stopping")
 var ErrNotWaiting = waitlist.ErrFull
 
 // wait waits for the units that req is short of, until the given time.
-func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, short error, p Patience, until time.Time) error {
+func (s *Service) wait(p *pending, short error, async bool, until time.Time) error {
+	ctx, req := p.ctx, p.req
 	if s.waitlist == nil {
 		return short
 	}
@@ -52,7 +53,7 @@ func (s *Service) wait(ctx context.Context, lines []stock.Line, req *Request, sh
 				if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
 					return false, errors.Join(answered, err)
 				}
-				last = s.admitAgain(p.guards(ctx, until), lines, req, p.Async)
+				last = s.admitAgain(p, async)
 				still, ok := shortage(last)
 				switch {
 				case ok:

@@ -12,7 +12,6 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/cohort"
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
@@ -73,14 +72,17 @@ type answerRow struct {
 // maxLookUps bounds the keys of one statement.
 const maxLookUps = 128
 
+// lookUps is where requests wait for what is stored with their keys.
+type lookUps = cohort.Group[string, struct{}, *lookUp]
+
 // newLookUps returns what reads answers for all who ask at about the same time: a read that
 // begins after somebody has asked is as good for that one as his own.
-func newLookUps(db *gorm.DB) *cohort.Group[*lookUp] {
-	return cohort.New(cohort.Config[*lookUp]{
-		Hold: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
-			return fn(ctx, dlock.Fence{})
+func newLookUps(db *gorm.DB) *lookUps {
+	return cohort.New(cohort.Config[string, struct{}, *lookUp]{
+		Hold: func(ctx context.Context, _ string, fn func(context.Context, struct{}) error) error {
+			return fn(ctx, struct{}{})
 		},
-		Commit: func(ctx context.Context, _ string, _ dlock.Fence, asked []*lookUp) error {
+		Commit: func(ctx context.Context, _ string, _ struct{}, asked []*lookUp) error {
 			return readAnswers(db.WithContext(ctx), asked)
 		},
 		Common:   func(error) bool { return true },
@@ -122,28 +124,18 @@ func fits(s idempotency.Scope) error {
 
 // Refuse implements [order.Store]. Storing an answer again is safe, so the one statement is
 // repeated when nobody knows what became of it.
-func (s *Store) Refuse(ctx context.Context, r *idempotency.Request, result any, err error) error {
-	if _, replayed := errors.AsType[*idempotency.AnsweredError](err); r == nil || replayed || errors.Is(err, idempotency.ErrReused) {
-		return err
-	}
-	a, final := r.Render(result, err)
-	if !final {
-		return err
-	}
-	stored := s.writing(ctx, func() error { return s.keep(s.db.WithContext(ctx), answer{r, a}) })
-	switch {
-	case errors.Is(stored, errAnswered):
+func (s *Store) Refuse(ctx context.Context, r *idempotency.Request, a idempotency.Answer) error {
+	err := s.writing(ctx, func() error { return s.keep(s.db.WithContext(ctx), answer{r, a}) })
+	if errors.Is(err, errAnswered) {
 		return s.replay(ctx, r)
-	case stored != nil:
-		return stored
 	}
 	return err
 }
 
-// keep stores answers.
-func (s *Store) keep(db *gorm.DB, answers ...answer) error {
+// keep stores a.
+func (s *Store) keep(db *gorm.DB, a answer) error {
 	var c script
-	if err := c.answers(s, answers); err != nil {
+	if err := c.answers(s, []answer{a}); err != nil {
 		return err
 	}
 	err := s.run(db, &c)
@@ -153,16 +145,16 @@ func (s *Store) keep(db *gorm.DB, answers ...answer) error {
 	return err
 }
 
-// render returns the answer to an operation that succeeded, or nothing without a key.
-func render(once *idempotency.Request, result any) []answer {
+// keepResult stores the result of an operation that succeeded, if its request has a key.
+func (s *Store) keepResult(db *gorm.DB, once *idempotency.Request, result any) error {
 	if once == nil {
 		return nil
 	}
-	a, final := once.Render(result, nil)
-	if !final {
-		return nil
+	a, err := idempotency.Result(result)
+	if err != nil {
+		return err
 	}
-	return []answer{{once, a}}
+	return s.keep(db, answer{once, a})
 }
 
 // replay returns the error of a request whose key is stored.
@@ -199,7 +191,7 @@ func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Req
 		case err != nil || once == nil:
 			return err
 		case done:
-			return s.keep(tx, render(once, result)...)
+			return s.keepResult(tx, once, result)
 		}
 		// Perhaps an equal request has done it.
 		l := &lookUp{scope: once.Scope}

@@ -2,11 +2,9 @@ package sqlstore
 
 import (
 	"context"
-	"slices"
 
 	"gorm.io/gorm"
 
-	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
@@ -91,9 +89,13 @@ func (b *batch) store(tx *gorm.DB) (err error) {
 		}
 		o := b.accepted(r)
 		accepted = append(accepted, o)
-		for _, a := range render(r.Once, o) {
-			b.answers[i] = a.Answer
-			answers = append(answers, a)
+		if r.Once != nil {
+			a, err := idempotency.Result(o)
+			if err != nil {
+				return err
+			}
+			b.answers[i] = a
+			answers = append(answers, answer{r.Once, a})
 		}
 		if r.Queued {
 			dequeued = append(dequeued, o.ID)
@@ -113,13 +115,7 @@ func (b *batch) store(tx *gorm.DB) (err error) {
 	if err := b.end.answers(b.Store, answers); err != nil {
 		return err
 	}
-	if err := b.run(tx, &b.end); err != nil {
-		return err
-	}
-	if b.dialect.forUpdate != "" && !slices.ContainsFunc(b.claims, func(c stock.Claim) bool { return c.Write != stock.Fenced }) {
-		cohort.HandOver(tx.Statement.Context) // whoever is next at one of the rows waits for the COMMIT
-	}
-	return nil
+	return b.run(tx, &b.end)
 }
 
 // time gives the orders that are accepted their timers, and deletes those of the queue.

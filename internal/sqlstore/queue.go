@@ -73,7 +73,7 @@ func (s *Store) enqueue(tx *gorm.DB, r *order.Request, pause time.Duration) (o o
 	if err != nil {
 		return o, push, err
 	}
-	return o, push, s.keep(tx, render(r.Once, o)...)
+	return o, push, s.keepResult(tx, r.Once, o)
 }
 
 // Reject implements [order.Store].

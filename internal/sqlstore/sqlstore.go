@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"gorm.io/gorm"
 
-	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore/bulkhead"
@@ -62,7 +61,7 @@ type Store struct {
 	instance string
 	address  string
 	timers   Scheduler
-	lookUps  *cohort.Group[*lookUp]
+	lookUps  *lookUps
 	kinds    *sync.Map       // SKU to its kind, which never changes
 	turn     *atomic.Uint64  // of the segments: each order begins with another
 	stuck    *bulkhead.Turns // SKUs that expiries have waited for in vain

@@ -41,8 +41,8 @@ type Taking struct {
 // Denies reports whether the counter has no units for the order with the index i.
 func (t Taking) Denies(i int) bool { return t.Granted != nil && !t.Granted[i] }
 
-// counted is no guard: it has c told what has become of the takings once fn has returned.
-func counted(c Counter) Guard {
+// counted is no lock: it has c told what has become of the takings once fn has returned.
+func counted(c Counter) Lock {
 	if c == nil {
 		return nil
 	}

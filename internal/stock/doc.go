@@ -24,12 +24,12 @@
 //
 // # Strategies
 //
-// A [Strategy] is a guard and a write. The [Guard] is what is held around the
+// A [Strategy] is a lock and a write. The [Lock] is what is held around the
 // transaction, the [Write] is how the transaction changes the row. Every SKU
 // names its strategy when it is created and keeps it, so that all instances
 // agree and no two strategies meet on one row.
 //
-//	name            guard                    write         with several instances
+//	name            lock                    write         with several instances
 //	naive           none                     write back    oversells
 //	local           mutex in this process    write back    oversells; safe alone
 //	conditional     none                     conditional   exact
@@ -48,9 +48,9 @@
 //	                in Redis, for a batch
 //
 // What the leases differ in is said in docs/choosing.md. The fenced ones have a cohort each, as redis
-// has: with that ([Strategy.Cohort]), orders of the SKU that arrive at one instance while the guard is
+// has: with that ([Strategy.Cohort]), orders of the SKU that arrive at one instance while the lock is
 // held or waited for go into one transaction, under one lease; see package cohort. A basket of
-// several SKUs goes by itself and takes the plain guard of each, which is the lease of the same
+// several SKUs goes by itself and takes the plain lock of each, which is the lease of the same
 // key, so that cohorts and baskets exclude and fence each other.
 //
 // segmented spreads the units of a SKU over several rows when it is created. An order locks one of
@@ -63,12 +63,12 @@
 // books wrong, and nobody is refused by it alone; see package redisstock.
 //
 // A strategy whose lock service does not answer is [Strategy.Away]: its orders are refused before
-// any guard is taken, so that a basket does not hold the lock of one SKU while it waits for the
+// any lock is taken, so that a basket does not hold the lock of one SKU while it waits for the
 // dead service of another.
 //
 // naive, local and redis-unfenced decide on a level that was read before the
 // transaction began. CONFIRM, RELEASE and RESTOCK are relative updates that
-// take no guard, so these three can overwrite them. The others cannot.
+// take no lock, so these three can overwrite them. The others cannot.
 //
 // # Fencing
 //

@@ -7,14 +7,14 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// leased holds a lease of l on the SKU, and releases it after fn: after the commit, or, by a cohort, once
-// nothing but the COMMIT is left (cohort.HandOver).
-func leased(l dlock.Locker) Guard {
+// leased holds a lease of l on the SKU, and releases it after fn: after the
+// commit.
+func leased(l dlock.Locker) Lock {
 	if l == nil {
 		return nil
 	}
 	return func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
-		err := dlock.Do(ctx, patient{l}, LockKey(sku), fn)
+		err := dlock.Do(ctx, l, LockKey(sku), fn)
 		if e, ok := errors.AsType[*FencedError](err); ok && e.Refused.SKU == sku {
 			err = errors.Join(err, reseed(ctx, l, e))
 		}

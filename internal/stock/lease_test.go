@@ -30,7 +30,7 @@ func TestRefusalRaisesTheFences(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusal := &stock.FencedError{Refused: stock.Claim{SKU: "a"}, Accepted: dlock.Fence{Token: 150}, Base: 100}
-	err = st.Guard(t.Context(), "a", func(context.Context, dlock.Fence) error { return refusal })
+	err = st.Lock(t.Context(), "a", func(context.Context, dlock.Fence) error { return refusal })
 	if !errors.Is(err, dlock.ErrFenced) || l.least != 50 {
 		t.Errorf("raised to %d: %v", l.least, err)
 	}

@@ -43,6 +43,10 @@ var (
 	// deadline came. It had no effect.
 	ErrBusy = errors.New("stock: busy until the deadline")
 
+	// ErrLockHeld says that somebody else held the lock of a SKU for as long as the operation was to wait for it. The
+	// operation had no effect. It matches [ErrBusy].
+	ErrLockHeld = fmt.Errorf("stock: somebody else holds the lock: %w", ErrBusy)
+
 	// ErrRowLocked says that somebody else keeps a row locked that the operation needs, for longer than it
 	// waits for rows. The operation had no effect. It matches [ErrBusy].
 	ErrRowLocked = fmt.Errorf("stock: a row is locked: %w", ErrBusy)

@@ -3,7 +3,6 @@ package stock
 import (
 	"context"
 	"sync"
-	"time"
 
 	"example.com/shop/internal/dlock"
 )
@@ -42,17 +41,6 @@ func take(ctx context.Context, c chan<- struct{}) error {
 	select {
 	case c <- struct{}{}:
 		return nil
-	default:
-	}
-	var over <-chan time.Time
-	if d, bounded := patience(ctx); bounded {
-		over = time.After(d)
-	}
-	select {
-	case c <- struct{}{}:
-		return nil
-	case <-over:
-		return ErrGuarded
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

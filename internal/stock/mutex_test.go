@@ -18,16 +18,16 @@ func TestLocalMutex(t *testing.T) {
 	}
 	gone, cancel := context.WithCancelCause(t.Context())
 	hungUp := errors.New("the client hung up")
-	err = local.Guard(t.Context(), "a", func(ctx context.Context, _ dlock.Fence) error {
+	err = local.Lock(t.Context(), "a", func(ctx context.Context, _ dlock.Fence) error {
 		cancel(hungUp)
-		err := local.Guard(gone, "a", func(context.Context, dlock.Fence) error {
+		err := local.Lock(gone, "a", func(context.Context, dlock.Fence) error {
 			t.Error("two hold the mutex")
 			return nil
 		})
 		if !errors.Is(err, hungUp) {
 			t.Errorf("waiting ended with %v", err)
 		}
-		return local.Guard(ctx, "b", func(context.Context, dlock.Fence) error { return nil })
+		return local.Lock(ctx, "b", func(context.Context, dlock.Fence) error { return nil })
 	})
 	if err != nil {
 		t.Error(err)

@@ -6,7 +6,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// unguarded protects nothing.
-func unguarded(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+// noLock protects nothing.
+func noLock(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
 	return fn(ctx, dlock.Fence{})
 }

@@ -52,21 +52,21 @@ func (w Write) ReadsBefore() bool { return w == WriteBack || w == Version }
 type Strategy struct {
 	Name  string
 	Store string // what it needs beside the database, by the name of the flag; empty: nothing
-	Guard Guard  // nil when the instance was started without the Store
+	Lock  Lock   // nil when the instance was started without the Store
 	Write Write
 
 	// Reseeds says that the lock service raises its fences when the row refuses one, as a
 	// [dlock.Reseeder]: [Service.Rebase] is not for it.
 	Reseeds bool
 
-	// Cohort says that orders which want this SKU alone share the guard, and a transaction, with
+	// Cohort says that orders which want this SKU alone share the lock, and a transaction, with
 	// others that this instance has; see package cohort.
 	Cohort bool
 
 	// Counter has the units taken before the transaction; nil: they are not.
 	Counter Counter
 
-	service dlock.Locker // that of the guard; may be nil
+	service dlock.Locker // that of the lock; may be nil
 }
 
 // Away returns why no order is to wait for the lock service of the strategy now. It is nil if the
@@ -130,12 +130,12 @@ type Lockers struct {
 func NewStrategies(l Lockers) *Strategies {
 	s := &Strategies{byName: make(map[string]Strategy)}
 	for _, st := range []Strategy{
-		{Name: "naive", Guard: unguarded, Write: WriteBack},
-		{Name: "local", Guard: newMutexes().hold, Write: WriteBack},
-		{Name: "conditional", Guard: unguarded, Write: Conditional},
-		{Name: SegmentedName, Guard: unguarded, Write: Segmented},
-		{Name: "optimistic", Guard: unguarded, Write: Version},
-		{Name: "for-update", Guard: unguarded, Write: RowLock},
+		{Name: "naive", Lock: noLock, Write: WriteBack},
+		{Name: "local", Lock: newMutexes().hold, Write: WriteBack},
+		{Name: "conditional", Lock: noLock, Write: Conditional},
+		{Name: SegmentedName, Lock: noLock, Write: Segmented},
+		{Name: "optimistic", Lock: noLock, Write: Version},
+		{Name: "for-update", Lock: noLock, Write: RowLock},
 		{Name: "redis-unfenced", Store: "redis", service: l.Redis, Write: WriteBack},
 		{Name: "redis", Store: "redis", service: l.Redis, Write: Fenced, Reseeds: true},
 		{Name: "redlock", Store: "redlock", service: l.Redlock, Write: Fenced, Reseeds: true},
@@ -143,8 +143,8 @@ func NewStrategies(l Lockers) *Strategies {
 		{Name: "etcd", Store: "etcd", service: l.Etcd, Write: Fenced},
 		{Name: "sql", service: l.SQL, Write: Fenced, Reseeds: true},
 	} {
-		if st.Guard == nil {
-			st.Guard = leased(st.service)
+		if st.Lock == nil {
+			st.Lock = leased(st.service)
 		}
 		s.add(st)
 	}
@@ -155,7 +155,7 @@ func NewStrategies(l Lockers) *Strategies {
 		}
 	}
 	s.add(Strategy{
-		Name: "lua", Store: "redis", service: l.Redis, Guard: counted(l.Units), Write: RowLock, Cohort: true, Counter: l.Units,
+		Name: "lua", Store: "redis", service: l.Redis, Lock: counted(l.Units), Write: RowLock, Cohort: true, Counter: l.Units,
 	})
 	return s
 }
@@ -179,13 +179,13 @@ func (s *Strategies) With(st Strategy) *Strategies {
 func (s *Strategies) Names() []string { return slices.Clone(s.names) }
 
 // Lookup returns the strategy with the given name, or [ErrUnknownStrategy]. With
-// [ErrStrategyUnavailable] it returns one that has no guard.
+// [ErrStrategyUnavailable] it returns one that has no lock.
 func (s *Strategies) Lookup(name string) (Strategy, error) {
 	st, ok := s.byName[name]
 	if !ok {
 		return Strategy{}, fmt.Errorf("%w %q", ErrUnknownStrategy, name)
 	}
-	if st.Guard == nil {
+	if st.Lock == nil {
 		return st, fmt.Errorf("%w: %q needs --%s", ErrStrategyUnavailable, name, st.Store)
 	}
 	return st, nil
@@ -195,15 +195,15 @@ func (s *Strategies) Lookup(name string) (Strategy, error) {
 type Line struct {
 	SKU      string
 	Strategy Strategy
-	Base     uint64 // [Level.Base], read before the guard is taken
+	Base     uint64 // [Level.Base], read before the lock is taken
 }
 
-// Hold runs fn while the guards of all lines are held, which it takes in the
+// Hold runs fn while the locks of all lines are held, which it takes in the
 // order of the lines: callers sort them by SKU, so that no two baskets wait for
-// each other. It blocks until every guard is held or ctx ends. The context that
-// fn receives ends when a guard is lost, with the cause.
+// each other. It blocks until every lock is held or ctx ends. The context that
+// fn receives ends when a lock is lost, with the cause.
 //
-// fn runs at most once. An error of fn is returned as it is; errors of a guard
+// fn runs at most once. An error of fn is returned as it is; errors of a lock
 // are those of [dlock.Locker.Acquire], and a loss while fn runs makes the error
 // match [dlock.ErrLost].
 func Hold(ctx context.Context, lines []Line, fn func(ctx context.Context, claims []Claim) error) error {
@@ -215,12 +215,12 @@ func hold(ctx context.Context, lines []Line, claims []Claim, fn func(context.Con
 		return fn(ctx, claims)
 	}
 	l := lines[0]
-	return l.Strategy.Guard(ctx, l.SKU, func(ctx context.Context, f dlock.Fence) error {
+	return l.Strategy.Lock(ctx, l.SKU, func(ctx context.Context, f dlock.Fence) error {
 		return hold(ctx, lines[1:], append(claims, l.Claim(f)), fn)
 	})
 }
 
-// Claim returns the claim of whoever holds the guard of l, with the fence of its lease.
+// Claim returns the claim of whoever holds the lock of l, with the fence of its lease.
 func (l Line) Claim(f dlock.Fence) Claim {
 	c := Claim{SKU: l.SKU, Write: l.Strategy.Write, Fence: f}
 	if c.Write == Fenced {
@@ -230,7 +230,6 @@ func (l Line) Claim(f dlock.Fence) Claim {
 	return c
 }
 
-// Guard holds whatever protects sku while fn runs. It blocks until it holds it,
-// ctx ends, or the patience of ctx does ([WithPatience], [ErrGuarded]). It passes fn
-// a context that ends with the guard, and the fence of its lease if it has one.
-type Guard func(ctx context.Context, sku string, fn func(ctx context.Context, f dlock.Fence) error) error
+// Lock holds whatever protects sku while fn runs. It blocks until it holds it,
+// ctx ends. It passes fn a context that ends with the lock, and the fence of its lease if it has one.
+type Lock func(ctx context.Context, sku string, fn func(ctx context.Context, f dlock.Fence) error) error

@@ -70,7 +70,7 @@ func TestStrategiesUseTheirLockers(t *testing.T) {
 		if with, err := all.Lookup(name + "-cohort"); name != "redis-unfenced" && (err != nil || with.Store != st.Store) {
 			t.Errorf("%s: its cohort: store %q, %v", name, with.Store, err)
 		}
-		err = st.Guard(t.Context(), "a", func(context.Context, dlock.Fence) error {
+		err = st.Lock(t.Context(), "a", func(context.Context, dlock.Fence) error {
 			if _, err := l.TryAcquire(t.Context(), stock.LockKey("a")); !errors.Is(err, dlock.ErrHeld) {
 				t.Errorf("%s holds nothing: %v", name, err)
 			}
@@ -85,10 +85,10 @@ func TestStrategiesUseTheirLockers(t *testing.T) {
 // Tokens count from the base of the SKU, where the row looks at them.
 func TestTokensCountFromTheBase(t *testing.T) {
 	for _, write := range []stock.Write{stock.Fenced, stock.WriteBack} {
-		guard := func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+		lock := func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
 			return fn(ctx, dlock.Fence{Token: 7, Owner: "me"})
 		}
-		lines := []stock.Line{{SKU: "a", Strategy: stock.Strategy{Guard: guard, Write: write}, Base: 100}}
+		lines := []stock.Line{{SKU: "a", Strategy: stock.Strategy{Lock: lock, Write: write}, Base: 100}}
 		err := stock.Hold(t.Context(), lines, func(_ context.Context, claims []stock.Claim) error {
 			want := uint64(7)
 			if write == stock.Fenced {
@@ -109,12 +109,12 @@ func TestTokensCountFromTheBase(t *testing.T) {
 // the opposite order, whatever fn returns.
 func TestHoldNestsGuards(t *testing.T) {
 	var events []string
-	guard := func(_ context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
+	lock := func(_ context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
 		events = append(events, "+"+sku)
 		defer func() { events = append(events, "-"+sku) }()
 		return fn(t.Context(), dlock.Fence{Token: uint64(len(events)), Owner: sku})
 	}
-	s := stock.Strategy{Name: "s", Guard: guard, Write: stock.Fenced}
+	s := stock.Strategy{Name: "s", Lock: lock, Write: stock.Fenced}
 	failed := errors.New("failed")
 	err := stock.Hold(t.Context(), []stock.Line{{SKU: "a", Strategy: s}, {SKU: "b", Strategy: s, Base: 100}}, func(_ context.Context, claims []stock.Claim) error {
 		events = append(events, "work")

@@ -70,7 +70,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 		{"replayed", []error{&idempotency.AnsweredError{}}},
 		{"saturated", []error{order.ErrSaturated}},
 		{"invalid", []error{order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused}},
-		{"busy", []error{stock.ErrBusy, stock.ErrGuarded, order.ErrStopping, context.DeadlineExceeded, errors.Join(stock.ErrBusy, dlock.ErrLost)}},
+		{"busy", []error{stock.ErrBusy, stock.ErrLockHeld, order.ErrStopping, context.DeadlineExceeded, errors.Join(stock.ErrBusy, dlock.ErrLost)}},
 		{"unavailable", []error{stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy}},
 		{"unknown", []error{order.ErrOutcomeUnknown, errors.Join(stock.ErrBusy, context.Canceled, order.ErrOutcomeUnknown)}},
 		{"cancelled", []error{context.Canceled}},

@@ -38,6 +38,8 @@ func (f fake) Answer(context.Context, *idempotency.Request) (idempotency.Answer,
 	return idempotency.Answer{}, false, nil
 }
 
+func (f fake) Refuse(context.Context, *idempotency.Request, idempotency.Answer) error { return nil }
+
 func (f fake) Extend(ctx context.Context, _ order.Target, _ time.Duration) (order.Order, error) {
 	return f.do(ctx)
 }

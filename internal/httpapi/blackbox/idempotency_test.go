@@ -46,15 +46,14 @@ func (m *memory) Answer(_ context.Context, r *idempotency.Request) (a idempotenc
 	return a, found, nil
 }
 
-// settle stores the answer to an operation if it is final.
+// settle stores the answer to an operation that succeeds. One that would find a stored answer is not carried out.
 func (m *memory) settle(r *idempotency.Request, result any, err error) error {
-	if r != nil {
+	if r != nil && (err == nil || isConflict(err)) {
 		known, found, reused := m.Answer(context.Background(), r)
-		_, final := r.Render(result, err)
-		switch {
-		case final && found:
+		if found {
 			return &idempotency.AnsweredError{Answer: known}
-		case final && reused != nil:
+		}
+		if reused != nil {
 			return reused
 		}
 	}
@@ -65,13 +64,23 @@ func (m *memory) settle(r *idempotency.Request, result any, err error) error {
 		return err
 	}
 	m.asked[r.Scope] = r
-	if err != nil {
-		result = nil
-	}
-	if a, final := r.Render(result, err); final {
-		m.answers[r.Scope], m.hashes[r.Scope] = a, r.Hash
+	if err == nil {
+		m.hashes[r.Scope] = r.Hash
+		m.answers[r.Scope], err = idempotency.Result(result)
 	}
 	return err
+}
+
+// isConflict reports whether err answers an order for good.
+func isConflict(err error) bool {
+	return errors.As(err, new(*stock.ShortageError)) || errors.As(err, new(*order.LimitError))
+}
+
+func (m *memory) Refuse(_ context.Context, r *idempotency.Request, a idempotency.Answer) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.answers[r.Scope], m.hashes[r.Scope] = a, r.Hash
+	return nil
 }
 
 func (m *memory) Place(ctx context.Context, p order.Purchase) (order.Order, error) {
@@ -149,13 +158,13 @@ func TestEveryAnswerIsReplayed(t *testing.T) {
 		"sold out":  {order.Order{}, &stock.ShortageError{Shortages: []stock.Shortage{{SKU: "s1", Requested: 2}}}, true},
 		"limit":     {order.Order{}, &order.LimitError{SKU: "s1", Limit: 3, Had: 2}, true},
 		"open":      {order.Order{}, &order.LimitError{Limit: 3, Had: 3}, true},
-		"state":     {order.Order{}, &order.StateError{Order: someOrderOf("c1")}, true},
+		"state":     {order.Order{}, &order.StateError{Order: someOrderOf("c1")}, false},
 		"no SKU":    {order.Order{}, &order.UnknownSKUError{SKUs: []string{"s1"}}, false},
 		"invalid":   {order.Order{}, order.ErrInvalid, false},
 		"stopping":  {order.Order{}, order.ErrStopping, false},
 		"in flight": {order.Order{}, idempotency.ErrInFlight, false},
 		"busy":      {order.Order{}, stock.ErrBusy, false},
-		"guarded":   {order.Order{}, stock.ErrGuarded, false},
+		"guarded":   {order.Order{}, stock.ErrLockHeld, false},
 		"down":      {order.Order{}, stock.ErrUnavailable, false},
 		"unknown":   {order.Order{}, order.ErrOutcomeUnknown, false},
 		"a bug":     {order.Order{}, errors.New("disk on fire"), false},

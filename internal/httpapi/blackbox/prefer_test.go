@@ -137,7 +137,7 @@ func TestRejectedOrders(t *testing.T) {
 // TestImpatience on a lock that is held is answered as busy, with what was preferred.
 func TestImpatience(t *testing.T) {
 	t.Parallel()
-	s := newHandler(t, httpapi.Config{Orders: failing(stock.ErrGuarded)})
+	s := newHandler(t, httpapi.Config{Orders: failing(stock.ErrLockHeld)})
 	status, header, p := s.send(t, post(basket, "Prefer", "wait=0"))
 	if wantType(t, p, "busy"); status != http.StatusServiceUnavailable || header.Get("Preference-Applied") != "wait=0" {
 		t.Errorf("%d %v %v", status, header, p)
@@ -166,7 +166,7 @@ func TestPreferencesThatHadNoEffect(t *testing.T) {
 		{stock.ErrLockAway, 503, ""},
 		{fmt.Errorf("%w: %w", order.ErrNotWaiting, short), 409, ""},
 		{short, 409, "wait=5"},
-		{stock.ErrGuarded, 503, "wait=5"},
+		{stock.ErrLockHeld, 503, "wait=5"},
 		{order.ErrStopping, 503, "wait=5"},
 	} {
 		s := newHandler(t, httpapi.Config{Orders: failing(c.err)})

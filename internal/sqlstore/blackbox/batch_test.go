@@ -2,7 +2,6 @@ package blackbox_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,14 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
-	"example.com/shop/internal/cohort"
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -197,108 +191,6 @@ func TestLostReplyToTheCommitOfABatch(t *testing.T) {
 			t.Errorf("%+v %q", a, a.Broken())
 		}
 	})
-}
-
-// A batch gives its lease back when it is written, but for the COMMIT: another session that does not wait
-// for that sees its order, and is kept out of the row. What is refused, and what keeps nobody out, has
-// nothing to hand over.
-func TestWhatIsHandedOverIsWrittenAndLocked(t *testing.T) {
-	t.Parallel()
-	address := testbedtest.Database(t)
-	create(t, open(t, address, "one"), "a", "redis-cohort", 1000)
-	db := rawDB(t, address)
-	var token uint64
-	for late := true; late; { // until the look was quicker than the server ends a session that says nothing
-		if token++; token > 10 {
-			t.Fatal("ten looks took too long")
-		}
-		g := newGate(gate{after: "ledger"})
-		behind, proxy := behindProxy(t, address)
-		r := request(1, "a")
-		given, ended := handingOver(t, open(t, behind, "two", g), token, r)
-		wait(t, "a batch that is written", g.reached)
-		from := time.Now()
-		select {
-		case <-given:
-			t.Error("the lease was given back before all was written")
-		case <-time.After(100 * time.Millisecond):
-		}
-		proxy.BlackHole() // it takes the COMMIT
-		close(g.opened)
-		wait(t, "the lease", given)
-		written, locked, committed := seen(t, db, r.Order.ID)
-		late = time.Since(from) > 2*time.Second
-		if err := proxy.Pass(); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-ended; err != nil && !late {
-			t.Error(err)
-		}
-		if !late && (!written || !locked || committed) {
-			t.Errorf("written %v, locked %v, committed %v", written, locked, committed)
-		}
-	}
-	for w, old := range map[stock.Write]uint64{stock.Fenced: 0, stock.RowLock: token, stock.Conditional: token} {
-		s, committed := open(t, address, "three"), false
-		group := cohort.New(cohort.Config[*order.Request]{
-			Hold: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
-				err := fn(ctx, fence(old))
-				if !committed {
-					t.Errorf("write %d: the lease was given back before the end", w)
-				}
-				return err
-			},
-			Commit: func(ctx context.Context, sku string, f dlock.Fence, requests []*order.Request) error {
-				err := s.Commit(ctx, claim(sku, w, f), requests)
-				committed = true
-				return err
-			},
-			Retry: func(error) bool { return false },
-		})
-		if err := group.Do(t.Context(), t.Context(), "a", request(1, "a")); errors.Is(err, dlock.ErrFenced) != (old == 0) {
-			t.Errorf("write %d: %v", w, err)
-		}
-	}
-}
-
-// handingOver commits r by s in a batch whose lease has a fence, and tells when the lease is given
-// back, and what became of r.
-func handingOver(t *testing.T, s *sqlstore.Store, token uint64, r *order.Request) (given <-chan struct{}, ended <-chan error) {
-	t.Helper()
-	back, end := make(chan struct{}), make(chan error, 1)
-	group := cohort.New(cohort.Config[*order.Request]{
-		Hold: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
-			defer close(back)
-			return fn(ctx, fence(token))
-		},
-		Commit: func(ctx context.Context, sku string, f dlock.Fence, requests []*order.Request) error {
-			return s.Commit(ctx, claim(sku, stock.Fenced, f), requests)
-		},
-		Retry: func(error) bool { return false },
-	})
-	go func() { end <- group.Do(t.Context(), t.Context(), "a", r) }()
-	return back, end
-}
-
-// seen returns what others see of an order.
-func seen(t *testing.T, db *sql.DB, id string) (written, locked, committed bool) {
-	t.Helper()
-	const find = "SELECT EXISTS (SELECT 1 FROM orders o JOIN ledger l ON l.order_id = o.id WHERE o.id = ?)"
-	ctx := t.Context()
-	if err := db.QueryRowContext(ctx, find, id).Scan(&committed); err != nil {
-		t.Fatal(err)
-	}
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadUncommitted})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback() // it has changed nothing
-	if err := tx.QueryRowContext(ctx, find, id).Scan(&written); err != nil {
-		t.Fatal(err)
-	}
-	err = tx.QueryRowContext(ctx, "SELECT sku FROM skus WHERE sku = 'a' FOR UPDATE NOWAIT").Scan(new(string))
-	refused, ok := errors.AsType[*mysql.MySQLError](err)
-	return written, ok && (refused.Number == 1205 || refused.Number == 3572), committed
 }
 
 // Two orders are in a batch that waits for a locked row. The order whose deadline passes is answered then, although the batch goes

@@ -71,7 +71,7 @@ func TestDeposedLeaderIsRefused(t *testing.T) {
 		token := takes(t, s, first)
 		work := func(o timeout.LeaderToken) (int64, error) {
 			once := keyed("POST /orders", fmt.Sprint(time.Now().UnixNano()), "")
-			if err := s.Refuse(ctx, once, nil, sold); !errors.Is(err, sold) {
+			if err := s.Refuse(ctx, once, refusal(sold)); err != nil {
 				t.Fatal(err)
 			}
 			n, err := s.PurgeAnswers(ctx, o, -time.Hour, 100)

@@ -266,12 +266,12 @@ func TestBrokenStrategiesAreCaught(t *testing.T) {
 		return fn(ctx, dlock.Fence{})
 	}
 	mutants := []stock.Strategy{
-		{Name: "read-modify-write", Guard: unguarded, Write: stock.WriteBack},
-		{Name: "release-before-commit", Guard: released, Write: stock.WriteBack},
+		{Name: "read-modify-write", Lock: unguarded, Write: stock.WriteBack},
+		{Name: "release-before-commit", Lock: released, Write: stock.WriteBack},
 	}
 	t.Run("mariadb/no-row-lock", func(t *testing.T) { // SQLite's single writer would make up for it
 		url := testbedtest.Database(t)
-		m := stock.Strategy{Name: "unlocked", Guard: leased, Write: stock.Fenced}
+		m := stock.Strategy{Name: "unlocked", Lock: leased, Write: stock.Fenced}
 		oversells(t, url, sale{
 			strategy: m.Name, strategies: stock.NewStrategies(stock.Lockers{}).With(m), buyers: 12, attempts: 15, plugin: unlockedRows{},
 		})
@@ -283,7 +283,7 @@ func TestBrokenStrategiesAreCaught(t *testing.T) {
 			})
 		}
 		t.Run("release-before-commit-but-fenced", func(t *testing.T) { // the fence makes up for it
-			m := stock.Strategy{Name: "early", Guard: released, Write: stock.Fenced}
+			m := stock.Strategy{Name: "early", Lock: released, Write: stock.Fenced}
 			s := sale{strategy: "early", strategies: stock.NewStrategies(stock.Lockers{}).With(m), buyers: 12, attempts: testbedtest.Size(15, 1500)}
 			if a, _ := s.hold(t, url); !a.OK() || a.Accepted() != units {
 				t.Errorf("%+v %q", a, a.Broken())
