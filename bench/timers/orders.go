@@ -207,7 +207,7 @@ func (s *shop) place(ctx context.Context, n int, due time.Time) error {
 					TTL:   max(0, time.Until(due)),
 				})
 			}
-			claims := []stock.Claim{{SKU: skuOf(c), Write: stock.Conditional}}
+			claims := []stock.Claim{{SKU: skuOf(c), Update: stock.Conditional}}
 			if err := s.orders.Commit(ctx, claims, requests); err != nil {
 				return err
 			}

@@ -78,9 +78,9 @@ type counter struct {
 }
 
 // Take implements [stock.Counter].
-func (c counter) Take(ctx context.Context, sku string, wanted []int64) (stock.Taking, error) {
+func (c counter) Take(ctx context.Context, sku string, wanted []int64) (stock.Hold, error) {
 	if err := c.breaker.Away(); err != nil {
-		return stock.Taking{}, err
+		return stock.Hold{}, err
 	}
 	began := time.Now()
 	t, err := c.Counter.Take(ctx, sku, wanted)

@@ -25,7 +25,7 @@ func TestReseedsIsTrue(t *testing.T) {
 	for _, name := range all.Names() {
 		st, _ := all.Lookup(name)
 		locker, ok := lockers[strings.TrimSuffix(name, "-cohort")]
-		if fenced := st.Write == stock.Fenced; ok != fenced {
+		if fenced := st.Update == stock.Fenced; ok != fenced {
 			t.Errorf("%s: fenced: %v, known here: %v", name, fenced, ok)
 		}
 		if ok && st.Reseeds != locker.Implements(reflect.TypeFor[dlock.Reseeder]()) {

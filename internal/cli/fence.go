@@ -121,7 +121,7 @@ func (c *fenceCall) list(ctx context.Context, f *Flags, args []string) (err erro
 		}
 		for _, l := range levels {
 			st, err := strategies.Lookup(l.Strategy)
-			if (err != nil && !errors.Is(err, stock.ErrStrategyUnavailable)) || st.Write != stock.Fenced {
+			if (err != nil && !errors.Is(err, stock.ErrStrategyUnavailable)) || st.Update != stock.Fenced {
 				continue
 			}
 			token, asked := present[st.Store]

@@ -79,8 +79,8 @@ func TestDemoFindsABrokenStrategy(t *testing.T) {
 		t.Fatal(err)
 	}
 	strategies := stock.NewStrategies(stock.Lockers{}).With(stock.Strategy{
-		Name:  "conditional",
-		Write: stock.WriteBack,
+		Name:   "conditional",
+		Update: stock.WriteBack,
 		Lock: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
 			return fn(ctx, dlock.Fence{})
 		},

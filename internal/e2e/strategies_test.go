@@ -61,7 +61,7 @@ func TestFenceAheadOfTheLockService(t *testing.T) {
 			request := &order.Request{TTL: time.Hour, Order: order.Order{
 				ID: order.NewID(), CustomerID: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}},
 			}}
-			claims := []stock.Claim{{SKU: sku, Write: stock.Fenced, Fence: ahead}}
+			claims := []stock.Claim{{SKU: sku, Update: stock.Fenced, Fence: ahead}}
 			if err := store.Commit(t.Context(), claims, []*order.Request{request}); err != nil {
 				t.Fatal(err)
 			}

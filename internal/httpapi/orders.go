@@ -48,7 +48,7 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	ctx = requestContext(ctx)
 	in := callOf(ctx)
 	o, err := a.Orders.Place(ctx, order.Purchase{
-		Customer: r.Body.CustomerID, Items: items, Once: in.once, Patience: in.prefer.patience(),
+		Customer: r.Body.CustomerID, Items: items, Key: in.once, Prefer: in.prefer.patience(),
 	})
 	if errors.Is(err, order.ErrOutcomeUnknown) {
 		return nil, &unconfirmedError{id: o.ID, error: err}
@@ -110,7 +110,7 @@ func extended(o order.Order) ExtendOrderResponseObject {
 // target returns the order that a request wants to change.
 func target(ctx context.Context, id string) order.Target {
 	in := callOf(ctx)
-	return order.Target{ID: id, Owner: in.owner(), Once: in.once}
+	return order.Target{ID: id, Owner: in.owner(), Key: in.once}
 }
 
 // GetOrder implements [StrictServerInterface].

@@ -94,8 +94,8 @@ func (p preference) applied(queued bool) string {
 	return strings.Join(all, ", ")
 }
 
-func (p preference) patience() order.Patience {
-	return order.Patience{Bounded: p.bounded, Wait: p.wait, Async: p.async}
+func (p preference) patience() order.Preference {
+	return order.Preference{Bounded: p.bounded, Wait: p.wait, Async: p.async}
 }
 
 // mayHaveWaited reports whether a request that failed with err was where orders wait: for a lock or for units. None

@@ -9,17 +9,17 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// crowds counts orders in flight by what they need, a SKU or a lock service, so that those which wait for
+// inFlight counts orders in flight by what they need, a SKU or a lock service, so that those which wait for
 // the same thing do not use up the permits: a row that somebody else has locked, or a service that does not
 // answer. The zero value counts none.
-type crowds struct {
+type inFlight struct {
 	mu sync.Mutex
 	by map[string]int // guarded by mu
 }
 
 // enter counts an order that needs names until leave is called. It fails with full if there are most orders already
 // that need one of them. others is how many there were of the name that most needed. It does not block.
-func (c *crowds) enter(names []string, most int, full error) (others int, leave func(), err error) {
+func (c *inFlight) enter(names []string, most int, full error) (others int, leave func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range names {
@@ -53,11 +53,11 @@ func (s *Service) Usable() int {
 	return s.overload.usable(s.permits.Stats().Permits)
 }
 
-// enter admits an order of lines that is about to be placed, until leave is called. Of one SKU there are half as many as this instance
+// enter admits an order of offers that is about to be placed, until leave is called. Of one SKU there are half as many as this instance
 // places at once, of those that need the same lock service three quarters, and of all as many as there are permits. Under overload there
 // are fewer, of a SKU and of all. There are no flights for an order that joins others in a cohort: it waits for a batch of theirs, whose
 // size is no sign of overload.
-func (s *Service) enter(ctx context.Context, lines []stock.Line) (flights []*flight, leave func(), err error) {
+func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*flight, leave func(), err error) {
 	var leaves []func()
 	end := func() {
 		for _, leave := range slices.Backward(leaves) {
@@ -73,14 +73,14 @@ func (s *Service) enter(ctx context.Context, lines []stock.Line) (flights []*fli
 	share := p.Permits / max(1, p.Instances)
 	most := max(1, share/2)
 	var skus, services []string
-	for _, l := range lines {
+	for _, l := range offers {
 		skus = append(skus, l.SKU)
 		if l.Strategy.Store != "" {
 			services = append(services, l.Strategy.Store)
 		}
 	}
 	slices.Sort(services)
-	others, leaveSKUs, err := s.crowds.enter(skus, most, ErrCrowded)
+	others, leaveSKUs, err := s.inFlight.enter(skus, most, ErrCrowded)
 	if err != nil {
 		for _, sku := range skus {
 			if o := s.overloadOf(sku, 0); o != nil {
@@ -104,13 +104,13 @@ func (s *Service) enter(ctx context.Context, lines []stock.Line) (flights []*fli
 		flights, leaves = append(flights, f), append(leaves, f.leave)
 		return true
 	}
-	for _, l := range lines {
+	for _, l := range offers {
 		o := s.overloadOf(l.SKU, others)
 		if o != nil && !l.Strategy.Cohort && !enter(o, false, most) {
 			return nil, nil, fmt.Errorf("%w: %w", ErrCrowded, s.permits.Refuse())
 		}
 	}
-	joins := others > 0 && len(lines) == 1 && lines[0].Strategy.Cohort
+	joins := others > 0 && len(offers) == 1 && offers[0].Strategy.Cohort
 	if !joins && !enter(&s.overload, others == 0, p.Permits) {
 		return nil, nil, s.permits.Refuse()
 	}

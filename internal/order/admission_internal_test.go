@@ -22,11 +22,11 @@ func TestOrdersThatJoinABatchAreNoOverload(t *testing.T) {
 	var leaves []func()
 	enter := func(strategy string, skus ...string) (n int) {
 		for range 32 {
-			var lines []stock.Line
+			var offers []stock.Offer
 			for _, sku := range skus {
-				lines = append(lines, stock.Line{SKU: sku, Strategy: stock.Strategy{Name: strategy, Cohort: strategy == "cohort"}})
+				offers = append(offers, stock.Offer{SKU: sku, Strategy: stock.Strategy{Name: strategy, Cohort: strategy == "cohort"}})
 			}
-			_, leave, err := s.enter(t.Context(), lines)
+			_, leave, err := s.enter(t.Context(), offers)
 			if errors.Is(err, ErrSaturated) {
 				break
 			}
@@ -63,7 +63,7 @@ func TestOrdersThatJoinABatchAreNoOverload(t *testing.T) {
 	for _, leave := range leaves {
 		leave()
 	}
-	if n := limiter.Stats().InUse; n > 0 || s.overload.inFlight > 0 || len(s.crowds.by) > 0 {
-		t.Errorf("%d permits are in use, and %d orders in flight of %v", n, s.overload.inFlight, s.crowds.by)
+	if n := limiter.Stats().InUse; n > 0 || s.overload.inFlight > 0 || len(s.inFlight.by) > 0 {
+		t.Errorf("%d permits are in use, and %d orders in flight of %v", n, s.overload.inFlight, s.inFlight.by)
 	}
 }

@@ -19,7 +19,7 @@ import (
 type pending struct {
 	req    *Request
 	ctx    context.Context //nolint:containedctx // That of Place: its trace and its deadline.
-	lines  []stock.Line
+	offers []stock.Offer
 	lockBy time.Time // until when it waits for locks; zero: as long as ctx allows
 	lag    tokenLag
 }
@@ -45,7 +45,7 @@ type lockKey struct {
 
 // heldLocks are the locks of a batch, and what they permit the transaction to do.
 type heldLocks struct {
-	lines  []stock.Line
+	offers []stock.Offer
 	claims []stock.Claim
 }
 
@@ -76,9 +76,9 @@ func (s *Service) commit(p *pending) error {
 	defer cancel()
 	req := *p.req // the batch may go on with the copy after the time of this order is over
 	req.Err, req.Answered = nil, false
-	mine := &pending{req: &req, ctx: p.ctx, lines: p.lines}
+	mine := &pending{req: &req, ctx: p.ctx, offers: p.offers}
 	key := lockKey{alone: mine}
-	if l := p.lines[0]; len(p.lines) == 1 && l.Strategy.Cohort {
+	if l := p.offers[0]; len(p.offers) == 1 && l.Strategy.Cohort {
 		key = lockKey{sku: l.SKU}
 	}
 	err := s.batches.Do(p.ctx, waiting, key, mine)
@@ -97,23 +97,23 @@ func (s *Service) commit(p *pending) error {
 
 // lock runs fn while the locks of key are held.
 func (s *Service) lock(ctx context.Context, key lockKey, fn func(context.Context, heldLocks) error) error {
-	var lines []stock.Line
+	var offers []stock.Offer
 	if key.alone == nil {
-		lines = []stock.Line{s.line(key.sku)}
+		offers = []stock.Offer{s.offer(key.sku)}
 	} else {
-		for _, l := range key.alone.lines {
-			lines = append(lines, s.line(l.SKU)) // its token offset may have changed since the latest attempt
+		for _, l := range key.alone.offers {
+			offers = append(offers, s.offer(l.SKU)) // its token offset may have changed since the latest attempt
 		}
 	}
 	held := false
-	err := stock.Hold(ctx, lines, func(ctx context.Context, claims []stock.Claim) error {
+	err := stock.WithLocks(ctx, offers, func(ctx context.Context, claims []stock.Claim) error {
 		held = true
 		for i, c := range claims {
 			if c.Fence.Token > 0 {
-				s.publisher.Held(c.SKU, lines[i].Strategy.Name, c.Fence)
+				s.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence)
 			}
 		}
-		return fn(ctx, heldLocks{lines, claims})
+		return fn(ctx, heldLocks{offers, claims})
 	})
 	if held {
 		return err
@@ -156,12 +156,12 @@ func (s *Service) commitBatch(ctx context.Context, key lockKey, held heldLocks, 
 // fenced returns the error of a batch that a row refused with e. The batch is not tried again if the fencing tokens of
 // the lock service will not pass that of the row before the deadline of its first order.
 func (s *Service) fenced(first *pending, e *stock.FencedError) error {
-	line := s.line(e.Refused.SKU)
-	if e.Base > line.Base {
-		line.Base = e.Base
-		s.lines.Store(line.SKU, line)
+	offer := s.offer(e.Refused.SKU)
+	if e.Base > offer.Base {
+		offer.Base = e.Base
+		s.offers.Store(offer.SKU, offer)
 	}
-	if err := first.lag.refused(first.ctx, e); err != nil && !line.Strategy.Reseeds {
+	if err := first.lag.refused(first.ctx, e); err != nil && !offer.Strategy.Reseeds {
 		return err
 	}
 	return e
@@ -173,7 +173,7 @@ func (s *Service) reserve(ctx context.Context, held heldLocks, requests []*Reque
 		trace.WithAttributes(attribute.Int("stock.skus", len(held.claims)), attribute.Int("stock.orders", len(requests))))
 	defer span.End()
 	var err error
-	if slices.ContainsFunc(held.lines, func(l stock.Line) bool { return l.Strategy.Counter != nil }) {
+	if slices.ContainsFunc(held.offers, func(l stock.Offer) bool { return l.Strategy.Counter != nil }) {
 		err = s.takeAndCommit(ctx, held, requests)
 	} else {
 		err = s.store.Commit(ctx, held.claims, requests)

@@ -33,7 +33,7 @@ func TestLostRacesAreRepeated(t *testing.T) {
 		t.Helper()
 		for _, reason := range []error{dlock.ErrFenced, dlock.ErrLost, stock.ErrConflict} {
 			heard := new(retries)
-			s := stock.Strategy{Cohort: cohort, Name: "flaky", Lock: refusing(3, reason), Write: stock.Conditional}
+			s := stock.Strategy{Cohort: cohort, Name: "flaky", Lock: refusing(3, reason), Update: stock.Conditional}
 			svc, store := setup(t, s, order.Config{Observer: heard})
 			if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil {
 				t.Errorf("%v: %v", reason, err)
@@ -51,7 +51,7 @@ func TestLostRacesEndWithTheDeadline(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
 		t.Helper()
-		s := stock.Strategy{Cohort: cohort, Name: "hopeless", Lock: refusing(1<<60, dlock.ErrFenced), Write: stock.Conditional}
+		s := stock.Strategy{Cohort: cohort, Name: "hopeless", Lock: refusing(1<<60, dlock.ErrFenced), Update: stock.Conditional}
 		svc, store := setup(t, s, order.Config{})
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
@@ -78,11 +78,11 @@ func TestLowFences(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				var count atomic.Uint64
-				s := stock.Strategy{Cohort: cohort, Name: "emptied", Write: stock.Fenced, Lock: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+				s := stock.Strategy{Cohort: cohort, Name: "emptied", Update: stock.Fenced, Lock: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
 					return fn(ctx, dlock.Fence{Token: count.Add(1), Owner: "me"})
 				}}
 				svc, store := setup(t, s, order.Config{})
-				before := stock.Claim{SKU: "a", Write: stock.Fenced, Fence: dlock.Fence{Token: c.accepted, Owner: "before"}}
+				before := stock.Claim{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: c.accepted, Owner: "before"}}
 				r := &order.Request{Order: order.Order{ID: order.NewID(), CustomerID: "c1", Items: units(1, "a")}, TTL: time.Hour}
 				if err := store.Commit(t.Context(), []stock.Claim{before}, []*order.Request{r}); err != nil {
 					t.Fatal(err)
@@ -111,7 +111,7 @@ func TestLockServiceAway(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
 		t.Helper()
-		s := stock.Strategy{Cohort: cohort, Name: "away", Lock: refusing(1<<60, errors.New("connection refused")), Write: stock.Conditional}
+		s := stock.Strategy{Cohort: cohort, Name: "away", Lock: refusing(1<<60, errors.New("connection refused")), Update: stock.Conditional}
 		svc, store := setup(t, s, order.Config{})
 		if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrUnavailable) {
 			t.Errorf("%v, want ErrUnavailable", err)
@@ -129,7 +129,7 @@ func TestLockServiceAwayAtTheDeadline(t *testing.T) {
 			<-ctx.Done()
 			return errors.New("connection refused")
 		}
-		s := stock.Strategy{Cohort: cohort, Name: "late", Lock: late, Write: stock.Conditional}
+		s := stock.Strategy{Cohort: cohort, Name: "late", Lock: late, Update: stock.Conditional}
 		svc, store := setup(t, s, order.Config{})
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()

@@ -10,46 +10,46 @@ import (
 
 // taken is what was taken of one line before the transaction.
 type taken struct {
-	line   stock.Line
-	taking stock.Taking
-	level  *stock.Level // as it was seen latest since then; its zero value says that it was not
+	offer stock.Offer
+	hold  stock.Hold
+	level *stock.Level // as it was seen latest since then; its zero value says that it was not
 }
 
-// takeAndCommit takes the units of those lines that have a counter, and commits the requests that got
+// takeAndCommit takes the units of those offers that have a counter, and commits the requests that got
 // theirs. It also commits those that got none, unless the database says as well that there are
-// not enough: that is one read, sent after all of them had asked. A request in [Request.Doubt] may
+// not enough: that is one read, sent after all of them had asked. A request in [Request.Uncertain] may
 // be stored and have its units, and is refused by nobody but the transaction.
 func (s *Service) takeAndCommit(ctx context.Context, held heldLocks, requests []*Request) error {
 	open := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool { return r.Answered })
-	lines, claims := held.lines, slices.Clone(held.claims)
+	offers, claims := held.offers, slices.Clone(held.claims)
 	var all []*taken
 	defer func() {
 		for _, t := range all {
 			if t.level.SKU == "" {
 				t.level = nil
 			}
-			t.line.Strategy.Counter.Settle(t.taking, t.level)
+			t.offer.Strategy.Counter.Finish(t.hold, t.level)
 		}
 	}()
-	for i, l := range lines {
+	for i, l := range offers {
 		if l.Strategy.Counter == nil {
 			continue
 		}
-		taking, err := s.take(ctx, l, wanted(open, l.SKU))
+		hold, err := s.take(ctx, l, wanted(open, l.SKU))
 		if err != nil {
-			return s.commitDoubtful(ctx, claims, open, untaken(ctx, l, err))
+			return s.commitUncertain(ctx, claims, open, untaken(ctx, l, err))
 		}
-		t := &taken{line: l, taking: taking, level: new(stock.Level)}
+		t := &taken{offer: l, hold: hold, level: new(stock.Level)}
 		all = append(all, t)
 		claims[i].Seen = t.level
 	}
-	s.refuseShort(ctx, lines, all, open)
+	s.refuseShort(ctx, offers, all, open)
 	return s.commitOpen(ctx, claims, open)
 }
 
 // take takes units of l. A counter that does not know the SKU is told the level; if there is none to tell,
 // the transaction decides alone.
-func (s *Service) take(ctx context.Context, l stock.Line, units []int64) (stock.Taking, error) {
+func (s *Service) take(ctx context.Context, l stock.Offer, units []int64) (stock.Hold, error) {
 	c := l.Strategy.Counter
 	t, err := c.Take(ctx, l.SKU, units)
 	if err != nil || t.Granted != nil {
@@ -59,7 +59,7 @@ func (s *Service) take(ctx context.Context, l stock.Line, units []int64) (stock.
 	if err != nil {
 		return t, nil //nolint:nilerr // the transaction will say the same
 	}
-	c.Settle(t, &level)
+	c.Finish(t, &level)
 	return c.Take(ctx, l.SKU, units)
 }
 
@@ -72,14 +72,14 @@ func (s *Service) commitOpen(ctx context.Context, claims []stock.Claim, requests
 	return s.store.Commit(ctx, claims, open)
 }
 
-// commitDoubtful commits those that need no counter, since they may be stored already, and answers the
+// commitUncertain commits those that need no counter, since they may be stored already, and answers the
 // others with why there is none.
-func (s *Service) commitDoubtful(ctx context.Context, claims []stock.Claim, requests []*Request, why error) error {
-	if !slices.ContainsFunc(requests, func(r *Request) bool { return r.Doubt }) {
+func (s *Service) commitUncertain(ctx context.Context, claims []stock.Claim, requests []*Request, why error) error {
+	if !slices.ContainsFunc(requests, func(r *Request) bool { return r.Uncertain }) {
 		return why
 	}
 	for _, r := range requests {
-		if !r.Doubt {
+		if !r.Uncertain {
 			r.Err, r.Answered = why, true
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Service) commitDoubtful(ctx context.Context, claims []stock.Claim, requ
 }
 
 // untaken names an error of a counter.
-func untaken(ctx context.Context, l stock.Line, err error) error {
+func untaken(ctx context.Context, l stock.Offer, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("take units of %q: %w: %w", l.SKU, context.Cause(ctx), err)
 	}
@@ -105,30 +105,30 @@ func wanted(requests []*Request, sku string) []int64 {
 
 // refuseShort answers those of requests that a counter has no units for and the database has none
 // for either.
-func (s *Service) refuseShort(ctx context.Context, lines []stock.Line, all []*taken, requests []*Request) {
+func (s *Service) refuseShort(ctx context.Context, offers []stock.Offer, all []*taken, requests []*Request) {
 	var denied []*Request
 	for i, r := range requests {
-		if !r.Doubt && slices.ContainsFunc(all, func(t *taken) bool { return t.taking.Denies(i) }) {
+		if !r.Uncertain && slices.ContainsFunc(all, func(t *taken) bool { return t.hold.Denies(i) }) {
 			denied = append(denied, r)
 		}
 	}
 	if len(denied) == 0 {
 		return
 	}
-	left := make([]int64, len(lines)) // of a basket all are read, to say all that it is short of
-	for i, l := range lines {
+	left := make([]int64, len(offers)) // of a basket all are read, to say all that it is short of
+	for i, l := range offers {
 		level, err := s.store.Level(ctx, l.SKU)
 		if err != nil {
 			return // the transaction will say
 		}
 		left[i] = max(0, level.Available())
-		if j := slices.IndexFunc(all, func(t *taken) bool { return t.line.SKU == l.SKU }); j >= 0 {
+		if j := slices.IndexFunc(all, func(t *taken) bool { return t.offer.SKU == l.SKU }); j >= 0 {
 			*all[j].level = level
 		}
 	}
 	for _, r := range denied {
 		var short []stock.Shortage
-		for i, l := range lines {
+		for i, l := range offers {
 			if q := r.Order.Quantity(l.SKU); q > left[i] {
 				short = append(short, stock.Shortage{SKU: l.SKU, Requested: q, Available: left[i]})
 			}

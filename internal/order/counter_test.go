@@ -25,15 +25,15 @@ type oracle struct {
 	settled []stock.Level
 }
 
-func (o *oracle) Take(_ context.Context, sku string, wanted []int64) (stock.Taking, error) {
+func (o *oracle) Take(_ context.Context, sku string, wanted []int64) (stock.Hold, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	granted, err := o.say(wanted)
 	if err != nil {
-		return stock.Taking{}, err
+		return stock.Hold{}, err
 	}
 	o.takes++
-	t := stock.Taking{SKU: sku, ID: fmt.Sprint(sku, o.takes), Granted: granted}
+	t := stock.Hold{SKU: sku, ID: fmt.Sprint(sku, o.takes), Granted: granted}
 	if o.open == nil {
 		o.open = make(map[string]bool)
 	}
@@ -41,7 +41,7 @@ func (o *oracle) Take(_ context.Context, sku string, wanted []int64) (stock.Taki
 	return t, nil
 }
 
-func (o *oracle) Settle(t stock.Taking, l *stock.Level) {
+func (o *oracle) Finish(t stock.Hold, l *stock.Level) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.open, t.ID)
@@ -206,7 +206,7 @@ func (d *doubtful) Commit(ctx context.Context, claims []stock.Claim, requests []
 		return err
 	}
 	for _, r := range requests {
-		r.Answered, r.Doubt, r.Err = false, true, nil
+		r.Answered, r.Uncertain, r.Err = false, true, nil
 	}
 	d.forgot()
 	return order.ErrOutcomeUnknown

@@ -34,7 +34,7 @@
 //
 // [Service.Place] takes a permit if there is a bound on how many orders are being placed,
 // then the locks of the order's SKUs (package stock says which), commits stock, order,
-// lines and ledger in one transaction, and then gives all of it back. Losing the lock, a
+// offers and ledger in one transaction, and then gives all of it back. Losing the lock, a
 // stale fence and a version conflict are no answer to a customer: they are tried again, each
 // time under new locks, until the request's deadline. The order's id is chosen before
 // the first attempt, and its row can exist only once, so an attempt whose
@@ -48,7 +48,7 @@
 // An order of one SKU that is sold with a cohort is committed together with others of this
 // instance (package cohort). It has its own deadline, patience, permit and key all the same, and
 // none of them fails for the sake of another. An attempt whose outcome was lost is repeated
-// with the same orders, and begins by looking which of them are stored ([Request].Doubt). When units
+// with the same orders, and begins by looking which of them are stored ([Request].Uncertain). When units
 // are short, one read of the level refuses all orders that were waiting before it and want more
 // than there is; the next ones need another read, since units come back without a lease. An order
 // that is to wait for nothing (wait=0) stands in the line for 50 ms at most. A basket
@@ -61,7 +61,7 @@
 //
 // # When it cannot be placed at once
 //
-// [Patience] is what the customer prefers. Two things can be waited for, and they are not
+// [Preference] is what the customer prefers. Two things can be waited for, and they are not
 // the same. A lock that somebody holds is free again in milliseconds; the order stands in
 // its queue, with its permit. Units of a SKU that is sold out may come back in minutes, or
 // never; the order stands in the line of package waitlist, and has given everything else

@@ -29,8 +29,8 @@ func TestTwinOfAWaiter(t *testing.T) {
 			Scope: idempotency.Scope{Customer: "c1", Route: "POST /orders", Key: "k1"},
 		}
 		patient := one("a")
-		patient.Once = once
-		patient.Patience = order.Patience{Bounded: true, Wait: soon}
+		patient.Key = once
+		patient.Prefer = order.Preference{Bounded: true, Wait: soon}
 		began, placed := time.Now(), make(chan error, 1)
 		go func() {
 			_, err := svc.Place(t.Context(), patient)
@@ -43,7 +43,7 @@ func TestTwinOfAWaiter(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		hasty := one("a")
-		hasty.Once = once
+		hasty.Key = once
 		if _, err := svc.Place(t.Context(), hasty); !isShort(err) {
 			t.Errorf("the twin that does not wait: %v", err)
 		}
@@ -65,8 +65,8 @@ func TestARepetitionDoesNotStandInLine(t *testing.T) {
 	bothWays(t, func(t *testing.T, cohort bool) {
 		t.Helper()
 		svc, list, exactly := waiting(t, cohort, order.Config{})
-		first := order.Purchase{Customer: "c1", Items: units(10, "a"), Patience: order.Patience{Bounded: true, Wait: soon}}
-		first.Once = &idempotency.Request{
+		first := order.Purchase{Customer: "c1", Items: units(10, "a"), Prefer: order.Preference{Bounded: true, Wait: soon}}
+		first.Key = &idempotency.Request{
 			Scope: idempotency.Scope{Customer: "c1", Route: "POST /orders", Key: "k3"},
 		}
 		o, err := svc.Place(t.Context(), first)
@@ -78,7 +78,7 @@ func TestARepetitionDoesNotStandInLine(t *testing.T) {
 		gone := make(chan error, 1)
 		go func() {
 			other := one("a")
-			other.Patience = order.Patience{Bounded: true, Wait: time.Hour}
+			other.Prefer = order.Preference{Bounded: true, Wait: time.Hour}
 			_, err := svc.Place(ctx, other)
 			gone <- err
 		}()
@@ -93,9 +93,9 @@ func TestARepetitionDoesNotStandInLine(t *testing.T) {
 		if a, ok := errors.AsType[*idempotency.AnsweredError](err); !ok || !strings.Contains(string(a.Answer.Body), o.ID) || time.Since(began) > soon-time.Second {
 			t.Errorf("the repetition, after %v: %v", time.Since(began), err)
 		}
-		reused := *first.Once
+		reused := *first.Key
 		reused.Hash[0] = 1
-		first.Once, began = &reused, time.Now()
+		first.Key, began = &reused, time.Now()
 		if _, err := svc.Place(t.Context(), first); !errors.Is(err, idempotency.ErrReused) || time.Since(began) > soon-time.Second {
 			t.Errorf("the key with another payload, after %v: %v", time.Since(began), err)
 		}
@@ -113,7 +113,7 @@ func TestARepetitionIsNoFailure(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	svc, _ := setup(t, conditional(t), order.Config{Tracer: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))})
 	purchase := one("a")
-	purchase.Once = &idempotency.Request{
+	purchase.Key = &idempotency.Request{
 		Scope: idempotency.Scope{Customer: "c1", Route: "POST /orders", Key: "k4"},
 	}
 	if _, err := svc.Place(t.Context(), purchase); err != nil {
@@ -147,7 +147,7 @@ func TestARepeatedPaymentStoresNothing(t *testing.T) {
 	if _, err := svc.Pay(t.Context(), order.Target{ID: o.ID}, "p1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := svc.Pay(t.Context(), order.Target{ID: o.ID, Once: once}, "p1"); err != nil {
+	if _, err := svc.Pay(t.Context(), order.Target{ID: o.ID, Key: once}, "p1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, found, err := svc.Answer(t.Context(), once); found || err != nil {
@@ -155,7 +155,7 @@ func TestARepeatedPaymentStoresNothing(t *testing.T) {
 	}
 	other := *once
 	other.Hash[0] = 1
-	if _, err := svc.Pay(t.Context(), order.Target{ID: o.ID, Once: &other}, "p2"); !errors.As(err, new(*order.StateError)) {
+	if _, err := svc.Pay(t.Context(), order.Target{ID: o.ID, Key: &other}, "p2"); !errors.As(err, new(*order.StateError)) {
 		t.Errorf("another payment with the same key: %v", err)
 	}
 }

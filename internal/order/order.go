@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// MaxItems is the largest number of lines in one order.
+// MaxItems is the largest number of offers in one order.
 const MaxItems = 50
 
 // Status is the state of an order.

@@ -234,7 +234,7 @@ func TestHotSKULeavesRoomForOthers(t *testing.T) {
 		order := func(sku string, row chan struct{}) {
 			mu.Lock()
 			defer mu.Unlock()
-			flights, leave, err := s.enter(t.Context(), []stock.Line{{SKU: sku}})
+			flights, leave, err := s.enter(t.Context(), []stock.Offer{{SKU: sku}})
 			if err != nil {
 				refused[sku]++
 				return

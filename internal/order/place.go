@@ -21,13 +21,13 @@ import (
 type Purchase struct {
 	Customer string
 	Items    []Item               // items that name the same SKU are added up
-	Once     *idempotency.Request // the key of the request, or nil
-	Patience Patience
+	Key      *idempotency.Request // the key of the request, or nil
+	Prefer   Preference
 }
 
-// Patience is what a customer prefers when an order cannot be placed at once (RFC 7240).
+// Preference is what a customer prefers when an order cannot be placed at once (RFC 7240).
 // The zero value waits for locks as long as the context allows, and not for units.
-type Patience struct {
+type Preference struct {
 	// Bounded says that Wait counts: it bounds the wait for each lock, and is
 	// the time that the order waits for units of a SKU that is sold out. With zero
 	// it waits for nothing.
@@ -57,8 +57,8 @@ var ErrQueued = errors.New("order: queued")
 // Place promises the items to the customer, all or none, until the order expires.
 //
 // It blocks until the locks of all SKUs are held and the order is stored, or ctx ends; ctx
-// should have a deadline, that of the work beyond p.Patience. A SKU that is sold out is
-// waited for as long as p.Patience says, first come, first served among those who
+// should have a deadline, that of the work beyond p.Prefer. A SKU that is sold out is
+// waited for as long as p.Prefer says, first come, first served among those who
 // wait; a newcomer may be quicker than all of them. Who waits for units holds no permit and no
 // lock. If too many wait already it is refused at once, with [ErrNotWaiting] beside the shortage. An order that was
 // put into the queue is returned as [Queued].
@@ -86,23 +86,23 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	if err != nil {
 		return Order{}, err
 	}
-	lines, err := s.linesOf(ctx, items)
+	offers, err := s.offersOf(ctx, items)
 	if err != nil {
 		return Order{}, err
 	}
 	req := &Request{
 		Order: Order{ID: NewID(), CustomerID: p.Customer, Items: items},
-		TTL:   s.life(), MaxOpen: s.maxOpen, Once: p.Once,
+		TTL:   s.life(), MaxOpen: s.maxOpen, Key: p.Key,
 	}
 	span.SetAttributes(attribute.String("order.id", req.Order.ID))
-	until := time.Now().Add(p.Patience.Wait)
-	mine := &pending{req: req, ctx: ctx, lines: lines}
-	if p.Patience.Bounded || p.Patience.Async {
+	until := time.Now().Add(p.Prefer.Wait)
+	mine := &pending{req: req, ctx: ctx, offers: offers}
+	if p.Prefer.Bounded || p.Prefer.Async {
 		mine.lockBy = until
 	}
-	err = s.admitAgain(mine, p.Patience.Async)
-	if short, ok := errors.AsType[*stock.ShortageError](err); ok && p.Patience.Wait > 0 {
-		err = s.wait(mine, short, p.Patience.Async, until)
+	err = s.admitAgain(mine, p.Prefer.Async)
+	if short, ok := errors.AsType[*stock.ShortageError](err); ok && p.Prefer.Wait > 0 {
+		err = s.wait(mine, short, p.Prefer.Async, until)
 	}
 	switch {
 	case errors.Is(err, ErrOutcomeUnknown):
@@ -142,7 +142,7 @@ func (s *Service) admit(p *pending, async bool) error {
 	if s.permits != nil {
 		var leave func()
 		var err error
-		if flights, leave, err = s.enter(p.ctx, p.lines); err != nil {
+		if flights, leave, err = s.enter(p.ctx, p.offers); err != nil {
 			return err
 		}
 		defer leave()

@@ -53,9 +53,9 @@ func TestPatienceForAGuard(t *testing.T) {
 		s.Cohort = cohort
 		svc, store := setup(t, s, order.Config{})
 		lease := hold(t, l)
-		for _, p := range []order.Patience{{Bounded: true}, {Bounded: true, Wait: 20 * time.Millisecond}} {
+		for _, p := range []order.Preference{{Bounded: true}, {Bounded: true, Wait: 20 * time.Millisecond}} {
 			purchase := one("a")
-			purchase.Patience = p
+			purchase.Prefer = p
 			began := time.Now()
 			if _, err := svc.Place(t.Context(), purchase); !errors.Is(err, stock.ErrLockHeld) || !errors.Is(err, stock.ErrBusy) {
 				t.Errorf("patience %v: %v", p.Wait, err)
@@ -71,11 +71,11 @@ func TestPatienceForAGuard(t *testing.T) {
 			}
 		})
 		purchase := one("a")
-		purchase.Patience = order.Patience{Bounded: true, Wait: soon}
+		purchase.Prefer = order.Preference{Bounded: true, Wait: soon}
 		if _, err := svc.Place(t.Context(), purchase); err != nil {
 			t.Error(err)
 		}
-		purchase.Patience = order.Patience{Bounded: true} // the lock is free, or about to be
+		purchase.Prefer = order.Preference{Bounded: true} // the lock is free, or about to be
 		began := time.Now()
 		_, err := svc.Place(t.Context(), purchase)
 		if errors.Is(err, stock.ErrLockHeld) && time.Since(began) >= moment { // on a slow machine that is not enough
@@ -102,7 +102,7 @@ func TestQueuedOrderIsPlacedLater(t *testing.T) {
 		svc, store := setup(t, s, order.Config{TTL: time.Hour})
 		lease := hold(t, l)
 		purchase := one("a")
-		purchase.Patience.Async = true
+		purchase.Prefer.Async = true
 		o, err := svc.Place(t.Context(), purchase)
 		if err != nil || o.Status != order.Queued {
 			t.Fatalf("%+v, %v", o, err)
@@ -172,7 +172,7 @@ func TestQueuedOrderEnds(t *testing.T) {
 		enqueue := func(svc *order.Service, n int64) string {
 			lease := hold(t, l)
 			defer lease.Release(t.Context())
-			o, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(n, "a"), Patience: order.Patience{Async: true}})
+			o, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(n, "a"), Prefer: order.Preference{Async: true}})
 			if err != nil || o.Status != order.Queued {
 				t.Fatalf("%+v, %v", o, err)
 			}

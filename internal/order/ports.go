@@ -25,7 +25,7 @@ type Request struct {
 
 	// Once is the key of the request, or nil. The answer is stored with an order that is
 	// accepted; of one that is refused nothing is stored, see Store.Refuse.
-	Once *idempotency.Request
+	Key *idempotency.Request
 
 	// Err is nil after Commit when the order was accepted. Otherwise it was not, and
 	// nothing of it is stored: a [*stock.ShortageError], a [*LimitError], [ErrCustomerBusy], for a key that is
@@ -37,16 +37,16 @@ type Request struct {
 	// of others. Another Commit does nothing about these.
 	Answered bool
 
-	// Doubt is set when Commit has failed with [ErrOutcomeUnknown], and has the next one look
+	// Uncertain is set when Commit has failed with [ErrOutcomeUnknown], and has the next one look
 	// first whether the order is stored.
-	Doubt bool
+	Uncertain bool
 }
 
 // Target is the order that an operation changes.
 type Target struct {
 	ID    string
 	Owner string               // it must be of this customer; empty: of anybody
-	Once  *idempotency.Request // the key of the request, or nil
+	Key   *idempotency.Request // the key of the request, or nil
 }
 
 // Filter chooses orders. Empty fields choose all.
@@ -111,7 +111,7 @@ type Store interface {
 
 	// Settle turns a pending order that has not expired into to, together with
 	// the movement of its units, and records paymentID. A queued order it turns into
-	// [Cancelled] if that is to. With t.Once the answer is stored if it did. changed is false, and
+	// [Cancelled] if that is to. With t.Key the answer is stored if it did. changed is false, and
 	// nothing happens, when the order was in another state; the order
 	// returned is the stored one in any case. Errors: [ErrNotFound], those of
 	// [idempotency], [stock.ErrUnavailable], [stock.ErrBusy].
@@ -121,7 +121,7 @@ type Store interface {
 	// unless that would be more than life after CreatedAt. changed is false, and
 	// nothing happens, when it would, or when the order was not pending any more;
 	// the order returned is the stored one in any case. Errors: [ErrNotFound], those of
-	// [idempotency], [stock.ErrUnavailable], [stock.ErrBusy], without t.Once
+	// [idempotency], [stock.ErrUnavailable], [stock.ErrBusy], without t.Key
 	// [ErrOutcomeUnknown].
 	Extend(ctx context.Context, t Target, by, life time.Duration) (o Order, changed bool, err error)
 

@@ -20,7 +20,7 @@ const PlaceTimer = "order.place"
 const (
 	queuePause    = 50 * time.Millisecond  // until a queued order is tried first
 	queueAgain    = 100 * time.Millisecond // between tries, and up to twice as long
-	queuePatience = time.Second            // that a try has for its locks, in which it has a place in their queues
+	queueLockWait = time.Second            // that a try has for its locks, in which it has a place in their queues
 	queueTries    = 8                      // at once, of a batch
 )
 
@@ -95,12 +95,12 @@ func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (outcome tim
 
 // try makes one attempt.
 func (s *Service) try(ctx context.Context, o Order) error {
-	lines, err := s.linesOf(ctx, o.Items)
+	offers, err := s.offersOf(ctx, o.Items)
 	if err != nil {
 		return err
 	}
 	req := &Request{Order: o, TTL: s.life(), MaxOpen: s.maxOpen, Queued: true}
-	p := &pending{req: req, ctx: ctx, lines: lines, lockBy: time.Now().Add(queuePatience)}
+	p := &pending{req: req, ctx: ctx, offers: offers, lockBy: time.Now().Add(queueLockWait)}
 	if err := s.admit(p, false); err != nil {
 		return err
 	}

@@ -47,11 +47,11 @@ type Service struct {
 	tracer     trace.Tracer
 	observer   Observer
 	publisher  Publisher
-	crowds     crowds
-	services   crowds // by lock service
+	inFlight   inFlight
+	services   inFlight // by lock service
 	overload   overload
 	wanted     sync.Map // SKU to *overload, of SKUs of which there were some orders at once
-	lines      sync.Map // SKU to stock.Line, of SKUs that were sold before
+	offers     sync.Map // SKU to stock.Offer, of SKUs that were sold before
 	batches    *batches
 	short      sync.Map // SKUs of which the latest batch wanted more than there was
 }

@@ -8,53 +8,53 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// linesOf returns how each item is sold. The strategy of a SKU never changes, and its token offset
+// offersOf returns how each item is sold. The strategy of a SKU never changes, and its token offset
 // hardly ever: the row refuses an order that has an old one, and the error gives the new one.
-func (s *Service) linesOf(ctx context.Context, items []Item) ([]stock.Line, error) {
-	lines := make([]stock.Line, len(items))
+func (s *Service) offersOf(ctx context.Context, items []Item) ([]stock.Offer, error) {
+	offers := make([]stock.Offer, len(items))
 	var unknown []string
 	for i, it := range items {
-		line, err := s.lineOf(ctx, it.SKU)
+		offer, err := s.offerOf(ctx, it.SKU)
 		switch {
 		case errors.Is(err, stock.ErrNotFound):
 			unknown = append(unknown, it.SKU)
 		case err != nil:
 			return nil, err
 		}
-		lines[i] = line
+		offers[i] = offer
 	}
 	if unknown != nil {
 		return nil, &UnknownSKUError{unknown}
 	}
-	for _, l := range lines {
+	for _, l := range offers {
 		if err := l.Strategy.Away(); err != nil { // before any lock is taken
 			return nil, fmt.Errorf("%q: %w: %w", l.SKU, stock.ErrLockAway, err)
 		}
 	}
-	return lines, nil
+	return offers, nil
 }
 
-// lineOf returns how sku is sold. It reads that from the store once.
-func (s *Service) lineOf(ctx context.Context, sku string) (stock.Line, error) {
-	if l := s.line(sku); l.SKU != "" {
+// offerOf returns how sku is sold. It reads that from the store once.
+func (s *Service) offerOf(ctx context.Context, sku string) (stock.Offer, error) {
+	if l := s.offer(sku); l.SKU != "" {
 		return l, nil
 	}
 	level, err := s.store.Level(ctx, sku)
 	if err != nil {
-		return stock.Line{}, deadline(err)
+		return stock.Offer{}, deadline(err)
 	}
 	st, err := s.strategies.Lookup(level.Strategy)
 	if err != nil {
-		return stock.Line{}, fmt.Errorf("%q: %w", sku, err)
+		return stock.Offer{}, fmt.Errorf("%q: %w", sku, err)
 	}
-	l := stock.Line{SKU: sku, Strategy: st, Base: level.Base}
-	s.lines.Store(sku, l)
+	l := stock.Offer{SKU: sku, Strategy: st, Base: level.Base}
+	s.offers.Store(sku, l)
 	return l, nil
 }
 
-// line returns how sku is sold, if that was read before.
-func (s *Service) line(sku string) stock.Line {
-	v, _ := s.lines.Load(sku)
-	l, _ := v.(stock.Line)
+// offer returns how sku is sold, if that was read before.
+func (s *Service) offer(sku string) stock.Offer {
+	v, _ := s.offers.Load(sku)
+	l, _ := v.(stock.Offer)
 	return l
 }

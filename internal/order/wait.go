@@ -25,10 +25,10 @@ func (s *Service) wait(p *pending, short error, async bool, until time.Time) err
 	if s.waitlist == nil {
 		return short
 	}
-	if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
+	if answered, err := s.answered(ctx, req.Key); answered != nil || err != nil {
 		return errors.Join(answered, err) // a repetition does not stand in line for what it has
 	}
-	waiting, cancel := context.WithDeadlineCause(ctx, until, errPatience)
+	waiting, cancel := context.WithDeadlineCause(ctx, until, errMaxWait)
 	defer cancel()
 	waiting, stop := context.WithCancelCause(waiting)
 	defer stop(nil)
@@ -42,7 +42,7 @@ func (s *Service) wait(p *pending, short error, async bool, until time.Time) err
 		err := s.waitlist.Wait(waiting, missing.SKU, waitlist.Claim{
 			Owner: req.Order.CustomerID,
 			Look: func(ctx context.Context) (bool, error) {
-				if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
+				if answered, err := s.answered(ctx, req.Key); answered != nil || err != nil {
 					return true, err
 				}
 				l, err := s.store.Level(ctx, missing.SKU)
@@ -50,7 +50,7 @@ func (s *Service) wait(p *pending, short error, async bool, until time.Time) err
 			},
 			Try: func(context.Context) (bool, error) {
 				// With the time of ctx: what has begun is not stopped when the patience is over.
-				if answered, err := s.answered(ctx, req.Once); answered != nil || err != nil {
+				if answered, err := s.answered(ctx, req.Key); answered != nil || err != nil {
 					return false, errors.Join(answered, err)
 				}
 				last = s.admitAgain(p, async)
@@ -68,7 +68,7 @@ func (s *Service) wait(p *pending, short error, async bool, until time.Time) err
 		switch {
 		case moved && err == nil:
 			continue
-		case errors.Is(err, errPatience):
+		case errors.Is(err, errMaxWait):
 			return last
 		case errors.Is(err, waitlist.ErrFull):
 			return fmt.Errorf("%w: %w", ErrNotWaiting, short)
@@ -98,8 +98,8 @@ func (s *Service) answered(ctx context.Context, once *idempotency.Request) (answ
 	return &idempotency.AnsweredError{Answer: a}, nil
 }
 
-// errPatience ends the wait for units.
-var errPatience = errors.New("order: the patience of the customer is over")
+// errMaxWait ends the wait for units.
+var errMaxWait = errors.New("order: the patience of the customer is over")
 
 // returned tells those who wait that units of skus came back.
 func (s *Service) returned(skus ...string) {

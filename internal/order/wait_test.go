@@ -52,7 +52,7 @@ func TestOneCustomerDoesNotFillTheLine(t *testing.T) {
 		}
 		ctx, hurry := context.WithCancel(t.Context())
 		greedy := one("a")
-		greedy.Patience = order.Patience{Bounded: true, Wait: soon}
+		greedy.Prefer = order.Preference{Bounded: true, Wait: soon}
 		const crowd = 40
 		outcomes := make(chan error, crowd)
 		for range crowd {
@@ -76,7 +76,7 @@ func TestOneCustomerDoesNotFillTheLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		other.Patience = order.Patience{Bounded: true, Wait: 50 * time.Millisecond}
+		other.Prefer = order.Preference{Bounded: true, Wait: 50 * time.Millisecond}
 		if _, err := svc.Place(t.Context(), other); !isShort(err) || errors.Is(err, order.ErrNotWaiting) || time.Since(began) < 50*time.Millisecond {
 			t.Errorf("another customer, for another SKU, after %v: %v", time.Since(began), err)
 		}
@@ -99,11 +99,11 @@ func TestWaitForUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 		patient := one("a")
-		patient.Patience = order.Patience{Bounded: true, Wait: 20 * time.Millisecond}
+		patient.Prefer = order.Preference{Bounded: true, Wait: 20 * time.Millisecond}
 		if _, err := svc.Place(t.Context(), patient); !isShort(err) {
 			t.Errorf("nothing came back, and yet: %v", err)
 		}
-		patient.Patience.Wait = soon
+		patient.Prefer.Wait = soon
 		const customers = 15
 		outcomes := make(chan error, customers)
 		ctx, hurry := context.WithCancel(t.Context())
@@ -148,7 +148,7 @@ func TestWaitForABasket(t *testing.T) {
 	placed := make(chan error, 1)
 	go func() {
 		_, err := svc.Place(t.Context(), order.Purchase{
-			Customer: "c1", Items: units(2, "a", "b"), Patience: order.Patience{Bounded: true, Wait: soon},
+			Customer: "c1", Items: units(2, "a", "b"), Prefer: order.Preference{Bounded: true, Wait: soon},
 		})
 		placed <- err
 	}()
@@ -175,7 +175,7 @@ func TestWaitEndsWithTheService(t *testing.T) {
 			t.Fatal(err)
 		}
 		patient := one("a")
-		patient.Patience = order.Patience{Bounded: true, Wait: soon}
+		patient.Prefer = order.Preference{Bounded: true, Wait: soon}
 		placed := make(chan error, 1)
 		go func() {
 			_, err := svc.Place(t.Context(), patient)
@@ -213,7 +213,7 @@ func TestPermits(t *testing.T) {
 			t.Fatal(err)
 		}
 		patient := one("a")
-		patient.Patience = order.Patience{Bounded: true, Wait: soon}
+		patient.Prefer = order.Preference{Bounded: true, Wait: soon}
 		placed := make(chan error, 1)
 		go func() {
 			_, err := svc.Place(t.Context(), patient)
@@ -266,7 +266,7 @@ func endsSaturated(t *testing.T, cohort bool, wait time.Duration) (judged bool) 
 		t.Fatal(err)
 	}
 	patient := one("a")
-	patient.Patience = order.Patience{Bounded: true, Wait: wait}
+	patient.Prefer = order.Preference{Bounded: true, Wait: wait}
 	began, placed := time.Now(), make(chan error, 1)
 	go func() {
 		_, err := svc.Place(t.Context(), patient)

@@ -9,7 +9,7 @@
 // SKU, a copy of the row's level and what is taken of it:
 //
 //	shop:units:{SKU}          version and available of the row, as of that version
-//	shop:units:{SKU}:taken    UNITS:DEADLINE by taking, for transactions that are not over
+//	shop:units:{SKU}:taken    UNITS:DEADLINE by hold, for transactions that are not over
 //
 // What may be taken is available less what is taken. The row raises its version with every change
 // of its level, whoever makes it, so of two levels the later one is known without a clock and
@@ -18,10 +18,10 @@
 //
 //	Take    learn what is owed; grant each order its units while there are some; note the sum
 //	        ... the transaction, which sees the row and knows the level after it ...
-//	Settle  the taking is over, and this is the level now: owed to Redis
+//	Settle  the hold is over, and this is the level now: owed to Redis
 //	Flush   what is owed, if no Take has brought it
 //
-// So a unit that was taken and not sold is given back by the end of the taking, whatever ended
+// So a unit that was taken and not sold is given back by the end of the hold, whatever ended
 // it. Doing that twice is doing it once: it removes a field by a name that nobody else has. And
 // a unit that was sold is gone with the level that the transaction left behind.
 //
@@ -46,12 +46,12 @@
 //  5. An older level never replaces a later one (TestOlderLevelsAreIgnored), but any level
 //     replaces that of another history, which a version shows that is higher than the row's
 //     was later (TestAnotherHistoryIsForgotten).
-//  6. A taking whose reply was lost is given back with the next one (TestALostReplyTakesNothing).
+//  6. A hold whose reply was lost is given back with the next one (TestALostReplyTakesNothing).
 //
 // # Not promised
 //
 // That Redis grants what there is and no more. Between a COMMIT and its Settle the units of a
-// batch are counted twice, in the level that somebody else has brought and in the taking: the next
+// batch are counted twice, in the level that somebody else has brought and in the hold: the next
 // orders need a read. After a rollback of Redis to an older state too many are granted, and the
 // transaction refuses the rest. Both are over with the next level that is learnt.
 //
@@ -72,7 +72,7 @@
 //	an instance dies with units taken   a read per batch that would need them, for at most Config.Life
 //	an instance stops and goes on       the same; its batch is committed late, if the row has the units
 //	a reply to COMMIT is lost           orders in doubt go to the database whatever Redis says; it knows their ids
-//	the database is away                the transaction fails, and the taking ends
+//	the database is away                the transaction fails, and the hold ends
 //	Redis comes from another database   its levels lose as soon as they have been seen beside the row's
 //
 // # What it costs

@@ -49,10 +49,10 @@ type Counter struct {
 
 var _ stock.Counter = (*Counter)(nil)
 
-// settled is what became of a taking.
+// settled is what became of a hold.
 type settled struct {
-	taking stock.Taking
-	level  *stock.Level
+	hold  stock.Hold
+	level *stock.Level
 }
 
 // New returns a Counter on rdb, which [redisx.Check] must accept.
@@ -69,16 +69,16 @@ func New(rdb redis.UniversalClient, cfg Config) (*Counter, error) {
 }
 
 // Take implements [stock.Counter].
-func (c *Counter) Take(ctx context.Context, sku string, wanted []int64) (stock.Taking, error) {
-	t := stock.Taking{SKU: sku, ID: rand.Text(), Seen: -1}
+func (c *Counter) Take(ctx context.Context, sku string, wanted []int64) (stock.Hold, error) {
+	t := stock.Hold{SKU: sku, ID: rand.Text(), Seen: -1}
 	reply, err := c.run(ctx, sku, t.ID, c.collect(sku), wanted)
 	known := len(reply) != 1 || reply[0] >= 0
 	if err == nil && known && len(reply) != 1+len(wanted) {
 		err = fmt.Errorf("reply %v", reply)
 	}
 	if err != nil {
-		c.Settle(t, nil) // it may have been taken
-		return stock.Taking{}, fmt.Errorf("redisstock: take units of %q: %w", sku, err)
+		c.Finish(t, nil) // it may have been taken
+		return stock.Hold{}, fmt.Errorf("redisstock: take units of %q: %w", sku, err)
 	}
 	if !known {
 		return t, nil
@@ -91,7 +91,7 @@ func (c *Counter) Take(ctx context.Context, sku string, wanted []int64) (stock.T
 }
 
 // Settle implements [stock.Counter].
-func (c *Counter) Settle(t stock.Taking, level *stock.Level) {
+func (c *Counter) Finish(t stock.Hold, level *stock.Level) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if owed := c.owed[t.SKU]; len(owed) < maxOwed {
@@ -125,7 +125,7 @@ func (c *Counter) run(ctx context.Context, sku, id string, owed []settled, wante
 		if o.level != nil {
 			version, available = o.level.Version, o.level.Available()
 		}
-		args = append(args, o.taking.ID, o.taking.Seen, version, available)
+		args = append(args, o.hold.ID, o.hold.Seen, version, available)
 	}
 	for _, q := range wanted {
 		args = append(args, q)

@@ -67,22 +67,22 @@ func level(version, available int64) *stock.Level {
 // learn has c know a level.
 func learn(t *testing.T, c *redisstock.Counter, l *stock.Level) {
 	t.Helper()
-	c.Settle(stock.Taking{SKU: "a", ID: "none", Seen: -1}, l)
+	c.Finish(stock.Hold{SKU: "a", ID: "none", Seen: -1}, l)
 	c.Flush(t.Context(), "a")
 }
 
 // take takes units and expects these grants.
-func take(t *testing.T, c *redisstock.Counter, wanted []int64, grants ...bool) stock.Taking {
+func take(t *testing.T, c *redisstock.Counter, wanted []int64, grants ...bool) stock.Hold {
 	t.Helper()
-	taking, err := c.Take(t.Context(), "a", wanted)
-	if err != nil || cmp.Diff(grants, taking.Granted) != "" {
-		t.Errorf("of %v granted %v, want %v: %v", wanted, taking.Granted, grants, err)
+	hold, err := c.Take(t.Context(), "a", wanted)
+	if err != nil || cmp.Diff(grants, hold.Granted) != "" {
+		t.Errorf("of %v granted %v, want %v: %v", wanted, hold.Granted, grants, err)
 	}
-	return taking
+	return hold
 }
 
 // Each order has all its units or none, the first come first, and what is taken is nobody else's
-// until the taking ends; then it is what the database says.
+// until the hold ends; then it is what the database says.
 func TestTakenUnitsAreTaken(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -94,11 +94,11 @@ func TestTakenUnitsAreTaken(t *testing.T) {
 		learn(t, one, level(1, 10))
 		mine := take(t, one, []int64{3, 8, 0, 4}, true, false, true, true)
 		theirs := take(t, two, []int64{4, 3, 1}, false, true, false)
-		one.Settle(mine, nil) // nothing was sold
+		one.Finish(mine, nil) // nothing was sold
 		again := take(t, one, []int64{8, 7}, false, true)
-		two.Settle(theirs, level(2, 7))
+		two.Finish(theirs, level(2, 7))
 		take(t, two, []int64{1}, false)
-		one.Settle(again, level(3, 0))
+		one.Finish(again, level(3, 0))
 		take(t, one, []int64{1}, false)
 		take(t, two, []int64{1}, false)
 	})
@@ -113,7 +113,7 @@ func TestSettlingTwiceIsSettlingOnce(t *testing.T) {
 		learn(t, c, level(1, 10))
 		mine := take(t, c, []int64{4}, true)
 		for range 3 {
-			c.Settle(mine, nil)
+			c.Finish(mine, nil)
 			c.Flush(t.Context(), "a")
 		}
 		take(t, c, []int64{11, 10}, false, true)
@@ -132,7 +132,7 @@ func TestTheDeadGiveBack(t *testing.T) {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		asked := time.Now()
 		got, err := alive.Take(t.Context(), "a", []int64{2, 6})
-		alive.Settle(got, nil)
+		alive.Finish(got, nil)
 		if err != nil || asked.After(end) {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -145,7 +145,7 @@ func TestTheDeadGiveBack(t *testing.T) {
 	}
 	alive.Flush(t.Context(), "a")
 	take(t, alive, []int64{8, 7}, false, true)
-	alive.Settle(stays, nil)
+	alive.Finish(stays, nil)
 }
 
 // A clock of Redis that has gone back does not keep units for ever.
@@ -155,8 +155,8 @@ func TestATakingOfTheFutureIsOver(t *testing.T) {
 		t.Helper()
 		c := counter(t, rdb, redisstock.Config{Life: time.Minute})
 		learn(t, c, level(1, 10))
-		for name, taking := range map[string]string{"tomorrow": fmt.Sprintf("9:%d", time.Now().Add(24*time.Hour).UnixMilli()), "rubbish": "x", "none": ""} {
-			if err := rdb.HSet(t.Context(), "shop:units:{a}:taken", name, taking).Err(); err != nil {
+		for name, hold := range map[string]string{"tomorrow": fmt.Sprintf("9:%d", time.Now().Add(24*time.Hour).UnixMilli()), "rubbish": "x", "none": ""} {
+			if err := rdb.HSet(t.Context(), "shop:units:{a}:taken", name, hold).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -178,7 +178,7 @@ func TestOlderLevelsAreIgnored(t *testing.T) {
 			t.Fatal(err)
 		}
 		learn(t, c, level(5, 2))
-		c.Settle(slow, level(4, 10))
+		c.Finish(slow, level(4, 10))
 		take(t, c, []int64{3, 2}, false, true)
 	})
 }
@@ -193,13 +193,13 @@ func TestAnotherHistoryIsForgotten(t *testing.T) {
 		learn(t, c, level(1000, 0))
 		mine := take(t, c, []int64{1}, false)
 		theirs := take(t, c, []int64{1}, false)
-		c.Settle(mine, level(6, 9))
-		c.Settle(theirs, level(5, 10)) // read earlier, heard later
+		c.Finish(mine, level(6, 9))
+		c.Finish(theirs, level(5, 10)) // read earlier, heard later
 		take(t, c, []int64{10, 9}, false, true)
 	})
 }
 
-// What was taken, when nobody heard that it was, is given back with the next taking.
+// What was taken, when nobody heard that it was, is given back with the next hold.
 func TestALostReplyTakesNothing(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
@@ -207,8 +207,8 @@ func TestALostReplyTakesNothing(t *testing.T) {
 	c := counter(t, client(t, "redis://"+proxy.Addr()), redisstock.Config{Life: time.Hour})
 	learn(t, c, level(1, 10))
 	proxy.DropReply("EVALSHA")
-	if taking, err := c.Take(t.Context(), "a", []int64{10}); err == nil {
-		t.Errorf("%+v", taking)
+	if hold, err := c.Take(t.Context(), "a", []int64{10}); err == nil {
+		t.Errorf("%+v", hold)
 	}
 	if n := proxy.Dropped(); n != 1 {
 		t.Fatalf("%d replies were dropped", n)
@@ -229,7 +229,7 @@ func TestASilentRedis(t *testing.T) {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 	for range 10_000 {
-		c.Settle(stock.Taking{SKU: "a", ID: "x"}, nil)
+		c.Finish(stock.Hold{SKU: "a", ID: "x"}, nil)
 	}
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)

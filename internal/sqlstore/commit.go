@@ -36,22 +36,22 @@ func (s *Store) Commit(ctx context.Context, claims []stock.Claim, requests []*or
 		begun = true
 		return s.commit(ctx, claims, open)
 	})
-	if err != nil && !begun && slices.ContainsFunc(open, func(r *order.Request) bool { return r.Doubt }) {
+	if err != nil && !begun && slices.ContainsFunc(open, func(r *order.Request) bool { return r.Uncertain }) {
 		err = fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 	}
 	if errors.Is(err, order.ErrOutcomeUnknown) {
 		for _, r := range open {
-			r.Doubt = !r.Answered
+			r.Uncertain = !r.Answered
 		}
 	}
 	return err
 }
 
 func (s *Store) commit(ctx context.Context, claims []stock.Claim, open []*order.Request) error {
-	doubt := slices.ContainsFunc(open, func(r *order.Request) bool { return r.Doubt })
-	gathers := false
+	doubt := slices.ContainsFunc(open, func(r *order.Request) bool { return r.Uncertain })
+	takesAcross := false
 	for try := 0; len(open) > 0; try++ {
-		b := &batch{Store: s, claims: claims, requests: open, gathers: gathers}
+		b := &batch{Store: s, claims: claims, requests: open, takesAcross: takesAcross}
 		err := b.read(ctx)
 		switch {
 		case doubt && err != nil:
@@ -68,7 +68,7 @@ func (s *Store) commit(ctx context.Context, claims []stock.Claim, open []*order.
 		if err == nil || errors.Is(err, errRefused) {
 			b.answer()
 			b.push()
-			for _, tell := range b.tell {
+			for _, tell := range b.notify {
 				tell(err == nil)
 			}
 			return nil
@@ -88,10 +88,10 @@ func (s *Store) commit(ctx context.Context, claims []stock.Claim, open []*order.
 			if b.requests, err = b.unstored(ctx, false); err == nil {
 				open, err = b.unanswered(ctx)
 			}
-		case errors.Is(err, errStranger):
-			err = b.enroll(ctx)
-		case errors.Is(err, errDrained):
-			gathers, err = true, nil
+		case errors.Is(err, errNoCustomerRow):
+			err = b.insertCustomers(ctx)
+		case errors.Is(err, errSegmentChanged):
+			takesAcross, err = true, nil
 		}
 		if err != nil {
 			return err
@@ -145,8 +145,8 @@ func (b *batch) unstored(ctx context.Context, lost bool) (rest []*order.Request,
 func (b *batch) unanswered(ctx context.Context) (rest []*order.Request, err error) {
 	asked := make(map[*order.Request]*lookUp)
 	for _, r := range b.requests {
-		if r.Once != nil {
-			asked[r] = &lookUp{scope: r.Once.Scope}
+		if r.Key != nil {
+			asked[r] = &lookUp{scope: r.Key.Scope}
 		}
 	}
 	for some := range slices.Chunk(slices.Collect(maps.Values(asked)), maxLookUps) {
@@ -161,7 +161,7 @@ func (b *batch) unanswered(ctx context.Context) (rest []*order.Request, err erro
 			continue
 		}
 		r.Answered = true
-		a, _, err := l.answer(r.Once)
+		a, _, err := l.answer(r.Key)
 		if r.Err = err; err == nil {
 			r.Err = &idempotency.AnsweredError{Answer: a}
 		}
@@ -172,48 +172,48 @@ func (b *batch) unanswered(ctx context.Context) (rest []*order.Request, err erro
 // batch is what one transaction stores.
 type batch struct {
 	*Store
-	claims   []stock.Claim
-	requests []*order.Request
-	gathers  bool // locks all segments before it takes from any
+	claims      []stock.Claim
+	requests    []*order.Request
+	takesAcross bool // locks all segments before it takes from any
 
-	now     int64
-	seen    map[string]stock.Level // levels read before the transaction
-	limited map[string]int64       // limits per customer of the SKUs that have one
-	free    map[string][]int64     // of the segments, read before the transaction
-	twins   []int                  // of each request: the one before it with the same key, or -1
+	now        int64
+	seen       map[string]stock.Level // levels read before the transaction
+	limited    map[string]int64       // limits per customer of the SKUs that have one
+	free       map[string][]int64     // of the segments, read before the transaction
+	duplicates []int                  // of each request: the one before it with the same key, or -1
 
 	// Set afresh by place.
-	tallies   map[string]*tally          // of the customers whom a limit concerns
+	usages    map[string]*usage          // of the customers whom a limit concerns
 	refused   []error                    // of each request: for which it never came to the stock
 	shortages [][]stock.Shortage         // of each request
 	answers   map[int]idempotency.Answer // of the requests that are accepted and have keys
 	push      func()                     // tells of the timers
 	end       script                     // ends the transaction
-	tell      []func(committed bool)     // of the levels
+	notify    []func(committed bool)     // of the levels
 }
 
 // read reads what is decided upon before the transaction begins, each level in
 // a statement of its own, and the time if there will be no better occasion.
 func (b *batch) read(ctx context.Context) (err error) {
 	b.push = func() {}
-	b.pair()
+	b.pairDuplicates()
 	b.seen, b.limited = make(map[string]stock.Level), make(map[string]int64)
 	asks := false
 	for _, c := range b.claims {
 		k, known := b.kinds.Load(c.SKU)
-		if c.Write.ReadsBefore() || !known {
+		if c.Update.ReadsBefore() || !known {
 			level, now, err := b.levelAt(ctx, c.SKU)
 			if err != nil {
 				return err
 			}
 			b.seen[c.SKU], b.now, k = level, now, kind{limit: level.Limit}
 		}
-		asks = asks || c.Write == stock.Conditional
+		asks = asks || c.Update == stock.Conditional
 		if n := k.(kind).limit; n > 0 { //nolint:errcheck,forcetypeassert // only kinds are stored
 			b.limited[c.SKU] = n
 		}
 	}
-	if err := b.survey(b.db.WithContext(ctx)); err != nil {
+	if err := b.readSegments(b.db.WithContext(ctx)); err != nil {
 		return b.translate(ctx, err)
 	}
 	if b.now == 0 && asks { // the others ask with the level, in the transaction
@@ -224,19 +224,19 @@ func (b *batch) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// pair finds the requests that have one key.
-func (b *batch) pair() {
+// pairDuplicates finds the requests that have one key.
+func (b *batch) pairDuplicates() {
 	latest := make(map[idempotency.Scope]int)
-	b.twins = make([]int, len(b.requests))
+	b.duplicates = make([]int, len(b.requests))
 	for i, r := range b.requests {
-		b.twins[i] = -1
-		if r.Once == nil {
+		b.duplicates[i] = -1
+		if r.Key == nil {
 			continue
 		}
-		if j, ok := latest[r.Once.Scope]; ok {
-			b.twins[i] = j
+		if j, ok := latest[r.Key.Scope]; ok {
+			b.duplicates[i] = j
 		}
-		latest[r.Once.Scope] = i
+		latest[r.Key.Scope] = i
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 // conditional lets the row decide about each request.
 func (b *batch) conditional(tx *gorm.DB, sku string) error {
 	for i, r := range b.requests {
-		if !b.stands(i) {
+		if !b.eligible(i) {
 			continue
 		}
 		q := r.Order.Quantity(sku)

@@ -61,7 +61,7 @@
 // and releasing an order go to one row in turn, expiries and restocks are spread evenly.
 //
 // An order looks at all rows before its transaction, takes its units from one that has enough, by a
-// conditional update, and locks no other. If none has enough, it locks all of them and gathers its units.
+// conditional update, and locks no other. If none has enough, it locks all of them and takesAcross its units.
 // If the row that it chose was drained meanwhile, it begins again with that, as the rows before
 // it can no longer be locked in order. It is refused if all rows together have too few, at the moment of the
 // look or while they are locked. So no unit is lost sight of because it is in another row.

@@ -169,10 +169,10 @@ func (e *expiration) release(tx *gorm.DB, sums []lineRow, free map[string][]int)
 			continue
 		}
 		parts := make([]int64, segments+1)
-		for i, n := range even(l.Quantity, len(rows), int(e.turn.Add(1)%uint64(len(rows)))) {
+		for i, n := range splitEvenly(l.Quantity, len(rows), int(e.turn.Add(1)%uint64(len(rows)))) {
 			parts[rows[i]] = n
 		}
-		if err := shift(tx, e.dialect, stock.Release, l.SKU, parts); err != nil {
+		if err := applyParts(tx, e.dialect, stock.Release, l.SKU, parts); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // was done again, so only a key helps when the reply to COMMIT was lost.
 func (s *Store) Extend(ctx context.Context, t order.Target, by, life time.Duration) (o order.Order, changed bool, err error) {
 	var push func()
-	err = s.answering(ctx, s.resolving(t.Once), t.Once, func(tx *gorm.DB) (result any, done bool, err error) {
+	err = s.answering(ctx, s.resolving(t.Key), t.Key, func(tx *gorm.DB) (result any, done bool, err error) {
 		changed, push = false, func() {}
 		if _, o, err = s.lockOrder(tx, t); err != nil || o.Status != order.Pending {
 			return nil, false, err

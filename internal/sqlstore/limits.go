@@ -13,18 +13,18 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// errStranger says that a customer has no row to lock yet.
-var errStranger = fmt.Errorf("sqlstore: the customer has no row: %w", stock.ErrBusy)
+// errNoCustomerRow says that a customer has no row to lock yet.
+var errNoCustomerRow = fmt.Errorf("sqlstore: the customer has no row: %w", stock.ErrBusy)
 
-// tally is what a customer has, as far as a limit asks for it.
-type tally struct {
+// usage is what a customer has, as far as a limit asks for it.
+type usage struct {
 	open  int64            // pending orders that have not expired
 	units map[string]int64 // by SKU: in orders that are paid, or pending and not expired
 }
 
 // over returns the limit that r would exceed, or nil.
 func (b *batch) over(r *order.Request) error {
-	t := b.tallies[r.Order.CustomerID]
+	t := b.usages[r.Order.CustomerID]
 	if t == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (b *batch) over(r *order.Request) error {
 // count adds an order that is accepted to what its customer has, for those behind it in
 // the batch.
 func (b *batch) count(r *order.Request) {
-	t := b.tallies[r.Order.CustomerID]
+	t := b.usages[r.Order.CustomerID]
 	if t == nil || len(b.requests) == 1 {
 		return
 	}
@@ -63,10 +63,10 @@ func (b *batch) customers() []string {
 	return slices.Sorted(maps.Keys(concerned))
 }
 
-// tallyUp finds out what the customers have whom a limit concerns. It locks their rows, so
+// countUsage finds out what the customers have whom a limit concerns. It locks their rows, so
 // that of two orders of one customer the second one counts the first. It waits for none of them.
-func (b *batch) tallyUp(tx *gorm.DB) error {
-	b.tallies = make(map[string]*tally)
+func (b *batch) countUsage(tx *gorm.DB) error {
+	b.usages = make(map[string]*usage)
 	customers := b.customers()
 	if len(customers) == 0 {
 		return nil
@@ -78,40 +78,40 @@ func (b *batch) tallyUp(tx *gorm.DB) error {
 			return err
 		}
 		if len(free) < len(customers) {
-			if err := b.knows(tx, customers); err != nil {
+			if err := b.requireCustomers(tx, customers); err != nil {
 				return err
 			}
-			b.hold(func(customer string) bool { return !slices.Contains(free, customer) })
+			b.refuseBusy(func(customer string) bool { return !slices.Contains(free, customer) })
 			if customers = free; len(customers) == 0 {
 				return nil
 			}
 		}
 	}
 	for _, c := range customers {
-		b.tallies[c] = &tally{units: make(map[string]int64)}
+		b.usages[c] = &usage{units: make(map[string]int64)}
 	}
-	now, err := b.tallyOpen(tx, customers)
+	now, err := b.countOpen(tx, customers)
 	if err != nil || len(b.limited) == 0 {
 		return err
 	}
-	return b.tallyUnits(tx, customers, now)
+	return b.countUnits(tx, customers, now)
 }
 
-// knows fails with errStranger unless all customers have rows.
-func (b *batch) knows(tx *gorm.DB, customers []string) error {
+// requireCustomers fails with errNoCustomerRow unless all customers have rows.
+func (b *batch) requireCustomers(tx *gorm.DB, customers []string) error {
 	var n int
 	if err := tx.Raw("SELECT COUNT(*) FROM customers WHERE customer_id IN ?", customers).Scan(&n).Error; err != nil {
 		return err
 	}
 	if n < len(customers) {
-		return errStranger
+		return errNoCustomerRow
 	}
 	return nil
 }
 
-// hold refuses the requests of customers whose rows another transaction has. They are to come again: nobody else in the batch
+// refuseBusy refuses the requests of customers whose rows another transaction has. They are to come again: nobody else in the batch
 // waits for them.
-func (b *batch) hold(held func(customer string) bool) {
+func (b *batch) refuseBusy(held func(customer string) bool) {
 	for i, r := range b.requests {
 		if held(r.Order.CustomerID) {
 			b.refused[i] = order.ErrCustomerBusy
@@ -119,10 +119,10 @@ func (b *batch) hold(held func(customer string) bool) {
 	}
 }
 
-// tallyOpen counts pending orders that have not expired at now, the moment for which all is counted. What is
+// countOpen counts pending orders that have not expired at now, the moment for which all is counted. What is
 // open then counts whatever becomes of it. What is late is read again as nobody can change it any more, as a
 // payment or an extension may be under way that was in time.
-func (b *batch) tallyOpen(tx *gorm.DB, customers []string) (now int64, err error) {
+func (b *batch) countOpen(tx *gorm.DB, customers []string) (now int64, err error) {
 	var rows []orderRow
 	err = tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o"+b.dialect.index("orders_customer_status")+
 		" WHERE customer_id IN ? AND status = ?", customers, string(order.Pending)).Scan(&rows).Error
@@ -134,7 +134,7 @@ func (b *batch) tallyOpen(tx *gorm.DB, customers []string) (now int64, err error
 		if now = r.Now; r.late() {
 			late = append(late, r.ID)
 		} else {
-			b.tallies[r.CustomerID].open++
+			b.usages[r.CustomerID].open++
 		}
 	}
 	of := make(map[string]string, len(late)) // customers by their late orders
@@ -151,18 +151,18 @@ func (b *batch) tallyOpen(tx *gorm.DB, customers []string) (now int64, err error
 	}
 	if len(of) > 0 {
 		changing := slices.Collect(maps.Values(of))
-		b.hold(func(customer string) bool { return slices.Contains(changing, customer) })
+		b.refuseBusy(func(customer string) bool { return slices.Contains(changing, customer) })
 	}
 	for _, r := range rows {
 		if r.order(nil).Status == order.Pending { // it was extended meanwhile
-			b.tallies[r.CustomerID].open++
+			b.usages[r.CustomerID].open++
 		}
 	}
 	return now, nil
 }
 
-// tallyUnits adds up the units of orders that are paid, or open at now.
-func (b *batch) tallyUnits(tx *gorm.DB, customers []string, now int64) error {
+// countUnits adds up the units of orders that are paid, or open at now.
+func (b *batch) countUnits(tx *gorm.DB, customers []string, now int64) error {
 	var rows []struct {
 		CustomerID string
 		SKU        string
@@ -174,15 +174,15 @@ func (b *batch) tallyUnits(tx *gorm.DB, customers []string, now int64) error {
 		" GROUP BY o.customer_id, l.sku",
 		customers, string(order.Confirmed), string(order.Pending), now, slices.Sorted(maps.Keys(b.limited))).Scan(&rows).Error
 	for _, r := range rows {
-		b.tallies[r.CustomerID].units[r.SKU] = r.Units
+		b.usages[r.CustomerID].units[r.SKU] = r.Units
 	}
 	return err
 }
 
-// enroll gives the customers of the batch rows to lock, in a transaction of its own, which
+// insertCustomers gives the customers of the batch rows to lock, in a transaction of its own, which
 // stay for good: rows that vanish with a refused order would be inserted by all who wait for
 // them, and those deadlock.
-func (b *batch) enroll(ctx context.Context) error {
+func (b *batch) insertCustomers(ctx context.Context) error {
 	customers := b.customers()
 	var known []string // which may be locked
 	if err := b.db.WithContext(ctx).Raw("SELECT customer_id FROM customers WHERE customer_id IN ?", customers).Scan(&known).Error; err != nil {

@@ -32,7 +32,7 @@ func (s rowTable) Look(ctx context.Context, skus []string) (map[string]bulkhead.
 	if err := db.Raw("SELECT * FROM skus WHERE sku IN ?", skus).Scan(&found).Error; err != nil {
 		return nil, err
 	}
-	if err := addUp(db, found); err != nil {
+	if err := sumSegments(db, found); err != nil {
 		return nil, err
 	}
 	seen := make(map[string]bulkhead.Sight, len(found))

@@ -18,20 +18,20 @@ import (
 func (b *batch) place(tx *gorm.DB) error {
 	n := len(b.requests)
 	b.refused, b.shortages, b.answers = make([]error, n), make([][]stock.Shortage, n), make(map[int]idempotency.Answer)
-	b.push, b.end, b.tell = func() {}, script{}, nil
-	if err := b.tallyUp(tx); err != nil {
+	b.push, b.end, b.notify = func() {}, script{}, nil
+	if err := b.countUsage(tx); err != nil {
 		return err
 	}
 	if err := b.lockQueued(tx); err != nil {
 		return err
 	}
-	standing := 0
+	eligible := 0
 	for i := range b.requests {
-		if b.stands(i) {
-			standing++
+		if b.eligible(i) {
+			eligible++
 		}
 	}
-	if standing == 0 {
+	if eligible == 0 {
 		return errRefused
 	}
 	for _, c := range b.claims {
@@ -42,10 +42,10 @@ func (b *batch) place(tx *gorm.DB) error {
 	return b.store(tx)
 }
 
-// stands reports whether request i still asks for units: it is within its limits, and no
+// eligible reports whether request i still asks for units: it is within its limits, and no
 // request before it has got the order that both are for.
-func (b *batch) stands(i int) bool {
-	if b.first(i) >= 0 {
+func (b *batch) eligible(i int) bool {
+	if b.firstDuplicate(i) >= 0 {
 		return false
 	}
 	if b.refused[i] == nil {
@@ -54,23 +54,23 @@ func (b *batch) stands(i int) bool {
 	return b.refused[i] == nil
 }
 
-// served reports whether request i has got all that it asked for.
-func (b *batch) served(i int) bool { return b.refused[i] == nil && len(b.shortages[i]) == 0 }
+// fulfilled reports whether request i has got all that it asked for.
+func (b *batch) fulfilled(i int) bool { return b.refused[i] == nil && len(b.shortages[i]) == 0 }
 
-// first returns the first of the requests before i with the same key that has got all it asked for,
+// firstDuplicate returns the first of the requests before i with the same key that has got all it asked for,
 // or -1. Its order is that of the others.
-func (b *batch) first(i int) int {
+func (b *batch) firstDuplicate(i int) int {
 	first := -1
-	for j := b.twins[i]; j >= 0; j = b.twins[j] {
-		if b.served(j) {
+	for j := b.duplicates[i]; j >= 0; j = b.duplicates[j] {
+		if b.fulfilled(j) {
 			first = j
 		}
 	}
 	return first
 }
 
-// granted reports whether the order of request i is stored.
-func (b *batch) granted(i int) bool { return b.served(i) && b.first(i) < 0 }
+// isAccepted reports whether the order of request i is stored.
+func (b *batch) isAccepted(i int) bool { return b.fulfilled(i) && b.firstDuplicate(i) < 0 }
 
 // store stores the orders that are granted, and what belongs to them.
 func (b *batch) store(tx *gorm.DB) (err error) {
@@ -84,18 +84,18 @@ func (b *batch) store(tx *gorm.DB) (err error) {
 		fences[c.SKU] = c.Fence
 	}
 	for i, r := range b.requests {
-		if !b.granted(i) {
+		if !b.isAccepted(i) {
 			continue
 		}
 		o := b.accepted(r)
 		accepted = append(accepted, o)
-		if r.Once != nil {
+		if r.Key != nil {
 			a, err := idempotency.Result(o)
 			if err != nil {
 				return err
 			}
 			b.answers[i] = a
-			answers = append(answers, answer{r.Once, a})
+			answers = append(answers, answer{r.Key, a})
 		}
 		if r.Queued {
 			dequeued = append(dequeued, o.ID)
@@ -144,16 +144,16 @@ func (b *batch) answer() {
 	for i, r := range b.requests {
 		r.Answered = true
 		switch {
-		case b.granted(i):
+		case b.isAccepted(i):
 			r.Order, r.Err = b.accepted(r), nil
 		case b.refused[i] != nil:
 			r.Err = b.refused[i]
 		case len(b.shortages[i]) > 0:
 			r.Err = &stock.ShortageError{Shortages: b.shortages[i]}
-		case r.Once.Hash != b.requests[b.first(i)].Once.Hash:
+		case r.Key.Hash != b.requests[b.firstDuplicate(i)].Key.Hash:
 			r.Err = idempotency.ErrReused
 		default:
-			r.Err = &idempotency.AnsweredError{Answer: b.answers[b.first(i)]}
+			r.Err = &idempotency.AnsweredError{Answer: b.answers[b.firstDuplicate(i)]}
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Durati
 			push()
 			return nil
 		case errors.Is(err, errAnswered):
-			return s.replay(ctx, r.Once)
+			return s.replay(ctx, r.Key)
 		case !lost && !sqldb.Duplicate(err), try == sqldb.MaxRetries:
 			return err
 		}
@@ -73,7 +73,7 @@ func (s *Store) enqueue(tx *gorm.DB, r *order.Request, pause time.Duration) (o o
 	if err != nil {
 		return o, push, err
 	}
-	return o, push, s.keepResult(tx, r.Once, o)
+	return o, push, s.keepResult(tx, r.Key, o)
 }
 
 // Reject implements [order.Store].

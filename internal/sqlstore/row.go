@@ -132,7 +132,7 @@ func readSKU(tx *gorm.DB, columns, sku, suffix string) (skuRow, error) {
 		return row, err
 	}
 	rows := []skuRow{row}
-	err = addUp(tx, rows)
+	err = sumSegments(tx, rows)
 	return rows[0], err
 }
 

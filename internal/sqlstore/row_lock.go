@@ -14,7 +14,7 @@ func (b *batch) rowLock(tx *gorm.DB, c stock.Claim) error {
 	}
 	sold := b.take(c.SKU, &level)
 	if c.Seen != nil {
-		b.see(c, level, sold)
+		b.noteLevel(c, level, sold)
 	}
 	if sold > 0 {
 		b.end.add(overwrite, level.Reserved, level.Version+1, level.SKU)
@@ -22,10 +22,10 @@ func (b *batch) rowLock(tx *gorm.DB, c stock.Claim) error {
 	return nil
 }
 
-// see notes what c is to be told of: the level that was read, before sold units go away with the
+// noteLevel notes what c is to be told of: the level that was read, before sold units go away with the
 // COMMIT.
-func (b *batch) see(c stock.Claim, level stock.Level, sold int64) {
-	b.tell = append(b.tell, func(committed bool) {
+func (b *batch) noteLevel(c stock.Claim, level stock.Level, sold int64) {
+	b.notify = append(b.notify, func(committed bool) {
 		if sold > 0 && committed {
 			level.Version++
 		} else {

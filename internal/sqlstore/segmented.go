@@ -8,15 +8,15 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// errDrained says that a segment has less than it had when it was chosen. The order is placed
+// errSegmentChanged says that a segment has less than it had when it was chosen. The order is placed
 // again, and then has all segments locked.
-var errDrained = fmt.Errorf("sqlstore: the segment was drained meanwhile: %w", stock.ErrBusy)
+var errSegmentChanged = fmt.Errorf("sqlstore: the segment was drained meanwhile: %w", stock.ErrBusy)
 
-// survey reads how many units each segment of the SKUs has that are sold like that, and the time.
-func (b *batch) survey(db *gorm.DB) error {
+// readSegments reads how many units each segment of the SKUs has that are sold like that, and the time.
+func (b *batch) readSegments(db *gorm.DB) error {
 	var skus []string
 	for _, c := range b.claims {
-		if c.Write == stock.Segmented {
+		if c.Update == stock.Segmented {
 			skus = append(skus, c.SKU)
 		}
 	}
@@ -43,8 +43,8 @@ func (b *batch) survey(db *gorm.DB) error {
 // them from as many as it needs. An order is refused when all segments together had less than it
 // wants at one moment since it came: in the survey, or while all of them are locked.
 func (b *batch) segmented(tx *gorm.DB, sku string) error {
-	if b.gathers || len(b.requests) > 1 {
-		return b.gather(tx, sku)
+	if b.takesAcross || len(b.requests) > 1 {
+		return b.takeAcross(tx, sku)
 	}
 	r := b.requests[0]
 	q, total := r.Order.Quantity(sku), int64(0)
@@ -59,7 +59,7 @@ func (b *batch) segmented(tx *gorm.DB, sku string) error {
 		b.short(0, sku, q, total)
 		return nil
 	case len(enough) == 0:
-		return b.gather(tx, sku)
+		return b.takeAcross(tx, sku)
 	}
 	// In turn, as orders that come together would often meet by chance.
 	text, args := "UPDATE skus SET reserved = reserved + ?, version = version + 1 WHERE sku = ?", []any{q, sku}
@@ -69,14 +69,14 @@ func (b *batch) segmented(tx *gorm.DB, sku string) error {
 	res := tx.Exec(text+" AND on_hand - reserved >= ?", append(args, q)...)
 	if res.Error == nil && res.RowsAffected == 0 {
 		// Another one cannot be tried here: segments are locked in ascending order.
-		return errDrained
+		return errSegmentChanged
 	}
 	b.count(r)
 	return res.Error
 }
 
-// gather locks all segments of sku, and takes what the orders want from any of them.
-func (b *batch) gather(tx *gorm.DB, sku string) error {
+// takeAcross locks all segments of sku, and takes what the orders want from any of them.
+func (b *batch) takeAcross(tx *gorm.DB, sku string) error {
 	row, err := readRow(tx, "*", sku, b.dialect.forUpdate)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (b *batch) gather(tx *gorm.DB, sku string) error {
 		total += o.OnHand - o.Reserved
 	}
 	for i, r := range b.requests {
-		if !b.stands(i) {
+		if !b.eligible(i) {
 			continue
 		}
 		q := r.Order.Quantity(sku)
@@ -108,5 +108,5 @@ func (b *batch) gather(tx *gorm.DB, sku string) error {
 		}
 		b.count(r)
 	}
-	return shift(tx, b.dialect, stock.Reserve, sku, taken)
+	return applyParts(tx, b.dialect, stock.Reserve, sku, taken)
 }

@@ -34,7 +34,7 @@ func (segmentRow) TableName() string { return "sku_segments" }
 
 // split distributes the units of a new SKU over its rows.
 func (r *skuRow) split() (others []segmentRow) {
-	parts := even(r.OnHand, r.Segments+1, 0)
+	parts := splitEvenly(r.OnHand, r.Segments+1, 0)
 	r.OnHand = parts[0]
 	for i, n := range parts[1:] {
 		others = append(others, segmentRow{SKU: r.SKU, Segment: i + 1, OnHand: n})
@@ -42,8 +42,8 @@ func (r *skuRow) split() (others []segmentRow) {
 	return others
 }
 
-// even divides units into n parts that differ by one at most. The greater ones begin with first.
-func even(units int64, n, first int) []int64 {
+// splitEvenly divides units into n parts that differ by one at most. The greater ones begin with first.
+func splitEvenly(units int64, n, first int) []int64 {
 	parts := make([]int64, n)
 	for i := range parts {
 		parts[(first+i)%n] = units / int64(n)
@@ -59,8 +59,8 @@ func even(units int64, n, first int) []int64 {
 const allSegments = `(SELECT sku, 0 AS segment, on_hand, reserved, version FROM skus WHERE sku IN ?
 	UNION ALL SELECT sku, segment, on_hand, reserved, version FROM sku_segments WHERE sku IN ?) parts`
 
-// addUp replaces what the rows of segmented SKUs say by what all their segments do.
-func addUp(db *gorm.DB, rows []skuRow) error {
+// sumSegments replaces what the rows of segmented SKUs say by what all their segments do.
+func sumSegments(db *gorm.DB, rows []skuRow) error {
 	var skus []string
 	for _, r := range rows {
 		if r.Segments > 0 {
@@ -107,8 +107,8 @@ func (s *Store) kindsOf(tx *gorm.DB, skus ...string) (map[string]kind, error) {
 	return found, nil
 }
 
-// shift applies m to parts of the segments of sku, which it locks in ascending order.
-func shift(tx *gorm.DB, d dialect, m stock.Movement, sku string, parts []int64) error {
+// applyParts applies m to parts of the segments of sku, which it locks in ascending order.
+func applyParts(tx *gorm.DB, d dialect, m stock.Movement, sku string, parts []int64) error {
 	if parts[0] != 0 {
 		if err := moveRow(tx, m, order.Item{SKU: sku, Quantity: parts[0]}); err != nil {
 			return err
@@ -148,10 +148,10 @@ func (s *Store) move(tx *gorm.DB, m stock.Movement, it order.Item) error {
 		return moveRow(tx, m, it)
 	}
 	first := int(s.turn.Add(1) % uint64(rows))
-	parts := even(it.Quantity, rows, first)
+	parts := splitEvenly(it.Quantity, rows, first)
 	if m != stock.Restock { // few units, and beside the sale: one row
 		parts = make([]int64, rows)
 		parts[first] = it.Quantity
 	}
-	return shift(tx, s.dialect, m, it.SKU, parts)
+	return applyParts(tx, s.dialect, m, it.SKU, parts)
 }

@@ -23,7 +23,7 @@ func (s *Store) Settle(ctx context.Context, t order.Target, to order.Status, pay
 // settle is Settle with places at the SKUs of the order, which it reads in the transaction.
 func (s *Store) settle(ctx context.Context, at *bulkhead.Places, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
 	var push func()
-	err = s.answering(ctx, s.repeating, t.Once, func(tx *gorm.DB) (result any, done bool, err error) {
+	err = s.answering(ctx, s.repeating, t.Key, func(tx *gorm.DB) (result any, done bool, err error) {
 		push = func() {}
 		var row orderRow
 		if row, o, err = s.lockOrder(tx, t); err != nil {

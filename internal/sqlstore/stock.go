@@ -92,7 +92,7 @@ func (s *Store) levels(ctx context.Context, which string, args ...any) ([]stock.
 	if err != nil {
 		return nil, schema(s.translate(ctx, err))
 	}
-	if err := addUp(s.db.WithContext(ctx), rows); err != nil {
+	if err := sumSegments(s.db.WithContext(ctx), rows); err != nil {
 		return nil, s.translate(ctx, err)
 	}
 	levels := make([]stock.Level, len(rows))

@@ -11,7 +11,7 @@ import (
 // reserve changes the row that c claims by what the requests want of it, by the update of its strategy, and notes the
 // requests that it is short for. Each update has a file of its own.
 func (b *batch) reserve(tx *gorm.DB, c stock.Claim) error {
-	switch c.Write {
+	switch c.Update {
 	case stock.WriteBack:
 		return b.writeBack(tx, c.SKU)
 	case stock.Version:
@@ -25,13 +25,13 @@ func (b *batch) reserve(tx *gorm.DB, c stock.Claim) error {
 	case stock.Segmented:
 		return b.segmented(tx, c.SKU)
 	}
-	return fmt.Errorf("sqlstore: no write %d", c.Write)
+	return fmt.Errorf("sqlstore: no write %d", c.Update)
 }
 
 // take reserves in level what the requests want of sku, each all or nothing, and returns how many units that is.
 func (b *batch) take(sku string, level *stock.Level) (units int64) {
 	for i, r := range b.requests {
-		if !b.stands(i) {
+		if !b.eligible(i) {
 			continue
 		}
 		if q := r.Order.Quantity(sku); level.Available() >= q {

@@ -12,26 +12,26 @@ import (
 // transaction that sells nothing, and one that says too little a read.
 type Counter interface {
 	// Take takes units of sku for orders that want as many as wanted says, in their order, each
-	// all or none. The units are away for others until [Counter.Settle], or for as long as the
-	// counter lets a taking last. Of a SKU that it does not know nothing is taken, until a
-	// level is settled with that taking.
+	// all or none. The units are away for others until [Counter.Finish], or for as long as the
+	// counter lets a hold last. Of a SKU that it does not know nothing is taken, until a
+	// level is settled with that hold.
 	//
 	// An error says that nothing is known about the units; what may have been taken is given back
 	// as soon as the counter answers, or after that time.
-	Take(ctx context.Context, sku string, wanted []int64) (Taking, error)
+	Take(ctx context.Context, sku string, wanted []int64) (Hold, error)
 
-	// Settle ends t: its transaction is over, whatever became of it. level is what the database was
+	// Finish ends h: its transaction is over, whatever became of it. level is what the database was
 	// seen to hold after t was taken, or nil. It does not block: the counter is told by the next Take of the
 	// SKU or by Flush.
-	Settle(t Taking, level *Level)
+	Finish(h Hold, level *Level)
 
 	// Flush tells the counter what was settled of sku. What it cannot tell, time and later
 	// levels make good.
 	Flush(ctx context.Context, sku string)
 }
 
-// Taking is units that are taken.
-type Taking struct {
+// Hold is units that are taken.
+type Hold struct {
 	SKU     string
 	ID      string
 	Seen    int64  // the version of the level that it was taken from; -1: of none
@@ -39,9 +39,9 @@ type Taking struct {
 }
 
 // Denies reports whether the counter has no units for the order with the index i.
-func (t Taking) Denies(i int) bool { return t.Granted != nil && !t.Granted[i] }
+func (t Hold) Denies(i int) bool { return t.Granted != nil && !t.Granted[i] }
 
-// counted is no lock: it has c told what has become of the takings once fn has returned.
+// counted is no lock: it has c told what has become of the holds once fn has returned.
 func counted(c Counter) Lock {
 	if c == nil {
 		return nil

@@ -24,12 +24,12 @@
 //
 // # Strategies
 //
-// A [Strategy] is a lock and a write. The [Lock] is what is held around the
-// transaction, the [Write] is how the transaction changes the row. Every SKU
+// A [Strategy] is a lock and an update. The [Lock] is what is held around the
+// transaction, the [Update] is how the transaction changes the row. Every SKU
 // names its strategy when it is created and keeps it, so that all instances
 // agree and no two strategies meet on one row.
 //
-//	name            lock                    write         with several instances
+//	name            lock                    update        with several instances
 //	naive           none                     write back    oversells
 //	local           mutex in this process    write back    oversells; safe alone
 //	conditional     none                     conditional   exact

@@ -81,7 +81,7 @@ func (s *Service) Rebase(ctx context.Context, sku string) (Level, error) {
 	if err != nil && !errors.Is(err, ErrStrategyUnavailable) {
 		return Level{}, err
 	}
-	if st.Write != Fenced {
+	if st.Update != Fenced {
 		return Level{}, fmt.Errorf("%w: %q is sold by %s", ErrUnfenced, sku, l.Strategy)
 	}
 	if st.Reseeds {

@@ -11,14 +11,14 @@ import (
 )
 
 // Write is how a transaction changes the row of a SKU.
-type Write int
+type Update int
 
 // The writes. WriteBack and Version decide on a level that is read before the
 // transaction begins; the others see the row that they change.
 const (
 	// WriteBack stores the level that was computed from the earlier read,
 	// whatever the row holds by then.
-	WriteBack Write = iota + 1
+	WriteBack Update = iota + 1
 
 	// Conditional lets the database decide: it adds to reserved where enough
 	// is available.
@@ -45,15 +45,15 @@ const (
 // SegmentedName is the strategy of the SKUs that are spread over several rows.
 const SegmentedName = "segmented"
 
-// ReadsBefore reports whether w decides on a level read before the transaction.
-func (w Write) ReadsBefore() bool { return w == WriteBack || w == Version }
+// ReadsBefore reports whether u decides on a level read before the transaction.
+func (u Update) ReadsBefore() bool { return u == WriteBack || u == Version }
 
 // Strategy is a way to sell a SKU from several instances at once.
 type Strategy struct {
-	Name  string
-	Store string // what it needs beside the database, by the name of the flag; empty: nothing
-	Lock  Lock   // nil when the instance was started without the Store
-	Write Write
+	Name   string
+	Store  string // what it needs beside the database, by the name of the flag; empty: nothing
+	Lock   Lock   // nil when the instance was started without the Store
+	Update Update
 
 	// Reseeds says that the lock service raises its fences when the row refuses one, as a
 	// [dlock.Reseeder]: [Service.Rebase] is not for it.
@@ -88,10 +88,10 @@ type Watched interface {
 
 // Claim is the right to change one SKU in one transaction, and how to use it.
 type Claim struct {
-	SKU   string
-	Write Write
-	Fence dlock.Fence // for Fenced: that of the lease, counted from Base
-	Base  uint64      // for Fenced: [Level.Base], read before the lease was asked for
+	SKU    string
+	Update Update
+	Fence  dlock.Fence // for Fenced: that of the lease, counted from Base
+	Base   uint64      // for Fenced: [Level.Base], read before the lease was asked for
 
 	// Seen, if it is not nil, is for the level that a RowLock has found, as it is after the
 	// transaction. It stays as it is when there was none.
@@ -130,18 +130,18 @@ type Lockers struct {
 func NewStrategies(l Lockers) *Strategies {
 	s := &Strategies{byName: make(map[string]Strategy)}
 	for _, st := range []Strategy{
-		{Name: "naive", Lock: noLock, Write: WriteBack},
-		{Name: "local", Lock: newMutexes().hold, Write: WriteBack},
-		{Name: "conditional", Lock: noLock, Write: Conditional},
-		{Name: SegmentedName, Lock: noLock, Write: Segmented},
-		{Name: "optimistic", Lock: noLock, Write: Version},
-		{Name: "for-update", Lock: noLock, Write: RowLock},
-		{Name: "redis-unfenced", Store: "redis", service: l.Redis, Write: WriteBack},
-		{Name: "redis", Store: "redis", service: l.Redis, Write: Fenced, Reseeds: true},
-		{Name: "redlock", Store: "redlock", service: l.Redlock, Write: Fenced, Reseeds: true},
-		{Name: "zookeeper", Store: "zookeeper", service: l.ZooKeeper, Write: Fenced},
-		{Name: "etcd", Store: "etcd", service: l.Etcd, Write: Fenced},
-		{Name: "sql", service: l.SQL, Write: Fenced, Reseeds: true},
+		{Name: "naive", Lock: noLock, Update: WriteBack},
+		{Name: "local", Lock: newMutexes().hold, Update: WriteBack},
+		{Name: "conditional", Lock: noLock, Update: Conditional},
+		{Name: SegmentedName, Lock: noLock, Update: Segmented},
+		{Name: "optimistic", Lock: noLock, Update: Version},
+		{Name: "for-update", Lock: noLock, Update: RowLock},
+		{Name: "redis-unfenced", Store: "redis", service: l.Redis, Update: WriteBack},
+		{Name: "redis", Store: "redis", service: l.Redis, Update: Fenced, Reseeds: true},
+		{Name: "redlock", Store: "redlock", service: l.Redlock, Update: Fenced, Reseeds: true},
+		{Name: "zookeeper", Store: "zookeeper", service: l.ZooKeeper, Update: Fenced},
+		{Name: "etcd", Store: "etcd", service: l.Etcd, Update: Fenced},
+		{Name: "sql", service: l.SQL, Update: Fenced, Reseeds: true},
 	} {
 		if st.Lock == nil {
 			st.Lock = leased(st.service)
@@ -149,13 +149,13 @@ func NewStrategies(l Lockers) *Strategies {
 		s.add(st)
 	}
 	for _, name := range s.Names() {
-		if st := s.byName[name]; st.Write == Fenced {
+		if st := s.byName[name]; st.Update == Fenced {
 			st.Name, st.Cohort = name+"-cohort", true
 			s.add(st)
 		}
 	}
 	s.add(Strategy{
-		Name: "lua", Store: "redis", service: l.Redis, Lock: counted(l.Units), Write: RowLock, Cohort: true, Counter: l.Units,
+		Name: "lua", Store: "redis", service: l.Redis, Lock: counted(l.Units), Update: RowLock, Cohort: true, Counter: l.Units,
 	})
 	return s
 }
@@ -191,39 +191,39 @@ func (s *Strategies) Lookup(name string) (Strategy, error) {
 	return st, nil
 }
 
-// Line is what an order wants of one SKU, and how the SKU is sold.
-type Line struct {
+// Offer is what an order wants of one SKU, and how the SKU is sold.
+type Offer struct {
 	SKU      string
 	Strategy Strategy
 	Base     uint64 // [Level.Base], read before the lock is taken
 }
 
-// Hold runs fn while the locks of all lines are held, which it takes in the
-// order of the lines: callers sort them by SKU, so that no two baskets wait for
+// WithLocks runs fn while the locks of all offers are held, which it takes in the
+// order of the offers: callers sort them by SKU, so that no two baskets wait for
 // each other. It blocks until every lock is held or ctx ends. The context that
 // fn receives ends when a lock is lost, with the cause.
 //
 // fn runs at most once. An error of fn is returned as it is; errors of a lock
 // are those of [dlock.Locker.Acquire], and a loss while fn runs makes the error
 // match [dlock.ErrLost].
-func Hold(ctx context.Context, lines []Line, fn func(ctx context.Context, claims []Claim) error) error {
-	return hold(ctx, lines, make([]Claim, 0, len(lines)), fn)
+func WithLocks(ctx context.Context, offers []Offer, fn func(ctx context.Context, claims []Claim) error) error {
+	return hold(ctx, offers, make([]Claim, 0, len(offers)), fn)
 }
 
-func hold(ctx context.Context, lines []Line, claims []Claim, fn func(context.Context, []Claim) error) error {
-	if len(lines) == 0 {
+func hold(ctx context.Context, offers []Offer, claims []Claim, fn func(context.Context, []Claim) error) error {
+	if len(offers) == 0 {
 		return fn(ctx, claims)
 	}
-	l := lines[0]
+	l := offers[0]
 	return l.Strategy.Lock(ctx, l.SKU, func(ctx context.Context, f dlock.Fence) error {
-		return hold(ctx, lines[1:], append(claims, l.Claim(f)), fn)
+		return hold(ctx, offers[1:], append(claims, l.Claim(f)), fn)
 	})
 }
 
 // Claim returns the claim of whoever holds the lock of l, with the fence of its lease.
-func (l Line) Claim(f dlock.Fence) Claim {
-	c := Claim{SKU: l.SKU, Write: l.Strategy.Write, Fence: f}
-	if c.Write == Fenced {
+func (l Offer) Claim(f dlock.Fence) Claim {
+	c := Claim{SKU: l.SKU, Update: l.Strategy.Update, Fence: f}
+	if c.Update == Fenced {
 		c.Base = l.Base
 		c.Fence.Token += l.Base
 	}

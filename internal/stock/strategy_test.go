@@ -35,7 +35,7 @@ func TestLookup(t *testing.T) {
 		if _, err := without.Lookup(name); errors.Is(err, stock.ErrStrategyUnavailable) != needs {
 			t.Errorf("%s without a lock service: %v", name, err)
 		}
-		if fenced := s.Write == stock.Fenced; fenced != (needs && name != "redis-unfenced" && name != "lua") {
+		if fenced := s.Update == stock.Fenced; fenced != (needs && name != "redis-unfenced" && name != "lua") {
 			t.Errorf("%s: fenced %v", name, fenced)
 		}
 		if s.Cohort != (strings.HasSuffix(name, "-cohort") || name == "lua") {
@@ -84,12 +84,12 @@ func TestStrategiesUseTheirLockers(t *testing.T) {
 
 // Tokens count from the base of the SKU, where the row looks at them.
 func TestTokensCountFromTheBase(t *testing.T) {
-	for _, write := range []stock.Write{stock.Fenced, stock.WriteBack} {
+	for _, write := range []stock.Update{stock.Fenced, stock.WriteBack} {
 		lock := func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
 			return fn(ctx, dlock.Fence{Token: 7, Owner: "me"})
 		}
-		lines := []stock.Line{{SKU: "a", Strategy: stock.Strategy{Lock: lock, Write: write}, Base: 100}}
-		err := stock.Hold(t.Context(), lines, func(_ context.Context, claims []stock.Claim) error {
+		offers := []stock.Offer{{SKU: "a", Strategy: stock.Strategy{Lock: lock, Update: write}, Base: 100}}
+		err := stock.WithLocks(t.Context(), offers, func(_ context.Context, claims []stock.Claim) error {
 			want := uint64(7)
 			if write == stock.Fenced {
 				want = 107
@@ -105,7 +105,7 @@ func TestTokensCountFromTheBase(t *testing.T) {
 	}
 }
 
-// Guards are taken in the order of the lines, held together, and given back in
+// Guards are taken in the order of the offers, held together, and given back in
 // the opposite order, whatever fn returns.
 func TestHoldNestsGuards(t *testing.T) {
 	var events []string
@@ -114,13 +114,13 @@ func TestHoldNestsGuards(t *testing.T) {
 		defer func() { events = append(events, "-"+sku) }()
 		return fn(t.Context(), dlock.Fence{Token: uint64(len(events)), Owner: sku})
 	}
-	s := stock.Strategy{Name: "s", Lock: lock, Write: stock.Fenced}
+	s := stock.Strategy{Name: "s", Lock: lock, Update: stock.Fenced}
 	failed := errors.New("failed")
-	err := stock.Hold(t.Context(), []stock.Line{{SKU: "a", Strategy: s}, {SKU: "b", Strategy: s, Base: 100}}, func(_ context.Context, claims []stock.Claim) error {
+	err := stock.WithLocks(t.Context(), []stock.Offer{{SKU: "a", Strategy: s}, {SKU: "b", Strategy: s, Base: 100}}, func(_ context.Context, claims []stock.Claim) error {
 		events = append(events, "work")
 		want := []stock.Claim{
-			{SKU: "a", Write: stock.Fenced, Fence: dlock.Fence{Token: 1, Owner: "a"}},
-			{SKU: "b", Write: stock.Fenced, Fence: dlock.Fence{Token: 102, Owner: "b"}, Base: 100},
+			{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: 1, Owner: "a"}},
+			{SKU: "b", Update: stock.Fenced, Fence: dlock.Fence{Token: 102, Owner: "b"}, Base: 100},
 		}
 		if diff := cmp.Diff(want, claims); diff != "" {
 			t.Error(diff)

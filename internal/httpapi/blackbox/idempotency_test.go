@@ -85,22 +85,22 @@ func (m *memory) Refuse(_ context.Context, r *idempotency.Request, a idempotency
 
 func (m *memory) Place(ctx context.Context, p order.Purchase) (order.Order, error) {
 	o, err := m.do(ctx)
-	return o, m.settle(p.Once, o, err)
+	return o, m.settle(p.Key, o, err)
 }
 
 func (m *memory) Pay(ctx context.Context, t order.Target, _ string) (order.Order, error) {
 	o, err := m.do(ctx)
-	return o, m.settle(t.Once, o, err)
+	return o, m.settle(t.Key, o, err)
 }
 
 func (m *memory) Cancel(ctx context.Context, t order.Target) (order.Order, error) {
 	o, err := m.do(ctx)
-	return o, m.settle(t.Once, o, err)
+	return o, m.settle(t.Key, o, err)
 }
 
 func (m *memory) Extend(ctx context.Context, t order.Target, _ time.Duration) (order.Order, error) {
 	o, err := m.do(ctx)
-	return o, m.settle(t.Once, o, err)
+	return o, m.settle(t.Key, o, err)
 }
 
 func (m *memory) Restock(ctx context.Context, _ string, _ int64, once *idempotency.Request) (stock.Level, error) {

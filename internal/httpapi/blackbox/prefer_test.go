@@ -37,35 +37,35 @@ func TestPreferences(t *testing.T) {
 	second := time.Second
 	for _, c := range []struct {
 		fields  []string
-		want    order.Patience
+		want    order.Preference
 		applied string
 	}{
-		{nil, order.Patience{}, ""},
-		{[]string{""}, order.Patience{}, ""},
-		{[]string{"wait=5"}, order.Patience{Bounded: true, Wait: 5 * second}, "wait=5"},
-		{[]string{"wait=0"}, order.Patience{Bounded: true}, "wait=0"},
-		{[]string{"wait=30"}, order.Patience{Bounded: true, Wait: 30 * second}, "wait=30"},
-		{[]string{"wait=31"}, order.Patience{Bounded: true, Wait: 30 * second}, "wait=30"},
-		{[]string{"wait=99999999999999999999999"}, order.Patience{Bounded: true, Wait: 30 * second}, "wait=30"},
-		{[]string{"Wait = 007"}, order.Patience{Bounded: true, Wait: 7 * second}, "wait=7"},
-		{[]string{`wait="5"`}, order.Patience{Bounded: true, Wait: 5 * second}, "wait=5"},
-		{[]string{"wait=5;foo=bar"}, order.Patience{Bounded: true, Wait: 5 * second}, "wait=5"},
-		{[]string{"wait=-1"}, order.Patience{}, ""},
-		{[]string{"wait=1.5"}, order.Patience{}, ""},
-		{[]string{"wait=1s"}, order.Patience{}, ""},
-		{[]string{"wait"}, order.Patience{}, ""},
-		{[]string{"wait="}, order.Patience{}, ""},
-		{[]string{"respond-async"}, order.Patience{Async: true}, ""},
-		{[]string{"RESPOND-ASYNC"}, order.Patience{Async: true}, ""},
-		{[]string{`respond-async=""`}, order.Patience{Async: true}, ""},
-		{[]string{"respond-async=no"}, order.Patience{}, ""},
-		{[]string{"respond-async, wait=10"}, order.Patience{Async: true, Bounded: true, Wait: 10 * second}, "wait=10"},
-		{[]string{"wait=10", "respond-async"}, order.Patience{Async: true, Bounded: true, Wait: 10 * second}, "wait=10"},
-		{[]string{"wait=1, wait=2", "wait=3"}, order.Patience{Bounded: true, Wait: second}, "wait=1"},
-		{[]string{"wait=soon, wait=2"}, order.Patience{}, ""},
-		{[]string{`foo="a, wait=9\", wait=9", wait=2`}, order.Patience{Bounded: true, Wait: 2 * second}, "wait=2"},
-		{[]string{`foo="wait=2`}, order.Patience{}, ""},
-		{[]string{"return=minimal, handling=strict, ,;,=,"}, order.Patience{}, ""},
+		{nil, order.Preference{}, ""},
+		{[]string{""}, order.Preference{}, ""},
+		{[]string{"wait=5"}, order.Preference{Bounded: true, Wait: 5 * second}, "wait=5"},
+		{[]string{"wait=0"}, order.Preference{Bounded: true}, "wait=0"},
+		{[]string{"wait=30"}, order.Preference{Bounded: true, Wait: 30 * second}, "wait=30"},
+		{[]string{"wait=31"}, order.Preference{Bounded: true, Wait: 30 * second}, "wait=30"},
+		{[]string{"wait=99999999999999999999999"}, order.Preference{Bounded: true, Wait: 30 * second}, "wait=30"},
+		{[]string{"Wait = 007"}, order.Preference{Bounded: true, Wait: 7 * second}, "wait=7"},
+		{[]string{`wait="5"`}, order.Preference{Bounded: true, Wait: 5 * second}, "wait=5"},
+		{[]string{"wait=5;foo=bar"}, order.Preference{Bounded: true, Wait: 5 * second}, "wait=5"},
+		{[]string{"wait=-1"}, order.Preference{}, ""},
+		{[]string{"wait=1.5"}, order.Preference{}, ""},
+		{[]string{"wait=1s"}, order.Preference{}, ""},
+		{[]string{"wait"}, order.Preference{}, ""},
+		{[]string{"wait="}, order.Preference{}, ""},
+		{[]string{"respond-async"}, order.Preference{Async: true}, ""},
+		{[]string{"RESPOND-ASYNC"}, order.Preference{Async: true}, ""},
+		{[]string{`respond-async=""`}, order.Preference{Async: true}, ""},
+		{[]string{"respond-async=no"}, order.Preference{}, ""},
+		{[]string{"respond-async, wait=10"}, order.Preference{Async: true, Bounded: true, Wait: 10 * second}, "wait=10"},
+		{[]string{"wait=10", "respond-async"}, order.Preference{Async: true, Bounded: true, Wait: 10 * second}, "wait=10"},
+		{[]string{"wait=1, wait=2", "wait=3"}, order.Preference{Bounded: true, Wait: second}, "wait=1"},
+		{[]string{"wait=soon, wait=2"}, order.Preference{}, ""},
+		{[]string{`foo="a, wait=9\", wait=9", wait=2`}, order.Preference{Bounded: true, Wait: 2 * second}, "wait=2"},
+		{[]string{`foo="wait=2`}, order.Preference{}, ""},
+		{[]string{"return=minimal, handling=strict, ,;,=,"}, order.Preference{}, ""},
 	} {
 		var domain recorder
 		s := newHandler(t, httpapi.Config{Orders: &domain})
@@ -252,7 +252,7 @@ func FuzzPrefer(f *testing.F) {
 	}
 	var domain recorder
 	s := newHandler(f, httpapi.Config{Orders: &domain})
-	ask := func(t *testing.T, prefer string) (order.Patience, string) {
+	ask := func(t *testing.T, prefer string) (order.Preference, string) {
 		t.Helper()
 		domain = recorder{}
 		status, header, answer := s.send(t, post(basket, "Prefer", prefer))

@@ -24,13 +24,13 @@ type recorder struct {
 	calls    int
 	customer string
 	items    []order.Item
-	patience order.Patience
+	patience order.Preference
 	once     *idempotency.Request
 }
 
 func (r *recorder) Place(_ context.Context, p order.Purchase) (order.Order, error) {
 	r.calls, r.customer, r.items = r.calls+1, p.Customer, p.Items
-	r.patience, r.once = p.Patience, p.Once
+	r.patience, r.once = p.Prefer, p.Key
 	o := someOrderOf(p.Customer)
 	o.Items = p.Items
 	return o, nil

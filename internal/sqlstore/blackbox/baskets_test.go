@@ -81,7 +81,7 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 					items = append(items, order.Item{SKU: skus[i], Quantity: 1 + rand.N(int64(3))})
 				}
 				slices.SortFunc(items, func(a, b order.Item) int { return strings.Compare(a.SKU, b.SKU) * (1 - 2*(side%2)) })
-				purchase := order.Purchase{Customer: fmt.Sprint("c", rand.N(16)), Items: items, Once: keyed("POST /orders", fmt.Sprint(side, "-", n), "")}
+				purchase := order.Purchase{Customer: fmt.Sprint("c", rand.N(16)), Items: items, Key: keyed("POST /orders", fmt.Sprint(side, "-", n), "")}
 				o, err := insist(t.Context(), func() (order.Order, error) { return svc.Place(t.Context(), purchase) })
 				_, isShort := errors.AsType[*stock.ShortageError](err)
 				_, over := errors.AsType[*order.LimitError](err)

@@ -32,7 +32,7 @@ func (b *batches) Commit(ctx context.Context, claims []stock.Claim, requests []*
 		return err
 	}
 	for _, r := range requests {
-		r.Answered, r.Doubt, r.Err = false, true, nil
+		r.Answered, r.Uncertain, r.Err = false, true, nil
 	}
 	return order.ErrOutcomeUnknown
 }
@@ -44,12 +44,12 @@ type barred struct {
 	open chan struct{}
 }
 
-func (g barred) Take(ctx context.Context, sku string, wanted []int64) (stock.Taking, error) {
+func (g barred) Take(ctx context.Context, sku string, wanted []int64) (stock.Hold, error) {
 	select {
 	case <-g.open:
 		return g.Counter.Take(ctx, sku, wanted)
 	case <-ctx.Done():
-		return stock.Taking{}, context.Cause(ctx)
+		return stock.Hold{}, context.Cause(ctx)
 	}
 }
 
@@ -86,7 +86,7 @@ func atOnce(t *testing.T, store order.Store, keys ...string) []error {
 	for i, key := range keys {
 		p := order.Purchase{Customer: fmt.Sprint("c", i), Items: []order.Item{{SKU: "a", Quantity: 1}}}
 		if key != "" {
-			p.Once = keyed("POST /orders", key, "one unit")
+			p.Key = keyed("POST /orders", key, "one unit")
 		}
 		callers.Go(func() {
 			begun.Done()
@@ -213,7 +213,7 @@ func TestOrderLeavesItsBatchAtItsDeadline(t *testing.T) {
 		defer cancel()
 		key := keyed("POST /orders", "k", "one unit")
 		place := func(ctx context.Context, customer string, once *idempotency.Request) (order.Order, error) {
-			return svc.Place(ctx, order.Purchase{Customer: customer, Once: once, Items: []order.Item{{SKU: "a", Quantity: 1}}})
+			return svc.Place(ctx, order.Purchase{Customer: customer, Key: once, Items: []order.Item{{SKU: "a", Quantity: 1}}})
 		}
 		began, late := time.Now(), make(chan time.Duration, 1)
 		var hurriedErr, otherErr error

@@ -20,7 +20,7 @@ import (
 func BenchmarkCommit(b *testing.B) {
 	db := testbedtest.StartMariaDB(b, testbed.MariaDBConfig{})
 	for _, c := range []struct {
-		write       stock.Write
+		write       stock.Update
 		size, sides int
 	}{
 		{stock.Fenced, 1, 1},
@@ -31,7 +31,7 @@ func BenchmarkCommit(b *testing.B) {
 		{stock.Conditional, 1, 32},
 		{stock.Segmented, 1, 32},
 	} {
-		name := map[stock.Write]string{stock.Fenced: "fenced", stock.WriteBack: "naive", stock.Conditional: "conditional", stock.Segmented: "segmented"}[c.write]
+		name := map[stock.Update]string{stock.Fenced: "fenced", stock.WriteBack: "naive", stock.Conditional: "conditional", stock.Segmented: "segmented"}[c.write]
 		b.Run(fmt.Sprintf("%s/size=%d/sides=%d", name, c.size, c.sides), func(b *testing.B) {
 			s, _ := timed(b, open(b, db.URL(), "one"))
 			sku := fmt.Sprint(name, b.N, order.NewID()[:13])

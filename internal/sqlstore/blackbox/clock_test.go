@@ -73,7 +73,7 @@ func readBeside(
 	}
 	done := make(chan bool, 1)
 	go func() {
-		changed, err := change(t.Context(), other, order.Target{ID: o.ID, Once: once})
+		changed, err := change(t.Context(), other, order.Target{ID: o.ID, Key: once})
 		if err != nil {
 			t.Error(err)
 		}

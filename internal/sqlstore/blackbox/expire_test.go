@@ -167,7 +167,7 @@ func TestOrdersOfAnOversoldSKUExpire(t *testing.T) {
 		for range 3 {
 			r := request(1, "oversold")
 			r.TTL = 0
-			w := stock.Claim{SKU: "oversold", Write: stock.WriteBack}
+			w := stock.Claim{SKU: "oversold", Update: stock.WriteBack}
 			if err := s.Commit(t.Context(), []stock.Claim{w}, []*order.Request{r}); err != nil {
 				t.Fatal(err)
 			}

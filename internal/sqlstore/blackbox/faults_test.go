@@ -44,7 +44,7 @@ func behindProxy(t *testing.T, database string) (address string, p *testbed.Prox
 // know.
 func TestLostReplyToCommit(t *testing.T) {
 	t.Parallel()
-	for _, w := range []stock.Write{stock.Conditional, stock.Segmented} {
+	for _, w := range []stock.Update{stock.Conditional, stock.Segmented} {
 		s, proxy := proxied(t)
 		ctx := t.Context()
 		create(t, s, "a", soldBy(w), 10)
@@ -77,7 +77,7 @@ func TestLostReplyToTheCommitOfTheLastUnits(t *testing.T) {
 	t.Parallel()
 	s, proxy := proxied(t)
 	ctx := t.Context()
-	for i, w := range []stock.Write{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced, stock.Segmented} {
+	for i, w := range []stock.Update{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced, stock.Segmented} {
 		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
 		create(t, s, a, soldBy(w), 2)
 		create(t, s, b, soldBy(w), 2)

@@ -101,12 +101,12 @@ func request(quantity int64, skus ...string) *order.Request {
 
 func fence(token uint64) dlock.Fence { return dlock.Fence{Token: token, Owner: "owner"} }
 
-func claim(sku string, w stock.Write, f dlock.Fence) []stock.Claim {
-	return []stock.Claim{{SKU: sku, Write: w, Fence: f}}
+func claim(sku string, w stock.Update, f dlock.Fence) []stock.Claim {
+	return []stock.Claim{{SKU: sku, Update: w, Fence: f}}
 }
 
 // soldBy returns a strategy of SKUs that can be written like that.
-func soldBy(w stock.Write) string {
+func soldBy(w stock.Update) string {
 	if w == stock.Segmented {
 		return stock.SegmentedName
 	}
@@ -114,7 +114,7 @@ func soldBy(w stock.Write) string {
 }
 
 // writeOf returns how sku is written without a guard.
-func writeOf(t testing.TB, s *sqlstore.Store, sku string) stock.Write {
+func writeOf(t testing.TB, s *sqlstore.Store, sku string) stock.Update {
 	t.Helper()
 	if l, err := insist(t.Context(), func() (stock.Level, error) { return s.Level(t.Context(), sku) }); err != nil {
 		t.Fatal(err)

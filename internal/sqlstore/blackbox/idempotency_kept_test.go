@@ -29,9 +29,9 @@ func TestLostReplyIsResolvedByTheKey(t *testing.T) {
 	ctx := t.Context()
 	create(t, s, "a", "conditional", 10)
 	r, queued := request(1, "a"), request(1, "a")
-	r.Once, queued.Once = keyed("POST /orders", "key", ""), keyed("POST /orders", "queued", "")
+	r.Key, queued.Key = keyed("POST /orders", "key", ""), keyed("POST /orders", "queued", "")
 	with := func(route string) order.Target {
-		return order.Target{ID: r.Order.ID, Owner: "c1", Once: keyed(route, "key", "")}
+		return order.Target{ID: r.Order.ID, Owner: "c1", Key: keyed(route, "key", "")}
 	}
 	extend, pay, restock, refuse := with("extend"), with("pay"), keyed("restock", "key", ""), keyed("refuse", "key", "")
 	sold := &stock.ShortageError{Shortages: []stock.Shortage{{SKU: "a", Requested: 99}}}
@@ -40,20 +40,20 @@ func TestLostReplyIsResolvedByTheKey(t *testing.T) {
 		once  *idempotency.Request
 		do    func() (any, error)
 	}{
-		{"COMMIT", r.Once, func() (any, error) {
+		{"COMMIT", r.Key, func() (any, error) {
 			err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r})
 			return r.Order, errors.Join(err, r.Err)
 		}},
-		{"COMMIT", extend.Once, func() (any, error) {
+		{"COMMIT", extend.Key, func() (any, error) {
 			o, _, err := s.Extend(ctx, extend, time.Minute, 4*time.Hour)
 			return o, err
 		}},
-		{"COMMIT", pay.Once, func() (any, error) {
+		{"COMMIT", pay.Key, func() (any, error) {
 			o, _, err := s.Settle(ctx, pay, order.Confirmed, "p1")
 			return o, err
 		}},
 		{"COMMIT", restock, func() (any, error) { return s.Restock(ctx, "a", 5, restock) }},
-		{"COMMIT", queued.Once, func() (any, error) {
+		{"COMMIT", queued.Key, func() (any, error) {
 			err := s.Enqueue(ctx, queued, time.Second)
 			return queued.Order, err
 		}},
@@ -69,7 +69,7 @@ func TestLostReplyIsResolvedByTheKey(t *testing.T) {
 		if proxy.Dropped() != before+1 {
 			t.Errorf("%s: no reply was lost", c.once.Scope.Route)
 		}
-		if again, replayed := answered(c.do()); c.once != r.Once && c.once != queued.Once && (!replayed || gocmp.Diff(stored, again) != "") {
+		if again, replayed := answered(c.do()); c.once != r.Key && c.once != queued.Key && (!replayed || gocmp.Diff(stored, again) != "") {
 			t.Errorf("%s: again: %+v, replayed %v", c.once.Scope.Route, again, replayed)
 		}
 	}
@@ -90,7 +90,7 @@ func TestScopesOfKeys(t *testing.T) {
 		create(t, s, "a", "conditional", 10)
 		place := func(once *idempotency.Request) error {
 			r := request(1, "a")
-			r.Once = once
+			r.Key = once
 			return errors.Join(s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r}), r.Err)
 		}
 		other := keyed("POST /orders", "key", "")
@@ -169,7 +169,7 @@ func TestDatabaseAwayAfterADuplicate(t *testing.T) {
 	create(t, s, "a", "conditional", 10)
 	place := func() error {
 		r := request(1, "a")
-		r.Once = keyed("POST /orders", "key", "")
+		r.Key = keyed("POST /orders", "key", "")
 		return s.Commit(t.Context(), claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r})
 	}
 	if err := place(); err != nil {
@@ -221,7 +221,7 @@ func TestLookUpsShareAStatement(t *testing.T) {
 		batch := make([]*order.Request, stored)
 		for i := range batch {
 			batch[i] = request(1, "a")
-			batch[i].Once = keyed("POST /", fmt.Sprint("key-", i), fmt.Sprint(i))
+			batch[i].Key = keyed("POST /", fmt.Sprint("key-", i), fmt.Sprint(i))
 		}
 		if err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), batch); err != nil {
 			t.Fatal(err)

@@ -99,7 +99,7 @@ func TestEqualRequestsAreOne(t *testing.T) {
 			once := keyed("POST /orders", sku, "one unit")
 			place := func(n int) (any, error) {
 				return services[n%3].Place(ctx, order.Purchase{
-					Customer: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}}, Once: once,
+					Customer: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}}, Key: once,
 				})
 			}
 			first := equal(t, 20, place)
@@ -122,7 +122,7 @@ func TestEqualRequestsAreOne(t *testing.T) {
 		for route, do := range map[string]func(n int, once *idempotency.Request) (any, error){
 			"extend": func(n int, once *idempotency.Request) (any, error) {
 				target := target
-				target.Once = once
+				target.Key = once
 				return services[n%3].Extend(ctx, target, time.Minute)
 			},
 			"restock": func(n int, once *idempotency.Request) (any, error) {
@@ -131,7 +131,7 @@ func TestEqualRequestsAreOne(t *testing.T) {
 			"refuse": func(n int, _ *idempotency.Request) (any, error) {
 				once := keyed("POST /orders", "sold out", "")
 				o, err := services[n%3].Place(ctx, order.Purchase{
-					Customer: "c1", Items: []order.Item{{SKU: "for-update", Quantity: 1}}, Once: once,
+					Customer: "c1", Items: []order.Item{{SKU: "for-update", Quantity: 1}}, Key: once,
 				})
 				if isShort(err) {
 					err = cmp.Or(services[n%3].Refuse(ctx, once, refusal(err)), err)
@@ -145,7 +145,7 @@ func TestEqualRequestsAreOne(t *testing.T) {
 			t.Errorf("extended to %v, %v", o.ExpiresAt.Sub(o.CreatedAt), err)
 		}
 		pay := target
-		pay.Once = keyed("POST /pay", "key", "")
+		pay.Key = keyed("POST /pay", "key", "")
 		equal(t, 20, func(n int) (any, error) {
 			o, changed, err := stores[n%3].Settle(ctx, pay, order.Confirmed, "p1")
 			if err == nil && !changed {
@@ -153,7 +153,7 @@ func TestEqualRequestsAreOne(t *testing.T) {
 			}
 			return o, err
 		})
-		pay.Once.Hash[0]++
+		pay.Key.Hash[0]++
 		if _, _, err := s.Settle(ctx, pay, order.Confirmed, "p1"); !errors.Is(err, idempotency.ErrReused) {
 			t.Errorf("paid with the key of another payment: %v", err)
 		}
@@ -168,13 +168,13 @@ func TestBatchWithKeys(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
-		for _, w := range []stock.Write{stock.Conditional, stock.RowLock, stock.Segmented} {
+		for _, w := range []stock.Update{stock.Conditional, stock.RowLock, stock.Segmented} {
 			sku := fmt.Sprint("a", w)
 			create(t, s, sku, soldBy(w), 5)
 			with := func(quantity int64, key, payload string) *order.Request {
 				r := request(quantity, sku)
 				if key != "" {
-					r.Once = keyed("POST /"+sku, key, payload)
+					r.Key = keyed("POST /"+sku, key, payload)
 				}
 				return r
 			}
@@ -203,7 +203,7 @@ func TestBatchWithKeys(t *testing.T) {
 					got = append(got, "short")
 				case replayed:
 					got = append(got, "replayed")
-					first := map[string]*order.Request{"new": batch[2], "old": old, "second": batch[10]}[r.Once.Scope.Key]
+					first := map[string]*order.Request{"new": batch[2], "old": old, "second": batch[10]}[r.Key.Scope.Key]
 					if want, _ := answered(first.Order, nil); gocmp.Diff(want, replay.Answer) != "" {
 						t.Errorf("%d: %+v, want %+v", i, replay.Answer, want)
 					}
@@ -249,8 +249,8 @@ func TestABatchWithAnOldKeyTellsOfItsTimersOnce(t *testing.T) {
 		}
 	}
 	old, again, other := request(1, "a"), request(1, "a"), request(1, "a")
-	old.Once = keyed("POST /orders", "k", "")
-	again.Once = old.Once
+	old.Key = keyed("POST /orders", "k", "")
+	again.Key = old.Key
 	commit(old)
 	commit(again, other)
 	if !errors.As(again.Err, new(*idempotency.AnsweredError)) || other.Err != nil || told.n != 2 {

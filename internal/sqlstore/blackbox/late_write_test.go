@@ -160,7 +160,7 @@ func TestWaitingForTheRowTakesNoTimeFromTheOrder(t *testing.T) {
 	t.Parallel()
 	database := testbedtest.Database(t)
 	ctx, s, db := t.Context(), open(t, database, "one"), rawDB(t, database)
-	for _, w := range []stock.Write{stock.Fenced, stock.RowLock} {
+	for _, w := range []stock.Update{stock.Fenced, stock.RowLock} {
 		sku := fmt.Sprintf("held-for-write-%d", w)
 		create(t, s, sku, "redis", 10)
 		s := open(t, database, "two") // reads the row before, to see whether it has a limit

@@ -157,7 +157,7 @@ func TestLimitsWithinABatch(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		s := open(t, url, "one")
-		for _, w := range []stock.Write{stock.Conditional, stock.RowLock} {
+		for _, w := range []stock.Update{stock.Conditional, stock.RowLock} {
 			sku := fmt.Sprint("a", w)
 			limited(t, s, sku, "conditional", 6, 10)
 			var batch []*order.Request

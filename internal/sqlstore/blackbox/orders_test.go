@@ -72,7 +72,7 @@ func TestBasketIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
-		for _, w := range []stock.Write{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced, stock.Segmented} {
+		for _, w := range []stock.Update{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced, stock.Segmented} {
 			a, b := "a-"+string(rune('0'+w)), "b-"+string(rune('0'+w))
 			create(t, s, a, soldBy(w), 5)
 			create(t, s, b, soldBy(w), 1)
@@ -102,7 +102,7 @@ func TestBatchOfOneSKU(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
-		for _, w := range []stock.Write{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced, stock.Segmented} {
+		for _, w := range []stock.Update{stock.WriteBack, stock.Conditional, stock.Version, stock.RowLock, stock.Fenced, stock.Segmented} {
 			sku := "a-" + string(rune('0'+w))
 			create(t, s, sku, soldBy(w), 4)
 			batch := []*order.Request{request(2, sku), request(3, sku), request(2, sku), request(1, sku)}

@@ -22,7 +22,7 @@ func TestOwnersSeeTheirOrdersOnly(t *testing.T) {
 		for _, o := range []order.Order{pending, queued} {
 			for _, id := range []string{o.ID, order.NewID()} {
 				for _, owner := range []string{"c2", "C1", "c", "' OR '1'='1"} {
-					target := order.Target{ID: id, Owner: owner, Once: keyed("POST /"+id, owner, "")}
+					target := order.Target{ID: id, Owner: owner, Key: keyed("POST /"+id, owner, "")}
 					for name, do := range map[string]func() error{
 						"order":  func() error { _, err := s.Order(ctx, id, owner); return err },
 						"events": func() error { _, err := s.Events(ctx, id, owner); return err },

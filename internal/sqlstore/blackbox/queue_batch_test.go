@@ -17,7 +17,7 @@ func TestBatchOfQueuedOrders(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		s, q := timed(t, open(t, url, "one"))
-		for _, w := range []stock.Write{stock.Conditional, stock.RowLock} {
+		for _, w := range []stock.Update{stock.Conditional, stock.RowLock} {
 			sku := fmt.Sprint("a", w)
 			create(t, s, sku, "conditional", 2)
 			batch := []*order.Request{{}, {}, request(1, sku), {}}

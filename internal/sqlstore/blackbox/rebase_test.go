@@ -73,7 +73,7 @@ func TestRebase(t *testing.T) {
 		// Those that were granted before the loss, by a service that counted on, are late.
 		for _, token := range []uint64{1002, 1_000_000} {
 			before, r := level(), request(1, "a")
-			late := stock.Claim{SKU: "a", Write: stock.Fenced, Fence: dlock.Fence{Token: token, Owner: "late"}}
+			late := stock.Claim{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: token, Owner: "late"}}
 			err := s.Commit(t.Context(), []stock.Claim{late}, []*order.Request{r})
 			if refusal, ok := errors.AsType[*stock.FencedError](err); !ok || refusal.Base != before.Base || refusal.Refused != late {
 				t.Errorf("a late fence %d of before: %v, %v", token, err, r.Err)

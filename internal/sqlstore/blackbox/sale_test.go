@@ -168,7 +168,7 @@ func TestALockThatAlwaysGrantsBreaksNothing(t *testing.T) {
 		})
 		held := 0
 		for _, name := range strategies.Names() {
-			if st, err := strategies.Lookup(name); err != nil || st.Write != stock.Fenced {
+			if st, err := strategies.Lookup(name); err != nil || st.Update != stock.Fenced {
 				continue
 			}
 			held++
@@ -266,12 +266,12 @@ func TestBrokenStrategiesAreCaught(t *testing.T) {
 		return fn(ctx, dlock.Fence{})
 	}
 	mutants := []stock.Strategy{
-		{Name: "read-modify-write", Lock: unguarded, Write: stock.WriteBack},
-		{Name: "release-before-commit", Lock: released, Write: stock.WriteBack},
+		{Name: "read-modify-write", Lock: unguarded, Update: stock.WriteBack},
+		{Name: "release-before-commit", Lock: released, Update: stock.WriteBack},
 	}
 	t.Run("mariadb/no-row-lock", func(t *testing.T) { // SQLite's single writer would make up for it
 		url := testbedtest.Database(t)
-		m := stock.Strategy{Name: "unlocked", Lock: leased, Write: stock.Fenced}
+		m := stock.Strategy{Name: "unlocked", Lock: leased, Update: stock.Fenced}
 		oversells(t, url, sale{
 			strategy: m.Name, strategies: stock.NewStrategies(stock.Lockers{}).With(m), buyers: 12, attempts: 15, plugin: unlockedRows{},
 		})
@@ -283,7 +283,7 @@ func TestBrokenStrategiesAreCaught(t *testing.T) {
 			})
 		}
 		t.Run("release-before-commit-but-fenced", func(t *testing.T) { // the fence makes up for it
-			m := stock.Strategy{Name: "early", Lock: released, Write: stock.Fenced}
+			m := stock.Strategy{Name: "early", Lock: released, Update: stock.Fenced}
 			s := sale{strategy: "early", strategies: stock.NewStrategies(stock.Lockers{}).With(m), buyers: 12, attempts: testbedtest.Size(15, 1500)}
 			if a, _ := s.hold(t, url); !a.OK() || a.Accepted() != units {
 				t.Errorf("%+v %q", a, a.Broken())

@@ -231,7 +231,7 @@ func unlocked(t *testing.T, tx *sql.Tx, table string) (n int64) {
 }
 
 // An order that one segment has enough for locks no other one, so that orders of a SKU are committed side
-// by side. One that gathers its units has all locked before it takes any.
+// by side. One that takesAcross its units has all locked before it takes any.
 func TestLocksOfSegments(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Database(t)
@@ -281,7 +281,7 @@ func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		count, skus := new(victims), []string{"a", "b", "c"}
 		stores := []*sqlstore.Store{open(t, url, "one", count), open(t, url, "two", count)}
-		writes := map[string]stock.Write{"a": stock.Segmented, "b": stock.Conditional, "c": stock.Segmented}
+		writes := map[string]stock.Update{"a": stock.Segmented, "b": stock.Conditional, "c": stock.Segmented}
 		for _, sku := range skus {
 			create(t, stores[0], sku, soldBy(writes[sku]), 300)
 		}

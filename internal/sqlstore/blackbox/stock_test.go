@@ -21,7 +21,7 @@ func TestLevelsOf(t *testing.T) {
 		create(t, s, "a", "redis", 10)
 		create(t, s, "b", stock.SegmentedName, 1000)
 		create(t, s, "c", "naive", 3)
-		for sku, w := range map[string]stock.Write{"a": stock.RowLock, "b": stock.Segmented} {
+		for sku, w := range map[string]stock.Update{"a": stock.RowLock, "b": stock.Segmented} {
 			if err := s.Commit(ctx, claim(sku, w, dlock.Fence{}), []*order.Request{request(2, sku)}); err != nil {
 				t.Fatal(err)
 			}
