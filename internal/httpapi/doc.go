@@ -39,9 +39,8 @@
 // says: of the JSON value with sorted members and no spaces, not of its bytes, since a client that
 // builds its request anew may write it in another way.
 //
-// The domain stores the answer with the effect, and for that gets a function which
-// renders it: the same one that writes the answer to the client, so that the two cannot
-// differ. Status, Location and body are given again; Idempotent-Replayed: true says so. Final are
+// The domain stores the result of a request with its effect. A duplicate gets that result, and the same function as at first
+// makes the response of it, so the two cannot differ. Status, Location and body are given again; Idempotent-Replayed: true says so. Final are
 // successes and conflicts (409); of those that change an order the domain stores the successes, as its state gives the
 // same conflict again. What cannot succeed at any time (400, 401, 403, 404, 413,
 // 415, 422) is found out again each time; 429 and 5xx decide nothing.

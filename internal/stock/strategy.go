@@ -10,10 +10,10 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// Write is how a transaction changes the row of a SKU.
+// Update is how a transaction changes the row of a SKU.
 type Update int
 
-// The writes. WriteBack and Version decide on a level that is read before the
+// The updates. WriteBack and Version decide on a level that is read before the
 // transaction begins; the others see the row that they change.
 const (
 	// WriteBack stores the level that was computed from the earlier read,
