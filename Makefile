@@ -49,6 +49,15 @@ test: servers ## Run every test against real servers, with the race detector.
 	go build $(RACE) ./...
 	$(MAKE) test-redislock test-rest test-e2e test-bench
 
+# Packages whose tests start the program, or the servers themselves.
+NEED_SERVERS := /(e2e|testbed|demo|lab|cli|app)$$
+
+.PHONY: check
+check: ## Check format and style, and run the tests that need no server; for while you work.
+	$(LINT) fmt --diff ./...
+	$(LINT) run ./...
+	SHOP_TEST_REQUIRE=0 go test -vet=off $$(go list ./... | grep -vE '$(NEED_SERVERS)')
+
 .PHONY: soak
 soak: servers ## Run the same tests at full size; takes more than an hour.
 	SHOP_TEST_SOAK=1 $(MAKE) --keep-going test-redislock test-rest test-e2e test-bench

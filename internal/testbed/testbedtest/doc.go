@@ -16,5 +16,6 @@
 //
 // A server that is not installed skips the test with the reason. With
 // SHOP_TEST_REQUIRE=1 it fails the test: where every server is promised, a
-// skipped test must not pass for a green one.
+// skipped test must not pass for a green one. With SHOP_TEST_REQUIRE=0 no server is started: `make check` runs
+// only what needs none.
 package testbedtest
