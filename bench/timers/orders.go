@@ -208,7 +208,7 @@ func (s *shop) place(ctx context.Context, n int, due time.Time) error {
 				})
 			}
 			claims := []stock.Claim{{SKU: skuOf(c), Update: stock.Conditional}}
-			if err := s.orders.Commit(ctx, claims, requests); err != nil {
+			if err := s.orders.Commit(ctx, &order.Batch{Claims: claims, Requests: requests}); err != nil {
 				return err
 			}
 			for _, r := range requests {

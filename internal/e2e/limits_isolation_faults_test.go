@@ -137,7 +137,7 @@ func (m *mall) massExpiry(t *testing.T, n int, locked bool) mishap {
 					ID: order.NewID(), CustomerID: fmt.Sprint("buyer-", i), Items: []order.Item{{SKU: sku, Quantity: 1}},
 				}})
 			}
-			must(t, m.books.Commit(t.Context(), []stock.Claim{{SKU: sku, Update: stock.Conditional}}, requests))
+			must(t, m.books.Commit(t.Context(), &order.Batch{Claims: []stock.Claim{{SKU: sku, Update: stock.Conditional}}, Requests: requests}))
 		}
 		if !locked {
 			return func() {}

@@ -115,7 +115,7 @@ func abandon(t *testing.T, store *sqlstore.Store, sku string, orders int) {
 				Order: order.Order{ID: order.NewID(), CustomerID: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}}},
 			}
 		}
-		if err := store.Commit(t.Context(), []stock.Claim{{SKU: sku, Update: stock.RowLock}}, batch); err != nil {
+		if err := store.Commit(t.Context(), &order.Batch{Claims: []stock.Claim{{SKU: sku, Update: stock.RowLock}}, Requests: batch}); err != nil {
 			t.Fatal(err)
 		}
 		orders -= len(batch)

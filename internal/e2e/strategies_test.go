@@ -62,7 +62,7 @@ func TestFenceAheadOfTheLockService(t *testing.T) {
 				ID: order.NewID(), CustomerID: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}},
 			}}
 			claims := []stock.Claim{{SKU: sku, Update: stock.Fenced, Fence: ahead}}
-			if err := store.Commit(t.Context(), claims, []*order.Request{request}); err != nil {
+			if err := store.Commit(t.Context(), &order.Batch{Claims: claims, Requests: []*order.Request{request}}); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {

@@ -55,9 +55,6 @@ type batches = cohort.Group[lockKey, heldLocks, *pending]
 // newBatches returns the batches of s. It is the only place where an attempt is repeated: a lock that was lost, a fencing token
 // that the row refused, a version conflict and an unknown outcome end in another attempt under new locks.
 func (s *Service) newBatches() *batches {
-	forAll := func(err error) bool {
-		return errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrFencesLost) || errors.Is(err, stock.ErrRowLocked)
-	}
 	unknown := func(err error) bool { return errors.Is(err, ErrOutcomeUnknown) }
 	return cohort.New(cohort.Config[lockKey, heldLocks, *pending]{
 		Hold:    s.lock,
@@ -67,6 +64,11 @@ func (s *Service) newBatches() *batches {
 		Unknown: unknown,
 		Refuse:  s.soldOut,
 	})
+}
+
+// forAll reports whether err is everybody's: it would be the same with fewer orders.
+func forAll(err error) bool {
+	return errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrFencesLost) || errors.Is(err, stock.ErrRowLocked)
 }
 
 // commit has the order of p committed under its locks, in a batch if its strategy shares them. It returns nil if
@@ -176,7 +178,7 @@ func (s *Service) reserve(ctx context.Context, held heldLocks, requests []*Reque
 	if slices.ContainsFunc(held.offers, func(l stock.Offer) bool { return l.Strategy.Counter != nil }) {
 		err = s.takeAndCommit(ctx, held, requests)
 	} else {
-		err = s.store.Commit(ctx, held.claims, requests)
+		err = s.group.commit(ctx, &Batch{Claims: held.claims, Requests: requests})
 	}
 	mark(span, err)
 	return err

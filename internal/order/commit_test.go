@@ -84,7 +84,7 @@ func TestLowFences(t *testing.T) {
 				svc, store := setup(t, s, order.Config{})
 				before := stock.Claim{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: c.accepted, Owner: "before"}}
 				r := &order.Request{Order: order.Order{ID: order.NewID(), CustomerID: "c1", Items: units(1, "a")}, TTL: time.Hour}
-				if err := store.Commit(t.Context(), []stock.Claim{before}, []*order.Request{r}); err != nil {
+				if err := store.Commit(t.Context(), &order.Batch{Claims: []stock.Claim{before}, Requests: []*order.Request{r}}); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which it looks at, to tell near from far

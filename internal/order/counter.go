@@ -69,7 +69,7 @@ func (s *Service) commitOpen(ctx context.Context, claims []stock.Claim, requests
 	if len(open) == 0 {
 		return nil
 	}
-	return s.store.Commit(ctx, claims, open)
+	return s.group.commit(ctx, &Batch{Claims: claims, Requests: open})
 }
 
 // commitUncertain commits those that need no counter, since they may be stored already, and answers the

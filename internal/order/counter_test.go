@@ -200,13 +200,15 @@ type doubtful struct {
 	forgot    func()
 }
 
-func (d *doubtful) Commit(ctx context.Context, claims []stock.Claim, requests []*order.Request) error {
-	err := d.Store.Commit(ctx, claims, requests)
+func (d *doubtful) Commit(ctx context.Context, group ...*order.Batch) error {
+	err := d.Store.Commit(ctx, group...)
 	if err != nil || d.forgotten.Swap(true) {
 		return err
 	}
-	for _, r := range requests {
-		r.Answered, r.Uncertain, r.Err = false, true, nil
+	for _, b := range group {
+		for _, r := range b.Requests {
+			r.Answered, r.Uncertain, r.Err = false, true, nil
+		}
 	}
 	d.forgot()
 	return order.ErrOutcomeUnknown

@@ -54,6 +54,20 @@
 // that is to wait for nothing (wait=0) stands in the line for 50 ms at most. A basket
 // goes by itself, under the plain leases of its SKUs.
 //
+// # Group commit
+//
+// Batches that wait at the same time are committed in one transaction, whatever they sell: all of their rows are locked in SKU
+// order by one statement, the orders are decided one after the other, and each table gets one statement. Two such transactions
+// are open at most. A batch that comes when fewer are open begins at once, so a lonely order waits for nobody
+// (TestBatchesThatWaitShareATransaction). Strategies that decide by what they read before the transaction (naive, local,
+// redis-unfenced, optimistic) have a transaction per order, and so have queued orders and those whose outcome is unknown.
+//
+// A stale fencing token or a shortage is the answer to its own batch. A poison order, a panic or a key that another
+// instance stores at the moment costs the others a repetition in halves (TestPoisonCostsOthersARepetition). A row that
+// somebody else keeps locked costs them 200 ms, once: its batch goes on alone, and so do those that follow, until the row is
+// free (TestSharedTransactionLeavesLockedRows). If the reply to COMMIT is lost, the store looks which orders are there
+// (TestLostReplyToASharedCommit).
+//
 // Where units are counted ahead ([stock.Counter]), a batch or basket takes them before its
 // transaction. An order that gets none is refused if one read of the level, for all of the batch,
 // says so too, and otherwise goes to the database with the others. One in doubt always does: it may

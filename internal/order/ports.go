@@ -42,6 +42,17 @@ type Request struct {
 	Uncertain bool
 }
 
+// Batch is orders that are committed under the same claims: one order of any number of SKUs, or any number of orders
+// of one SKU.
+type Batch struct {
+	Claims   []stock.Claim // one for each SKU, in ascending order
+	Requests []*Request
+
+	// Err is set by Commit if nothing of the batch is stored, but what is Answered, and other batches were committed all the
+	// same: [dlock.ErrFenced], [stock.ErrConflict], [stock.ErrNotFound], [ErrCommitAlone].
+	Err error
+}
+
 // Target is the order that an operation changes.
 type Target struct {
 	ID    string
@@ -67,19 +78,17 @@ type Page struct {
 
 // Store keeps the orders together with the stock that they hold.
 type Store interface {
-	// Commit places requests in one transaction: either one order of any number
-	// of SKUs, or any number of orders of the same single SKU. claims name the
-	// SKUs in ascending order, one claim each.
-	//
-	// It returns nil when every request has its answer: accepted, or refused in
-	// Request.Err. The limits of a customer hold whatever is committed beside it; a request is refused with
+	// Commit places the orders of batches in one transaction. It returns nil when each batch has its
+	// Err, or all of its requests have their answers: accepted, or refused in Request.Err. The limits of a
+	// customer hold whatever is committed alongside; a request is refused with
 	// [ErrCustomerBusy] if another transaction has the row of its customer. Otherwise
 	// no order exists, or is queued still, but those that are Answered, and the error is
-	// [dlock.ErrFenced], [stock.ErrConflict], [stock.ErrNotFound],
 	// [stock.ErrBusy], [stock.ErrUnavailable] or the cause of ctx's end; but
 	// with [ErrOutcomeUnknown] all or none of them may exist. A request whose
 	// id is stored already counts as accepted, so Commit can be repeated.
-	Commit(ctx context.Context, claims []stock.Claim, requests []*Request) error
+	//
+	// With several batches it waits for no row that somebody else keeps locked: see [ErrCommitAlone].
+	Commit(ctx context.Context, batches ...*Batch) error
 
 	// Enqueue stores the order of r as [Queued], with a timer of [PlaceTimer] that is due
 	// after pause. It holds no units. Errors: those of [idempotency], [ErrOutcomeUnknown],

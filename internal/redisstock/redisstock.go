@@ -90,7 +90,7 @@ func (c *Counter) Take(ctx context.Context, sku string, wanted []int64) (stock.H
 	return t, nil
 }
 
-// Settle implements [stock.Counter].
+// Finish implements [stock.Counter].
 func (c *Counter) Finish(t stock.Hold, level *stock.Level) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

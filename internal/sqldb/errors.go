@@ -45,6 +45,12 @@ func LockTimeout(err error) bool {
 	return ok && (e.Number == 1205 || e.Number == 3572) // the latter is what MySQL says to NOWAIT
 }
 
+// Late reports whether err says that the server ended a statement which took longer than it was to.
+func Late(err error) bool {
+	e, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	return ok && (e.Number == 1969 || e.Number == 3024) // MariaDB's max_statement_time, MySQL's MAX_EXECUTION_TIME
+}
+
 // Broken reports whether err says that the database cannot be reached or refuses to
 // work. Whether a statement that was under way has been executed is then unknown,
 // unless [Refused] says otherwise.

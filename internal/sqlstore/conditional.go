@@ -5,7 +5,7 @@ import (
 )
 
 // conditional lets the row decide about each request.
-func (b *batch) conditional(tx *gorm.DB, sku string) error {
+func (b *transaction) conditional(tx *gorm.DB, sku string) error {
 	for i, r := range b.requests {
 		if !b.eligible(i) {
 			continue

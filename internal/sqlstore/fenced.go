@@ -7,7 +7,7 @@ import (
 )
 
 // fenced locks the row, refuses a fence that the row has outlived, and decides by what the row holds.
-func (b *batch) fenced(tx *gorm.DB, c stock.Claim) error {
+func (b *transaction) fenced(tx *gorm.DB, c stock.Claim) error {
 	level, err := b.lockedLevel(tx, c.SKU)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type usage struct {
 }
 
 // over returns the limit that r would exceed, or nil.
-func (b *batch) over(r *order.Request) error {
+func (b *transaction) over(r *order.Request) error {
 	t := b.usages[r.Order.CustomerID]
 	if t == nil {
 		return nil
@@ -41,7 +41,7 @@ func (b *batch) over(r *order.Request) error {
 
 // count adds an order that is accepted to what its customer has, for those behind it in
 // the batch.
-func (b *batch) count(r *order.Request) {
+func (b *transaction) count(r *order.Request) {
 	t := b.usages[r.Order.CustomerID]
 	if t == nil || len(b.requests) == 1 {
 		return
@@ -53,10 +53,10 @@ func (b *batch) count(r *order.Request) {
 }
 
 // customers returns those whom a limit concerns, in ascending order.
-func (b *batch) customers() []string {
+func (b *transaction) customers() []string {
 	concerned := make(map[string]bool)
 	for _, r := range b.requests {
-		if r.MaxOpen > 0 || len(b.limited) > 0 {
+		if r.MaxOpen > 0 || slices.ContainsFunc(r.Order.Items, func(it order.Item) bool { return b.limited[it.SKU] > 0 }) {
 			concerned[r.Order.CustomerID] = true
 		}
 	}
@@ -65,7 +65,7 @@ func (b *batch) customers() []string {
 
 // countUsage finds out what the customers have whom a limit concerns. It locks their rows, so
 // that of two orders of one customer the second one counts the first. It waits for none of them.
-func (b *batch) countUsage(tx *gorm.DB) error {
+func (b *transaction) countUsage(tx *gorm.DB) error {
 	b.usages = make(map[string]*usage)
 	customers := b.customers()
 	if len(customers) == 0 {
@@ -98,7 +98,7 @@ func (b *batch) countUsage(tx *gorm.DB) error {
 }
 
 // requireCustomers fails with errNoCustomerRow unless all customers have rows.
-func (b *batch) requireCustomers(tx *gorm.DB, customers []string) error {
+func (b *transaction) requireCustomers(tx *gorm.DB, customers []string) error {
 	var n int
 	if err := tx.Raw("SELECT COUNT(*) FROM customers WHERE customer_id IN ?", customers).Scan(&n).Error; err != nil {
 		return err
@@ -111,7 +111,7 @@ func (b *batch) requireCustomers(tx *gorm.DB, customers []string) error {
 
 // refuseBusy refuses the requests of customers whose rows another transaction has. They are to come again: nobody else in the batch
 // waits for them.
-func (b *batch) refuseBusy(held func(customer string) bool) {
+func (b *transaction) refuseBusy(held func(customer string) bool) {
 	for i, r := range b.requests {
 		if held(r.Order.CustomerID) {
 			b.refused[i] = order.ErrCustomerBusy
@@ -122,7 +122,7 @@ func (b *batch) refuseBusy(held func(customer string) bool) {
 // countOpen counts pending orders that have not expired at now, the moment for which all is counted. What is
 // open then counts whatever becomes of it. What is late is read again as nobody can change it any more, as a
 // payment or an extension may be under way that was in time.
-func (b *batch) countOpen(tx *gorm.DB, customers []string) (now int64, err error) {
+func (b *transaction) countOpen(tx *gorm.DB, customers []string) (now int64, err error) {
 	var rows []orderRow
 	err = tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o"+b.dialect.index("orders_customer_status")+
 		" WHERE customer_id IN ? AND status = ?", customers, string(order.Pending)).Scan(&rows).Error
@@ -162,7 +162,7 @@ func (b *batch) countOpen(tx *gorm.DB, customers []string) (now int64, err error
 }
 
 // countUnits adds up the units of orders that are paid, or open at now.
-func (b *batch) countUnits(tx *gorm.DB, customers []string, now int64) error {
+func (b *transaction) countUnits(tx *gorm.DB, customers []string, now int64) error {
 	var rows []struct {
 		CustomerID string
 		SKU        string
@@ -182,7 +182,7 @@ func (b *batch) countUnits(tx *gorm.DB, customers []string, now int64) error {
 // insertCustomers gives the customers of the batch rows to lock, in a transaction of its own, which
 // stay for good: rows that vanish with a refused order would be inserted by all who wait for
 // them, and those deadlock.
-func (b *batch) insertCustomers(ctx context.Context) error {
+func (b *transaction) insertCustomers(ctx context.Context) error {
 	customers := b.customers()
 	var known []string // which may be locked
 	if err := b.db.WithContext(ctx).Raw("SELECT customer_id FROM customers WHERE customer_id IN ?", customers).Scan(&known).Error; err != nil {

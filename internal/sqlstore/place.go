@@ -15,8 +15,9 @@ import (
 // place looks at the limits, changes the stock rows in the order of the claims and then stores
 // the orders that all of them had enough for. A basket that is short of anything leaves nothing
 // behind.
-func (b *batch) place(tx *gorm.DB) error {
+func (b *transaction) place(tx *gorm.DB) error {
 	n := len(b.requests)
+	b.failed = make([]error, len(b.batches))
 	b.refused, b.shortages, b.answers = make([]error, n), make([][]stock.Shortage, n), make(map[int]idempotency.Answer)
 	b.push, b.end, b.notify = func() {}, script{}, nil
 	if err := b.countUsage(tx); err != nil {
@@ -34,18 +35,16 @@ func (b *batch) place(tx *gorm.DB) error {
 	if eligible == 0 {
 		return errRefused
 	}
-	for _, c := range b.claims {
-		if err := b.reserve(tx, c); err != nil {
-			return err
-		}
+	if err := b.reserve(tx); err != nil {
+		return err
 	}
 	return b.store(tx)
 }
 
 // eligible reports whether request i still asks for units: it is within its limits, and no
 // request before it has got the order that both are for.
-func (b *batch) eligible(i int) bool {
-	if b.firstDuplicate(i) >= 0 {
+func (b *transaction) eligible(i int) bool {
+	if b.firstDuplicate(i) >= 0 || b.failed[b.of[i]] != nil {
 		return false
 	}
 	if b.refused[i] == nil {
@@ -55,11 +54,13 @@ func (b *batch) eligible(i int) bool {
 }
 
 // fulfilled reports whether request i has got all that it asked for.
-func (b *batch) fulfilled(i int) bool { return b.refused[i] == nil && len(b.shortages[i]) == 0 }
+func (b *transaction) fulfilled(i int) bool {
+	return b.refused[i] == nil && len(b.shortages[i]) == 0 && b.failed[b.of[i]] == nil
+}
 
 // firstDuplicate returns the first of the requests before i with the same key that has got all it asked for,
 // or -1. Its order is that of the others.
-func (b *batch) firstDuplicate(i int) int {
+func (b *transaction) firstDuplicate(i int) int {
 	first := -1
 	for j := b.duplicates[i]; j >= 0; j = b.duplicates[j] {
 		if b.fulfilled(j) {
@@ -70,25 +71,22 @@ func (b *batch) firstDuplicate(i int) int {
 }
 
 // isAccepted reports whether the order of request i is stored.
-func (b *batch) isAccepted(i int) bool { return b.fulfilled(i) && b.firstDuplicate(i) < 0 }
+func (b *transaction) isAccepted(i int) bool { return b.fulfilled(i) && b.firstDuplicate(i) < 0 }
 
 // store stores the orders that are granted, and what belongs to them.
-func (b *batch) store(tx *gorm.DB) (err error) {
+func (b *transaction) store(tx *gorm.DB) (err error) {
 	var (
 		accepted, added []order.Order
 		dequeued        []string
 		answers         []answer
 	)
-	fences := make(map[string]dlock.Fence, len(b.claims))
-	for _, c := range b.claims {
-		fences[c.SKU] = c.Fence
-	}
+	var fences []map[string]dlock.Fence // of each accepted order, by SKU
 	for i, r := range b.requests {
 		if !b.isAccepted(i) {
 			continue
 		}
 		o := b.accepted(r)
-		accepted = append(accepted, o)
+		accepted, fences = append(accepted, o), append(fences, b.fences(b.of[i]))
 		if r.Key != nil {
 			a, err := idempotency.Result(o)
 			if err != nil {
@@ -118,8 +116,17 @@ func (b *batch) store(tx *gorm.DB) (err error) {
 	return b.run(tx, &b.end)
 }
 
+// fences returns the fencing tokens of a batch by SKU.
+func (b *transaction) fences(batch int) map[string]dlock.Fence {
+	fences := make(map[string]dlock.Fence)
+	for _, c := range b.batches[batch].Claims {
+		fences[c.SKU] = c.Fence
+	}
+	return fences
+}
+
 // time gives the orders that are accepted their timers, and deletes those of the queue.
-func (b *batch) time(ctx context.Context, accepted []order.Order, dequeued []string) error {
+func (b *transaction) time(ctx context.Context, accepted []order.Order, dequeued []string) error {
 	timers := make([]timeout.Timer, len(accepted))
 	for i, o := range accepted {
 		timers[i] = o.Timer()
@@ -139,9 +146,15 @@ func (b *batch) time(ctx context.Context, accepted []order.Order, dequeued []str
 	return nil
 }
 
-// answer fills in the requests after the transaction.
-func (b *batch) answer() {
+// answer fills in the requests after the transaction, and the batches that failed.
+func (b *transaction) answer() {
+	for i, err := range b.failed {
+		b.batches[i].Err = err
+	}
 	for i, r := range b.requests {
+		if b.failed[b.of[i]] != nil {
+			continue
+		}
 		r.Answered = true
 		switch {
 		case b.isAccepted(i):

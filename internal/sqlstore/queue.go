@@ -97,7 +97,7 @@ func (s *Store) Reject(ctx context.Context, id string, why order.Reason) error {
 
 // lockQueued locks the orders of the batch that are said to be queued, and refuses those that
 // are not. It comes before the stock is locked, as with everybody who locks both.
-func (b *batch) lockQueued(tx *gorm.DB) error {
+func (b *transaction) lockQueued(tx *gorm.DB) error {
 	var ids []string
 	for _, r := range b.requests {
 		if r.Queued {
@@ -134,6 +134,6 @@ func (b *batch) lockQueued(tx *gorm.DB) error {
 }
 
 // dequeue turns an order that is queued, and locked, into o.
-func (b *batch) dequeue(o order.Order) {
+func (b *transaction) dequeue(o order.Order) {
 	b.end.add("UPDATE orders SET status = ?, expires_at = ? WHERE id = ?", string(o.Status), o.ExpiresAt.UnixMicro(), o.ID)
 }

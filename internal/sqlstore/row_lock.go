@@ -7,7 +7,7 @@ import (
 )
 
 // rowLock locks the row, and decides by what it holds.
-func (b *batch) rowLock(tx *gorm.DB, c stock.Claim) error {
+func (b *transaction) rowLock(tx *gorm.DB, c stock.Claim) error {
 	level, err := b.lockedLevel(tx, c.SKU)
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (b *batch) rowLock(tx *gorm.DB, c stock.Claim) error {
 
 // noteLevel notes what c is to be told of: the level that was read, before sold units go away with the
 // COMMIT.
-func (b *batch) noteLevel(c stock.Claim, level stock.Level, sold int64) {
+func (b *transaction) noteLevel(c stock.Claim, level stock.Level, sold int64) {
 	b.notify = append(b.notify, func(committed bool) {
 		if sold > 0 && committed {
 			level.Version++
@@ -37,7 +37,7 @@ func (b *batch) noteLevel(c stock.Claim, level stock.Level, sold int64) {
 
 // lockedLevel locks the row of sku and reads it, and the time when it was locked: whatever was known of the time
 // is older. From here to the end of the transaction nobody else can change the row.
-func (b *batch) lockedLevel(tx *gorm.DB, sku string) (stock.Level, error) {
+func (b *transaction) lockedLevel(tx *gorm.DB, sku string) (stock.Level, error) {
 	row, err := readSKU(tx, "*, "+b.dialect.present+" AS now", sku, b.dialect.forUpdate)
 	b.now = max(b.now, row.Now)
 	return row.level(), err

@@ -91,13 +91,17 @@ func (c *script) orders(orders []order.Order) {
 	c.rows("order_lines", "order_id, sku, quantity", n, lines)
 }
 
-// ledger adds the entries of a movement of all items of orders.
-func (c *script) ledger(s *Store, m stock.Movement, orders []order.Order, now int64, fences map[string]dlock.Fence) {
+// ledger adds the entries of a movement of all items of orders, each of which has fencing tokens by SKU, or none has.
+func (c *script) ledger(s *Store, m stock.Movement, orders []order.Order, now int64, fences []map[string]dlock.Fence) {
 	args, n := make([]any, 0, 9*len(orders)), 0
-	for _, o := range orders {
+	for i, o := range orders {
 		for _, it := range o.Items {
+			var token int64
+			if fences != nil {
+				token = int64(fences[i][it.SKU].Token)
+			}
 			onHand, reserved := m.Delta(it.Quantity)
-			args = append(args, it.SKU, o.ID, string(m), it.Quantity, onHand, reserved, int64(fences[it.SKU].Token), s.instance, now)
+			args = append(args, it.SKU, o.ID, string(m), it.Quantity, onHand, reserved, token, s.instance, now)
 			n++
 		}
 	}

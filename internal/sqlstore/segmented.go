@@ -13,9 +13,9 @@ import (
 var errSegmentChanged = fmt.Errorf("sqlstore: the segment was drained meanwhile: %w", stock.ErrBusy)
 
 // readSegments reads how many units each segment of the SKUs has that are sold like that, and the time.
-func (b *batch) readSegments(db *gorm.DB) error {
+func (b *transaction) readSegments(db *gorm.DB) error {
 	var skus []string
-	for _, c := range b.claims {
+	for c := range b.claims() {
 		if c.Update == stock.Segmented {
 			skus = append(skus, c.SKU)
 		}
@@ -42,7 +42,7 @@ func (b *batch) readSegments(db *gorm.DB) error {
 // they were surveyed, and locks nothing else. When none had, or there are several orders, it takes
 // them from as many as it needs. An order is refused when all segments together had less than it
 // wants at one moment since it came: in the survey, or while all of them are locked.
-func (b *batch) segmented(tx *gorm.DB, sku string) error {
+func (b *transaction) segmented(tx *gorm.DB, sku string) error {
 	if b.takesAcross || len(b.requests) > 1 {
 		return b.takeAcross(tx, sku)
 	}
@@ -76,7 +76,7 @@ func (b *batch) segmented(tx *gorm.DB, sku string) error {
 }
 
 // takeAcross locks all segments of sku, and takes what the orders want from any of them.
-func (b *batch) takeAcross(tx *gorm.DB, sku string) error {
+func (b *transaction) takeAcross(tx *gorm.DB, sku string) error {
 	row, err := readRow(tx, "*", sku, b.dialect.forUpdate)
 	if err != nil {
 		return err

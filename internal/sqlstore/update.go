@@ -8,9 +8,22 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// reserve changes the row that c claims by what the requests want of it, by the update of its strategy, and notes the
+// reserve changes the rows of all claims.
+func (b *transaction) reserve(tx *gorm.DB) error {
+	if b.shared() {
+		return b.reserveShared(tx)
+	}
+	for _, c := range b.batches[0].Claims {
+		if err := b.update(tx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// update changes the row that c claims by what the requests want of it, by the update of its strategy, and notes the
 // requests that it is short for. Each update has a file of its own.
-func (b *batch) reserve(tx *gorm.DB, c stock.Claim) error {
+func (b *transaction) update(tx *gorm.DB, c stock.Claim) error {
 	switch c.Update {
 	case stock.WriteBack:
 		return b.writeBack(tx, c.SKU)
@@ -29,7 +42,7 @@ func (b *batch) reserve(tx *gorm.DB, c stock.Claim) error {
 }
 
 // take reserves in level what the requests want of sku, each all or nothing, and returns how many units that is.
-func (b *batch) take(sku string, level *stock.Level) (units int64) {
+func (b *transaction) take(sku string, level *stock.Level) (units int64) {
 	for i, r := range b.requests {
 		if !b.eligible(i) {
 			continue
@@ -45,7 +58,7 @@ func (b *batch) take(sku string, level *stock.Level) (units int64) {
 	return units
 }
 
-func (b *batch) short(request int, sku string, wanted, available int64) {
+func (b *transaction) short(request int, sku string, wanted, available int64) {
 	s := stock.Shortage{SKU: sku, Requested: wanted, Available: max(0, available)}
 	b.shortages[request] = append(b.shortages[request], s)
 }

@@ -10,7 +10,7 @@ import (
 
 // version computes from the level that was read before the transaction, and stores the result if the row still has the
 // version of that level.
-func (b *batch) version(tx *gorm.DB, sku string) error {
+func (b *transaction) version(tx *gorm.DB, sku string) error {
 	level := b.seen[sku]
 	if b.take(sku, &level) == 0 {
 		return nil

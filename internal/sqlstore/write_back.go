@@ -7,12 +7,12 @@ const overwrite = "UPDATE skus SET reserved = ?, version = ? WHERE sku = ?"
 
 // writeBack computes from the level that was read before the transaction. An update by another transaction since then
 // is lost.
-func (b *batch) writeBack(tx *gorm.DB, sku string) error {
+func (b *transaction) writeBack(tx *gorm.DB, sku string) error {
 	level := b.seen[sku]
 	switch {
 	case b.take(sku, &level) == 0:
 		return nil
-	case len(b.claims) > 1: // rows are locked in the order of their SKUs
+	case len(b.batches[0].Claims) > 1: // rows are locked in the order of their SKUs
 		return tx.Exec(overwrite, level.Reserved, level.Version+1, sku).Error
 	}
 	b.end.add(overwrite, level.Reserved, level.Version+1, sku)

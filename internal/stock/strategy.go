@@ -207,17 +207,19 @@ type Offer struct {
 // are those of [dlock.Locker.Acquire], and a loss while fn runs makes the error
 // match [dlock.ErrLost].
 func WithLocks(ctx context.Context, offers []Offer, fn func(ctx context.Context, claims []Claim) error) error {
-	return hold(ctx, offers, make([]Claim, 0, len(offers)), fn)
-}
-
-func hold(ctx context.Context, offers []Offer, claims []Claim, fn func(context.Context, []Claim) error) error {
-	if len(offers) == 0 {
-		return fn(ctx, claims)
+	claims := make([]Claim, 0, len(offers))
+	var next func(context.Context) error
+	next = func(ctx context.Context) error {
+		if len(claims) == len(offers) {
+			return fn(ctx, claims)
+		}
+		o := offers[len(claims)]
+		return o.Strategy.Lock(ctx, o.SKU, func(ctx context.Context, f dlock.Fence) error {
+			claims = append(claims, o.Claim(f))
+			return next(ctx)
+		})
 	}
-	l := offers[0]
-	return l.Strategy.Lock(ctx, l.SKU, func(ctx context.Context, f dlock.Fence) error {
-		return hold(ctx, offers[1:], append(claims, l.Claim(f)), fn)
-	})
+	return next(ctx)
 }
 
 // Claim returns the claim of whoever holds the lock of l, with the fence of its lease.

@@ -57,7 +57,7 @@ func TestAuditReportsOverdueOrders(t *testing.T) {
 			for _, sku := range skus {
 				claims = append(claims, claim(sku, writeOf(t, s, sku), dlock.Fence{})...)
 			}
-			if err := errors.Join(s.Commit(ctx, claims, []*order.Request{r}), r.Err); err != nil {
+			if err := errors.Join(s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}}), r.Err); err != nil {
 				t.Fatal(err)
 			}
 			return r.Order.ID

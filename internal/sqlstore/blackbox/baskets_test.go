@@ -165,7 +165,7 @@ func TestBasketIsPlacedAmongSingles(t *testing.T) {
 			claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
 		}
 		r := request(1, skus...)
-		return errors.Join(s.Commit(ctx, claims, []*order.Request{r}), r.Err)
+		return errors.Join(s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}}), r.Err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var (

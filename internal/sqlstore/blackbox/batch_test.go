@@ -25,14 +25,18 @@ type batches struct {
 	largest atomic.Int64
 }
 
-func (b *batches) Commit(ctx context.Context, claims []stock.Claim, requests []*order.Request) error {
-	err := b.Store.Commit(ctx, claims, requests)
-	b.largest.Store(max(b.largest.Load(), int64(len(requests))))
+func (b *batches) Commit(ctx context.Context, group ...*order.Batch) error {
+	err := b.Store.Commit(ctx, group...)
+	for _, one := range group {
+		b.largest.Store(max(b.largest.Load(), int64(len(one.Requests))))
+	}
 	if err != nil || b.forget.Add(-1) < 0 {
 		return err
 	}
-	for _, r := range requests {
-		r.Answered, r.Uncertain, r.Err = false, true, nil
+	for _, b := range group {
+		for _, r := range b.Requests {
+			r.Answered, r.Uncertain, r.Err = false, true, nil
+		}
 	}
 	return order.ErrOutcomeUnknown
 }

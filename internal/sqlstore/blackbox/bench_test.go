@@ -51,7 +51,7 @@ func BenchmarkCommit(b *testing.B) {
 						if c.write == stock.Fenced {
 							f = fence(1)
 						}
-						if err := s.Commit(b.Context(), claim(sku, c.write, f), batch); err != nil {
+						if err := s.Commit(b.Context(), &order.Batch{Claims: claim(sku, c.write, f), Requests: batch}); err != nil {
 							b.Error(err)
 							return
 						}
@@ -117,7 +117,7 @@ func placeMany(b *testing.B, s *sqlstore.Store, sku string, n int) []string {
 		requests[i] = request(1, sku)
 		requests[i].TTL, ids[i] = 0, requests[i].Order.ID
 	}
-	if err := s.Commit(b.Context(), claim(sku, stock.RowLock, dlock.Fence{}), requests); err != nil {
+	if err := s.Commit(b.Context(), &order.Batch{Claims: claim(sku, stock.RowLock, dlock.Fence{}), Requests: requests}); err != nil {
 		b.Fatal(err)
 	}
 	return ids

@@ -174,7 +174,7 @@ func TestLimitIsJudgedAtOneMoment(t *testing.T) {
 		g := newGate(gate{before: "SUM(l.quantity)"})
 		other, next, placed := open(t, url, "other", g), request(1, sku), make(chan error, 1)
 		go func() {
-			placed <- other.Commit(t.Context(), claim(sku, stock.Conditional, dlock.Fence{}), []*order.Request{next})
+			placed <- other.Commit(t.Context(), &order.Batch{Claims: claim(sku, stock.Conditional, dlock.Fence{}), Requests: []*order.Request{next}})
 		}()
 		wait(t, "the count", g.reached)
 		inTime := time.Now().Before(o.ExpiresAt)
@@ -216,7 +216,9 @@ func TestRefusalHasTheNumbersThatItWasDecidedBy(t *testing.T) {
 		for _, sku := range skus {
 			claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
 		}
-		go func() { done <- second.Commit(t.Context(), claims, []*order.Request{r}) }()
+		go func() {
+			done <- second.Commit(t.Context(), &order.Batch{Claims: claims, Requests: []*order.Request{r}})
+		}()
 		wait(t, "the look at the level", g.reached)
 		if err := settle(t.Context(), s, first.ID, order.Cancelled, ""); err != nil {
 			t.Fatal(err)

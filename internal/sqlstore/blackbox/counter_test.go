@@ -190,5 +190,5 @@ func TestLuaEqualOrdersInABatch(t *testing.T) {
 
 func isAnswered(err error) bool {
 	a, ok := errors.AsType[*idempotency.AnsweredError](err)
-	return ok && a.Answer.Status == 201
+	return ok && a.Answer.Status == 0
 }

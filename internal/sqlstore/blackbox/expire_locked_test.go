@@ -123,7 +123,7 @@ func TestLockedStockRowHoldsUpItsOwnSKUOnly(t *testing.T) {
 	bought := 0
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); bought++ {
 		r := request(1, "other")
-		if err := s.Commit(t.Context(), claim("other", stock.Conditional, dlock.Fence{}), []*order.Request{r}); err != nil || r.Err != nil {
+		if err := s.Commit(t.Context(), &order.Batch{Claims: claim("other", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}}); err != nil || r.Err != nil {
 			t.Fatalf("after %d orders: %v, %v", bought, err, r.Err)
 		}
 		if err := settle(t.Context(), s, r.Order.ID, order.Confirmed, "p"); err != nil {

@@ -33,7 +33,7 @@ func TestPayAndExpireAtOneInstant(t *testing.T) {
 				batch[i] = request(1, sku)
 				batch[i].TTL = 40 * time.Millisecond
 			}
-			if err := s.Commit(t.Context(), claim(sku, writeOf(t, s, sku), dlock.Fence{}), batch); err != nil {
+			if err := s.Commit(t.Context(), &order.Batch{Claims: claim(sku, writeOf(t, s, sku), dlock.Fence{}), Requests: batch}); err != nil {
 				t.Fatal(err)
 			}
 			meet(t, s, batch)

@@ -33,7 +33,7 @@ func place(t testing.TB, s *sqlstore.Store, ttl time.Duration, skus ...string) o
 func commitAlone(t testing.TB, s *sqlstore.Store, claims []stock.Claim, r *order.Request) error {
 	t.Helper()
 	_, err := insist(t.Context(), func() (any, error) {
-		err := s.Commit(t.Context(), claims, []*order.Request{r})
+		err := s.Commit(t.Context(), &order.Batch{Claims: claims, Requests: []*order.Request{r}})
 		if errors.Is(r.Err, order.ErrCustomerBusy) {
 			err, r.Err, r.Answered = r.Err, nil, false
 		}
@@ -168,7 +168,7 @@ func TestOrdersOfAnOversoldSKUExpire(t *testing.T) {
 			r := request(1, "oversold")
 			r.TTL = 0
 			w := stock.Claim{SKU: "oversold", Update: stock.WriteBack}
-			if err := s.Commit(t.Context(), []stock.Claim{w}, []*order.Request{r}); err != nil {
+			if err := s.Commit(t.Context(), &order.Batch{Claims: []stock.Claim{w}, Requests: []*order.Request{r}}); err != nil {
 				t.Fatal(err)
 			}
 			if r.Err == nil {

@@ -51,7 +51,7 @@ func TestLostReplyToCommit(t *testing.T) {
 
 		proxy.DropReply("COMMIT")
 		r := request(1, "a")
-		if err := s.Commit(ctx, claim("a", w, dlock.Fence{}), []*order.Request{r}); err != nil || r.Err != nil {
+		if err := s.Commit(ctx, &order.Batch{Claims: claim("a", w, dlock.Fence{}), Requests: []*order.Request{r}}); err != nil || r.Err != nil {
 			t.Fatalf("place: %v, %v", err, r.Err)
 		}
 		proxy.DropReply("COMMIT")
@@ -84,7 +84,7 @@ func TestLostReplyToTheCommitOfTheLastUnits(t *testing.T) {
 		proxy.DropReply("COMMIT")
 		r := request(2, a, b)
 		claims := append(claim(a, w, fence(1)), claim(b, w, fence(1))...)
-		if err := s.Commit(ctx, claims, []*order.Request{r}); err != nil || r.Err != nil || r.Order.Status != order.Pending {
+		if err := s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}}); err != nil || r.Err != nil || r.Order.Status != order.Pending {
 			t.Errorf("write %d: %v, %v, %s", w, err, r.Err, r.Order.Status)
 		}
 		for _, sku := range []string{a, b} {
@@ -122,7 +122,9 @@ func arrivesLate(t *testing.T, direct *sqlstore.Store, behind string, p *testbed
 	ctx := passing{context.WithoutCancel(t.Context()), make(chan struct{})}
 	r := request(1, "a")
 	result := make(chan error, 1)
-	go func() { result <- s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r}) }()
+	go func() {
+		result <- s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}})
+	}()
 	wait(t, "the order to be complete but for its COMMIT", g.reached)
 	p.BlackHole()
 	close(g.opened)
@@ -215,7 +217,7 @@ func TestTransientFailuresAreRepeated(t *testing.T) {
 		r := request(1, "a", "b")
 		claims := append(claim("a", stock.Fenced, fence(1)), claim("b", stock.Fenced, fence(1))...)
 		result := make(chan error, 1)
-		go func() { result <- s.Commit(t.Context(), claims, []*order.Request{r}) }()
+		go func() { result <- s.Commit(t.Context(), &order.Batch{Claims: claims, Requests: []*order.Request{r}}) }()
 		wait(t, "the basket to hold the first row", g.reached)
 		close(g.opened)
 		if _, err := tx.ExecContext(t.Context(), "UPDATE skus SET version = version + 1 WHERE sku = 'a'"); err != nil {
@@ -247,7 +249,7 @@ func TestTransientFailuresAreRepeated(t *testing.T) {
 		release := time.AfterFunc(1500*time.Millisecond, func() { tx.Rollback() }) // longer than one wait
 		defer release.Stop()
 		r := request(1, "a")
-		if err := s.Commit(t.Context(), claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r}); err != nil || r.Err != nil {
+		if err := s.Commit(t.Context(), &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}}); err != nil || r.Err != nil {
 			t.Error(err, r.Err)
 		}
 	})
@@ -262,7 +264,7 @@ func TestDatabaseAway(t *testing.T) {
 	place := func(within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		return s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{request(1, "a")})
+		return s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{request(1, "a")}})
 	}
 	proxy.Refuse()
 	if err := place(2 * time.Second); !errors.Is(err, stock.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {

@@ -41,7 +41,7 @@ func TestLostReplyIsResolvedByTheKey(t *testing.T) {
 		do    func() (any, error)
 	}{
 		{"COMMIT", r.Key, func() (any, error) {
-			err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r})
+			err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}})
 			return r.Order, errors.Join(err, r.Err)
 		}},
 		{"COMMIT", extend.Key, func() (any, error) {
@@ -91,7 +91,7 @@ func TestScopesOfKeys(t *testing.T) {
 		place := func(once *idempotency.Request) error {
 			r := request(1, "a")
 			r.Key = once
-			return errors.Join(s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r}), r.Err)
+			return errors.Join(s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}}), r.Err)
 		}
 		other := keyed("POST /orders", "key", "")
 		other.Scope.Customer = ""
@@ -170,7 +170,7 @@ func TestDatabaseAwayAfterADuplicate(t *testing.T) {
 	place := func() error {
 		r := request(1, "a")
 		r.Key = keyed("POST /orders", "key", "")
-		return s.Commit(t.Context(), claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r})
+		return s.Commit(t.Context(), &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}})
 	}
 	if err := place(); err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestLookUpsShareAStatement(t *testing.T) {
 			batch[i] = request(1, "a")
 			batch[i].Key = keyed("POST /", fmt.Sprint("key-", i), fmt.Sprint(i))
 		}
-		if err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), batch); err != nil {
+		if err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: batch}); err != nil {
 			t.Fatal(err)
 		}
 		before := seen.count.Load()

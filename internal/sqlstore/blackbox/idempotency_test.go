@@ -34,6 +34,15 @@ func refusal(err error) idempotency.Answer {
 	return idempotency.Answer{Status: 409, Body: []byte(err.Error())}
 }
 
+// ask places an order as an API does: a final refusal is stored.
+func ask(ctx context.Context, svc *order.Service, p order.Purchase) (order.Order, error) {
+	o, err := svc.Place(ctx, p)
+	if isShort(err) {
+		err = cmp.Or(svc.Refuse(ctx, p.Key, refusal(err)), err)
+	}
+	return o, err
+}
+
 // answered returns how a request ended for its client, the first time or again.
 func answered(result any, err error) (a idempotency.Answer, replayed bool) {
 	if r, ok := errors.AsType[*idempotency.AnsweredError](err); ok {
@@ -98,7 +107,7 @@ func TestEqualRequestsAreOne(t *testing.T) {
 			create(t, s, sku, sku, units)
 			once := keyed("POST /orders", sku, "one unit")
 			place := func(n int) (any, error) {
-				return services[n%3].Place(ctx, order.Purchase{
+				return ask(ctx, services[n%3], order.Purchase{
 					Customer: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}}, Key: once,
 				})
 			}
@@ -129,14 +138,9 @@ func TestEqualRequestsAreOne(t *testing.T) {
 				return stores[n%3].Restock(ctx, "conditional", 5, once)
 			},
 			"refuse": func(n int, _ *idempotency.Request) (any, error) {
-				once := keyed("POST /orders", "sold out", "")
-				o, err := services[n%3].Place(ctx, order.Purchase{
-					Customer: "c1", Items: []order.Item{{SKU: "for-update", Quantity: 1}}, Key: once,
+				return ask(ctx, services[n%3], order.Purchase{
+					Customer: "c1", Items: []order.Item{{SKU: "for-update", Quantity: 1}}, Key: keyed("POST /orders", "sold out", ""),
 				})
-				if isShort(err) {
-					err = cmp.Or(services[n%3].Refuse(ctx, once, refusal(err)), err)
-				}
-				return o, err
 			},
 		} {
 			equal(t, 20, func(n int) (any, error) { return do(n, keyed("POST /"+route, "key", "")) })
@@ -180,7 +184,7 @@ func TestBatchWithKeys(t *testing.T) {
 			}
 			commit := func(batch ...*order.Request) {
 				t.Helper()
-				if err := s.Commit(ctx, claim(sku, w, dlock.Fence{}), batch); err != nil {
+				if err := s.Commit(ctx, &order.Batch{Claims: claim(sku, w, dlock.Fence{}), Requests: batch}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -244,7 +248,7 @@ func TestABatchWithAnOldKeyTellsOfItsTimersOnce(t *testing.T) {
 	create(t, s, "a", "for-update", 5)
 	commit := func(requests ...*order.Request) {
 		t.Helper()
-		if err := s.Commit(t.Context(), claim("a", stock.RowLock, dlock.Fence{}), requests); err != nil {
+		if err := s.Commit(t.Context(), &order.Batch{Claims: claim("a", stock.RowLock, dlock.Fence{}), Requests: requests}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -103,7 +103,7 @@ func TestLateWriteBeforeTheReadIsSeen(t *testing.T) {
 		ctx, s := t.Context(), open(t, database, "one")
 		create(t, s, "a", "redis", 10)
 		place := func(token uint64) error {
-			return s.Commit(ctx, claim("a", stock.Fenced, fence(token)), []*order.Request{request(1, "a")})
+			return s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Fenced, fence(token)), Requests: []*order.Request{request(1, "a")}})
 		}
 		for _, token := range []uint64{1, 2} { // 2 was issued before 1 wrote
 			if err := place(token); err != nil {
@@ -131,12 +131,12 @@ func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
 		newer, older := open(t, database, "new", g), open(t, database, "old", old)
 		results := make(chan error, 2)
 		go func() {
-			results <- newer.Commit(ctx, claim("a", stock.Fenced, fence(2)), []*order.Request{request(2, "a")})
+			results <- newer.Commit(ctx, &order.Batch{Claims: claim("a", stock.Fenced, fence(2)), Requests: []*order.Request{request(2, "a")}})
 		}()
 		wait(t, "the new holder to have read", g.reached)
 		late := make(chan error, 1)
 		go func() {
-			late <- older.Commit(ctx, claim("a", stock.Fenced, fence(1)), []*order.Request{request(1, "a")})
+			late <- older.Commit(ctx, &order.Batch{Claims: claim("a", stock.Fenced, fence(1)), Requests: []*order.Request{request(1, "a")}})
 		}()
 		if !strings.HasPrefix(database, "sqlite:") { // there it cannot even begin
 			wait(t, "the old holder to ask for the row", old.reached)
@@ -173,7 +173,9 @@ func TestWaitingForTheRowTakesNoTimeFromTheOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, done := request(1, sku), make(chan error, 1)
-		go func() { done <- s.Commit(ctx, claim(sku, w, fence(1)), []*order.Request{r}) }()
+		go func() {
+			done <- s.Commit(ctx, &order.Batch{Claims: claim(sku, w, fence(1)), Requests: []*order.Request{r}})
+		}()
 		const waits = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE ?"
 		end := time.Now().Add(time.Minute)
 		for n := 0; n == 0; time.Sleep(200 * time.Millisecond) { // the table is as of 100 ms after it was last read
@@ -208,15 +210,15 @@ func TestEqualTokenOfAnotherOwnerIsRefused(t *testing.T) {
 		ctx, s := t.Context(), open(t, database, "one")
 		create(t, s, "a", "redis", 10)
 		f := dlock.Fence{Token: 7, Owner: "first"}
-		if err := s.Commit(ctx, claim("a", stock.Fenced, f), []*order.Request{request(1, "a")}); err != nil {
+		if err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Fenced, f), Requests: []*order.Request{request(1, "a")}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Owner = "second"
-		if err := s.Commit(ctx, claim("a", stock.Fenced, f), []*order.Request{request(1, "a")}); !errors.Is(err, dlock.ErrFenced) {
+		if err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Fenced, f), Requests: []*order.Request{request(1, "a")}}); !errors.Is(err, dlock.ErrFenced) {
 			t.Errorf("another owner: %v, want ErrFenced", err)
 		}
 		f.Owner = "first"
-		if err := s.Commit(ctx, claim("a", stock.Fenced, f), []*order.Request{request(1, "a")}); err != nil {
+		if err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Fenced, f), Requests: []*order.Request{request(1, "a")}}); err != nil {
 			t.Errorf("the same owner again: %v", err)
 		}
 	})

@@ -109,7 +109,7 @@ func TestWhatCountsAgainstALimit(t *testing.T) {
 			for _, sku := range skus {
 				claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
 			}
-			if err := s.Commit(ctx, claims, []*order.Request{r}); err != nil {
+			if err := s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}}); err != nil {
 				t.Fatal(err)
 			}
 			return r.Order, r.Err
@@ -166,7 +166,7 @@ func TestLimitsWithinABatch(t *testing.T) {
 				r.MaxOpen, r.Order.CustomerID = 3, sku
 				batch = append(batch, r)
 			}
-			if err := s.Commit(t.Context(), claim(sku, w, dlock.Fence{}), batch); err != nil {
+			if err := s.Commit(t.Context(), &order.Batch{Claims: claim(sku, w, dlock.Fence{}), Requests: batch}); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
@@ -205,7 +205,7 @@ func paidLate(t *testing.T, s *sqlstore.Store, url, sku string, ttl time.Duratio
 	limited(t, s, sku, "conditional", 10, 1)
 	r := request(1, sku)
 	r.TTL = ttl
-	if err := s.Commit(ctx, claim(sku, stock.Conditional, dlock.Fence{}), []*order.Request{r}); err != nil || r.Err != nil {
+	if err := s.Commit(ctx, &order.Batch{Claims: claim(sku, stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}}); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
 	g := newGate(gate{after: "ledger"})

@@ -25,7 +25,7 @@ func many(t testing.TB, s *sqlstore.Store, n int, customer, sku string, ttl time
 		ids = append(ids, batch[i].Order.ID)
 	}
 	for some := range slices.Chunk(batch, 500) {
-		if err := s.Commit(t.Context(), claim(sku, stock.RowLock, dlock.Fence{}), some); err != nil {
+		if err := s.Commit(t.Context(), &order.Batch{Claims: claim(sku, stock.RowLock, dlock.Fence{}), Requests: some}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestLockedRowUsesFewConnections(t *testing.T) {
 		for _, sku := range skus {
 			claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
 		}
-		return r, s.Commit(ctx, claims, []*order.Request{r})
+		return r, s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}})
 	}
 	var unpaid []string
 	for range 20 {
@@ -135,7 +135,7 @@ func TestHeldRowKeepsNoConnection(t *testing.T) {
 	place := func(ctx context.Context, customer string, ttl time.Duration) (*order.Request, error) {
 		r := request(1, "a")
 		r.Order.CustomerID, r.MaxOpen, r.TTL = customer, 1000, ttl
-		err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r})
+		err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}})
 		return r, errors.Join(err, r.Err)
 	}
 	var held []string
@@ -230,7 +230,7 @@ func TestBatchWaitsForNoCustomer(t *testing.T) {
 	}
 	commit := func(requests []*order.Request) {
 		t.Helper()
-		if err := s.Commit(t.Context(), claim("a", stock.Conditional, dlock.Fence{}), requests); err != nil {
+		if err := s.Commit(t.Context(), &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: requests}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,7 +18,7 @@ func TestLifeOfAnOrder(t *testing.T) {
 		create(t, s, "a", "conditional", 10)
 		paid, cancelled := request(3, "a"), request(2, "a")
 		for _, r := range []*order.Request{paid, cancelled} {
-			if err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r}); err != nil || r.Err != nil {
+			if err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}}); err != nil || r.Err != nil {
 				t.Fatal(err, r.Err)
 			}
 		}
@@ -57,7 +57,7 @@ func TestExpiredOrderIsNeitherPaidNorCancelled(t *testing.T) {
 		create(t, s, "a", "conditional", 1)
 		r := request(1, "a")
 		r.TTL = 0
-		if err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r}); err != nil {
+		if err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}}); err != nil {
 			t.Fatal(err)
 		}
 		for _, to := range []order.Status{order.Confirmed, order.Cancelled} {
@@ -78,7 +78,7 @@ func TestBasketIsAllOrNothing(t *testing.T) {
 			create(t, s, b, soldBy(w), 1)
 			claims := append(claim(a, w, fence(1)), claim(b, w, fence(1))...)
 			r := request(2, a, b)
-			if err := s.Commit(ctx, claims, []*order.Request{r}); err != nil {
+			if err := s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}}); err != nil {
 				t.Fatal(err)
 			}
 			short, ok := errors.AsType[*stock.ShortageError](r.Err)
@@ -106,7 +106,7 @@ func TestBatchOfOneSKU(t *testing.T) {
 			sku := "a-" + string(rune('0'+w))
 			create(t, s, sku, soldBy(w), 4)
 			batch := []*order.Request{request(2, sku), request(3, sku), request(2, sku), request(1, sku)}
-			if err := s.Commit(ctx, claim(sku, w, fence(1)), batch); err != nil {
+			if err := s.Commit(ctx, &order.Batch{Claims: claim(sku, w, fence(1)), Requests: batch}); err != nil {
 				t.Fatal(err)
 			}
 			var accepted []bool
@@ -130,7 +130,7 @@ func TestCommitCanBeRepeated(t *testing.T) {
 		create(t, s, "a", "conditional", 10)
 		r := request(1, "a")
 		for range 2 {
-			if err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r}); err != nil || r.Err != nil {
+			if err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}}); err != nil || r.Err != nil {
 				t.Fatal(err, r.Err)
 			}
 		}

@@ -63,7 +63,7 @@ func TestEvents(t *testing.T) {
 		create(t, s, "b", "redis", 9)
 		r := request(2, "a", "b")
 		claims := append(claim("a", stock.Fenced, fence(7)), claim("b", stock.Conditional, dlock.Fence{})...)
-		if err := s.Commit(ctx, claims, []*order.Request{r}); err != nil || r.Err != nil {
+		if err := s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}}); err != nil || r.Err != nil {
 			t.Fatal(err, r.Err)
 		}
 		place(t, s, time.Hour, "a")

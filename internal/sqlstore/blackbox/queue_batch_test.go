@@ -24,7 +24,7 @@ func TestBatchOfQueuedOrders(t *testing.T) {
 			for i, life := range map[int]time.Duration{0: time.Hour, 1: 0, 3: time.Hour} {
 				batch[i] = &order.Request{Order: enqueue(t, s, sku, life), TTL: time.Hour, Queued: true}
 			}
-			if err := s.Commit(t.Context(), claim(sku, w, dlock.Fence{}), batch); err != nil {
+			if err := s.Commit(t.Context(), &order.Batch{Claims: claim(sku, w, dlock.Fence{}), Requests: batch}); err != nil {
 				t.Fatal(err)
 			}
 			for i, want := range []string{"<nil>", "*order.StateError", "<nil>", "*stock.ShortageError"} {
@@ -62,7 +62,7 @@ func TestTimeOfAQueuedOrderEndsWhileItIsPlaced(t *testing.T) {
 			o = enqueue(t, s, "a", life)
 			r, result = &order.Request{Order: o, TTL: time.Hour, Queued: true}, make(chan error, 1)
 			go func() {
-				result <- placing.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{r})
+				result <- placing.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}})
 			}()
 			select {
 			case <-g.reached:

@@ -32,7 +32,9 @@ func dequeue(t testing.TB, s *sqlstore.Store, o order.Order) (order.Order, error
 	t.Helper()
 	r := &order.Request{Order: o, TTL: time.Hour, Queued: true}
 	claims := claim(o.Items[0].SKU, writeOf(t, s, o.Items[0].SKU), dlock.Fence{})
-	if _, err := insist(t.Context(), func() (any, error) { return nil, s.Commit(t.Context(), claims, []*order.Request{r}) }); err != nil {
+	if _, err := insist(t.Context(), func() (any, error) {
+		return nil, s.Commit(t.Context(), &order.Batch{Claims: claims, Requests: []*order.Request{r}})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return r.Order, r.Err

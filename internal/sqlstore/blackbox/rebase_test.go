@@ -74,7 +74,7 @@ func TestRebase(t *testing.T) {
 		for _, token := range []uint64{1002, 1_000_000} {
 			before, r := level(), request(1, "a")
 			late := stock.Claim{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: token, Owner: "late"}}
-			err := s.Commit(t.Context(), []stock.Claim{late}, []*order.Request{r})
+			err := s.Commit(t.Context(), &order.Batch{Claims: []stock.Claim{late}, Requests: []*order.Request{r}})
 			if refusal, ok := errors.AsType[*stock.FencedError](err); !ok || refusal.Base != before.Base || refusal.Refused != late {
 				t.Errorf("a late fence %d of before: %v, %v", token, err, r.Err)
 			}
@@ -180,7 +180,7 @@ func TestLostReplyToRebase(t *testing.T) {
 	behind, proxy := behindProxy(t, database)
 	s := open(t, behind, "one")
 	create(t, s, "a", "etcd", 10)
-	if err := s.Commit(t.Context(), claim("a", stock.Fenced, fence(77)), []*order.Request{request(2, "a")}); err != nil {
+	if err := s.Commit(t.Context(), &order.Batch{Claims: claim("a", stock.Fenced, fence(77)), Requests: []*order.Request{request(2, "a")}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, base := range []uint64{77, 78} { // the second finds that nothing was accepted since
@@ -204,7 +204,7 @@ func TestRebaseIsInTheLedger(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		s := open(t, url, "somebody")
 		create(t, s, "a", "etcd", 10)
-		if err := s.Commit(t.Context(), claim("a", stock.Fenced, fence(77)), []*order.Request{request(2, "a")}); err != nil {
+		if err := s.Commit(t.Context(), &order.Batch{Claims: claim("a", stock.Fenced, fence(77)), Requests: []*order.Request{request(2, "a")}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Rebase(t.Context(), "a"); err != nil {

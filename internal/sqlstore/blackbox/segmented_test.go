@@ -24,7 +24,7 @@ func buySegments(t *testing.T, s *sqlstore.Store, sku string, quantity int64, tt
 	t.Helper()
 	r := request(quantity, sku)
 	r.TTL = ttl
-	if err := s.Commit(t.Context(), claim(sku, stock.Segmented, dlock.Fence{}), []*order.Request{r}); err != nil {
+	if err := s.Commit(t.Context(), &order.Batch{Claims: claim(sku, stock.Segmented, dlock.Fence{}), Requests: []*order.Request{r}}); err != nil {
 		t.Fatal(err)
 	}
 	short, refused := errors.AsType[*stock.ShortageError](r.Err)
@@ -188,7 +188,7 @@ func TestSegmentThatIsDrainedMeanwhile(t *testing.T) {
 			r := request(1, "a")
 			done := make(chan error, 1)
 			go func() {
-				done <- slow.Commit(t.Context(), claim("a", stock.Segmented, dlock.Fence{}), []*order.Request{r})
+				done <- slow.Commit(t.Context(), &order.Batch{Claims: claim("a", stock.Segmented, dlock.Fence{}), Requests: []*order.Request{r}})
 			}()
 			wait(t, "the order to have chosen the segment", g.reached)
 			if _, _, ok := buySegments(t, s, "a", 1, time.Hour); !ok {
@@ -248,7 +248,7 @@ func TestLocksOfSegments(t *testing.T) {
 		gated, r := open(t, url, "gated", g), request(c.quantity, "a")
 		done := make(chan error, 1)
 		go func() {
-			done <- gated.Commit(t.Context(), claim("a", stock.Segmented, dlock.Fence{}), []*order.Request{r})
+			done <- gated.Commit(t.Context(), &order.Batch{Claims: claim("a", stock.Segmented, dlock.Fence{}), Requests: []*order.Request{r}})
 		}()
 		wait(t, "the order to have its locks", g.reached)
 		tx, err := db.BeginTx(t.Context(), nil)
@@ -310,7 +310,9 @@ func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
 					if n%4 == 3 {
 						r.TTL = 0
 					}
-					if _, err := insist(t.Context(), func() (any, error) { return nil, s.Commit(t.Context(), claims, []*order.Request{r}) }); err != nil {
+					if _, err := insist(t.Context(), func() (any, error) {
+						return nil, s.Commit(t.Context(), &order.Batch{Claims: claims, Requests: []*order.Request{r}})
+					}); err != nil {
 						t.Error(err)
 						return
 					}

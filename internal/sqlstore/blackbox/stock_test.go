@@ -22,7 +22,7 @@ func TestLevelsOf(t *testing.T) {
 		create(t, s, "b", stock.SegmentedName, 1000)
 		create(t, s, "c", "naive", 3)
 		for sku, w := range map[string]stock.Update{"a": stock.RowLock, "b": stock.Segmented} {
-			if err := s.Commit(ctx, claim(sku, w, dlock.Fence{}), []*order.Request{request(2, sku)}); err != nil {
+			if err := s.Commit(ctx, &order.Batch{Claims: claim(sku, w, dlock.Fence{}), Requests: []*order.Request{request(2, sku)}}); err != nil {
 				t.Fatal(err)
 			}
 		}

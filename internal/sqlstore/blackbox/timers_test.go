@@ -59,7 +59,7 @@ func TestTimersFollowTheirOrders(t *testing.T) {
 		paid, cancelled := place(t, s, time.Hour, "a"), place(t, s, time.Hour, "a")
 		expired, extended := place(t, s, 0, "a"), place(t, s, time.Hour, "a")
 		refused := request(1, "a")
-		if err := s.Commit(ctx, claim("a", stock.Conditional, dlock.Fence{}), []*order.Request{refused}); err != nil || refused.Err == nil {
+		if err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{refused}}); err != nil || refused.Err == nil {
 			t.Fatalf("a fifth unit of four was sold, %v", err)
 		}
 		for _, o := range []order.Order{paid, cancelled, expired, extended} {

@@ -71,6 +71,23 @@ func (b *Group) suspect(skus []string) {
 	}
 }
 
+// Suspect admits nobody to skus until it is known which of their rows are locked. It does not block.
+func (b *Group) Suspect(skus []string) {
+	if b != nil {
+		b.suspect(skus)
+	}
+}
+
+// Suspects reports whether the row of one of skus may be locked. It does not block.
+func (b *Group) Suspects(skus []string) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(skus, func(sku string) bool { return b.suspects[sku] != nil })
+}
+
 // inspect probes sku unless a look has found it free meanwhile.
 func (b *Group) inspect(sku string, why *suspicion) {
 	select {

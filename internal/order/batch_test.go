@@ -22,10 +22,10 @@ type slow struct {
 }
 
 // Commit implements [order.Store].
-func (s *slow) Commit(ctx context.Context, claims []stock.Claim, requests []*order.Request) error {
+func (s *slow) Commit(ctx context.Context, group ...*order.Batch) error {
 	s.once.Do(func() { close(s.begun) })
 	<-s.finish
-	return s.Store.Commit(context.WithoutCancel(ctx), claims, requests)
+	return s.Store.Commit(context.WithoutCancel(ctx), group...)
 }
 
 // An order whose time is over is answered, although the batch that it is in goes on for others. Nobody can know then what

@@ -1,0 +1,172 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"example.com/shop/internal/stock"
+)
+
+const (
+	// maxTransactions is how many shared transactions an instance has open at once. More of them are smaller, and
+	// meet at more rows.
+	maxTransactions = 2
+
+	// maxShared is how many orders one of them commits.
+	maxShared = 256
+)
+
+// ErrCommitAlone says, as [Batch.Err], that a row of the batch is locked by somebody else. The batch is to be committed in a
+// transaction of its own, which may wait.
+var ErrCommitAlone = fmt.Errorf("order: a row of the batch is locked: %w", stock.ErrRowLocked)
+
+// groupCommit commits batches that wait at the same time in one transaction, whatever they sell. A batch that
+// comes when few transactions are open waits for nobody. A batch that fails costs the others a repetition at most.
+//
+// It is the group commit of databases (D. J. DeWitt et al., Implementation Techniques for Main Memory Database Systems,
+// SIGMOD 1984), with the rows of many transactions in one instead of their log records.
+type groupCommit struct {
+	store Store
+
+	mu      sync.Mutex
+	waiting []*joining // guarded by mu
+	open    int        // shared transactions; guarded by mu
+}
+
+// joining is a batch that waits for its transaction.
+type joining struct {
+	*Batch
+
+	ctx  context.Context //nolint:containedctx // That of its lock: its trace.
+	done chan error
+}
+
+// commit commits b. It blocks until a transaction with b is over, or ctx ends while b waits for one. Errors are those of
+// Store.Commit, and of the batch.
+func (g *groupCommit) commit(ctx context.Context, b *Batch) error {
+	if !b.sharable() {
+		return g.alone(ctx, b)
+	}
+	j := &joining{Batch: b, ctx: ctx, done: make(chan error, 1)}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, j)
+	if g.open < maxTransactions {
+		g.open++
+		go g.run()
+	}
+	g.mu.Unlock()
+	var err error
+	select {
+	case err = <-j.done:
+	case <-ctx.Done():
+		if g.leave(j) {
+			return context.Cause(ctx)
+		}
+		err = <-j.done // the database bounds how long its transaction takes
+	}
+	if errors.Is(err, ErrCommitAlone) {
+		return g.alone(ctx, b)
+	}
+	return err
+}
+
+// sharable reports whether others may be in the transaction of b: all of its rows are locked before they are decided about,
+// and nobody waits for anything else.
+func (b *Batch) sharable() bool {
+	return !slices.ContainsFunc(b.Claims, func(c stock.Claim) bool { return c.Update.ReadsBefore() }) &&
+		!slices.ContainsFunc(b.Requests, func(r *Request) bool { return r.Queued || r.Uncertain })
+}
+
+// alone commits b in a transaction of its own.
+func (g *groupCommit) alone(ctx context.Context, b *Batch) error {
+	b.Err = nil
+	if err := g.store.Commit(ctx, b); err != nil {
+		return err
+	}
+	return b.Err
+}
+
+// leave takes j out of those who wait, unless it is in a transaction.
+func (g *groupCommit) leave(j *joining) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.waiting, j)
+	if i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
+// run commits those who wait until there are none.
+func (g *groupCommit) run() {
+	for {
+		group := g.take()
+		if group == nil {
+			return
+		}
+		g.share(group)
+	}
+}
+
+// take takes those who came first, as many as a transaction may have. It returns nil if there are none: then
+// a transaction fewer is open.
+func (g *groupCommit) take() []*joining {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n, orders := 0, 0
+	for ; n < len(g.waiting); n++ {
+		if orders += len(g.waiting[n].Requests); n > 0 && orders > maxShared {
+			break
+		}
+	}
+	if n == 0 {
+		g.open--
+		return nil
+	}
+	group := slices.Clone(g.waiting[:n])
+	g.waiting = slices.Delete(g.waiting, 0, n)
+	return group
+}
+
+// share commits group in one transaction, in halves if that fails for the sake of one of them.
+func (g *groupCommit) share(group []*joining) {
+	err := g.try(group)
+	if n := len(group); err != nil && n > 1 && !forAll(err) && !errors.Is(err, ErrOutcomeUnknown) {
+		g.share(group[:n/2])
+		g.share(group[n/2:])
+		return
+	}
+	for _, j := range group {
+		if err == nil {
+			j.done <- j.Err
+		} else {
+			j.done <- err
+		}
+	}
+}
+
+// try commits group. A panic is an error like another. The transaction goes on for the others if one of the callers leaves;
+// it belongs to the trace of one of them.
+func (g *groupCommit) try(group []*joining) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("order: commit: panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	batches := make([]*Batch, len(group))
+	for i, j := range group {
+		j.Err = nil
+		batches[i] = j.Batch
+	}
+	if len(group) == 1 {
+		return g.store.Commit(group[0].ctx, batches...)
+	}
+	traced := max(0, slices.IndexFunc(group, func(j *joining) bool { return trace.SpanContextFromContext(j.ctx).IsSampled() }))
+	return g.store.Commit(context.WithoutCancel(group[traced].ctx), batches...)
+}

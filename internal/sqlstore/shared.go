@@ -1,0 +1,251 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/stock"
+)
+
+// rowWait is how long a transaction of several batches waits for the rows of their SKUs.
+const rowWait = 200 * time.Millisecond
+
+// errRowsLocked says that somebody else kept one of the rows locked for rowWait.
+var errRowsLocked = errors.New("sqlstore: somebody else has a row of a shared transaction")
+
+// commitShared commits several batches. Those of SKUs whose rows may be locked are left for later, and so are those whose rows
+// are locked by others for longer than [rowWait].
+func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error {
+	for {
+		free := slices.DeleteFunc(slices.Clone(batches), func(b *order.Batch) bool {
+			if s.rows.Suspects(skusOfClaims(b)) {
+				b.Err = order.ErrCommitAlone
+			}
+			return b.Err != nil
+		})
+		if len(free) == 1 {
+			free[0].Err = order.ErrCommitAlone // alone it may wait
+		}
+		if len(free) <= 1 {
+			return nil
+		}
+		err := s.commit(ctx, free)
+		if !errors.Is(err, errRowsLocked) {
+			return uncertain(free, err)
+		}
+		if err := s.suspect(ctx, free); err != nil {
+			return err
+		}
+	}
+}
+
+// suspect finds out which rows of batches somebody else keeps locked. If there are none any more, the batches are committed one by
+// one.
+func (s *Store) suspect(ctx context.Context, batches []*order.Batch) error {
+	var skus []string
+	for _, b := range batches {
+		skus = append(skus, skusOfClaims(b)...)
+	}
+	slices.Sort(skus)
+	skus = slices.Compact(skus)
+	var free map[string][]int
+	err := s.retrying(ctx, func() (err error) {
+		free, err = s.lockFree(s.db.WithContext(ctx), skus)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	locked := slices.DeleteFunc(skus, func(sku string) bool { return len(free[sku]) > 0 })
+	s.rows.Suspect(locked)
+	for _, b := range batches {
+		if len(locked) == 0 {
+			b.Err = order.ErrCommitAlone
+		}
+	}
+	return nil
+}
+
+// reserveShared locks the rows of all SKUs in ascending order, refuses the batches whose fencing tokens the rows have outlived, and
+// decides about the orders in their order, each all or nothing. The rows are written at the end of the transaction.
+func (b *transaction) reserveShared(tx *gorm.DB) error {
+	levels, err := b.lockLevels(tx)
+	if err != nil {
+		return err
+	}
+	for i, batch := range b.batches {
+		b.failed[i] = admitAll(batch.Claims, levels)
+	}
+	for i := range b.requests {
+		b.decide(i, levels)
+	}
+	for i, batch := range b.batches {
+		for _, c := range batch.Claims {
+			if l := levels[c.SKU]; b.failed[i] == nil && c.Seen != nil {
+				b.noteLevel(c, l.Level, l.sold)
+			}
+		}
+	}
+	b.writeLevels(levels)
+	return nil
+}
+
+// admitAll refuses claims if a row has outlived the fencing token of one of them. Otherwise the levels have accepted all.
+func admitAll(claims []stock.Claim, levels map[string]*locked) error {
+	for _, c := range claims {
+		l, found := levels[c.SKU]
+		if !found {
+			return fmt.Errorf("%w %q", stock.ErrNotFound, c.SKU)
+		}
+		if c.Update == stock.Fenced {
+			if err := admit(c, l.Level); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range claims {
+		if c.Update == stock.Fenced {
+			levels[c.SKU].Fence = c.Fence
+		}
+	}
+	return nil
+}
+
+// locked is a level whose rows are locked.
+type locked struct {
+	stock.Level
+
+	sold     int64
+	segments []segmentRow // beside the SKU's own row; of a SKU that is segmented
+}
+
+// lockLevels locks the rows of all claims, and reads them and the time when they were locked.
+func (b *transaction) lockLevels(tx *gorm.DB) (map[string]*locked, error) {
+	var skus, segmented []string
+	for c := range b.claims() {
+		if skus = append(skus, c.SKU); c.Update == stock.Segmented {
+			segmented = append(segmented, c.SKU)
+		}
+	}
+	levels := make(map[string]*locked, len(skus))
+	for some := range chunks(skus) {
+		var rows []skuRow
+		query := "SELECT *, " + b.dialect.present + " AS now FROM skus" + b.dialect.byKey + " WHERE sku IN ? ORDER BY sku" + b.dialect.forUpdate
+		if err := b.lockIn(tx, query, some, &rows); err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			levels[r.SKU] = &locked{Level: r.level()}
+			b.now = max(b.now, r.Now)
+		}
+	}
+	for some := range chunks(segmented) {
+		var rows []segmentRow
+		query := "SELECT * FROM sku_segments" + b.dialect.byKey + " WHERE sku IN ? ORDER BY sku, segment" + b.dialect.forUpdate
+		if err := b.lockIn(tx, query, some, &rows); err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			l := levels[r.SKU]
+			l.segments = append(l.segments, r)
+			l.OnHand, l.Reserved, l.Version = l.OnHand+r.OnHand, l.Reserved+r.Reserved, l.Version+r.Version
+		}
+	}
+	return levels, nil
+}
+
+// chunks returns skus in ascending order and each once, as many at a time as a statement may have.
+func chunks(skus []string) func(func([]string) bool) {
+	skus = slices.Clone(skus)
+	slices.Sort(skus)
+	return slices.Chunk(slices.Compact(skus), maxRows)
+}
+
+// lockIn reads the rows of skus with a query that locks them. It waits for rowWait.
+func (b *transaction) lockIn(tx *gorm.DB, query string, skus []string, rows any) error {
+	err := tx.Raw(b.dialect.within(query, rowWait), skus).Scan(rows).Error
+	if sqldb.Late(err) || sqldb.LockTimeout(err) {
+		return fmt.Errorf("%w: %v", errRowsLocked, err) //nolint:errorlint // it is not to be repeated like another one
+	}
+	return err
+}
+
+// decide reserves in levels what request i wants, or notes what it is short of.
+func (b *transaction) decide(i int, levels map[string]*locked) {
+	if !b.eligible(i) {
+		return
+	}
+	r := b.requests[i]
+	for _, it := range r.Order.Items {
+		if available := levels[it.SKU].Available(); available < it.Quantity {
+			b.short(i, it.SKU, it.Quantity, available)
+		}
+	}
+	if len(b.shortages[i]) > 0 {
+		return
+	}
+	for _, it := range r.Order.Items {
+		l := levels[it.SKU]
+		l.Reserved += it.Quantity
+		l.sold += it.Quantity
+	}
+	b.count(r)
+}
+
+// writeLevels has the rows written of which units were sold.
+func (b *transaction) writeLevels(levels map[string]*locked) {
+	var plain []*locked
+	for _, sku := range slices.Sorted(maps.Keys(levels)) {
+		switch l := levels[sku]; {
+		case l.sold == 0:
+		case len(l.segments) > 0:
+			b.writeSegments(l)
+		default:
+			plain = append(plain, l)
+		}
+	}
+	for some := range slices.Chunk(plain, maxCases) {
+		var sold, tokens, owners, skus []any
+		for _, l := range some {
+			sold, tokens, owners = append(sold, l.SKU, l.sold), append(tokens, l.SKU, int64(l.Fence.Token)), append(owners, l.SKU, l.Fence.Owner)
+			skus = append(skus, l.SKU)
+		}
+		byCase := "CASE sku" + strings.Repeat(" WHEN ? THEN ?", len(some)) + " END"
+		b.end.add("UPDATE skus SET reserved = reserved + "+byCase+", fence = "+byCase+", fence_owner = "+byCase+
+			", version = version + 1 WHERE sku IN (?"+strings.Repeat(", ?", len(some)-1)+")", slices.Concat(sold, tokens, owners, skus)...)
+	}
+}
+
+// maxCases bounds the rows of one UPDATE, which looks for the case of each of them.
+const maxCases = 50
+
+// writeSegments takes the units that were sold of l from its rows, as few of them as possible.
+func (b *transaction) writeSegments(l *locked) {
+	own := l.OnHand - l.Reserved + l.sold // what its own row has is what the others do not
+	for _, s := range l.segments {
+		own -= s.OnHand - s.Reserved
+	}
+	parts := append([]segmentRow{{SKU: l.SKU, OnHand: own}}, l.segments...)
+	left := l.sold
+	slices.SortStableFunc(parts, func(x, y segmentRow) int { return int(min(left, y.OnHand-y.Reserved) - min(left, x.OnHand-x.Reserved)) })
+	for _, p := range parts {
+		n := min(max(0, p.OnHand-p.Reserved), left)
+		if left -= n; n == 0 {
+			continue
+		}
+		if p.Segment == 0 {
+			b.end.add("UPDATE skus SET reserved = reserved + ?, version = version + 1 WHERE sku = ?", n, p.SKU)
+		} else {
+			b.end.add("UPDATE sku_segments SET reserved = reserved + ?, version = version + 1 WHERE sku = ? AND segment = ?", n, p.SKU, p.Segment)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package sqlstore
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"example.com/shop/internal/idempotency"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+)
+
+// transaction is what one transaction stores: the requests of batches that have no answer yet.
+type transaction struct {
+	*Store
+	batches     []*order.Batch
+	requests    []*order.Request
+	of          []int // of each request: its batch
+	takesAcross bool  // locks all segments before it takes from any
+
+	now        int64
+	seen       map[string]stock.Level // levels read before the transaction
+	limited    map[string]int64       // limits per customer of the SKUs that have one
+	free       map[string][]int64     // of the segments, read before the transaction
+	duplicates []int                  // of each request: the one before it with the same key, or -1
+
+	// Set afresh by place.
+	failed    []error                    // of each batch: for which nothing of it is stored
+	usages    map[string]*usage          // of the customers whom a limit concerns
+	refused   []error                    // of each request: for which it never came to the stock
+	shortages [][]stock.Shortage         // of each request
+	answers   map[int]idempotency.Answer // of the requests that are accepted and have keys
+	push      func()                     // tells of the timers
+	end       script                     // ends the transaction
+	notify    []func(committed bool)     // of the levels
+}
+
+func newTransaction(s *Store, batches []*order.Batch) *transaction {
+	b := &transaction{Store: s, batches: batches}
+	for i, batch := range batches {
+		for _, r := range batch.Requests {
+			if !r.Answered {
+				b.requests, b.of = append(b.requests, r), append(b.of, i)
+			}
+		}
+	}
+	return b
+}
+
+// shared reports whether several batches are in the transaction.
+func (b *transaction) shared() bool { return len(b.batches) > 1 }
+
+// claims returns the claims of all batches.
+func (b *transaction) claims() iter.Seq[stock.Claim] {
+	return func(yield func(stock.Claim) bool) {
+		for _, batch := range b.batches {
+			for _, c := range batch.Claims {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// read reads what is decided upon before the transaction begins, each level in
+// a statement of its own, and the time if there will be no better occasion.
+func (b *transaction) read(ctx context.Context) (err error) {
+	b.push = func() {}
+	b.pairDuplicates()
+	b.seen, b.limited = make(map[string]stock.Level), make(map[string]int64)
+	asks := false
+	for c := range b.claims() {
+		k, known := b.kinds.Load(c.SKU)
+		if c.Update.ReadsBefore() || !known {
+			level, now, err := b.levelAt(ctx, c.SKU)
+			if err != nil {
+				return err
+			}
+			b.seen[c.SKU], b.now, k = level, now, kind{limit: level.Limit}
+		}
+		asks = asks || c.Update == stock.Conditional && !b.shared()
+		if n := k.(kind).limit; n > 0 { //nolint:errcheck,forcetypeassert // only kinds are stored
+			b.limited[c.SKU] = n
+		}
+	}
+	if !b.shared() {
+		if err := b.readSegments(b.db.WithContext(ctx)); err != nil {
+			return b.translate(ctx, err)
+		}
+	}
+	if b.now == 0 && asks { // the others ask with the level, in the transaction
+		if b.now, err = b.Store.now(ctx); err != nil {
+			return b.translate(ctx, err)
+		}
+	}
+	return nil
+}
+
+// pairDuplicates finds the requests that have one key.
+func (b *transaction) pairDuplicates() {
+	latest := make(map[idempotency.Scope]int)
+	b.duplicates = make([]int, len(b.requests))
+	for i, r := range b.requests {
+		b.duplicates[i] = -1
+		if r.Key == nil {
+			continue
+		}
+		if j, ok := latest[r.Key.Scope]; ok {
+			b.duplicates[i] = j
+		}
+		latest[r.Key.Scope] = i
+	}
+}
+
+// accepted returns the order of r as it is stored.
+func (b *transaction) accepted(r *order.Request) order.Order {
+	o, now := r.Order, time.UnixMicro(b.now).UTC()
+	o.Status, o.ExpiresAt = order.Pending, now.Add(r.TTL)
+	if !r.Queued {
+		o.CreatedAt = now
+	}
+	return o
+}
