@@ -90,7 +90,7 @@ func (r *instance) memory(t *testing.T) int {
 // so, quickly, and cost those who are served next to nothing. At full size the instances are
 // killed one after the other meanwhile.
 func TestOverload(t *testing.T) {
-	t.Parallel()
+	testbedtest.Measured(t)
 	s, still := newStage(t), watchStillness(t)
 	flags := []string{"--database", distant(t, s.database, 5*time.Millisecond), "--redis", s.redis, "--permits", strconv.Itoa(testbedtest.Size(4, 12))}
 	fleet := make([]*instance, testbedtest.Size(1, 3))
@@ -186,7 +186,7 @@ func kills(t *testing.T, fleet []*instance, flags []string, use func(without int
 // run, and only the number of orders in flight is judged. The database is at the end of a long line, or customers on the same machine could not
 // bring ten times the load.
 func TestAcceptedOrdersAreQuickUnderOverload(t *testing.T) {
-	t.Parallel()
+	testbedtest.Measured(t)
 	full := testbedtest.Size(0, 1) == 1
 	database := distant(t, testbedtest.Database(t), 5*time.Millisecond)
 	shop := spawn(t, "--database", database)

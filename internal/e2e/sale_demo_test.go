@@ -57,7 +57,7 @@ func proved(t *testing.T, code int, r demo.Report, arms int) {
 }
 
 func TestDemoOnEmbeddedStores(t *testing.T) {
-	t.Parallel()
+	testbedtest.Measured(t)
 	code, r := play(t, "--stock", strconv.Itoa(testbedtest.Size(40, 100))) // 100 is the default
 	proved(t, code, r, 12)
 	if want := (demo.Stores{Redis: "embedded", Database: "sqlite"}); r.Stores != want || r.Instances != 3 {

@@ -62,7 +62,7 @@ func (s *luaSale) buy(ctx context.Context, key string) error {
 // forget to pay: an instance is killed with units taken; Redis is emptied and rolled back, to more and
 // to fewer; replies to COMMIT are lost. In the end every unit is sold, and paid for once.
 func TestLuaThroughFaults(t *testing.T) {
-	t.Parallel()
+	testbedtest.Measured(t)
 	s := newStage(t)
 	u, err := url.Parse(s.database)
 	if err != nil {

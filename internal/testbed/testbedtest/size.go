@@ -22,3 +22,11 @@ func FullSize(t testing.TB) {
 		t.Skip("runs at full size only: make soak")
 	}
 }
+
+// Measured is for a test whose figures depend on the machine: it runs alongside others, but alone at full size.
+func Measured(t *testing.T) {
+	t.Helper()
+	if Size(0, 1) == 0 {
+		t.Parallel()
+	}
+}
