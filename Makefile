@@ -99,7 +99,7 @@ bench-timers: ## Measure the timers beside asynq; takes less than four minutes.
 	cd bench && go run ./timers -markdown ../docs/benchmarks-timers.md $(ARGS)
 
 .PHONY: bench-orders
-bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes six minutes.
+bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes ten minutes.
 	cd bench && go run ./orders -out ../docs/results $(ARGS)
 
 .PHONY: bench-quick

@@ -5,7 +5,7 @@
 //
 // It builds the service first, and needs the servers that the tests need. The lock guards the
 // same transaction that naive commits, so that what differs is the lock. A second report, in the
-// folder crowd, has the same arms with four times as many buyers.
+// folder crowd, has the same arms with four times as many buyers; a third one, in the folder catalogue, has 96 SKUs.
 package main
 
 import (
@@ -43,12 +43,12 @@ func measure(ctx context.Context, args []string) error {
 	c := lab.Config{Log: os.Stderr}
 	f := flag.NewFlagSet("throughput", flag.ExitOnError)
 	all := f.Bool("reach", false, "measure the other ratios as well: by the clock, with keys, by instances, by open orders, by SKUs; takes half an hour more")
-	strategies := f.String("strategies", "naive,conditional,for-update,redis,redis-cohort,lua", "of the service, comma-separated")
+	strategies := f.String("strategies", "naive,conditional,segmented,for-update,optimistic,redis,redis-cohort,lua", "of the service, comma-separated")
 	out := f.String("out", "", "folder for throughput.md, .json and .svg")
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
 	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
-	crowd := f.Int("crowd", 384, "connections of a second run; 0: none")
+	crowd := f.Int("crowd", 384, "connections of a second run; 0: neither that nor a third one, of a catalogue")
 	f.IntVar(&c.Rounds, "rounds", 3, "turns of each arm")
 	f.IntVar(&c.Rate, "rate", 0, "orders per second that arrive by the clock (default: a closed loop)")
 	f.DurationVar(&c.Duration, "duration", 5*time.Second, "of a turn")
@@ -101,19 +101,21 @@ func measure(ctx context.Context, args []string) error {
 	return nil
 }
 
-// runs measures all arms, and all of them again with a crowd unless that is 0. The second report
-// goes to a folder of its own.
+// runs measures all arms, and all of them again with a crowd unless that is 0. A third run sells a catalogue of 96 SKUs, without
+// those that take one lock per order. Each report after the first goes to a folder of its own.
 func runs(ctx context.Context, c lab.Config, crowd int, out string) (reports []lab.Report, err error) {
-	folders := []string{out}
-	configs := []lab.Config{c}
+	folders, configs := []string{out}, []lab.Config{c}
 	if crowd > 0 {
-		c.Connections = crowd
-		folders, configs = append(folders, filepath.Join(out, "crowd")), append(configs, c)
+		many, catalogue := c, c
+		many.Connections = crowd
+		catalogue.SKUs, catalogue.Peers = 96, nil
+		folders = append(folders, filepath.Join(out, "crowd"), filepath.Join(out, "catalogue"))
+		configs = append(configs, many, catalogue)
 	}
 	for i, c := range configs {
 		r, err := lab.Throughput(ctx, c)
 		if err != nil {
-			return nil, fmt.Errorf("%d connections: %w", c.Connections, err)
+			return nil, fmt.Errorf("%d connections, %d SKUs: %w", c.Connections, c.SKUs, err)
 		}
 		if reports = append(reports, r); out == "" {
 			continue
