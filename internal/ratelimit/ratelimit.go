@@ -3,13 +3,14 @@ package ratelimit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/redisx"
 )
 
 // Config is the configuration of [Limiter].
@@ -86,10 +87,10 @@ func New(rdb redis.UniversalClient, cfg Config) (*Limiter, error) {
 	if rdb == nil {
 		return r, nil
 	}
-	if c, ok := rdb.(*redis.Client); ok && (c.Options().MaxRetries > 0 || !c.Options().ContextTimeoutEnabled) {
-		return nil, errors.New("ratelimit: the client needs MaxRetries -1 and ContextTimeoutEnabled")
+	if err := redisx.Check(rdb); err != nil {
+		return nil, fmt.Errorf("ratelimit: %w", err)
 	}
-	r.limiter = redis_rate.NewLimiter(&gatherer{UniversalClient: rdb, timeout: cfg.Timeout})
+	r.limiter = redis_rate.NewLimiter(pipelined{rdb, redisx.NewCaller(rdb, cfg.Timeout)})
 	return r, nil
 }
 

@@ -1,5 +1,6 @@
 // Package redisx is what the primitives on Redis have in common: clients, calls of Lua scripts in
-// which concurrent callers share round trips, and notifications that scripts send to waiters.
+// which concurrent callers share round trips, subscriptions that notice a lost connection, and notifications that scripts
+// send to waiters.
 //
 // A client of go-redis repeats a command whose answer was lost, three times by default: a
 // lock that was taken is then reported as held by somebody else, and a message is sent

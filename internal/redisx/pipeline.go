@@ -3,7 +3,6 @@ package redisx
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,15 +30,6 @@ type pipeline struct {
 	running bool
 }
 
-// Script is a Lua script and the name by which a server knows it.
-type Script struct{ text, sha string }
-
-// NewScript joins parts to one script.
-func NewScript(parts ...string) Script {
-	text := strings.Join(parts, "\n")
-	return Script{text, redis.NewScript(text).Hash()}
-}
-
 // Call is one script call.
 type Call struct {
 	ctx    context.Context //nolint:containedctx // Of the caller, who waits for the call.
@@ -61,12 +51,7 @@ const (
 
 // start adds a call to the next pipeline.
 func (p *pipeline) start(ctx context.Context, script Script, keys []string, args ...any) *Call {
-	c := &Call{ctx: ctx, script: script, args: make([]any, 0, 3+len(keys)+len(args)), done: make(chan struct{})}
-	c.args = append(c.args, "evalsha", script.sha, len(keys))
-	for _, key := range keys {
-		c.args = append(c.args, key)
-	}
-	c.args = append(c.args, args...)
+	c := &Call{ctx: ctx, script: script, args: script.command(keys, args), done: make(chan struct{})}
 	p.mu.Lock()
 	p.queue = append(p.queue, c)
 	idle := !p.running
@@ -150,14 +135,6 @@ func (p *pipeline) send(ctx context.Context, batch []*Call) {
 	}
 }
 
-// Once is a command that no client sends again by itself: its caller knows
-// whether that is safe. A redirect in a cluster is followed, for a command that is
-// redirected was not executed.
-type Once struct{ *redis.Cmd }
-
-// NoRetry implements [redis.Cmder].
-func (Once) NoRetry() bool { return true }
-
 // exec sends calls as one pipeline, and returns those whose script is unknown.
 func (p *pipeline) exec(ctx context.Context, calls []*Call) []*Call {
 	pipe := p.rdb.Pipeline()
@@ -171,7 +148,7 @@ func (p *pipeline) exec(ctx context.Context, calls []*Call) []*Call {
 	var unknown []*Call
 	for i, c := range calls {
 		reply, err := replies[i].Result()
-		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		if c.script.text != "" && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			unknown = append(unknown, c)
 			continue
 		}

@@ -3,82 +3,43 @@ package redisx
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/backoff"
 )
 
-const (
-	pingEvery = time.Second     // how often a subscription is tried
-	silentFor = 3 * time.Second // after that it is given up, and opened again
-	shardIdle = time.Second     // how long a sharded channel outlives its last wait
-)
+// shardIdle is how long a sharded channel outlives its last wait.
+const shardIdle = time.Second
 
-// subscription is one connection that receives pushes. One goroutine reads from it, and
-// opens it again when it breaks.
+// subscription is one connection that receives pushes.
 type subscription struct {
 	notifier *Notifier
-	node     *redis.Client // in a cluster the node of its sharded channels; nil for the line of home
-	sub      *redis.PubSub
-	given    atomic.Bool  // up, by try
-	heard    atomic.Int64 // when anything arrived, as nanoseconds after the epoch of the Notifier
+	node     *redis.Client // in a cluster the node of its sharded channels; nil for the subscription of home
+	sub      *redis.PubSub // of node
 }
 
-// run is the goroutine of the subscription of home. It ends with the Notifier.
+// run is the goroutine of the subscription of home. It ends with the Notifier, or when the client is closed.
 func (l *subscription) run() {
-	ctx, channel := l.notifier.ctx, l.notifier.Home()+l.notifier.process
-	for ctx.Err() == nil {
-		l.sub = l.notifier.rdb.Subscribe(ctx, channel)
-		if errors.Is(l.receive(ctx), redis.ErrClosed) && !l.given.Swap(false) {
-			return // the client was closed
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
-		}
-	}
-}
-
-// receive returns when the connection is broken, silent, or no longer wanted.
-func (l *subscription) receive(ctx context.Context) error {
-	sub := l.sub
-	defer context.AfterFunc(ctx, func() { sub.Close() })()
-	defer sub.Close()
-	l.heard.Store(int64(time.Since(l.notifier.epoch)))
-	live, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(l.notifier.ctx)
 	defer stop()
-	time.AfterFunc(pingEvery, func() { l.try(live, sub) })
-	for {
-		message, err := sub.Receive(ctx)
-		if err != nil {
-			return err
+	channel := l.notifier.Home() + l.notifier.process
+	Subscribe(ctx, func() *redis.PubSub { return l.notifier.rdb.Subscribe(ctx, channel) }, func(message any) {
+		if err, failed := message.(error); failed && errors.Is(err, redis.ErrClosed) {
+			stop()
 		}
-		l.heard.Store(int64(time.Since(l.notifier.epoch)))
-		switch m := message.(type) {
-		case *redis.Message:
-			l.notifier.deliver(m.Payload)
-		case *redis.Subscription:
-			l.notifier.subscribed(m)
-		}
-	}
+		l.handle(message)
+	})
 }
 
-// try closes sub, which ends receive, if the connection does not live.
-func (l *subscription) try(live context.Context, sub *redis.PubSub) {
-	if live.Err() != nil {
-		return
+func (l *subscription) handle(message any) {
+	switch m := message.(type) {
+	case *redis.Message:
+		l.notifier.deliver(m.Payload)
+	case *redis.Subscription:
+		l.notifier.subscribed(m)
 	}
-	silent := time.Since(l.notifier.epoch) - time.Duration(l.heard.Load())
-	ctx, cancel := context.WithTimeout(live, pingEvery)
-	defer cancel()
-	if silent > silentFor || sub.Ping(ctx) != nil {
-		l.given.Store(true)
-		sub.Close()
-		return
-	}
-	time.AfterFunc(pingEvery, func() { l.try(live, sub) })
 }
 
 // subscribed tells waits to look again: what was pushed before is lost.
@@ -164,10 +125,7 @@ func (n *Notifier) attach(s *shard) {
 	}
 	n.joined.Go(func() {
 		for n.ctx.Err() == nil && !n.subscribe(s) {
-			select {
-			case <-n.ctx.Done():
-			case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
-			}
+			backoff.Jitter(n.ctx, retryPause)
 		}
 	})
 }
@@ -213,7 +171,10 @@ func (n *Notifier) subscribe(s *shard) bool {
 // serve is the goroutine of a line of shards. When the connection breaks, its
 // shards look for their nodes again.
 func (l *subscription) serve(addr string) {
-	_ = l.receive(l.notifier.ctx) // the reason does not matter
+	_ = receive(l.notifier.ctx, l.sub, func(message any) error { // the reason does not matter
+		l.handle(message)
+		return nil
+	})
 	n := l.notifier
 	n.cluster.ReloadState(n.ctx)
 	n.mu.Lock()

@@ -48,10 +48,7 @@ func (n *node) call(ctx context.Context, s *redis.Script, keys []string, args ..
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.limit)
 	defer cancel()
-	reply, err := s.EvalSha(ctx, n.rdb, keys, args...).Result()
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, err = s.Eval(ctx, n.rdb, keys, args...).Result()
-	}
+	reply, err := s.Run(ctx, n.rdb, keys, args...).Result()
 	n.learn(err)
 	if err != nil && refused(err) {
 		err = fmt.Errorf("%w: %w", errUnsent, err)

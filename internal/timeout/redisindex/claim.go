@@ -12,7 +12,7 @@ import (
 // Claim implements [timeout.Index]. It returns 512 timers at most.
 func (x *Index) Claim(ctx context.Context, s timeout.Shard, limit int) (timeout.Claim, error) {
 	k := x.keysOf(s)
-	reply, err := x.run(ctx, claimScript, []string{k.pending, k.complete}, []any{max(0, min(limit, maxBatch)), x.cfg.Shards})
+	reply, err := claimScript.Run(ctx, x.rdb, []string{k.pending, k.complete}, []any{max(0, min(limit, maxBatch)), x.cfg.Shards})
 	if err != nil {
 		return timeout.Claim{}, x.named("claim", s, err)
 	}

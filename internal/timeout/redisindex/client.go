@@ -2,49 +2,11 @@ package redisindex
 
 import (
 	"context"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/redisx"
 )
-
-// script is a Lua script and the name by which a server knows it.
-type script struct{ text, sha string }
-
-// newScript joins parts to one script.
-func newScript(parts ...string) script {
-	text := strings.Join(parts, "\n")
-	return script{text, redis.NewScript(text).Hash()}
-}
-
-// once is a command that no client sends again by itself. A redirect in a Cluster is
-// followed, for a command that is redirected was not executed.
-type once struct{ *redis.Cmd }
-
-// NoRetry implements [redis.Cmder].
-func (once) NoRetry() bool { return true }
-
-// run runs a script, and sends its text to a server that does not know it.
-func (x *Index) run(ctx context.Context, s script, keys []string, args []any) (any, error) {
-	all := make([]any, 0, 3+len(keys)+len(args))
-	all = append(all, "evalsha", s.sha, len(keys))
-	for _, key := range keys {
-		all = append(all, key)
-	}
-	all = append(all, args...)
-	reply, err := x.do(ctx, all)
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		all[0], all[1] = "eval", s.text
-		reply, err = x.do(ctx, all)
-	}
-	return reply, err
-}
-
-func (x *Index) do(ctx context.Context, args []any) (any, error) {
-	cmd := redis.NewCmd(ctx, args...)
-	cmd.SetFirstKeyPos(3)
-	x.rdb.Process(ctx, once{cmd}) //nolint:errcheck // The command has the error.
-	return cmd.Result()
-}
 
 // pipeline sends commands whose key is the first argument.
 func (x *Index) pipeline(ctx context.Context, commands []*redis.Cmd) error {
@@ -54,7 +16,7 @@ func (x *Index) pipeline(ctx context.Context, commands []*redis.Cmd) error {
 	pipe := x.rdb.Pipeline()
 	for _, c := range commands {
 		c.SetFirstKeyPos(1)
-		pipe.Process(ctx, once{c}) //nolint:errcheck // It only queues.
+		pipe.Process(ctx, redisx.Once{Cmd: c}) //nolint:errcheck // It only queues.
 	}
 	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
 	for _, c := range commands {

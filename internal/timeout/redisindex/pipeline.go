@@ -124,7 +124,7 @@ func (l *lane) send(ctx context.Context, batch []*call) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.index.cfg.Timeout)
 	defer cancel()
-	reply, err := l.index.run(ctx, scheduleScript, []string{l.keys.pending}, args)
+	reply, err := scheduleScript.Run(ctx, l.index.rdb, []string{l.keys.pending}, args)
 	list, _ := reply.([]any)
 	if err == nil && len(list) != 1+len(live) {
 		err = fmt.Errorf("reply %v", reply)

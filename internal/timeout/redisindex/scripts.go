@@ -1,6 +1,10 @@
 package redisindex
 
-import _ "embed" // the scripts are files
+import (
+	_ "embed" // the scripts are files
+
+	"example.com/shop/internal/redisx"
+)
 
 //go:embed common.lua
 var commonLua string
@@ -13,6 +17,6 @@ var claimLua string
 
 // The scripts are constants that cannot be declared so.
 var (
-	scheduleScript = newScript(commonLua, scheduleLua)
-	claimScript    = newScript(commonLua, claimLua)
+	scheduleScript = redisx.NewScript(commonLua, scheduleLua)
+	claimScript    = redisx.NewScript(commonLua, claimLua)
 )

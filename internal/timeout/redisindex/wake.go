@@ -2,21 +2,15 @@ package redisindex
 
 import (
 	"context"
-	"errors"
-	"net"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/timeout"
 )
-
-// linePing is how often a silent connection for messages is tried. One that stays
-// silent for as long again is opened anew.
-const linePing = time.Second
 
 // waker passes moments to whoever consumes a shard.
 type waker struct {
@@ -113,39 +107,12 @@ func (x *Index) Run(ctx context.Context) error {
 	return nil
 }
 
-// listen keeps a connection for messages open until ctx ends. Its node may change: each
-// one is opened anew, and not repaired.
+// listen receives messages on connections that open subscribes, until ctx ends.
 func (x *Index) listen(ctx context.Context, open func() *redis.PubSub) {
-	for ctx.Err() == nil {
-		x.receive(ctx, open())
-		backoff.Jitter(ctx, 150*time.Millisecond)
-	}
-}
-
-// receive returns when the connection is broken or silent, or ctx ends.
-func (x *Index) receive(ctx context.Context, sub *redis.PubSub) {
-	defer sub.Close()
-	defer context.AfterFunc(ctx, func() { sub.Close() })()
-	for tried := false; ; {
-		message, err := sub.ReceiveTimeout(ctx, linePing)
-		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && !tried && ctx.Err() == nil {
-			tried = true
-			err = sub.Ping(ctx)
-			message = nil
-		} else if err == nil {
-			tried = false
-		}
-		if err != nil {
-			return
-		}
-		switch m := message.(type) {
-		case *redis.Message:
+	redisx.Subscribe(ctx, open, func(message any) {
+		if m, ok := message.(*redis.Message); ok {
 			name, head, _ := strings.Cut(m.Payload, " ")
 			x.deliver(name, head)
-		case *redis.Subscription:
-			if m.Kind == "sunsubscribe" { // by the server, whose slot has moved
-				return
-			}
 		}
-	}
+	})
 }

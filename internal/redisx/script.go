@@ -1,0 +1,55 @@
+package redisx
+
+import (
+	"context"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Script is a Lua script and the name by which a server knows it.
+type Script struct{ text, sha string }
+
+// NewScript joins parts to one script.
+func NewScript(parts ...string) Script {
+	text := strings.Join(parts, "\n")
+	return Script{text, redis.NewScript(text).Hash()}
+}
+
+// LoadedScript is a script whose text is not known. A call of it fails if the server does not know the script.
+func LoadedScript(sha string) Script { return Script{sha: sha} }
+
+// Run calls the script once. A server that does not know it receives its text.
+func (s Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {
+	all := s.command(keys, args)
+	reply, err := process(ctx, rdb, all)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		all[0], all[1] = "eval", s.text
+		reply, err = process(ctx, rdb, all)
+	}
+	return reply, err
+}
+
+// command returns the arguments of EVALSHA.
+func (s Script) command(keys []string, args []any) []any {
+	all := append(make([]any, 0, 3+len(keys)+len(args)), "evalsha", s.sha, len(keys))
+	for _, key := range keys {
+		all = append(all, key)
+	}
+	return append(all, args...)
+}
+
+func process(ctx context.Context, rdb redis.UniversalClient, args []any) (any, error) {
+	cmd := redis.NewCmd(ctx, args...)
+	cmd.SetFirstKeyPos(3)
+	rdb.Process(ctx, Once{cmd}) //nolint:errcheck // The command has the error.
+	return cmd.Result()
+}
+
+// Once is a command that no client sends again by itself: its caller knows
+// whether that is safe. A redirect in a cluster is followed, for a command that is
+// redirected was not executed.
+type Once struct{ *redis.Cmd }
+
+// NoRetry implements [redis.Cmder].
+func (Once) NoRetry() bool { return true }
