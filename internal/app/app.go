@@ -123,7 +123,7 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	}
 	limits.tell(&api)
 	var watchKeys func(context.Context) error
-	if api.Identity, watchKeys, err = openIdentity(ctx, c, clients.revocations, store, log); err != nil {
+	if api.Identity, watchKeys, err = openIdentity(ctx, c, clients.events, store, log); err != nil {
 		return err
 	}
 	api.Cluster, api.Events = node, told.feed

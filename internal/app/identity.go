@@ -2,13 +2,10 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"iter"
 	"log/slog"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"example.com/shop/internal/broadcast"
 	"example.com/shop/internal/broadcast/membus"
@@ -19,7 +16,7 @@ import (
 	"example.com/shop/internal/sqlstore"
 )
 
-// revokedTopic is where the prefixes of keys are told that were revoked.
+// revokedTopic has the prefixes of revoked keys.
 const revokedTopic = "keys.revoked"
 
 // openIdentity returns what knows callers by their keys, or nil if authentication is disabled; and what keeps that
@@ -33,57 +30,33 @@ func openIdentity(ctx context.Context, c Config, rdb redis.UniversalClient, stor
 	if err != nil {
 		return nil, nil, err
 	}
-	bus, err := openBroadcast(c, rdb, log)
-	if err != nil {
-		return nil, nil, err
-	}
-	sub, err := bus.Subscribe(revokedTopic)
+	bus, err := openBroadcast(rdb, log)
 	if err != nil {
 		return nil, nil, err
 	}
 	return known, func(ctx context.Context) error {
-		g, ctx := errgroup.WithContext(ctx)
-		g.Go(func() error { return bus.Run(ctx) })
-		g.Go(func() error { return watchRevocations(ctx, known, sub, log) })
-		return g.Wait()
+		watchRevocations(ctx, known, bus.Subscribe(ctx, revokedTopic), log)
+		return nil
 	}, nil
 }
 
-func openBroadcast(c Config, rdb redis.UniversalClient, log *slog.Logger) (broadcast.Bus, error) {
+func openBroadcast(rdb redis.UniversalClient, log *slog.Logger) (broadcast.Bus, error) {
 	if rdb == nil {
-		return membus.New(nil, membus.Config{Instance: c.Instance})
+		return new(membus.Bus), nil
 	}
-	return redisbus.New(rdb, redisbus.Config{Instance: c.Instance, Channel: channelOf(rdb), OnError: func(err error) {
-		log.Warn("revoked keys", slog.String("error", err.Error()))
-	}})
+	return redisbus.New(rdb, func(err error) { log.Warn("revoked keys", slog.String("error", err.Error())) })
 }
 
-// channelOf keeps shops on several databases of one server apart, as Redis does not.
-func channelOf(rdb redis.UniversalClient) string {
-	channel := "shop:broadcast:{all}"
-	if one, ok := rdb.(*redis.Client); ok && one.Options().DB != 0 {
-		channel += ":" + strconv.Itoa(one.Options().DB)
-	}
-	return channel
-}
-
-// watchRevocations has keys looked up anew that were revoked, and all when that may not have been heard, until ctx ends.
-// What is lost without a word costs no more than what is not told at all: a key is looked up again
-// after [identity.Keep].
-func watchRevocations(ctx context.Context, known *identity.Service, sub *broadcast.Subscription, log *slog.Logger) error {
-	defer sub.Close()
-	for {
-		e, err := sub.Next(ctx)
+// watchRevocations makes known look up a key again that is revoked, and all keys after a notice, until the events end. A
+// message that is lost without a notice costs no more than none: a key is looked up again after [identity.Keep].
+func watchRevocations(ctx context.Context, known *identity.Service, events iter.Seq[broadcast.Event], log *slog.Logger) {
+	for e := range events {
 		switch {
-		case ctx.Err() != nil, errors.Is(err, broadcast.ErrClosed):
-			return nil
-		case err != nil:
-			return err
-		case e.Missed != nil:
+		case e.Missed:
 			known.ForgetAll()
-		case identity.ValidPrefix(e.Message.Payload):
-			known.Forget(e.Message.Payload)
-			log.InfoContext(ctx, "a key was revoked", slog.String("key_prefix", e.Message.Payload))
+		case identity.ValidPrefix(e.Payload):
+			known.Forget(e.Payload)
+			log.InfoContext(ctx, "a key was revoked", slog.String("key_prefix", e.Payload))
 		}
 	}
 }
@@ -95,21 +68,9 @@ func NotifyRevoked(ctx context.Context, url, prefix string) error {
 		return err
 	}
 	defer rdb.Close()
-	var failed error // of the goroutine that sends, for which Run waits
-	bus, err := redisbus.New(rdb, redisbus.Config{Channel: channelOf(rdb), OnError: func(err error) { failed = err }})
+	bus, err := redisbus.New(rdb, func(error) {})
 	if err != nil {
 		return err
 	}
-	if err := bus.Publish(revokedTopic, prefix); err != nil {
-		return err
-	}
-	over, end := context.WithCancel(ctx)
-	end()
-	if err := bus.Run(over); err != nil { // which sends what is left
-		return err
-	}
-	if bus.Stats().Failed > 0 {
-		return fmt.Errorf("tell the instances: %w", failed)
-	}
-	return nil
+	return bus.Publish(ctx, revokedTopic, prefix)
 }

@@ -24,8 +24,8 @@ const (
 )
 
 // redisClients are connections to one Redis, with a pool for each purpose: so none waits for a connection that another one
-// has. Without --redis all are nil.
-type redisClients struct{ locks, units, timers, events, revocations redis.UniversalClient }
+// has. Subscriptions have connections outside of the pools. Without --redis all are nil.
+type redisClients struct{ locks, units, timers, events redis.UniversalClient }
 
 // openRedisClients opens them, which connects to nothing.
 func openRedisClients(c Config, tel *telemetry.Telemetry, closers *closers) (all redisClients, err error) {
@@ -35,7 +35,7 @@ func openRedisClients(c Config, tel *telemetry.Telemetry, closers *closers) (all
 	for _, each := range []struct {
 		client       *redis.UniversalClient
 		instrumented bool // with a span for each command: the others are not of a request
-	}{{&all.locks, true}, {&all.units, true}, {&all.timers, false}, {&all.events, false}, {&all.revocations, false}} {
+	}{{&all.locks, true}, {&all.units, true}, {&all.timers, false}, {&all.events, false}} {
 		rdb, err := redisx.New(c.Redis)
 		if err != nil {
 			return all, fmt.Errorf("--redis: %w", err)

@@ -1,81 +1,60 @@
+// Package broadcast sends small messages to every subscriber in every process, at most once.
+//
+// A message lets a process act sooner. It never carries what must not be lost. A subscriber keeps its copy of something
+// correct by one rule: at each notice that messages may be missing it drops its copy.
+//
+//	for e := range bus.Subscribe(ctx, "keys.revoked") {
+//		if e.Missed {
+//			copies.DropAll()
+//		} else {
+//			copies.Drop(e.Payload)
+//		}
+//	}
+//
+// # Guarantees
+//
+// Each is a case of the conformance tests in broadcasttest.
+//
+//   - Every subscription of a topic receives its messages, also those of its own process (EverySubscriptionReceives,
+//     TopicsAreSeparate), unchanged (PayloadsAreUnchanged).
+//   - A subscription receives the messages of one publisher in order, and none twice (OrderPerPublisher).
+//   - The first event of a subscription is a notice. What is published after this notice arrives, or another notice
+//     follows (FirstEventIsANotice).
+//   - A notice follows the messages that a broken connection has lost (LossIsNotified).
+//   - A slow subscriber delays neither publishers nor other subscribers. A notice follows the messages that it has
+//     missed (SlowSubscriberDelaysNobody).
+//   - A subscription ends with its context or its loop (SubscriptionEnds).
+//
+// # Not guaranteed
+//
+// Delivery is not guaranteed. A notice comes when the connection is open again, so a copy is stale during an outage. A
+// message is lost without any notice if its server accepts it and does not pass it on, as a replaced master
+// does. A subscriber that must not rely on old data therefore reads it again from time to time.
+//
+// # Backends
+//
+// membus is for one process, redisbus for several.
 package broadcast
 
 import (
 	"context"
-	"errors"
+	"iter"
 )
 
-// MaxPayload bounds a payload, in bytes. A message says what has happened; who needs
-// more than that reads it where it is kept.
-const MaxPayload = 8 << 10
-
-// Errors of a Bus and its subscriptions.
-var (
-	// ErrInvalid says that an argument is outside its bounds. Nothing has changed.
-	ErrInvalid = errors.New("broadcast: invalid argument")
-
-	// ErrFull says that a message was dropped because too many wait to be sent. It has
-	// a number, so that subscribers are told of a gap.
-	ErrFull = errors.New("broadcast: too many messages wait to be sent")
-
-	// ErrClosed says that the Bus or the Subscription has ended.
-	ErrClosed = errors.New("broadcast: closed")
-)
-
-// Bus tells all processes on it what happens in one of them, at most once. It is safe
-// for concurrent use.
+// Bus sends messages to the subscribers of a topic. It is safe for concurrent use.
 type Bus interface {
-	// Publish tells every process, the own one like the others. It does not block and
-	// does no input or output: the message waits in a bounded queue, from which Run sends
-	// it. That is why it takes no context, and why it may stand behind a commit.
-	//
-	// It fails with ErrFull if the queue is full, which the caller can ignore, because
-	// those who miss the message are told; with ErrInvalid if the topic is not one or the
-	// payload is longer than MaxPayload; and with ErrClosed when Run has ended. That it
-	// does not fail says nothing about who will hear it.
-	Publish(topic, payload string) error
+	// Publish sends payload to all subscriptions of topic. It blocks for one round trip at most. After an error the
+	// message may have been sent. Success does not say that any subscriber has received the message.
+	Publish(ctx context.Context, topic, payload string) error
 
-	// Subscribe returns what is published on all topics that match one of the patterns,
-	// each message once. A pattern is a topic; or the beginning of topics up to a dot,
-	// followed by a star, as "stock.*"; or a star alone, for everything.
-	//
-	// It does not block. The first event is a Missed, with the reason Connected unless the
-	// connection is lost before it is read. It comes as soon as messages can arrive, which
-	// is at once if they can already. Whatever any process publishes after that is
-	// delivered, or a later Missed says that it may not have been.
-	//
-	// It fails with ErrInvalid if there is no pattern, or one that is none, and with
-	// ErrClosed when Run has ended. A subscription costs the server nothing.
-	Subscribe(patterns ...string) (*Subscription, error)
-
-	// Stats returns counters.
-	Stats() Stats
-
-	// Run sends and receives until ctx ends, and returns nil then. It is called once, and
-	// nothing arrives without it. At its end subscriptions end, and what still waits to
-	// be sent is sent, for a bounded time.
-	Run(ctx context.Context) error
+	// Subscribe returns the events of topic. A subscription begins with the loop over it, and ends with the loop or with
+	// ctx. A backend opens lost connections again, so a subscription has no error. The loop is one subscription:
+	// several loops over one sequence are several.
+	Subscribe(ctx context.Context, topic string) iter.Seq[Event]
 }
 
-// Message is what one process told all.
-type Message struct {
-	ID      ID
-	Topic   string
-	Payload string
-}
-
-// Stats are the counters of one process. Those that are not states only grow.
-type Stats struct {
-	Live          bool // whether messages arrive
-	Subscriptions int
-
-	Published uint64 // numbers given, those of messages that were dropped too
-	Dropped   uint64 // of them not sent, because too many waited
-	Failed    uint64 // of them sent without an acknowledgement; some may have arrived
-
-	Received   uint64 // messages that arrived, the own ones too
-	Overflowed uint64 // messages that a subscription missed because it was slow, once for each
-	Missing    uint64 // numbers of other messages that never came, as far as known
-	Losses     uint64 // how often messages ceased to arrive
-	Foreign    uint64 // what arrived and could not be read
+// Event is a message, or a notice that messages may be missing.
+type Event struct {
+	Missed  bool   // messages before this event may be missing; there is no payload
+	Payload string // of the message
 }

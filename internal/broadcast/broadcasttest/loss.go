@@ -2,91 +2,124 @@ package broadcasttest
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/broadcast"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// lossIsTold takes the connection of a bus: all of its subscriptions are told, also one
-// that does not read, in the order of what they hear.
-func lossIsTold(t testing.TB, h Harness) {
-	if h.Interrupt == nil {
-		t.Skip("nothing can be lost")
-	}
-	r := open(t, h, 2, room)
-	var readers []reader
-	for i := range 3 {
-		readers = append(readers, r.subscribe(0, fmt.Sprint("t", i), "all"))
-	}
-	full := r.subscribe(0, "full")
-	r.publish(1, "all", "before")
-	for range 2 * room {
-		r.publish(1, "full", "x")
-	}
-	r.arrived(1 + 2*room)
-	h.Interrupt(t, r.buses[0])
-	for _, rd := range readers {
-		if n := rd.connected(); n != 1 {
-			t.Errorf("%d messages before the notice, want 1", n)
-		}
-	}
-	r.publish(1, "all", "after")
-	for _, rd := range readers {
-		for { // a backend may say more than once that something may have been lost
-			if e := rd.event(); e.Missed == nil {
-				if e.Message.Payload != "after" {
-					t.Errorf("%q follows the notice", e.Message.Payload)
-				}
-				break
+// Publisher publishes numbers from 1 on a topic until the test ends, faults or not.
+type Publisher struct {
+	topic string
+
+	mu     sync.Mutex
+	begun  int          // the last number
+	failed map[int]bool // numbers whose outcome is unknown
+}
+
+// Publish starts a publisher.
+func Publish(t testing.TB, b broadcast.Bus, topic string) *Publisher {
+	t.Helper()
+	p := &Publisher{topic: topic, failed: map[int]bool{}}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for ; ctx.Err() == nil; <-time.After(time.Millisecond) {
+			p.mu.Lock()
+			p.begun++
+			n := p.begun
+			p.mu.Unlock()
+			if b.Publish(ctx, topic, strconv.Itoa(n)) != nil {
+				p.mu.Lock()
+				p.failed[n] = true
+				p.mu.Unlock()
 			}
 		}
+	})
+	t.Cleanup(func() {
+		stop()
+		publishing.Wait()
+	})
+	return p
+}
+
+func (p *Publisher) last() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.begun
+}
+
+// lost returns the first number between two that was published.
+func (p *Publisher) lost(after, before int) (n int, lost bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := after + 1; n < before; n++ {
+		if !p.failed[n] {
+			return n, true
+		}
 	}
-	for range room {
-		full.message()
+	return 0, false
+}
+
+// Watch is a subscription to a publisher. It fails its test when a number is missing without a notice, or comes twice.
+type Watch struct {
+	*Reader
+
+	p       *Publisher
+	before  int // the last number that may precede the subscription
+	seen    int // the last number received
+	noticed bool
+}
+
+// Watch subscribes at a bus. All later numbers arrive, or a notice follows.
+func (p *Publisher) Watch(t testing.TB, b broadcast.Bus) *Watch {
+	t.Helper()
+	r := Read(t, b, p.topic)
+	last := p.last()
+	return &Watch{Reader: r, p: p, before: last, seen: last}
+}
+
+// next checks the next event.
+func (w *Watch) next(t testing.TB) (number int) {
+	t.Helper()
+	e := w.Next(t)
+	if e.Missed {
+		w.noticed = true
+		return 0
 	}
-	if m := full.missed(); m.Reason != broadcast.Connected || m.Count != 0 {
-		t.Errorf("%+v in a queue that was full, want Connected and no number", m)
+	number, err := strconv.Atoi(e.Payload)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if s := r.buses[0].Stats(); s.Losses == 0 {
-		t.Errorf("%+v after a loss", s)
+	if n, lost := w.p.lost(w.seen, number); lost && !w.noticed {
+		t.Fatalf("received %d after %d, and no notice that %d is missing", number, w.seen, n)
+	}
+	if number <= w.seen && number > w.before {
+		t.Fatalf("received %d after %d", number, w.seen)
+	}
+	w.seen, w.noticed = max(w.seen, number), false
+	return number
+}
+
+// Notice reads until a notice.
+func (w *Watch) Notice(t testing.TB) {
+	t.Helper()
+	for end := time.Now().Add(timeout); w.next(t) != 0; {
+		if time.Now().After(end) {
+			t.Fatalf("no notice in %v", timeout)
+		}
 	}
 }
 
-// lossIsToldUnderLoad interrupts buses again and again while all speak, and holds what
-// everybody heard against what was said.
-func lossIsToldUnderLoad(t testing.TB, h Harness) {
-	if h.Interrupt == nil {
-		t.Skip("nothing can be lost")
-	}
-	r := open(t, h, 3, 64)
-	history := NewHistory(r.buses...)
-	for i := range r.buses {
-		history.Watch(t, i, 0, "*")
-		history.Watch(t, i, 0, "a.*")
-		history.Watch(t, i, 0, "b")
-		history.Watch(t, i, 5*time.Millisecond, "*") // too slow
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, time.Duration(testbedtest.Size(1, 20))*time.Second)
-	defer cancel()
-	var wg sync.WaitGroup
-	history.Speak(ctx, &wg, 300*time.Microsecond, "a.x", "a.y", "b")
-	for i := 0; ctx.Err() == nil; i++ {
-		h.Interrupt(t, r.buses[i%2]) // the third one is left in peace
-		sleep(ctx, 50*time.Millisecond)
-	}
-	wg.Wait()
-	history.Check(t)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+// Message reads until a number that is published after now.
+func (w *Watch) Message(t testing.TB) {
+	t.Helper()
+	last, end := w.p.last(), time.Now().Add(timeout)
+	for w.next(t) <= last {
+		if time.Now().After(end) {
+			t.Fatalf("no message in %v", timeout)
+		}
 	}
 }

@@ -1,103 +1,109 @@
+// Package membus is a [broadcast.Bus] in the memory of one process: for an instance that has no Redis, and for tests.
 package membus
 
 import (
 	"context"
-	"errors"
+	"iter"
+	"sync"
 
 	"example.com/shop/internal/broadcast"
 )
 
-// Bus is one process on a Hub.
+// room is how many messages a subscription holds that its subscriber has not received.
+const room = 256
+
+// Bus is a [broadcast.Bus]. The zero value is ready for use.
 type Bus struct {
-	hub *Hub
-	fan *broadcast.Fanout
-
-	state  state // this and the origin are guarded by hub.mu
-	origin *broadcast.Origin
+	mu     sync.Mutex
+	topics map[string]map[*queue]struct{}
 }
-
-type state int
-
-const (
-	fresh state = iota
-	running
-	ended
-)
 
 var _ broadcast.Bus = (*Bus)(nil)
 
-// New returns a Bus on a hub; nil is a hub of its own. It fails with
-// [broadcast.ErrInvalid] if the configuration is not valid.
-func New(hub *Hub, cfg Config) (*Bus, error) {
-	if hub == nil {
-		hub = &Hub{}
-	}
-	origin, err := broadcast.NewOrigin(cfg.Instance)
-	fan, invalid := broadcast.NewFanout(cfg.Queue)
-	if err := errors.Join(err, invalid); err != nil {
-		return nil, err
-	}
-	return &Bus{hub: hub, fan: fan, origin: origin}, nil
-}
-
-// Publish implements [broadcast.Bus]. It never fails with ErrFull.
-func (b *Bus) Publish(topic, payload string) error {
-	b.hub.mu.Lock()
-	defer b.hub.mu.Unlock()
-	if b.state == ended {
-		return broadcast.ErrClosed
-	}
-	m, err := b.origin.Number(topic, payload)
-	if err != nil || b.hub.deaf {
-		return err
-	}
-	for other := range b.hub.buses {
-		other.fan.Deliver(m)
+// Publish implements [broadcast.Bus]. It never blocks or fails.
+func (b *Bus) Publish(_ context.Context, topic, payload string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for q := range b.topics[topic] {
+		q.put(payload)
 	}
 	return nil
 }
 
-// Subscribe implements [broadcast.Bus].
-func (b *Bus) Subscribe(patterns ...string) (*broadcast.Subscription, error) {
-	return b.fan.Subscribe(patterns...)
+// Subscribe implements [broadcast.Bus]. A subscription that is 256 messages behind misses all of them.
+func (b *Bus) Subscribe(ctx context.Context, topic string) iter.Seq[broadcast.Event] {
+	return func(yield func(broadcast.Event) bool) {
+		q := &queue{missed: true, ready: make(chan struct{}, 1)}
+		q.ready <- struct{}{}
+		b.add(topic, q)
+		defer b.remove(topic, q)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-q.ready:
+			}
+			for _, e := range q.take() {
+				if ctx.Err() != nil || !yield(e) {
+					return
+				}
+			}
+		}
+	}
 }
 
-// Stats implements [broadcast.Bus].
-func (b *Bus) Stats() broadcast.Stats {
-	s := b.fan.Stats()
-	b.hub.mu.Lock()
-	defer b.hub.mu.Unlock()
-	s.Published = b.origin.Last().Seq
-	return s
+func (b *Bus) add(topic string, q *queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.topics == nil {
+		b.topics = make(map[string]map[*queue]struct{})
+	}
+	if b.topics[topic] == nil {
+		b.topics[topic] = make(map[*queue]struct{})
+	}
+	b.topics[topic][q] = struct{}{}
 }
 
-// Run implements [broadcast.Bus].
-func (b *Bus) Run(ctx context.Context) error {
-	if !b.begin() {
-		return errors.New("membus: Run is called twice")
+func (b *Bus) remove(topic string, q *queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.topics[topic], q)
+	if len(b.topics[topic]) == 0 {
+		delete(b.topics, topic)
 	}
-	<-ctx.Done()
-	b.hub.mu.Lock()
-	defer b.hub.mu.Unlock()
-	b.state = ended
-	delete(b.hub.buses, b)
-	b.fan.Close()
-	return nil
 }
 
-func (b *Bus) begin() bool {
-	b.hub.mu.Lock()
-	defer b.hub.mu.Unlock()
-	if b.state != fresh {
-		return false
+// queue holds what a subscriber has not received.
+type queue struct {
+	ready chan struct{} // holds a value if there is something to take
+
+	mu       sync.Mutex
+	missed   bool // before the payloads
+	payloads []string
+}
+
+func (q *queue) put(payload string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.payloads = append(q.payloads, payload)
+	if len(q.payloads) > room {
+		q.missed, q.payloads = true, nil
 	}
-	b.state = running
-	if b.hub.buses == nil {
-		b.hub.buses = map[*Bus]struct{}{}
+	select {
+	case q.ready <- struct{}{}:
+	default:
 	}
-	b.hub.buses[b] = struct{}{}
-	if !b.hub.deaf {
-		b.fan.Up()
+}
+
+func (q *queue) take() (events []broadcast.Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.missed {
+		events = append(events, broadcast.Event{Missed: true})
 	}
-	return true
+	for _, p := range q.payloads {
+		events = append(events, broadcast.Event{Payload: p})
+	}
+	q.missed, q.payloads = false, nil
+	return events
 }
