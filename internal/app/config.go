@@ -78,7 +78,7 @@ func (c Config) Validate() error {
 		bad = append(bad, errors.New("--canary expires nothing, so a --partition of its own would have no consumer: give one of them"))
 	}
 	bad = append(bad, ValidDatabase(c.Database), ValidRedis(c.Redis),
-		ValidRedlock(c.Redlock), ValidServers("zookeeper", c.ZooKeeper), ValidServers("etcd", c.Etcd))
+		ValidRedlock(c.Redlock), ValidServers("zookeeper", c.ZooKeeper), validZooKeeperAuth(c.ZooKeeperAuth, c.ZooKeeper), ValidServers("etcd", c.Etcd))
 	return errors.Join(bad...)
 }
 

@@ -119,6 +119,20 @@ func ValidServers(flag, addresses string) error {
 	return nil
 }
 
+// validZooKeeperAuth refuses a user without servers, or in another form. It never names the password.
+func validZooKeeperAuth(auth, servers string) error {
+	user, password, _ := strings.Cut(auth, ":")
+	switch {
+	case auth == "":
+		return nil
+	case user == "" || password == "":
+		return errors.New("--zookeeper-auth: want USER:PASSWORD")
+	case servers == "":
+		return errors.New("--zookeeper-auth is for the servers of --zookeeper: give both")
+	}
+	return nil
+}
+
 // IsLoopback reports whether only this machine can connect to address.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
