@@ -6,17 +6,14 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/sqldb"
 )
 
-const (
-	maxRetries = 5
-	retryPause = 4 * time.Millisecond // longest first pause; doubles with each retry
-)
+// retryPause is the longest first pause between two attempts of a statement.
+const retryPause = 4 * time.Millisecond
 
 // errUnsent says that the statement has not been sent.
 var errUnsent = errors.New("not sent")
@@ -28,13 +25,8 @@ var errUnsent = errors.New("not sent")
 func (l *Locker) run(ctx context.Context, f func(ctx context.Context, conn *sql.Conn, sent time.Time) error) error {
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
-	for try := 0; ; try++ {
-		err := l.once(limited, f)
-		again := errors.Is(err, driver.ErrBadConn) || sqldb.Transient(err)
-		if err == nil || !again || try == maxRetries || !pause(limited, retryPause<<try) {
-			return l.inTime(ctx, limited, err)
-		}
-	}
+	again := func(err error) bool { return errors.Is(err, driver.ErrBadConn) || sqldb.Transient(err) }
+	return l.inTime(ctx, limited, sqldb.Retry(limited, retryPause, again, func() error { return l.once(limited, f) }))
 }
 
 func (l *Locker) once(ctx context.Context, f func(ctx context.Context, conn *sql.Conn, sent time.Time) error) error {
@@ -71,16 +63,6 @@ func (l *Locker) exec(ctx context.Context, statement string, args ...any) (chang
 		return err
 	})
 	return changed, err
-}
-
-// pause waits up to d and reports whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d/2 + rand.N(d/2)):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // inTime tells the end of the caller's ctx from that of the time of a statement. It leaves
