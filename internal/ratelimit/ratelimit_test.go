@@ -26,16 +26,6 @@ const unhurried = "?read_timeout=2m"
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }
 
-func waitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
-
 func rates(t testing.TB, url string, cfg ratelimit.Config) *ratelimit.Limiter {
 	t.Helper()
 	rdb, err := redisx.New(url)
@@ -121,7 +111,7 @@ func TestRateWithoutRedis(t *testing.T) {
 	})
 	key := rand.Text()
 	// By another key: what a busy Redis did not answer in time is decided here, and used up.
-	waitFor(t, "a verdict of Redis", func() bool { return !allow(t, r, key+" of before").Local })
+	testbedtest.Eventually(t, "a verdict of Redis", func() bool { return !allow(t, r, key+" of before").Local })
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +146,7 @@ func TestRateWithoutRedis(t *testing.T) {
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "a verdict of Redis", func() bool { return !allow(t, r, rand.Text()).Local })
+	testbedtest.Eventually(t, "a verdict of Redis", func() bool { return !allow(t, r, rand.Text()).Local })
 }
 
 func TestLocalRates(t *testing.T) {
@@ -251,7 +241,7 @@ func TestRatesShareRoundTrips(t *testing.T) {
 	for i := range callers {
 		all.Go(func() { ask(strconv.Itoa(i), i%2) })
 	}
-	waitFor(t, "all to ask", func() bool { return begun.Load() == 1+callers })
+	testbedtest.Eventually(t, "all to ask", func() bool { return begun.Load() == 1+callers })
 	gone, leave := context.WithCancelCause(t.Context())
 	leave(errGone)
 	if _, err := r.Allow(gone, "gone"); !errors.Is(err, errGone) {

@@ -76,14 +76,14 @@ func TestServersDieWithTheirParent(t *testing.T) {
 		_ = cmd.Wait()
 		for i := 0; i < len(servers); i += 2 {
 			addr, folder := servers[i], servers[i+1]
-			eventually(t, addr+" is closed", func() bool {
+			testbedtest.Eventually(t, addr+" is closed", func() bool {
 				conn, err := net.DialTimeout("tcp", addr, time.Second)
 				if err == nil {
 					conn.Close()
 				}
 				return err != nil
 			})
-			eventually(t, folder+" is removed", func() bool {
+			testbedtest.Eventually(t, folder+" is removed", func() bool {
 				_, err := os.Stat(folder)
 				return errors.Is(err, os.ErrNotExist)
 			})
@@ -153,20 +153,4 @@ func TestClosedServerStaysClosed(t *testing.T) {
 			t.Errorf("folder is left: %v", err)
 		}
 	})
-}
-
-// eventually fails the test unless the condition comes true within a minute.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
 }

@@ -115,7 +115,7 @@ func TestRedisIsNotMistakenForAnother(t *testing.T) {
 		}
 		defer func() { _ = squatter.Wait() }()
 		defer func() { _ = squatter.Process.Kill() }()
-		eventually(t, "the other server answers", func() bool {
+		testbedtest.Eventually(t, "the other server answers", func() bool {
 			return newClient(t, r.Addr()).Ping(t.Context()).Err() == nil
 		})
 		if err := r.Restart(t.Context()); err == nil {

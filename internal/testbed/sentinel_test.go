@@ -16,7 +16,7 @@ import (
 // middle of a failover.
 func keep(t testing.TB, c redis.UniversalClient, key, value string) {
 	t.Helper()
-	eventually(t, "a write of "+key, func() bool {
+	testbedtest.Eventually(t, "a write of "+key, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if c.Set(ctx, key, value, 0).Err() != nil {

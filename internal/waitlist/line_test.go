@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/waitlist"
 )
 
@@ -36,13 +37,13 @@ func TestFirstComeFirstServed(t *testing.T) {
 				w := lists[rand.N(len(lists))]
 				waits = append(waits, background(t, func(ctx context.Context) error { return w.Wait(ctx, s.key, s.claim(i, 1)) }))
 				want = append(want, i)
-				eventually(t, "the customer stands in line", func() bool { return s.standing(t, c) == i+1 })
+				testbedtest.Eventually(t, "the customer stands in line", func() bool { return s.standing(t, c) == i+1 })
 			}
 			for given := 0; given < customers; {
 				n := min(1+rand.N(5), customers-given)
 				given += n
 				s.give(lists[rand.N(len(lists))], n)
-				eventually(t, "who is first is served", func() bool { return s.count() == given })
+				testbedtest.Eventually(t, "who is first is served", func() bool { return s.count() == given })
 			}
 			for _, done := range waits {
 				if err := <-done; err != nil {
@@ -65,14 +66,14 @@ func TestHeadOfLineIsNotOvertaken(t *testing.T) {
 			s, c := newShelf(), process(t)
 			w := start(t, c)
 			first := background(t, func(ctx context.Context) error { return w.Wait(ctx, s.key, s.claim(1, 5)) })
-			eventually(t, "the first one stands in line", func() bool { return s.standing(t, c) == 1 })
+			testbedtest.Eventually(t, "the first one stands in line", func() bool { return s.standing(t, c) == 1 })
 			second := background(t, func(ctx context.Context) error { return w.Wait(ctx, s.key, s.claim(2, 1)) })
-			eventually(t, "the second one stands in line", func() bool { return s.standing(t, c) == 2 })
-			eventually(t, "the first one has looked, and waits", func() bool { return read(s, &s.looks) >= 2 })
+			testbedtest.Eventually(t, "the second one stands in line", func() bool { return s.standing(t, c) == 2 })
+			testbedtest.Eventually(t, "the first one has looked, and waits", func() bool { return read(s, &s.looks) >= 2 })
 			for range 4 {
 				looks := read(s, &s.looks)
 				s.give(w, 1)
-				eventually(t, "the first one looks", func() bool { return read(s, &s.looks) > looks })
+				testbedtest.Eventually(t, "the first one looks", func() bool { return read(s, &s.looks) > looks })
 			}
 			if tries := read(s, &s.tries); tries != 0 {
 				t.Errorf("%d tries with less than five units", tries)
@@ -128,7 +129,7 @@ func TestUnitsComeBackToAsManyCustomers(t *testing.T) {
 					s.give(lists[rand.N(len(lists))], 1)
 				})
 			}
-			eventually(t, "all units have customers", func() bool { return s.count() == units })
+			testbedtest.Eventually(t, "all units have customers", func() bool { return s.count() == units })
 			end(soldOut)
 			all.Wait()
 			if served.Load() != units || refused.Load() != more || s.units != 0 {
@@ -196,7 +197,7 @@ func TestWhoLeavesTakesNoSignalAlong(t *testing.T) {
 					t.Errorf("%d wait", n)
 				}
 			}
-			eventually(t, "the line is empty", func() bool { return s.standing(t, c) == 0 })
+			testbedtest.Eventually(t, "the line is empty", func() bool { return s.standing(t, c) == 0 })
 		})
 	}
 }

@@ -42,7 +42,7 @@ func TestStormIsMerged(t *testing.T) {
 	s := newShelf()
 	w := start(t, waiting.config())
 	done := background(t, func(ctx context.Context) error { return w.Wait(ctx, s.key, s.claim(1, storm)) })
-	eventually(t, "the waiter has looked with the lock held", func() bool { return read(s, &s.looks) >= 2 })
+	testbedtest.Eventually(t, "the waiter has looked with the lock held", func() bool { return read(s, &s.looks) >= 2 })
 
 	quiet := connect(t, url, calm)
 	var sent counter
@@ -82,7 +82,7 @@ func TestNobodyWaits(t *testing.T) {
 	for i := range keys {
 		w.Notify(fmt.Sprintf("%s-%d", shelf.key, i))
 	}
-	eventually(t, "all keys are told of", func() bool { return sent.n.Load() >= keys })
+	testbedtest.Eventually(t, "all keys are told of", func() bool { return sent.n.Load() >= keys })
 	<-time.After(100 * time.Millisecond)
 	if n := sent.n.Load(); n > keys+keys/2 { // it would be thousands; a busy machine may lose a few answers
 		t.Errorf("%d keys cost %d commands", keys, n)

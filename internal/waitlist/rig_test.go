@@ -199,14 +199,3 @@ func background(t *testing.T, wait func(ctx context.Context) error) <-chan error
 	go func() { done <- wait(ctx) }()
 	return done
 }
-
-// eventually looks for a condition every few milliseconds.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patient); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, patient)
-		}
-		<-time.After(2 * time.Millisecond)
-	}
-}

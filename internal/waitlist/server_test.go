@@ -81,14 +81,14 @@ func TestFirstInLineIsKilled(t *testing.T) {
 		t.Fatalf("the process says %q, %v", line, err)
 	}
 	asleep := "shop:lock:{units:" + s.key + "}:cond:units"
-	eventually(t, "the process waits for a signal", func() bool { return c.rdb.ZCard(t.Context(), asleep).Val() == 1 })
+	testbedtest.Eventually(t, "the process waits for a signal", func() bool { return c.rdb.ZCard(t.Context(), asleep).Val() == 1 })
 	done := background(t, func(ctx context.Context) error { return w.Wait(ctx, s.key, s.claim(1, 1)) })
-	eventually(t, "the next one stands behind", func() bool { return s.standing(t, c.config()) == 2 })
+	testbedtest.Eventually(t, "the next one stands behind", func() bool { return s.standing(t, c.config()) == 2 })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	killed := time.Now()
-	eventually(t, "the next one waits for a signal", func() bool { return read(s, &s.looks) >= 2 })
+	testbedtest.Eventually(t, "the next one waits for a signal", func() bool { return read(s, &s.looks) >= 2 })
 	t.Logf("first %v after the kill; the TTL is %v", time.Since(killed), lineTTL)
 	if d := time.Since(killed); d > 15*lineTTL {
 		t.Errorf("first %v after the kill; the TTL is %v", d, lineTTL)
@@ -143,11 +143,11 @@ func outage(t *testing.T, begin, end func(*testbed.Redis) error) {
 		t.Helper()
 		want, begun := s.count()+n, time.Now()
 		s.give(lists[0], n)
-		eventually(t, "customers are served", func() bool { return s.count() >= want })
+		testbedtest.Eventually(t, "customers are served", func() bool { return s.count() >= want })
 		t.Logf("%d customers were served within %v", n, time.Since(begun))
 	}
 	arrive(0, 9)
-	eventually(t, "they stand in line", func() bool { return s.standing(t, c) == 9 })
+	testbedtest.Eventually(t, "they stand in line", func() bool { return s.standing(t, c) == 9 })
 	serve(1)
 	if err := begin(server); err != nil {
 		t.Fatal(err)
@@ -161,11 +161,11 @@ func outage(t *testing.T, begin, end func(*testbed.Redis) error) {
 		t.Fatal(err)
 	}
 	serve(3)
-	eventually(t, "the others stand in line", func() bool { return s.standing(t, c) == 4 })
+	testbedtest.Eventually(t, "the others stand in line", func() bool { return s.standing(t, c) == 4 })
 	serve(4)
 	all.Wait()
 	for _, w := range lists {
-		eventually(t, "nobody waits", func() bool { return w.Waiting() == 0 })
+		testbedtest.Eventually(t, "nobody waits", func() bool { return w.Waiting() == 0 })
 	}
 }
 
@@ -195,7 +195,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	all.Wait()
 	var left []string
-	eventually(t, "nothing is left", func() bool {
+	testbedtest.Eventually(t, "nothing is left", func() bool {
 		left = slices.DeleteFunc(rdb.rdb.Keys(t.Context(), "*").Val(), func(key string) bool { return strings.HasSuffix(key, ":fence") })
 		return len(left) == 0
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/waitlist"
 )
 
@@ -160,7 +161,7 @@ func TestEndOfTheContext(t *testing.T) {
 			}
 			lost := start(t, waitlist.Config{Lock: c.Lock, Cond: c.Cond, Line: &absent{}})
 			waits = append(waits, background(t, func(context.Context) error { return lost.Wait(ctx, s.key, s.claim(3, 1)) }))
-			eventually(t, "three stand in line, and one looks", func() bool {
+			testbedtest.Eventually(t, "three stand in line, and one looks", func() bool {
 				return s.standing(t, c) == 3 && lost.Waiting() == 1
 			})
 			stop(stopping)
@@ -170,7 +171,7 @@ func TestEndOfTheContext(t *testing.T) {
 					t.Errorf("customer %d: %v, want the cause", id, err)
 				}
 			}
-			eventually(t, "the line is empty", func() bool { return s.standing(t, c) == 0 })
+			testbedtest.Eventually(t, "the line is empty", func() bool { return s.standing(t, c) == 0 })
 			lease, err := c.Lock.TryAcquire(t.Context(), "units:"+s.key)
 			if err != nil {
 				t.Fatal(err)

@@ -59,9 +59,9 @@ func TestNodesBelongToTheUser(t *testing.T) {
 		}
 		create("one")
 		proxy.Refuse()
-		waitFor(t, "disconnection", func() bool { return s.State() != zookeeper.Connected })
+		testbedtest.Eventually(t, "disconnection", func() bool { return s.State() != zookeeper.Connected })
 		check(t, proxy.Pass())
-		waitFor(t, "connection", func() bool { return s.State() == zookeeper.Connected })
+		testbedtest.Eventually(t, "connection", func() bool { return s.State() == zookeeper.Connected })
 		create("reconnected")
 	})
 	if _, err := zookeeper.Open(t.Context(), zookeeper.Config{Servers: []string{"127.0.0.1:1"}, Auth: "shop"}); err == nil {

@@ -73,7 +73,7 @@ func TestLostReplyLeavesNoOrphan(t *testing.T) {
 			lose()
 			_, err := s.CreateProtected(t.Context(), zookeeper.Protected{Dir: dir, Label: "x-", ParentVersion: -1})
 			wantErr(t, err, zookeeper.ErrUncertain)
-			waitFor(t, "connection", func() bool { return s.Sync(t.Context()) == nil })
+			testbedtest.Eventually(t, "connection", func() bool { return s.Sync(t.Context()) == nil })
 			return err
 		}, 0},
 		{"plain", func(t testing.TB, addr, dir string, lose func()) error {
@@ -82,7 +82,7 @@ func TestLostReplyLeavesNoOrphan(t *testing.T) {
 			lose()
 			_, err := c.Create("/shop"+dir+"/x-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
 			wantErr(t, err, zk.ErrConnectionClosed)
-			waitFor(t, "connection", func() bool { _, _, err := c.Exists("/"); return err == nil })
+			testbedtest.Eventually(t, "connection", func() bool { _, _, err := c.Exists("/"); return err == nil })
 			return err
 		}, 1},
 	} {
@@ -97,7 +97,7 @@ func TestLostReplyLeavesNoOrphan(t *testing.T) {
 					t.Fatal("no reply was lost, so the test proves nothing")
 				}
 				if tt.want == 0 {
-					waitFor(t, "end of the orphan", func() bool { return len(names(t, near, dir)) == 0 })
+					testbedtest.Eventually(t, "end of the orphan", func() bool { return len(names(t, near, dir)) == 0 })
 				} else if got := names(t, near, dir); len(got) != tt.want {
 					t.Errorf("children %v: the trap is gone", got)
 				}
@@ -145,7 +145,7 @@ func TestLateCreationIsUndone(t *testing.T) {
 		})
 		wantErr(t, err, zookeeper.ErrUncertain, context.DeadlineExceeded)
 		check(t, proxy.Pass())
-		waitFor(t, "late creation", func() bool {
+		testbedtest.Eventually(t, "late creation", func() bool {
 			_, stat, err := near.Children(t.Context(), p.Dir)
 			return err == nil && stat.Version > before.Version && stat.NumChildren == 0
 		})
@@ -169,11 +169,11 @@ func TestDeleteLater(t *testing.T) {
 		for _, path := range append(paths, p.Dir+"/missing") {
 			s.DeleteLater(path)
 		}
-		waitFor(t, "disconnection", func() bool { return s.State() == zookeeper.Disconnected })
+		testbedtest.Eventually(t, "disconnection", func() bool { return s.State() == zookeeper.Disconnected })
 		wantErr(t, s.Sync(t.Context()), zookeeper.ErrUnavailable) // as long as the first attempts take
 		check(t, server.Restart(t.Context()))
 		near := connect(t, server.Addr())
-		waitFor(t, "end of the nodes", func() bool { return len(names(t, near, p.Dir)) == 0 })
+		testbedtest.Eventually(t, "end of the nodes", func() bool { return len(names(t, near, p.Dir)) == 0 })
 	})
 }
 

@@ -42,18 +42,6 @@ func closeInTime(tb testing.TB, s *zookeeper.Session) {
 	}
 }
 
-// waitFor fails the test unless ok becomes true in a time that is long for any machine.
-func waitFor(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	pause := time.NewTicker(5 * time.Millisecond)
-	defer pause.Stop()
-	for end := time.Now().Add(time.Minute); !ok(); <-pause.C {
-		if time.Now().After(end) {
-			tb.Fatalf("no %s", what)
-		}
-	}
-}
-
 // cutShort calls f with a context that ends while f waits for a server that is silent; and
 // once more where it had ended before anything was sent, as on a busy machine.
 func cutShort(tb testing.TB, f func(ctx context.Context) error) (err error) {
@@ -125,17 +113,17 @@ func TestExpiryIsHeardWhenConnectedAgain(t *testing.T) {
 		}
 
 		proxy.BlackHole()
-		waitFor(t, "end of the node", func() bool {
+		testbedtest.Eventually(t, "end of the node", func() bool {
 			_, _, err := near.Get(t.Context(), n.Path)
 			return errors.Is(err, zk.ErrNoNode)
 		})
-		waitFor(t, "disconnection", func() bool { return len(told.now()) > 0 })
+		testbedtest.Eventually(t, "disconnection", func() bool { return len(told.now()) > 0 })
 		if got := told.now(); !cmp.Equal(got, []zookeeper.State{zookeeper.Disconnected}) {
 			t.Errorf("cut off: told %v", got)
 		}
 		check(t, proxy.Pass())
 		want := []zookeeper.State{zookeeper.Disconnected, zookeeper.Expired, zookeeper.Connected}
-		waitFor(t, "new session", func() bool { return len(told.now()) >= len(want) })
+		testbedtest.Eventually(t, "new session", func() bool { return len(told.now()) >= len(want) })
 		if diff := cmp.Diff(want, told.now()); diff != "" {
 			t.Error(diff)
 		}
@@ -175,13 +163,13 @@ func TestRequestsEnd(t *testing.T) {
 		}
 		start = time.Now()
 		wantErr(t, s.Sync(t.Context()), zookeeper.ErrUncertain)
-		waitFor(t, "disconnection", func() bool { return s.State() == zookeeper.Disconnected })
+		testbedtest.Eventually(t, "disconnection", func() bool { return s.State() == zookeeper.Disconnected })
 		wantErr(t, s.Sync(t.Context()), zookeeper.ErrUnavailable)
 		if d := time.Since(start); d > 4*timeout {
 			t.Errorf("without a server a request took %v", d)
 		}
 		check(t, server.Resume())
-		waitFor(t, "answer", func() bool { return s.Sync(t.Context()) == nil })
+		testbedtest.Eventually(t, "answer", func() bool { return s.Sync(t.Context()) == nil })
 
 		closeInTime(t, s)
 		wantErr(t, s.Sync(t.Context()), zookeeper.ErrClosed)
@@ -238,7 +226,7 @@ func TestEmptyServerIsAccepted(t *testing.T) {
 		}
 		before := s.Epoch()
 		check(t, server.RestartEmpty(t.Context()))
-		waitFor(t, "session on the empty server", func() bool { return s.Epoch() != before && s.Sync(t.Context()) == nil })
+		testbedtest.Eventually(t, "session on the empty server", func() bool { return s.Epoch() != before && s.Sync(t.Context()) == nil })
 	})
 }
 

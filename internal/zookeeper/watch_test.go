@@ -79,9 +79,9 @@ func TestWatchesOutliveConnections(t *testing.T) {
 		defer stop()
 		for range 3 {
 			proxy.Refuse()
-			waitFor(t, "disconnection", func() bool { return s.State() == zookeeper.Disconnected })
+			testbedtest.Eventually(t, "disconnection", func() bool { return s.State() == zookeeper.Disconnected })
 			check(t, proxy.Pass())
-			waitFor(t, "connection", func() bool { return s.Sync(t.Context()) == nil })
+			testbedtest.Eventually(t, "connection", func() bool { return s.Sync(t.Context()) == nil })
 		}
 		check(t, other.Delete(t.Context(), n.Path, -1))
 		if e := next(t, events); e != zookeeper.Deleted {
@@ -114,7 +114,7 @@ func TestStoppedWatchesDoNotPileUp(t *testing.T) {
 			t.Errorf("%s watches for one node", got)
 		}
 		check(t, s.Delete(t.Context(), n.Path, -1))
-		waitFor(t, "end of the watch", func() bool { return total() == "0" })
+		testbedtest.Eventually(t, "end of the watch", func() bool { return total() == "0" })
 		if len(told) != 0 {
 			t.Error("a watch that was stopped is told")
 		}

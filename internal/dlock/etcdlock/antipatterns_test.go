@@ -185,7 +185,7 @@ func TestWaiterWhoseLeaseIsGone(t *testing.T) {
 			defer cancel()
 			returned := make(chan error, 1)
 			go func() { returned <- concurrency.NewMutex(waiter, key).Lock(short) }()
-			waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, key+"/")) == 2 })
+			testbedtest.Eventually(t, "the waiter", func() bool { return len(keysOf(t, admin, key+"/")) == 2 })
 			if _, err := admin.Revoke(ctx, waiter.Lease()); err != nil {
 				t.Fatal(err)
 			}
@@ -212,12 +212,12 @@ func TestWaiterWhoseLeaseIsGone(t *testing.T) {
 						defer leave()
 						for n := 1; n < ahead; n++ {
 							go others.Acquire(over, key)
-							waitFor(t, "the others", func() bool { return len(keysOf(t, admin, lockQueue(key))) == n+1 })
+							testbedtest.Eventually(t, "the others", func() bool { return len(keysOf(t, admin, lockQueue(key))) == n+1 })
 						}
 						l := configured(t, client(t, addr, options...), etcdlock.Config{TTL: far})
 						returned := make(chan error, 1)
 						go func() { _, err := l.Acquire(ctx, key); returned <- err }()
-						waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == ahead+1 })
+						testbedtest.Eventually(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == ahead+1 })
 						harm(t, lockQueue(key))
 						if strings.HasSuffix(hearing, "watches") {
 							<-time.After(time.Second / 2) // it watches now, and has not looked by itself yet

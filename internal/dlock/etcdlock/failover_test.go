@@ -53,7 +53,7 @@ func TestQuorumLost(t *testing.T) {
 		for _, e := range paused {
 			harm(t, e.Resume)
 		}
-		waitFor(t, "the lock", func() bool {
+		testbedtest.Eventually(t, "the lock", func() bool {
 			next, err := l.TryAcquire(ctx, key)
 			return err == nil && next.Release(ctx) == nil
 		})

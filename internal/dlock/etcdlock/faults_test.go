@@ -44,7 +44,7 @@ func TestServerThatLosesItsData(t *testing.T) {
 		}
 		told(t, before)
 		var next *dlock.Lease
-		waitFor(t, "the lock", func() (ok bool) {
+		testbedtest.Eventually(t, "the lock", func() (ok bool) {
 			var err error
 			next, err = l.TryAcquire(ctx, key)
 			return err == nil
@@ -90,7 +90,7 @@ func TestServerThatIsAway(t *testing.T) {
 				} else {
 					harm(t, func() error { return server.Restart(ctx) })
 				}
-				waitFor(t, "the lock", func() bool {
+				testbedtest.Eventually(t, "the lock", func() bool {
 					next, err := l.TryAcquire(ctx, key)
 					return err == nil && next.Release(ctx) == nil
 				})
@@ -123,7 +123,7 @@ func TestServerWithoutSpace(t *testing.T) {
 		cli := client(t, server.Addr())
 		l, key := locker(t, cli), rand.Text()
 		lease := take(ctx, t, l, key)
-		waitFor(t, "the alarm", func() bool {
+		testbedtest.Eventually(t, "the alarm", func() bool {
 			_, err := cli.Put(ctx, "ballast/"+rand.Text(), string(bytes.Repeat([]byte("x"), 1<<20)))
 			return err != nil
 		})

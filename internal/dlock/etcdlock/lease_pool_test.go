@@ -207,7 +207,7 @@ func TestOldLeaseIsNotUsedAgain(t *testing.T) {
 		if use(0) == third {
 			t.Error("a lease that was held for long is used again")
 		}
-		waitFor(t, "the end of old leases", func() bool { return leases(t, admin) == 1 })
+		testbedtest.Eventually(t, "the end of old leases", func() bool { return leases(t, admin) == 1 })
 	})
 }
 
@@ -230,7 +230,7 @@ func TestIdleLeasesAreBounded(t *testing.T) {
 		for _, lease := range held {
 			release(ctx, t, lease)
 		}
-		waitFor(t, "what is too much to be revoked", func() bool { return leases(t, admin) == most })
+		testbedtest.Eventually(t, "what is too much to be revoked", func() bool { return leases(t, admin) == most })
 		late := take(ctx, t, l, rand.Text())
 		if err := l.Close(ctx); err != nil {
 			t.Error(err)

@@ -105,7 +105,7 @@ func TestTrustInAUsedLease(t *testing.T) {
 			if d := (<-ended).Sub(start); d > long {
 				t.Errorf("the holder was told after %v, and etcd keeps its lease for %v", d, long)
 			}
-			waitFor(t, "the lease to be given back", func() bool { return len(keysOf(t, client(t, addr), lockQueue(key))) == 0 })
+			testbedtest.Eventually(t, "the lease to be given back", func() bool { return len(keysOf(t, client(t, addr), lockQueue(key))) == 0 })
 			return
 		}
 	})

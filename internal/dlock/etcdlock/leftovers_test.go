@@ -56,7 +56,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		time.AfterFunc(ttl/2, func() { holder.Release(ctx) })
 		waiters.Wait()
-		waitFor(t, "the end of the watches", func() bool { return metric(t, server, "etcd_debugging_mvcc_watcher_total") == "0" })
+		testbedtest.Eventually(t, "the end of the watches", func() bool { return metric(t, server, "etcd_debugging_mvcc_watcher_total") == "0" })
 		for _, l := range all {
 			if err := l.Close(ctx); err != nil {
 				t.Error(err)

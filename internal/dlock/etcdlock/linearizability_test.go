@@ -181,14 +181,3 @@ func TestHistoryOfRestarts(t *testing.T) {
 		})
 	})
 }
-
-// waitFor looks for a condition every few milliseconds, for half a minute at most.
-func waitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 2 min", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}

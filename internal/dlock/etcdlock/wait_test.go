@@ -77,11 +77,11 @@ func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
 		l := configured(t, client(t, proxy.Addr(), counting(&watches, new(sync.RWMutex))), etcdlock.Config{TTL: far})
 		returned := make(chan error, 1)
 		go func() { _, err := l.Acquire(ctx, key); returned <- err }()
-		waitFor(t, "the waiter to watch", func() bool { return watches.Load() == 1 })
+		testbedtest.Eventually(t, "the waiter to watch", func() bool { return watches.Load() == 1 })
 		proxy.Refuse()
 		harms(admin)["lease revoked"](t, lockQueue(key))
 		harm(t, proxy.Pass)
-		waitFor(t, "the waiter to watch again", func() bool { return watches.Load() >= 2 || len(returned) > 0 })
+		testbedtest.Eventually(t, "the waiter to watch again", func() bool { return watches.Load() >= 2 || len(returned) > 0 })
 		release(ctx, t, first)
 		if err := <-returned; !errors.Is(err, dlock.ErrLost) {
 			t.Errorf("Acquire = %v, want ErrLost", err)
@@ -115,7 +115,7 @@ func TestWaitersOnACrowdedStream(t *testing.T) {
 			for i := range n {
 				go func() { _, err := l.Acquire(ctx, key(i)); returned <- err }()
 			}
-			waitFor(t, "the waiters to watch", func() bool { return watches.Load() >= int32(n) })
+			testbedtest.Eventually(t, "the waiters to watch", func() bool { return watches.Load() >= int32(n) })
 			own := slices.DeleteFunc(keysOf(t, admin, prefix), func(key string) bool { return slices.Contains(ahead, key) })
 			gone := func(key string) clientv3.Op { return clientv3.OpDelete(key) }
 			gate.Lock()
@@ -171,7 +171,7 @@ func TestWaiterLooksEarly(t *testing.T) {
 				}
 				returned <- err
 			}()
-			waitFor(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 2 })
+			testbedtest.Eventually(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 2 })
 			start := time.Now()
 			release(ctx, t, first)
 			if err := <-returned; err != nil {
@@ -208,7 +208,7 @@ func TestPanicGivesThePlaceUp(t *testing.T) {
 			}()
 			l.Acquire(ctx, key)
 		}()
-		waitFor(t, "its place to be gone", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 1 })
+		testbedtest.Eventually(t, "its place to be gone", func() bool { return len(keysOf(t, admin, lockQueue(key))) == 1 })
 		release(ctx, t, first)
 	})
 }

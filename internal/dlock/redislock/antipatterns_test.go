@@ -173,7 +173,7 @@ func TestFailoverToALaggingReplica(t *testing.T) {
 		key, counter := rand.Text(), rand.Text()
 		hold(t, before, key)
 		before.Incr(t.Context(), counter)
-		redistest.WaitFor(t, "replication", func() bool { return get(t, after, counter) == "1" })
+		testbedtest.Eventually(t, "replication", func() bool { return get(t, after, counter) == "1" })
 		if err := after.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
 			t.Fatal(err)
 		}

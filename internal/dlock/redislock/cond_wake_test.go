@@ -54,7 +54,7 @@ func sleepers(t testing.TB, rdb redis.UniversalClient, l *redislock.Locker, c *r
 			errs[i] = err
 		})
 	}
-	redistest.WaitFor(t, "those who wait for a signal", func() bool {
+	testbedtest.Eventually(t, "those who wait for a signal", func() bool {
 		return rdb.ZCard(t.Context(), lockKey(key)+":cond:a").Val() == int64(n)
 	})
 	return func() []error { wg.Wait(); return errs }
@@ -173,7 +173,7 @@ func TestCondLeavesNothingBehind(t *testing.T) {
 		}()
 		tag := "shop:lock:" + key[:len(key)-len(":order")]
 		asleep := tag + ":cond:a:" + key
-		redistest.WaitFor(t, "the waiter", func() bool { return rdb.ZCard(t.Context(), asleep).Val() == 1 })
+		testbedtest.Eventually(t, "the waiter", func() bool { return rdb.ZCard(t.Context(), asleep).Val() == 1 })
 		if d := rdb.PTTL(t.Context(), asleep).Val(); d <= 0 || d > 10*time.Second {
 			t.Errorf("the waiter is kept for %v, want 10 s at most", d)
 		}

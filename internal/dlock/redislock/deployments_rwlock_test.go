@@ -82,7 +82,7 @@ func rwAndCond(t *testing.T, url string, fail func(ctx context.Context) error) {
 		}
 		woken <- err
 	}()
-	redistest.WaitFor(t, "the sleeper", func() bool { return condWaiting(t, rdb, "any") == 1 })
+	testbedtest.Eventually(t, "the sleeper", func() bool { return condWaiting(t, rdb, "any") == 1 })
 	wake(t, locks, "any", cond.Signal)
 	select {
 	case err := <-woken:

@@ -86,7 +86,7 @@ func TestServerThatStalls(t *testing.T) {
 		if err := server.Resume(); err != nil {
 			t.Fatal(err)
 		}
-		redistest.WaitFor(t, "the lock", func() bool {
+		testbedtest.Eventually(t, "the lock", func() bool {
 			next, err := l.TryAcquire(t.Context(), key)
 			if err != nil {
 				return false

@@ -55,7 +55,7 @@ func trusts(t testing.TB, late bool, pushed time.Duration) (said bool) {
 	id := admin.ZRange(ctx, lockKey(key)+":queue", 0, 0).Val()[0]
 	process, _, _ := strings.Cut(id, "-")
 	channel := "shop:lock:push:" + process
-	redistest.WaitFor(t, "somebody who hears the push", func() bool { return admin.PubSubNumSub(ctx, channel).Val()[channel] == 1 })
+	testbedtest.Eventually(t, "somebody who hears the push", func() bool { return admin.PubSubNumSub(ctx, channel).Val()[channel] == 1 })
 	cut.Store(true)
 	defer cut.Store(false)
 	shown := strings.Fields(admin.HGet(ctx, lockKey(key)+":alive", id).Val())

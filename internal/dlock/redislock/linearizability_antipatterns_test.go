@@ -62,7 +62,7 @@ func TestHistoryCatchesTheTextbookLock(t *testing.T) {
 			h, key := dlocktest.NewHistory(), rand.Text()
 			before, after := h.Locker(counting{redistest.Client(t, master.URL())}), h.Locker(counting{redistest.Client(t, replica.URL())})
 			cycle(t, before, key)
-			redistest.WaitFor(t, "replication", func() bool { return get(t, redistest.Client(t, replica.URL()), key+":fence") == "1" })
+			testbedtest.Eventually(t, "replication", func() bool { return get(t, redistest.Client(t, replica.URL()), key+":fence") == "1" })
 			h.Haunt(1, key)
 			h.LoseAll(func() {
 				command(t, replica, "REPLICAOF", "127.0.0.1", "1")

@@ -132,7 +132,7 @@ func replicated(t testing.TB) (master, replica *testbed.Redis) {
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica = testbedtest.StartRedis(t, testbed.RedisConfig{Args: []string{"--replicaof", host + " " + port}})
 	m, r := redistest.Client(t, master.URL()), redistest.Client(t, replica.URL())
-	redistest.WaitFor(t, "replication", func() bool {
+	testbedtest.Eventually(t, "replication", func() bool {
 		return m.Set(t.Context(), "probe", "1", 0).Err() == nil && get(t, r, "probe") == "1"
 	})
 	return master, replica

@@ -29,7 +29,7 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 		tr.during(t, append(tr.clients(t, 2, url), stopped...), func() {
 			for range testbedtest.Size(2, 20) {
 				sleep(t, tr.between(0, ttl/2))
-				redistest.WaitFor(t, "a holder to stop", far.Holds)
+				testbedtest.Eventually(t, "a holder to stop", far.Holds)
 				tr.Stop(func() {
 					if err := testbed.Suspend(far.Process); err != nil {
 						t.Error(err)

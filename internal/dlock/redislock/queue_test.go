@@ -64,7 +64,7 @@ func waiting(ctx context.Context, t testing.TB, l *redislock.Locker, key string)
 		}
 		granted <- lease
 	}()
-	redistest.WaitFor(t, "a waiter", func() bool {
+	testbedtest.Eventually(t, "a waiter", func() bool {
 		state, err := l.Inspect(t.Context(), key)
 		return err == nil && state.Waiters == 1
 	})
@@ -116,7 +116,7 @@ func TestForcedOutIsToldAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		process, _, _ := strings.Cut(lease.Fence().Owner, "-")
-		redistest.WaitFor(t, "the subscription", func() bool {
+		testbedtest.Eventually(t, "the subscription", func() bool {
 			return rdb.PubSubNumSub(t.Context(), "shop:lock:push:"+process).Val()["shop:lock:push:"+process] == 1
 		})
 		if err := l.ForceRelease(t.Context(), key); err != nil {
@@ -159,7 +159,7 @@ func TestRenewerIsBatched(t *testing.T) {
 			})
 		}
 		<-time.After(3 * ttl / 2)
-		redistest.WaitFor(t, "four times three renewals", func() bool { return renewals.Load() >= 12 }) // each may be late
+		testbedtest.Eventually(t, "four times three renewals", func() bool { return renewals.Load() >= 12 }) // each may be late
 		n := renewals.Load()
 		close(leave)
 		holders.Wait()
@@ -211,7 +211,7 @@ func TestCloseEndsTheSubscription(t *testing.T) {
 			lockers = append(lockers, l)
 			go l.Acquire(ctx, key)
 		}
-		redistest.WaitFor(t, "subscriptions", func() bool { return channels() == 21 }) // one per process
+		testbedtest.Eventually(t, "subscriptions", func() bool { return channels() == 21 }) // one per process
 		cancel()
 		first.Release(t.Context())
 		for _, l := range append(lockers, holder) {
@@ -219,7 +219,7 @@ func TestCloseEndsTheSubscription(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		redistest.WaitFor(t, "no subscription", func() bool { return channels() == 0 })
+		testbedtest.Eventually(t, "no subscription", func() bool { return channels() == 0 })
 	})
 }
 

@@ -58,7 +58,7 @@ func TestTokensOfADeadWaiterEnd(t *testing.T) {
 			_, err := waiter.Acquire(ctx, key, 1)
 			failed <- err
 		}()
-		redistest.WaitFor(t, "somebody who waits for a token", func() bool {
+		testbedtest.Eventually(t, "somebody who waits for a token", func() bool {
 			clients, err := admin.Do(ctx, "client", "list").Text()
 			return err == nil && strings.Contains(clients, "cmd=blmove")
 		})
@@ -99,7 +99,7 @@ func TestQueueOfAnHeirEnds(t *testing.T) {
 					lease.Release(ctx)
 				}
 			})
-			redistest.WaitFor(t, "a waiter", func() bool { return rdb.Exists(ctx, lockKey(key)).Val() == 0 })
+			testbedtest.Eventually(t, "a waiter", func() bool { return rdb.Exists(ctx, lockKey(key)).Val() == 0 })
 		}
 		held, err := l.Acquire(ctx, key)
 		if err != nil {
@@ -111,7 +111,7 @@ func TestQueueOfAnHeirEnds(t *testing.T) {
 		}
 		signalled := rdb.ZRange(ctx, queue, 0, 0).Val()
 		end()
-		redistest.WaitFor(t, "the heir", func() bool {
+		testbedtest.Eventually(t, "the heir", func() bool {
 			heir := rdb.ZRange(ctx, queue, 0, 0).Val()
 			return len(heir) == 1 && len(signalled) == 1 && heir[0] != signalled[0]
 		})

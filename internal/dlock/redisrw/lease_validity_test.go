@@ -30,14 +30,14 @@ func TestRWWriterGivesUp(t *testing.T) {
 					t.Errorf("Acquire = %v, want the end of its context", err)
 				}
 			})
-			redistest.WaitFor(t, "the writer", func() bool { return redistest.RWWaiting(t, rdb, key) == 1 })
+			testbedtest.Eventually(t, "the writer", func() bool { return redistest.RWWaiting(t, rdb, key) == 1 })
 			var start, end time.Time
 			wg.Go(func() {
 				second := redistest.MustTake(t, l.AcquireRead, key)
 				end = time.Now()
 				second.Release(t.Context())
 			})
-			redistest.WaitFor(t, "the reader", func() bool { return redistest.RWWaiting(t, rdb, key) == 2 })
+			testbedtest.Eventually(t, "the reader", func() bool { return redistest.RWWaiting(t, rdb, key) == 2 })
 			start = time.Now()
 			giveUp()
 			wg.Wait()
@@ -71,7 +71,7 @@ func TestRWTrustCountsFromBeforeThePush(t *testing.T) {
 				}
 				granted <- lease
 			}()
-			redistest.WaitFor(t, "the waiter", func() bool { return redistest.RWWaiting(t, admin, key) == 1 })
+			testbedtest.Eventually(t, "the waiter", func() bool { return redistest.RWWaiting(t, admin, key) == 1 })
 			link.Cut()
 			if err := first.Release(t.Context()); err != nil { // the push is on its way
 				t.Fatal(err)
@@ -85,7 +85,7 @@ func TestRWTrustCountsFromBeforeThePush(t *testing.T) {
 			rounds++
 			link.Cut()
 			var next *dlock.Lease
-			redistest.WaitFor(t, "the key", func() bool {
+			testbedtest.Eventually(t, "the key", func() bool {
 				var err error
 				next, err = c.TryAcquire(t.Context(), key)
 				return err == nil

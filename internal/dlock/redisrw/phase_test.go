@@ -59,7 +59,7 @@ func TestRWLargePhase(t *testing.T) {
 				}
 			})
 		}
-		redistest.WaitFor(t, "the readers", func() bool { return redistest.RWWaiting(t, rdb, key) == readers })
+		testbedtest.Eventually(t, "the readers", func() bool { return redistest.RWWaiting(t, rdb, key) == readers })
 		next := make(chan *dlock.Lease, 1)
 		out.Go(func() {
 			lease, err := l.Acquire(t.Context(), key)
@@ -68,7 +68,7 @@ func TestRWLargePhase(t *testing.T) {
 			}
 			next <- lease
 		})
-		redistest.WaitFor(t, "the next writer", func() bool { return redistest.RWWaiting(t, rdb, key) == readers+1 })
+		testbedtest.Eventually(t, "the next writer", func() bool { return redistest.RWWaiting(t, rdb, key) == readers+1 })
 		if err := first.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func handOver(t testing.TB, a, b *redisrw.RW, key string, admin redis.UniversalC
 		}
 		granted <- lease
 	}()
-	redistest.WaitFor(t, "the waiter", func() bool { return redistest.RWWaiting(t, admin, key) == 1 })
+	testbedtest.Eventually(t, "the waiter", func() bool { return redistest.RWWaiting(t, admin, key) == 1 })
 	start := time.Now()
 	if err := lease.Release(t.Context()); err != nil {
 		t.Error(err)
@@ -174,7 +174,7 @@ func TestRWLeavesNothingBehind(t *testing.T) {
 		for _, take := range []func(context.Context, string) (*dlock.Lease, error){waiting.Acquire, waiting.AcquireRead} {
 			wg.Go(func() { take(ctx, key) })
 		}
-		redistest.WaitFor(t, "the waiters", func() bool { return redistest.RWWaiting(t, rdb, key) == 2 })
+		testbedtest.Eventually(t, "the waiters", func() bool { return redistest.RWWaiting(t, rdb, key) == 2 })
 		for _, k := range rdb.Keys(t.Context(), redistest.RWKey(key)+"*").Val() {
 			limit := 24 * time.Hour
 			if k != redistest.RWKey(key) {

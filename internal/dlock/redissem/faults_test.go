@@ -79,7 +79,7 @@ func TestServerThatLosesItsPermits(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := grants.Load()
-			redistest.WaitFor(t, "grants after the loss", func() bool { return grants.Load() > before+permits })
+			testbedtest.Eventually(t, "grants after the loss", func() bool { return grants.Load() > before+permits })
 		}
 		close(stop)
 		wg.Wait()

@@ -34,13 +34,13 @@ func TestSemaphoreUsage(t *testing.T) {
 			defer close(ended)
 			s.Acquire(ctx, key, 2)
 		}()
-		redistest.WaitFor(t, "the waiter", func() bool {
+		testbedtest.Eventually(t, "the waiter", func() bool {
 			_, _, waiters, err := s.Usage(t.Context(), key)
 			return err == nil && waiters == 1
 		})
 		cancel()
 		<-ended
-		redistest.WaitFor(t, "the waiter to leave", func() bool { // in the background, if the server is slow
+		testbedtest.Eventually(t, "the waiter to leave", func() bool { // in the background, if the server is slow
 			_, _, waiters, err := s.Usage(t.Context(), key)
 			return err == nil && waiters == 0
 		})

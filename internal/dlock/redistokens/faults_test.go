@@ -93,7 +93,7 @@ func TestLostReplyOfABlockedTake(t *testing.T) {
 			_, err := waiter.Acquire(ctx, key, 1)
 			failed <- err
 		}()
-		redistest.WaitFor(t, "the waiter", func() bool { // this server has no other
+		testbedtest.Eventually(t, "the waiter", func() bool { // this server has no other
 			clients, err := admin.InfoMap(ctx, "clients").Result()
 			return err == nil && clients["Clients"]["blocked_clients"] == "1"
 		})
@@ -104,7 +104,7 @@ func TestLostReplyOfABlockedTake(t *testing.T) {
 			t.Fatalf("Acquire = %v with %d lost replies, want ErrUncertain with one", err, proxy.Dropped())
 		}
 		start := time.Now()
-		redistest.WaitFor(t, "the token", func() bool { return free(t, admin, key) == 1 })
+		testbedtest.Eventually(t, "the token", func() bool { return free(t, admin, key) == 1 })
 		if d := time.Since(start); d > ttl/2 {
 			t.Errorf("the token was back after %v", d)
 		}
@@ -141,7 +141,7 @@ func TestTokenThatComesLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		late()
-		redistest.WaitFor(t, "the token of a living client", func() bool {
+		testbedtest.Eventually(t, "the token of a living client", func() bool {
 			if err := lease.Err(); err != nil {
 				t.Fatalf("the client is taken for dead: %v", err)
 			}
@@ -170,14 +170,14 @@ func TestTokenThatComesLate(t *testing.T) {
 			}
 			return err == nil
 		}
-		redistest.WaitFor(t, "all tokens", all)
+		testbedtest.Eventually(t, "all tokens", all)
 		if err := rdb.LMove(ctx, redistest.SemaphoreKey(key)+":free", redistest.SemaphoreKey(key)+":held:"+names[0], "LEFT", "RIGHT").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if all() {
 			t.Fatal("no token is missing, so the test proves nothing")
 		}
-		redistest.WaitFor(t, "the token of a dead client", all)
+		testbedtest.Eventually(t, "the token of a dead client", all)
 	})
 }
 

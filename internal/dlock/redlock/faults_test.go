@@ -102,7 +102,7 @@ func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 			}
 			waiter <- err
 		}()
-		waitFor(t, "the second attempt of the waiter", func() bool { // no majority for the first one is an error
+		testbedtest.Eventually(t, "the second attempt of the waiter", func() bool { // no majority for the first one is an error
 			return slices.ContainsFunc(all, func(rdb redis.UniversalClient) bool {
 				stats := rdb.PoolStats()
 				return stats.Hits+stats.Misses > 2 // a first attempt whose script has to be loaded makes two calls
@@ -136,7 +136,7 @@ func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 		case <-time.After(5 * ttl):
 			t.Fatal("the waiter waits for what nobody holds")
 		}
-		waitFor(t, "the locks", func() bool {
+		testbedtest.Eventually(t, "the locks", func() bool {
 			for _, key := range []string{"k", "held", "kept"} {
 				lease, err := l.TryAcquire(t.Context(), key)
 				if err != nil {
@@ -177,7 +177,7 @@ func TestServerThatLosesItsDataHasNoVote(t *testing.T) {
 			}
 			<-time.After(ttl / 30)
 		}
-		waitFor(t, "the next holder", func() bool {
+		testbedtest.Eventually(t, "the next holder", func() bool {
 			next, err := other.TryAcquire(t.Context(), key)
 			if err != nil {
 				return false
@@ -219,7 +219,7 @@ func TestSilentServerCostsOneCallAtATime(t *testing.T) {
 			t.Errorf("%d calls to the silent server in %d pairs", calls, pairs)
 		}
 		s.thaw(t)
-		waitFor(t, "its vote", func() bool {
+		testbedtest.Eventually(t, "its vote", func() bool {
 			take(t, l, "k").Release(t.Context())
 			return all[0].PoolStats().Hits > stats.Hits+10
 		})

@@ -33,7 +33,7 @@ func TestFenceGrowsFromMajorityToMajority(t *testing.T) {
 			pause(down...)
 			// Servers that were silent get one call, and vote again when it is answered.
 			var lease *dlock.Lease
-			waitFor(t, "a majority", func() (ok bool) {
+			testbedtest.Eventually(t, "a majority", func() (ok bool) {
 				var err error
 				lease, err = l.TryAcquire(t.Context(), key)
 				return err == nil

@@ -68,7 +68,7 @@ func TestNoLeaseBeforeAMajorityHasTheToken(t *testing.T) {
 			t.Errorf("a lease with %+v", lease.Fence())
 			lease.Release(t.Context())
 		}
-		waitFor(t, "the key", func() bool {
+		testbedtest.Eventually(t, "the key", func() bool {
 			lease, err := locker(t, s.urls(), redlock.Config{TTL: ttl}).TryAcquire(t.Context(), "k")
 			return err == nil && lease.Release(t.Context()) == nil
 		})
@@ -238,7 +238,7 @@ func TestLateTakeIsLookedForAgain(t *testing.T) {
 			t.Fatal("the take was not delivered")
 		}
 		start := time.Now()
-		waitFor(t, "the lock of the server", func() bool {
+		testbedtest.Eventually(t, "the lock of the server", func() bool {
 			return client(t, s[0].URL()).Exists(t.Context(), lockKey("k")).Val() == 0
 		})
 		if d := time.Since(start); d > 2*ttl/3 {

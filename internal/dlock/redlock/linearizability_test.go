@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"os"
@@ -210,7 +209,7 @@ func TestMajorityThatKeepsItsData(t *testing.T) {
 			harm(t, func() error { return server.Restart(t.Context()) })
 		}
 		other := locker(t, s.urls(), redlock.Config{TTL: 10 * ttl})
-		waitFor(t, "an answer", func() bool {
+		testbedtest.Eventually(t, "an answer", func() bool {
 			next, err := other.TryAcquire(t.Context(), key)
 			if err == nil {
 				t.Errorf("granted with fence %+v beside %+v", next.Fence(), lease.Fence())
@@ -246,18 +245,4 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 			tr.StopHolder(t, far, s.clients(t, tr, 2), testbedtest.Size(2, 20))
 		})
 	})
-}
-
-// waitFor looks for a condition every few milliseconds, for half a minute at most.
-func waitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within 30 s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
 }

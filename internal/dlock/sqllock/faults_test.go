@@ -56,7 +56,7 @@ func TestRenewalWithoutAnAnswer(t *testing.T) {
 			}
 			return nil
 		})
-		waitFor(t, "renewals", func() bool { return len(s.sent()) >= 4 })
+		testbedtest.Eventually(t, "renewals", func() bool { return len(s.sent()) >= 4 })
 		s.play(nil, nil)
 		if err := lease.Release(t.Context()); err != nil {
 			t.Errorf("Release = %v", err)
@@ -147,7 +147,7 @@ func TestServerThatStalls(t *testing.T) {
 			}
 		}
 		harm(t, server.Resume)
-		waitFor(t, "the lock", func() bool {
+		testbedtest.Eventually(t, "the lock", func() bool {
 			next, err := l.TryAcquire(t.Context(), key)
 			return err == nil && next.Release(t.Context()) == nil
 		})

@@ -1,7 +1,6 @@
 package sqllock_test
 
 import (
-	"context"
 	"net/url"
 	"strconv"
 	"testing"
@@ -167,19 +166,5 @@ func harm(t testing.TB, f func() error) {
 	t.Helper()
 	if err := f(); err != nil {
 		t.Error(err)
-	}
-}
-
-// waitFor looks for a condition every few milliseconds, for half a minute at most.
-func waitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within 30 s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
 	}
 }

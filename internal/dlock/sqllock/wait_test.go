@@ -42,7 +42,7 @@ func TestWaiterFindsItsGrant(t *testing.T) {
 			}
 			granted <- lease
 		}()
-		waitFor(t, "a look", func() bool { return len(s.sent()) > 2 })
+		testbedtest.Eventually(t, "a look", func() bool { return len(s.sent()) > 2 })
 		held.Release(t.Context())
 		lease := <-granted
 		if lease == nil {
@@ -80,7 +80,7 @@ func TestWaitersLookOneByOne(t *testing.T) {
 				}
 			})
 		}
-		waitFor(t, "the first to wait", func() bool { return len(s.sent()) > 3 })
+		testbedtest.Eventually(t, "the first to wait", func() bool { return len(s.sent()) > 3 })
 		start := time.Now()
 		s.play(nil, nil)
 		<-time.After(10 * step)
@@ -126,7 +126,7 @@ func TestLateAttemptOfAHolderIsGivenBack(t *testing.T) {
 			}
 			granted <- lease
 		}()
-		waitFor(t, "the waiter to look", func() bool { return len(s.sent()) > 3 })
+		testbedtest.Eventually(t, "the waiter to look", func() bool { return len(s.sent()) > 3 })
 		var late, owner string
 		s.play(func(_ int, statement string) error {
 			if late == "" && strings.HasPrefix(statement, "INSERT") {

@@ -61,7 +61,7 @@ func TestLostAnswerLeavesNoGhost(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			waitFor(t, "end of the node", func() bool { return len(children(t, addr, dir(key))) == 0 })
+			testbedtest.Eventually(t, "end of the node", func() bool { return len(children(t, addr, dir(key))) == 0 })
 		})
 	})
 	t.Run("wrong", func(t *testing.T) {

@@ -18,22 +18,10 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// waitFor fails the test unless ok becomes true in a time that is long for any machine.
-func waitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	pause := time.NewTicker(5 * time.Millisecond)
-	defer pause.Stop()
-	for end := time.Now().Add(10 * ttl); !ok(); <-pause.C {
-		if time.Now().After(end) {
-			t.Fatalf("no %s", what)
-		}
-	}
-}
-
 // waiters waits until n wait for key.
 func waiters(t testing.TB, in dlock.Inspector, key string, n int) {
 	t.Helper()
-	waitFor(t, "queue of that length", func() bool {
+	testbedtest.Eventually(t, "queue of that length", func() bool {
 		state, err := in.Inspect(t.Context(), key)
 		return err == nil && state.Waiters == n
 	})
@@ -217,7 +205,7 @@ func TestHandOffWithinAProcess(t *testing.T) {
 			}
 			granted <- lease
 		}()
-		waitFor(t, "watches of the waiter", func() bool {
+		testbedtest.Eventually(t, "watches of the waiter", func() bool {
 			watched, err := server.Ask(t.Context(), "wchp")
 			return err == nil && strings.Count(watched, "-lease-") == 2 // its own node, and the one before
 		})
@@ -273,7 +261,7 @@ func TestWaitersLeaveNoWatch(t *testing.T) {
 		if err := holder.Release(t.Context()); err != nil && !errors.Is(err, dlock.ErrLost) { // a thousand on a busy machine
 			t.Fatal(err)
 		}
-		waitFor(t, "end of nodes and watches", func() bool {
+		testbedtest.Eventually(t, "end of nodes and watches", func() bool {
 			left, err := server.Ask(t.Context(), "wchs")
 			return err == nil && strings.Contains(left, "Total watches:0") && len(children(t, server.Addr(), dir(key))) == 0
 		})

@@ -75,7 +75,7 @@ var faults = []fault{
 		t.Helper()
 		dropped := proxy.Dropped()
 		proxy.DropReply("order")
-		wait(t, "a reply is lost", func() bool { return proxy.Dropped() > dropped })
+		testbedtest.Eventually(t, "a reply is lost", func() bool { return proxy.Dropped() > dropped })
 	}},
 	{"the network is a black hole", false, func(t *testing.T, _ *testbed.Redis, proxy *testbed.Proxy) {
 		t.Helper()
@@ -123,7 +123,7 @@ func TestFaults(t *testing.T) {
 			defer stop()
 			running.Go(func() { _ = feed.Run(ctx) })
 			running.Go(func() { _ = publisher.Run(ctx) })
-			wait(t, "the feed reads", func() bool { return feed.Stats().Live })
+			testbedtest.Eventually(t, "the feed reads", func() bool { return feed.Stats().Live })
 			l, err := feed.Listen(events.Filter{}, "")
 			if err != nil {
 				t.Fatal(err)
@@ -181,16 +181,6 @@ func received(t *testing.T, l *events.Listener, last int, loses bool) {
 			if order == last {
 				return
 			}
-		}
-	}
-}
-
-// wait waits until is returns true.
-func wait(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("a minute has passed, and not: %s", what)
 		}
 	}
 }

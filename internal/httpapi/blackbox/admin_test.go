@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/memindex"
 )
@@ -77,17 +78,6 @@ func schedule(tb testing.TB, q *timeout.Queue, due time.Time, ids ...string) {
 	}
 }
 
-// until waits for done, and fails the test after a minute.
-func until(tb testing.TB, what string, done func() bool) {
-	tb.Helper()
-	for end := time.Now().Add(time.Minute); !done(); {
-		if time.Now().After(end) {
-			tb.Fatalf("not within a minute: %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
-
 func ids(page map[string]any) (all []string) {
 	list, _ := page["timers"].([]any)
 	for _, t := range list {
@@ -123,7 +113,7 @@ func TestDeadTimerIsRedriven(t *testing.T) {
 	s := newAdmin(t, q)
 	schedule(t, q, time.Now(), "a", "b", "c")
 	dead := func() map[string]any { return s.must(t, 200, "GET", timers+"?kind=k&state=DEAD", "") }
-	until(t, "three dead timers", func() bool { return len(ids(dead())) == 3 })
+	testbedtest.Eventually(t, "three dead timers", func() bool { return len(ids(dead())) == 3 })
 	got := s.must(t, 200, "GET", timers+"/k/a", "")
 	if got["state"] != "DEAD" || got["last_error"] != "after 1 attempts: the warehouse is on fire" || got["attempt"] != 1.0 || got["partition"] != "base" {
 		t.Errorf("got %v", got)
@@ -143,7 +133,7 @@ func TestDeadTimerIsRedriven(t *testing.T) {
 		t.Errorf("redriven: %v", got)
 	}
 	<-fired
-	until(t, "no timer", func() bool { return len(ids(s.must(t, 200, "GET", timers, ""))) == 0 })
+	testbedtest.Eventually(t, "no timer", func() bool { return len(ids(s.must(t, 200, "GET", timers, ""))) == 0 })
 	s.must(t, 404, "GET", timers+"/k/a", "")
 	s.must(t, 404, "POST", timers+"/k/a/fire", "")
 	s.must(t, 404, "POST", timers+"/k/redrive?id=a", "")

@@ -17,6 +17,7 @@ import (
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/memlog"
 	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // station is an instance that has nothing but events, on a real socket.
@@ -80,7 +81,7 @@ func newStationWith(t *testing.T, id httpapi.Identity, c events.FeedConfig, hear
 		stop()
 		group.Wait()
 	})
-	eventually(t, "the feed reads", func() bool { return s.feed.Stats().Live })
+	testbedtest.Eventually(t, "the feed reads", func() bool { return s.feed.Stats().Live })
 	return s
 }
 
@@ -171,16 +172,6 @@ func kinds(t *testing.T, messages []events.Message) (all []string) {
 		all = append(all, m.Kind)
 	}
 	return all
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); {
-		if time.Now().After(end) {
-			t.Fatalf("never came true: %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
 }
 
 func liveOrder(id, customer string, skus ...string) events.Order {

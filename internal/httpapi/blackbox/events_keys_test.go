@@ -16,6 +16,7 @@ import (
 	"example.com/shop/internal/events/memlog"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/identity"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // TestToldOfARevocation: the instance is told that a key was revoked. Its streams end then, though no heartbeat is
@@ -59,7 +60,7 @@ func TestToldOfARevocation(t *testing.T) {
 		t.Errorf("%d streams before anybody was told", n)
 	}
 	here.Forget(prefixes[0])
-	eventually(t, "its streams have ended", func() bool { return s.feed.Stats().Listeners == 1 })
+	testbedtest.Eventually(t, "its streams have ended", func() bool { return s.feed.Stats().Listeners == 1 })
 	s.Order(liveOrder(lastOrder, "c1"))
 	upTo(t, other.body, lastOrder)
 }

@@ -121,7 +121,7 @@ func TestStreamsOfCustomers(t *testing.T) {
 	s.Leader(events.Leader{Name: "i1", Term: 3})
 	s.Order(liveOrder(secondOrder, "c2", "a", "b"))
 	s.Stock("a", "b")
-	eventually(t, "all is heard", func() bool { return s.feed.Stats().Heard == 5 })
+	testbedtest.Eventually(t, "all is heard", func() bool { return s.feed.Stats().Heard == 5 })
 	s.feed.Close()
 	both := []string{firstOrder, secondOrder}
 	for name, want := range map[string][]string{
@@ -183,7 +183,7 @@ func TestRevokedKeyEndsItsStreams(t *testing.T) {
 		go io.Copy(io.Discard, answer.body) // they are not cut off because they do not read
 	}
 	answers.Store(identity.ErrUnauthenticated)
-	eventually(t, "the streams have ended", func() bool { return s.feed.Stats().Listeners == 0 })
+	testbedtest.Eventually(t, "the streams have ended", func() bool { return s.feed.Stats().Listeners == 0 })
 }
 
 // revocable knows a key until it has an error, for all that ask again.
@@ -211,7 +211,7 @@ func TestStreamCap(t *testing.T) {
 	s.open(t, client, "", "", "")
 	wantType(t, s.shop.must(t, http.StatusServiceUnavailable, http.MethodGet, "/api/v1/events", ""), "too-many-listeners")
 	_ = first.body.Close()
-	eventually(t, "its place is free", func() bool { return s.feed.Stats().Listeners == 1 })
+	testbedtest.Eventually(t, "its place is free", func() bool { return s.feed.Stats().Listeners == 1 })
 	s.open(t, client, "", "", "")
 	s.feed.Close()
 	wantType(t, s.shop.must(t, http.StatusServiceUnavailable, http.MethodGet, "/api/v1/events", ""), "draining")
@@ -272,7 +272,7 @@ func vanish(t *testing.T, n int, patience, pause time.Duration) (judged bool) {
 		})
 	}
 	published := 0
-	eventually(t, "half of them are cut off", func() bool {
+	testbedtest.Eventually(t, "half of them are cut off", func() bool {
 		for range 10 {
 			s.Order(liveOrder(fmt.Sprintf("00000000-0000-7000-9000-%012d", published), strings.Repeat("c", 64)))
 			published++
@@ -298,7 +298,7 @@ func vanish(t *testing.T, n int, patience, pause time.Duration) (judged bool) {
 	for _, answer := range append(alive, vanished...) {
 		_ = answer.body.Close()
 	}
-	eventually(t, "what they cost is given back", func() bool {
+	testbedtest.Eventually(t, "what they cost is given back", func() bool {
 		return s.feed.Stats().Listeners == 0 && runtime.NumGoroutine() <= goroutines+5 && openFiles(t) <= descriptors+5
 	})
 	return judged
