@@ -4,8 +4,9 @@
 //
 // # Transactions
 //
-// One order, or one batch of orders for one SKU, is one transaction: stock
-// rows in SKU order, then orders, lines and ledger. Any error inside it rolls
+// One order, one batch of orders for one SKU, or several batches are one transaction: stock
+// rows in SKU order, then orders, lines and ledger. Several batches share statements: one locks the rows of all SKUs, and
+// each table gets one. They wait 200 ms for rows, and then those whose rows are locked are left out ([order.ErrCommitAlone]). Any error inside it rolls
 // the whole of it back, also where the server would have undone only the
 // statement. Deadlocks, snapshot conflicts and a busy database
 // are then tried again from the start, at most five times with jitter. A lock timeout fails with
