@@ -103,7 +103,7 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 		told.Stock(skus...)
 	})
 	audit := func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") }
-	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchUsable(tel.MeterProvider, orders.Usable), telemetry.WatchEvents(tel.MeterProvider, told.Stats, told.feed.Stats)); err != nil {
+	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchAdaptiveLimit(tel.MeterProvider, orders.Usable), telemetry.WatchEvents(tel.MeterProvider, told.Stats, told.feed.Stats)); err != nil {
 		return err
 	}
 	audits, err := telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{})

@@ -86,7 +86,7 @@ func (l limits) watch(mp metric.MeterProvider) error {
 		errs = append(errs, telemetry.WatchPermits(mp, l.permits.Stats))
 	}
 	if l.waitlist != nil {
-		errs = append(errs, telemetry.WatchWaiting(mp, l.waitlist.Waiting))
+		errs = append(errs, telemetry.WatchWaitlist(mp, l.waitlist.Waiting))
 	}
 	return errors.Join(errs...)
 }

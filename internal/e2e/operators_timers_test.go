@@ -44,7 +44,7 @@ func TestTimersByCommand(t *testing.T) {
 		t.Errorf("%v, %v", one, err)
 	}
 
-	metrics(t, canary, `shop_timeout_dead{kind="order.expire",partition="base",role="canary"} 2`, `shop_timeout_paused{kind="order.expire",role="canary"} 1`)
+	metrics(t, canary, `shop_timers_dead{kind="order.expire",partition="base",role="canary"} 2`, `shop_timers_paused{kind="order.expire",role="canary"} 1`)
 	shows(t, command("redrive", "order.expire", first), "1 dead timers")
 	shows(t, command("redrive", "order.expire"), "1 dead timers")
 	shows(t, append(command("redrive", "order.expire"), "--json"), `"timers": 0`)
@@ -63,8 +63,8 @@ func TestTimersByCommand(t *testing.T) {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
-	metrics(t, r, `shop_timeout_lateness_seconds_count{kind="order.expire",role="base"} `,
-		`shop_timeout_outcomes_total{kind="order.expire",outcome="committed",role="base"} `)
+	metrics(t, r, `shop_timers_firing_delay_seconds_count{kind="order.expire",role="base"} `,
+		`shop_timers_outcomes_total{kind="order.expire",outcome="committed",role="base"} `)
 	refuses(t, "no such timer", command("get", "order.expire", first)...)
 	refuses(t, "no such timer", command("fire", "order.expire", first)...)
 	refuses(t, "No timer has this kind", command("pause", "order.expir")...)
@@ -91,7 +91,7 @@ func metrics(t *testing.T, r *instance, want ...string) {
 	}
 	if t.Failed() {
 		for line := range strings.Lines(page) {
-			if strings.HasPrefix(line, "shop_timeout_") && !strings.Contains(line, "_bucket") {
+			if strings.HasPrefix(line, "shop_timers_") && !strings.Contains(line, "_bucket") {
 				t.Log(strings.TrimSpace(line))
 			}
 		}

@@ -1,58 +1,57 @@
 // Package telemetry sets up traces, metrics and logs, and hands them out as
-// values: nothing here is registered globally but the function that hears of
-// failed exports, which OpenTelemetry keeps in a global.
+// values. The only global is OpenTelemetry's error handler for failed exports.
 //
 // # Traces
 //
 // Every request has a trace, so that its log lines share a trace_id. With an
-// OTLP endpoint the spans are sampled as OTEL_TRACES_SAMPLER says, all of them
-// by default, and exported in batches over HTTP. Without one they carry ids
-// and nothing else, and cost next to nothing.
+// OTLP endpoint, OTEL_TRACES_SAMPLER decides which spans are sampled (default: all), and
+// batches of spans are exported over HTTP. Without an endpoint, spans carry only ids.
 //
 // # Metrics
 //
-// All metrics are on /metrics of the admin listener, and with an OTLP endpoint they are pushed as
-// well. Instruments have the name that Prometheus shows, so that one search
-// finds both. No label has values that a client can choose: the strategy of a
+// All metrics are on /metrics of the admin listener. With an OTLP endpoint they are pushed as
+// well. An instrument has the name that Prometheus shows, so that one search
+// finds both. No client can choose the value of a label: the strategy of a
 // SKU is a label, the SKU is not.
 //
-//	shop_orders_total{outcome}      orders asked for, by how they ended
-//	shop_order_retries_total{reason} attempts made again: fenced, lost, conflict
-//	shop_fence_rejections_total     stale fences that the database refused
-//	shop_oversold_units{strategy}   units promised beyond those that exist: must stay 0
-//	shop_audit_age_seconds          how long ago the audit for shop_oversold_units was
-//	shop_audit_failures_total       audits for shop_oversold_units that gave no answer
-//	shop_permits, _leased, _in_use, _usable, _instances, _alone, _refused_total, _store_calls_total
-//	                                see [WatchPermits]
-//	shop_waiting                    orders that wait for units
+//	shop_orders_total{outcome}        orders that clients asked for, by outcome
+//	shop_order_retries_total{reason}  attempts that were retried: fenced, lost, conflict
+//	shop_fence_rejections_total       writes that the database refused because of a stale fencing token
+//	shop_oversold_units{strategy}     units promised beyond those that exist: must stay 0
+//	shop_audit_age_seconds            age of the audit behind shop_oversold_units
+//	shop_audit_failures_total         audits for shop_oversold_units that failed
+//	shop_permits, _leased, _in_use, _adaptive_limit, _instances, _degraded,
+//	_degraded_admissions_total, _refused_total, _store_calls_total
+//	                                  see [WatchPermits] and [WatchAdaptiveLimit]
+//	shop_waitlist_size                orders that wait for units
+//	shop_events_*                     see [WatchEvents]
 //
-// shop_oversold_units comes from an audit of the books, which reads all of
-// them. No scrape waits for it: a scrape shows the latest audit, and starts the next one in the background. However
-// often it is scraped, there is at most one audit per interval, one at a time, bounded in time, and audits take a twentieth of the
-// time at most. While the latest audit failed the gauge is absent: the number is then unknown, which is not 0.
+// shop_oversold_units comes from an audit, which reads all stock and order records. No scrape waits for an audit: a scrape shows
+// the latest result and starts the next audit in the background. Audits never overlap. Each has a time limit, and they run at most
+// once per interval and at most a twentieth of the time. If the latest audit failed, the gauge is absent: unknown is not 0.
 //
-// Those of timers have the labels kind, of which there are few, and role, which is base or canary:
+// Metrics of timers have the labels kind, which has few values, and role, which is base or canary:
 //
-//	shop_timeout_lateness_seconds            from due to the handler
-//	shop_timeout_due_lag_seconds             how overdue the most overdue timer is
-//	shop_timeout_open, _dead{partition}      rows: to be fired; to be redriven or cancelled by somebody
-//	shop_timeout_pending{partition}          what the index has
-//	shop_timeout_paused                      1 while the kind is
-//	shop_timeout_leading                     1 on the instance that reconciles the kind
-//	shop_timeout_scheduled_total             rows written
-//	shop_timeout_claims_total{result}        questions to the index, answered with timers or empty
-//	shop_timeout_claimed_total               timers claimed from the index
-//	shop_timeout_wakeups_total{by}           why the index was asked: timer, poll, message, backlog
-//	shop_timeout_outcomes_total{outcome}     done, committed, retry, not_due, dead
-//	shop_timeout_handler_duration_seconds{result}  of a batch
-//	shop_timeout_returned_total              claims given back unhandled
-//	shop_timeout_repairs_total{reason}       look_ahead, overdue, rebuild, reassign: 0 while all is well
-//	shop_timeout_hints_dropped_total         repaired later
-//	shop_timeout_failures_total{during}      operations in the background that failed
-//	shop_timeout_index_clock_offset_seconds  of the index against this instance
+//	shop_timers_firing_delay_seconds                   from due to the handler
+//	shop_timers_due_lag_seconds                        how overdue the most overdue timer is
+//	shop_timers_open, _dead{partition}                 stored timers: open; dead until redriven or cancelled
+//	shop_timers_pending{partition}                     index entries that are not claimed
+//	shop_timers_paused                                 1 while the kind is paused
+//	shop_timers_leading                                1 on the instance that reconciles the kind
+//	shop_timers_scheduled_total                        timers that were stored
+//	shop_timers_claims_total{result}                   claims: with timers, or empty
+//	shop_timers_claimed_total                          timers claimed from the index
+//	shop_timers_wakeups_total{by}                      why a consumer polled the index: timer, poll, message, backlog
+//	shop_timers_outcomes_total{outcome}                done, committed, retry, not_due, dead
+//	shop_timers_handler_duration_seconds{result}       of a batch
+//	shop_timers_nacked_total                           claims returned unhandled
+//	shop_timers_repairs_total{reason}                  look_ahead, overdue, rebuild, reassign: 0 in a healthy system
+//	shop_timers_index_entries_dropped_total            the reconciler adds them later
+//	shop_timers_failures_total{during}                 background operations that failed
+//	shop_timers_index_clock_offset_seconds             clock of the index minus clock of this instance
 //
-// The gauges come from counting rows, at most once in ten seconds, and are absent while that fails.
-// [Telemetry.TraceTimers] gives each batch of timers a span that links to where they were scheduled.
+// The gauges come from counting rows, at most once in ten seconds. They are absent while the count fails.
+// [Telemetry.TraceTimers] gives each batch of timers a span with links to the spans that scheduled them.
 //
 // # Logs
 //

@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/permits"
 )
 
-// WatchPermits makes metrics show what stats says about the permits of this instance.
+// WatchPermits registers metrics of the permits of this instance.
 func WatchPermits(mp metric.MeterProvider, stats func() permits.Stats) error {
 	m := mp.Meter(scope)
 	var errs []error
@@ -24,13 +24,13 @@ func WatchPermits(mp metric.MeterProvider, stats func() permits.Stats) error {
 		errs = append(errs, err)
 		return c
 	}
-	all := gauge("", "Orders that may be placed at once, over all instances.")
+	all := gauge("", "Limit of orders in flight, over all instances.")
 	leased := gauge("_leased", "Permits that this instance has leased.")
-	used := gauge("_in_use", "Orders that this instance is placing.")
-	instances := gauge("_instances", "Instances that share the permits, as this one has seen last.")
-	alone := gauge("_alone", "1 while this instance serves its share without the store, or else 0.")
-	unshared := counter("_unshared_total", "Orders that were admitted while this instance served its share without the store.")
-	refused := counter("_refused_total", "Orders that were refused for want of a permit.")
+	used := gauge("_in_use", "Orders in flight at this instance.")
+	instances := gauge("_instances", "Instances that share the permits, as last read by this instance.")
+	degraded := gauge("_degraded", "1 while the store is unavailable and this instance serves its equal share, or else 0.")
+	admissions := counter("_degraded_admissions_total", "Orders that were admitted while the store was unavailable.")
+	refused := counter("_refused_total", "Orders that were refused because no permit was free.")
 	calls := counter("_store_calls_total", "Calls to the store for permits.")
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("telemetry: permits: %w", err)
@@ -41,42 +41,42 @@ func WatchPermits(mp metric.MeterProvider, stats func() permits.Stats) error {
 		to.ObserveInt64(leased, int64(s.Leased))
 		to.ObserveInt64(used, int64(s.InUse))
 		to.ObserveInt64(instances, int64(s.Instances))
-		to.ObserveInt64(alone, number(s.Degraded))
-		to.ObserveInt64(unshared, s.Unshared)
+		to.ObserveInt64(degraded, number(s.Degraded))
+		to.ObserveInt64(admissions, s.Unshared)
 		to.ObserveInt64(refused, s.Rejected)
 		to.ObserveInt64(calls, s.Calls)
 		return nil
-	}, all, leased, used, instances, alone, unshared, refused, calls)
+	}, all, leased, used, instances, degraded, admissions, refused, calls)
 	if err != nil {
 		return fmt.Errorf("telemetry: permits: %w", err)
 	}
 	return nil
 }
 
-// WatchUsable makes shop_permits_usable show how many permits this instance uses at most under the load that it measures.
-func WatchUsable(mp metric.MeterProvider, usable func() int) error {
-	_, err := mp.Meter(scope).Int64ObservableGauge("shop_permits_usable",
-		metric.WithDescription("Orders that this instance places at once under the load that it measures; beyond them it refuses orders early."),
+// WatchAdaptiveLimit registers shop_permits_adaptive_limit, the number of permits that this instance uses under overload.
+func WatchAdaptiveLimit(mp metric.MeterProvider, limit func() int) error {
+	_, err := mp.Meter(scope).Int64ObservableGauge("shop_permits_adaptive_limit",
+		metric.WithDescription("Orders in flight beyond which this instance, by the load that it measures, refuses orders."),
 		metric.WithInt64Callback(func(_ context.Context, to metric.Int64Observer) error {
-			to.Observe(int64(usable()))
+			to.Observe(int64(limit()))
 			return nil
 		}))
 	if err != nil {
-		return fmt.Errorf("telemetry: usable permits: %w", err)
+		return fmt.Errorf("telemetry: adaptive limit: %w", err)
 	}
 	return nil
 }
 
-// WatchWaiting makes shop_waiting show how many orders wait for units at this instance.
-func WatchWaiting(mp metric.MeterProvider, waiting func() int) error {
-	_, err := mp.Meter(scope).Int64ObservableGauge("shop_waiting",
-		metric.WithDescription("Orders that wait at this instance for units that others give back."),
+// WatchWaitlist registers shop_waitlist_size, the number of orders that wait for units at this instance.
+func WatchWaitlist(mp metric.MeterProvider, size func() int) error {
+	_, err := mp.Meter(scope).Int64ObservableGauge("shop_waitlist_size",
+		metric.WithDescription("Orders that wait at this instance for released units."),
 		metric.WithInt64Callback(func(_ context.Context, to metric.Int64Observer) error {
-			to.Observe(int64(waiting()))
+			to.Observe(int64(size()))
 			return nil
 		}))
 	if err != nil {
-		return fmt.Errorf("telemetry: waiting orders: %w", err)
+		return fmt.Errorf("telemetry: waitlist: %w", err)
 	}
 	return nil
 }

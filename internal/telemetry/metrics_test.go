@@ -68,9 +68,9 @@ func TestOutcomesAreCounted(t *testing.T) {
 		{"queued", []error{order.ErrQueued}},
 		{"rejected", []error{&order.StateError{}}},
 		{"replayed", []error{&idempotency.AnsweredError{}}},
-		{"saturated", []error{order.ErrSaturated}},
+		{"concurrency_limit", []error{order.ErrSaturated}},
 		{"invalid", []error{order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused}},
-		{"busy", []error{stock.ErrBusy, stock.ErrLockHeld, order.ErrStopping, context.DeadlineExceeded, errors.Join(stock.ErrBusy, dlock.ErrLost)}},
+		{"lock_timeout", []error{stock.ErrBusy, stock.ErrLockHeld, order.ErrStopping, context.DeadlineExceeded, errors.Join(stock.ErrBusy, dlock.ErrLost)}},
 		{"unavailable", []error{stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy}},
 		{"unknown", []error{order.ErrOutcomeUnknown, errors.Join(stock.ErrBusy, context.Canceled, order.ErrOutcomeUnknown)}},
 		{"cancelled", []error{context.Canceled}},
@@ -100,7 +100,7 @@ func TestPermitsAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(telemetry.WatchPermits(tel.MeterProvider, l.Stats), telemetry.WatchUsable(tel.MeterProvider, func() int { return 5 }), telemetry.WatchWaiting(tel.MeterProvider, func() int { return 3 }))
+	err = errors.Join(telemetry.WatchPermits(tel.MeterProvider, l.Stats), telemetry.WatchAdaptiveLimit(tel.MeterProvider, func() int { return 5 }), telemetry.WatchWaitlist(tel.MeterProvider, func() int { return 3 }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +113,8 @@ func TestPermitsAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, scrape(t, tel), map[string]string{
-		"shop_permits": "2", "shop_permits_in_use": "2", "shop_permits_instances": "1", "shop_permits_alone": "0",
-		"shop_permits_refused_total": "1", "shop_permits_store_calls_total": "0", "shop_waiting": "3",
+		"shop_permits": "2", "shop_permits_in_use": "2", "shop_permits_instances": "1", "shop_permits_degraded": "0",
+		"shop_permits_refused_total": "1", "shop_permits_store_calls_total": "0", "shop_waitlist_size": "3",
 	})
 }
 
@@ -129,7 +129,7 @@ func TestEventsAreShown(t *testing.T) {
 	}
 	expect(t, scrape(t, tel), map[string]string{
 		"shop_events_live": "1", "shop_events_listeners": "3", "shop_events_published_total": "9", "shop_events_dropped_total": "3",
-		"shop_events_heard_total": "4", "shop_events_missed_total": "5", "shop_events_resets_total": "6", "shop_events_refused_total": "7",
+		"shop_events_received_total": "4", "shop_events_missed_total": "5", "shop_events_resets_total": "6", "shop_events_refused_total": "7",
 	})
 }
 

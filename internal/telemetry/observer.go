@@ -14,18 +14,18 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// Observer counts what happens to orders. It is safe for concurrent use.
+// Observer counts orders, retries and fence rejections. It is safe for concurrent use.
 type Observer struct {
 	orders, retries, fenced metric.Int64Counter
 }
 
 var _ order.Observer = (*Observer)(nil)
 
-// The label values, each of which has a counter from the start: a rate over a
+// The label values. Each has a counter from the start, because a rate over a
 // counter that begins at 1 misses the first event.
 var (
 	outcomes = labels("outcome", "accepted", "out_of_stock", "over_limit", "queued", "rejected", "replayed",
-		"saturated", "invalid", "busy", "unavailable", "unknown", "cancelled", "error")
+		"concurrency_limit", "invalid", "lock_timeout", "unavailable", "unknown", "cancelled", "error")
 	reasons = labels("reason", "fenced", "lost", "conflict")
 )
 
@@ -42,11 +42,11 @@ func labels(key string, values ...string) map[string]metric.AddOption {
 func NewObserver(ctx context.Context, mp metric.MeterProvider) (*Observer, error) {
 	m := mp.Meter(scope)
 	orders, err1 := m.Int64Counter("shop_orders_total",
-		metric.WithDescription("Orders that were asked for, by how they ended."))
+		metric.WithDescription("Orders that clients asked for, by outcome."))
 	retries, err2 := m.Int64Counter("shop_order_retries_total",
-		metric.WithDescription("Attempts to place an order that were refused and made again."))
+		metric.WithDescription("Attempts to place an order that were retried, by reason."))
 	fenced, err3 := m.Int64Counter("shop_fence_rejections_total",
-		metric.WithDescription("Writes that were refused because their fence was stale."))
+		metric.WithDescription("Writes that the database refused because of a stale fencing token."))
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, fmt.Errorf("telemetry: order metrics: %w", err)
 	}
@@ -78,8 +78,8 @@ func (o *Observer) Retried(ctx context.Context, reason error) {
 	}
 }
 
-// outcome names how an order ended. Errors wrap one another, so what matters
-// most is asked first: an order that may exist is never counted as refused.
+// outcome returns the label of an order's outcome. Errors wrap one another, and the most important
+// error wins: an order that may exist is never counted as refused.
 func outcome(err error) string {
 	is := func(targets ...error) bool {
 		for _, t := range targets {
@@ -100,18 +100,18 @@ func outcome(err error) string {
 		return "over_limit"
 	case is(order.ErrQueued):
 		return "queued"
-	case errors.As(err, new(*order.StateError)): // of a queued order, at its end
+	case errors.As(err, new(*order.StateError)): // a queued order was rejected
 		return "rejected"
 	case errors.As(err, new(*idempotency.AnsweredError)):
 		return "replayed"
 	case is(order.ErrSaturated):
-		return "saturated"
+		return "concurrency_limit"
 	case is(order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused):
 		return "invalid"
 	case is(stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy):
 		return "unavailable"
 	case is(stock.ErrBusy, order.ErrStopping, context.DeadlineExceeded):
-		return "busy"
+		return "lock_timeout"
 	case is(context.Canceled):
 		return "cancelled"
 	}

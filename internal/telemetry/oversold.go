@@ -23,31 +23,30 @@ type OversoldConfig struct {
 	Timeout  time.Duration // of one audit; default 1 min
 }
 
-// restPerAudit is how many times as long as an audit took there is none afterwards: audits of large books take long, and are not
-// what a database is for.
-const restPerAudit = 20
+// pausePerAudit bounds the load of audits on the database: the pause after an audit is this many times its duration.
+const pausePerAudit = 20
 
-// WatchOversold makes shop_oversold_units show what audit finds, summed over the SKUs of each strategy, and
-// shop_audit_age_seconds how long ago that was. No collection of metrics waits for an audit. One that finds the latest older than the
-// interval has run, which must be called, start another, unless one has taken long lately. run blocks until ctx ends and
-// returns nil. audit is never called twice at once, and should return soon after its context has ended. While the latest audit
-// failed, both gauges are absent and shop_audit_failures_total has grown.
+// WatchOversold registers shop_oversold_units, the sum over the SKUs of each strategy in the latest audit, and
+// shop_audit_age_seconds, the age of that audit. A collection of metrics does not wait for an audit. If the latest audit is
+// older than the interval, the collection requests another one, which run starts; after a long audit, run pauses first.
+// The caller must call run, which blocks until ctx ends and returns nil. Calls of audit never overlap, and audit should return
+// soon after its context ends. If the latest audit failed, both gauges are absent and shop_audit_failures_total is higher by 1.
 func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) (run func(ctx context.Context) error, err error) {
 	m := mp.Meter(scope)
 	units, err1 := m.Int64ObservableGauge("shop_oversold_units",
 		metric.WithDescription("Units promised to customers beyond those that ever existed; must stay 0."))
 	age, err2 := m.Float64ObservableGauge("shop_audit_age_seconds",
-		metric.WithDescription("Age of the audit that shop_oversold_units comes from."))
+		metric.WithDescription("Age of the audit behind shop_oversold_units."))
 	failed, err3 := m.Int64ObservableCounter("shop_audit_failures_total",
-		metric.WithDescription("Audits of the books for shop_oversold_units that gave no answer."))
+		metric.WithDescription("Audits for shop_oversold_units that failed."))
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, fmt.Errorf("telemetry: oversold units: %w", err)
 	}
 	o := &oversold{
-		audit:    audit,
-		interval: cmp.Or(c.Interval, 10*time.Second),
-		timeout:  cmp.Or(c.Timeout, time.Minute),
-		wanted:   make(chan struct{}, 1),
+		audit:     audit,
+		interval:  cmp.Or(c.Interval, 10*time.Second),
+		timeout:   cmp.Or(c.Timeout, time.Minute),
+		requested: make(chan struct{}, 1),
 	}
 	_, err = m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		o.mu.Lock()
@@ -60,7 +59,7 @@ func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) (run 
 		}
 		to.ObserveInt64(failed, o.failures)
 		select {
-		case o.wanted <- struct{}{}:
+		case o.requested <- struct{}{}:
 		default:
 		}
 		return nil // an error would keep every other metric from being exported
@@ -71,12 +70,12 @@ func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) (run 
 	return o.run, nil
 }
 
-// oversold remembers the latest audit.
+// oversold keeps the latest audit.
 type oversold struct {
-	audit    Audit
-	interval time.Duration
-	timeout  time.Duration
-	wanted   chan struct{} // has room for one: somebody collects
+	audit     Audit
+	interval  time.Duration
+	timeout   time.Duration
+	requested chan struct{} // of capacity 1: metrics were collected
 
 	mu       sync.Mutex
 	units    map[string]int64 // by strategy; nil: unknown
@@ -84,34 +83,34 @@ type oversold struct {
 	failures int64
 }
 
-// run audits when somebody collects, and rests afterwards.
+// run audits after a collection of metrics, and then pauses.
 func (o *oversold) run(ctx context.Context) error {
 	for {
 		select {
-		case <-o.wanted:
+		case <-o.requested:
 		case <-ctx.Done():
 			return nil
 		}
-		began := time.Now()
+		start := time.Now()
 		o.refresh(ctx)
-		rest := max(o.interval-time.Since(began), restPerAudit*time.Since(began))
+		pause := max(o.interval-time.Since(start), pausePerAudit*time.Since(start))
 		select {
-		case <-time.After(rest):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// refresh runs an audit, and forgets the former one in any case.
+// refresh runs an audit. If it fails, the previous result is dropped as well.
 func (o *oversold) refresh(ctx context.Context) {
-	began := time.Now()
+	start := time.Now()
 	limited, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	audits, err := o.audit(limited)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.units, o.at = nil, began
+	o.units, o.at = nil, start
 	if err != nil {
 		o.failures++
 		return

@@ -18,7 +18,7 @@ func InstrumentRedis(rdb redis.UniversalClient, t *Telemetry) error {
 			redisotel.WithTracerProvider(t.TracerProvider),
 			redisotel.WithDBStatement(false),
 			redisotel.WithCallerEnabled(false), // a stack walk per command
-			redisotel.WithDialFilter(true),     // the pool dials on nobody's behalf
+			redisotel.WithDialFilter(true),     // the pool dials outside of any request
 		),
 		redisotel.InstrumentMetrics(rdb,
 			redisotel.WithMeterProvider(t.MeterProvider),

@@ -48,27 +48,27 @@ type Config struct {
 	// endpoint. It is for tests.
 	Spans sdktrace.SpanExporter
 
-	// Logger hears of exports that fail. Default: OpenTelemetry's, which prints
+	// Logger logs exports that fail. Default: OpenTelemetry's, which prints
 	// to standard error.
 	Logger *slog.Logger
 }
 
-// Telemetry is where the parts of the service get their instruments from. The
-// fields do not change, and are safe for concurrent use.
+// Telemetry has the providers of tracers and instruments. Its fields are read-only and
+// safe for concurrent use.
 type Telemetry struct {
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 	Propagator     propagation.TextMapPropagator // W3C trace context and baggage
 
-	// Metrics answers a scrape by Prometheus with all metrics of the process.
+	// Metrics serves all metrics of the process to Prometheus.
 	Metrics http.Handler
 
 	shutdown []func(context.Context) error
 }
 
-// Setup connects traces and metrics to where c and the environment want them.
-// It fails when an endpoint is no URL, but does not wait for a receiver to
-// answer: the service works without one. Shut the Telemetry down.
+// Setup creates the providers that c and the environment configure. It fails if an
+// endpoint is no URL. It does not wait for a receiver, because the service works
+// without one. The caller must call Shutdown.
 func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 	traces, err := endpoint(c.Endpoint, "TRACES")
 	if err != nil {
@@ -97,8 +97,8 @@ func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 	return t, nil
 }
 
-// describe returns what every span and metric says about this process. The
-// operator's OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME come last and win.
+// describe returns the resource attributes of all spans and metrics. The
+// operator's OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME override them.
 func describe(ctx context.Context, c Config) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{semconv.ServiceName(cmp.Or(c.Service, "shop"))}
 	if c.Version != "" {
@@ -136,7 +136,7 @@ func (t *Telemetry) trace(ctx context.Context, res *resource.Resource, to target
 	return nil
 }
 
-// measure sets up the meter provider and the page that Prometheus reads.
+// measure sets up the meter provider and the handler for Prometheus.
 func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, to target) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -168,8 +168,8 @@ func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, to targ
 	return nil
 }
 
-// bounded keeps the labels of HTTP metrics whose values a client cannot make
-// up. The host and port of the Host header are not among them.
+// bounded keeps the labels of HTTP metrics whose values a client cannot choose. It drops the host and
+// port, which come from the Host header.
 func bounded(kv attribute.KeyValue) bool {
 	switch kv.Key {
 	case semconv.HTTPRequestMethodKey, semconv.HTTPResponseStatusCodeKey, semconv.HTTPRouteKey:
@@ -178,9 +178,9 @@ func bounded(kv attribute.KeyValue) bool {
 	return false
 }
 
-// Shutdown exports what has not been exported yet and stops. It blocks until
-// that is done or ctx ends, whose deadline the signals share. Spans and metrics
-// made afterwards are dropped.
+// Shutdown exports pending spans and metrics and stops. It blocks until the export
+// is done or ctx ends; all signals share the deadline of ctx. Later spans and metrics
+// are dropped.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(t.shutdown))

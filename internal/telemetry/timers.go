@@ -14,28 +14,28 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// kindsMax is how many kinds of timers have labels of their own. Programs have a few;
-// beyond, something else has been used as a kind, and all others are one.
+// kindsMax is how many kinds of timers have labels of their own. All further kinds share the label "other",
+// so that a program that uses ids as kinds does not create a series per id.
 const kindsMax = 32
 
-// logEvery is how often the same failure is logged.
+// logEvery is the least time between two log lines for the same failure.
 const logEvery = 10 * time.Second
 
-// lateness has room for a timer that is on time, one that the sweep took, and one
-// that waited for somebody to repair something.
-var latenessBounds = []float64{
+// firingDelayBounds are the histogram buckets. They separate a timer that fires on time, a timer that only
+// the overdue scan found, and a timer that waited for a repair by an operator.
+var firingDelayBounds = []float64{
 	0.001, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600,
 }
 
-// Timers counts what a [timeout.Queue] does, and logs what an operator has to know
-// of. It is safe for concurrent use.
+// Timers counts the operations of a [timeout.Queue], and logs failures that an operator must know
+// about. It is safe for concurrent use.
 type Timers struct {
 	timerMeters
 
-	ctx    context.Context //nolint:containedctx // An observer gets none, and the instruments want one.
+	ctx    context.Context //nolint:containedctx // Methods of an observer have no context, and instruments need one.
 	log    *slog.Logger
 	role   attribute.KeyValue
-	logged sync.Map // of what failed, to when it was logged
+	logged sync.Map // from [3]string, see shouldLog, to the time of the latest log line
 
 	mu    sync.Mutex
 	kinds map[string]*timerKind
@@ -49,8 +49,8 @@ type TimersConfig struct {
 	Logger *slog.Logger // default: silent
 }
 
-// NewTimers returns an observer whose instruments are those of mp. The values of
-// ctx, and not its end, go with everything that is recorded.
+// NewTimers returns an observer whose instruments are those of mp. Recordings carry the values
+// of ctx, but not its cancellation.
 func NewTimers(ctx context.Context, mp metric.MeterProvider, c TimersConfig) (*Timers, error) {
 	t := &Timers{ctx: context.WithoutCancel(ctx), log: c.Logger, role: role(c.Canary), kinds: make(map[string]*timerKind)}
 	if t.log == nil {
@@ -72,8 +72,8 @@ func role(canary bool) attribute.KeyValue {
 // timerMeters are the instruments, each with the labels kind and role.
 type timerMeters struct {
 	scheduled, dropped, woken, claims, claimed metric.Int64Counter
-	settled, returned, repaired, failed        metric.Int64Counter
-	late, handling                             metric.Float64Histogram
+	settled, nacked, repaired, failed          metric.Int64Counter
+	firingDelay, handling                      metric.Float64Histogram
 	offset                                     metric.Float64Gauge
 	leading                                    metric.Int64Gauge
 }
@@ -84,35 +84,35 @@ func (t *timerMeters) open(m metric.Meter) error {
 		to         *metric.Int64Counter
 		name, what string
 	}{
-		{&t.scheduled, "scheduled", "Timers that were stored, and some whose transaction failed after that."},
-		{&t.dropped, "hints_dropped", "Hints that did not get to the index; the reconciler repairs them."},
-		{&t.woken, "wakeups", "What made a consumer ask the index."},
-		{&t.claims, "claims", "Answers of the index to consumers: with timers, or empty."},
+		{&t.scheduled, "scheduled", "Timers that were stored, including those whose transaction failed later."},
+		{&t.dropped, "hints_dropped", "Index entries that were dropped; the reconciler adds them later."},
+		{&t.woken, "wakeups", "Polls of the index by a consumer, by cause."},
+		{&t.claims, "claims", "Claims by consumers: with timers, or empty."},
 		{&t.claimed, "claimed", "Timers that were claimed from the index."},
-		{&t.settled, "outcomes", "What became of timers in the hands of their handler."},
-		{&t.returned, "returned", "Timers given back unhandled: too early, draining, or something was away."},
-		{&t.repaired, "repairs", "What the reconciler had to put right; 0 in a healthy system."},
-		{&t.failed, "failures", "Operations in the background that failed and are repeated."},
+		{&t.settled, "outcomes", "Timers that a handler received, by outcome."},
+		{&t.nacked, "nacked", "Claims returned unhandled: too early, draining, or a store was unavailable."},
+		{&t.repaired, "repairs", "Timers that the reconciler repaired; 0 in a healthy system."},
+		{&t.failed, "failures", "Background operations that failed and are retried."},
 	} {
 		var err error
-		*c.to, err = m.Int64Counter("shop_timeout_"+c.name+"_total", metric.WithDescription(c.what))
+		*c.to, err = m.Int64Counter("shop_timers_"+c.name+"_total", metric.WithDescription(c.what))
 		errs = append(errs, err)
 	}
 	var err1, err2, err3, err4 error
-	t.late, err1 = m.Float64Histogram("shop_timeout_lateness_seconds", metric.WithUnit("s"),
-		metric.WithDescription("From when a timer was due, or its next attempt, to its handler, by the database's clock."),
-		metric.WithExplicitBucketBoundaries(latenessBounds...))
-	t.handling, err2 = m.Float64Histogram("shop_timeout_handler_duration_seconds", metric.WithUnit("s"),
-		metric.WithDescription("How long a handler took for a batch."),
-		metric.WithExplicitBucketBoundaries(latenessBounds[:16]...))
-	t.offset, err3 = m.Float64Gauge("shop_timeout_index_clock_offset_seconds", metric.WithUnit("s"),
-		metric.WithDescription("How far the clock of the index is ahead of this instance's."))
-	t.leading, err4 = m.Int64Gauge("shop_timeout_leading",
+	t.firingDelay, err1 = m.Float64Histogram("shop_timers_firing_delay_seconds", metric.WithUnit("s"),
+		metric.WithDescription("From the due time of a timer, or of its next attempt, to its handler, by the database's clock."),
+		metric.WithExplicitBucketBoundaries(firingDelayBounds...))
+	t.handling, err2 = m.Float64Histogram("shop_timers_handler_duration_seconds", metric.WithUnit("s"),
+		metric.WithDescription("Duration of a handler for a batch."),
+		metric.WithExplicitBucketBoundaries(firingDelayBounds[:16]...))
+	t.offset, err3 = m.Float64Gauge("shop_timers_index_clock_offset_seconds", metric.WithUnit("s"),
+		metric.WithDescription("Clock of the index minus clock of this instance."))
+	t.leading, err4 = m.Int64Gauge("shop_timers_leading",
 		metric.WithDescription("1 if this instance reconciles the kind, or else 0."))
 	return errors.Join(append(errs, err1, err2, err3, err4)...)
 }
 
-// timerKind has the labels of a kind, made once: most of them are used for every timer.
+// timerKind has the labels of a kind, made once because most of them are needed for every timer.
 type timerKind struct {
 	timerMeters
 
@@ -126,7 +126,7 @@ type timerKind struct {
 	reasons  map[timeout.Reason]metric.MeasurementOption
 }
 
-// of returns the labels of a kind. Its counters are there from then on, at 0: a rate
+// of returns the labels of a kind. The first call creates its counters at 0, because a rate
 // over a counter that begins at 1 misses the first event.
 func (t *Timers) of(kind string) *timerKind {
 	t.mu.Lock()
@@ -168,7 +168,7 @@ func (k *timerKind) zero(with func(...attribute.KeyValue) metric.MeasurementOpti
 		k.reasons[v] = with(attribute.String("reason", string(v)))
 		k.repaired.Add(k.ctx, 0, k.reasons[v])
 	}
-	for _, c := range []metric.Int64Counter{k.scheduled, k.dropped, k.claimed, k.returned} {
+	for _, c := range []metric.Int64Counter{k.scheduled, k.dropped, k.claimed, k.nacked} {
 		c.Add(k.ctx, 0, k.plain)
 	}
 	k.claims.Add(k.ctx, 0, k.some)

@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// Scheduled implements [timeout.Observer], and so do the others.
+// Scheduled implements [timeout.Observer].
 func (t *Timers) Scheduled(kind string, n int) {
 	k := t.of(kind)
 	k.scheduled.Add(k.ctx, int64(n), k.plain)
@@ -42,9 +42,9 @@ func (t *Timers) Claimed(kind string, n int) {
 }
 
 // Fired implements [timeout.Observer].
-func (t *Timers) Fired(kind string, lateness time.Duration, _ timeout.Fired) {
+func (t *Timers) Fired(kind string, delay time.Duration, _ timeout.Fired) {
 	k := t.of(kind)
-	k.late.Record(k.ctx, lateness.Seconds(), k.plain)
+	k.firingDelay.Record(k.ctx, delay.Seconds(), k.plain)
 }
 
 // Handled implements [timeout.Observer].
@@ -55,8 +55,8 @@ func (t *Timers) Handled(kind string, n int, took time.Duration, err error) {
 		return
 	}
 	k.handling.Record(k.ctx, took.Seconds(), k.bad)
-	if t.worthALine("handled", kind, "") {
-		t.log.LogAttrs(t.ctx, slog.LevelWarn, "batch of timers not handled", slog.String("kind", kind), slog.Int("timers", n), slog.Any("error", err))
+	if t.shouldLog("handled", kind, "") {
+		t.log.LogAttrs(t.ctx, slog.LevelWarn, "handler failed for a batch of timers", slog.String("kind", kind), slog.Int("timers", n), slog.Any("error", err))
 	}
 }
 
@@ -67,14 +67,14 @@ func (t *Timers) Settled(kind string, v timeout.Verdict, n int) {
 		k.settled.Add(k.ctx, int64(n), l)
 	}
 	if v == timeout.VerdictDead {
-		t.log.LogAttrs(t.ctx, slog.LevelError, "timers are dead, and wait to be redriven", slog.String("kind", kind), slog.Int("timers", n))
+		t.log.LogAttrs(t.ctx, slog.LevelError, "timers are dead until redriven", slog.String("kind", kind), slog.Int("timers", n))
 	}
 }
 
 // Nacked implements [timeout.Observer].
 func (t *Timers) Nacked(kind string, n int) {
 	k := t.of(kind)
-	k.returned.Add(k.ctx, int64(n), k.plain)
+	k.nacked.Add(k.ctx, int64(n), k.plain)
 }
 
 // Repaired implements [timeout.Observer].
@@ -83,7 +83,7 @@ func (t *Timers) Repaired(kind string, why timeout.Reason, n int) {
 	if l := k.reasons[why]; l != nil {
 		k.repaired.Add(k.ctx, int64(n), l)
 	}
-	if t.worthALine("repaired", kind, string(why)) {
+	if t.shouldLog("repaired", kind, string(why)) {
 		t.log.LogAttrs(t.ctx, slog.LevelWarn, "timers repaired", slog.String("kind", kind), slog.String("reason", string(why)), slog.Int("timers", n))
 	}
 }
@@ -102,24 +102,24 @@ func (t *Timers) Leading(kind string, leads bool) {
 		n = 1
 	}
 	k.leading.Record(k.ctx, n, k.plain)
-	t.log.LogAttrs(t.ctx, slog.LevelInfo, "reconciling timers", slog.String("kind", kind), slog.Bool("leads", leads))
+	t.log.LogAttrs(t.ctx, slog.LevelInfo, "timer leadership changed", slog.String("kind", kind), slog.Bool("leads", leads))
 }
 
 // Failed implements [timeout.Observer].
 func (t *Timers) Failed(kind, during string, err error) {
 	labels := []attribute.KeyValue{attribute.String("during", during), t.role}
-	if kind != "" { // it concerns all
+	if kind != "" { // otherwise the failure concerns all kinds
 		labels = append(labels, attribute.String("kind", kind))
 	}
 	t.failed.Add(t.ctx, 1, metric.WithAttributes(labels...))
-	if t.worthALine("failed", kind, during) {
-		t.log.LogAttrs(t.ctx, slog.LevelWarn, "operation on timers failed, and is repeated",
+	if t.shouldLog("failed", kind, during) {
+		t.log.LogAttrs(t.ctx, slog.LevelWarn, "operation on timers failed, retrying",
 			slog.String("kind", kind), slog.String("during", during), slog.Any("error", err))
 	}
 }
 
-// worthALine says whether what may go on for hours, at every poll, is to be logged this time.
-func (t *Timers) worthALine(what, kind, during string) bool {
+// shouldLog reports whether logEvery has passed since the latest log line for the same failure.
+func (t *Timers) shouldLog(what, kind, during string) bool {
 	key := [3]string{what, kind, during}
 	now := time.Now()
 	if last, ok := t.logged.Load(key); ok && now.Sub(last.(time.Time)) < logEvery { //nolint:errcheck,forcetypeassert // Only times are stored.

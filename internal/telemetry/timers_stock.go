@@ -24,23 +24,23 @@ type WatchTimersConfig struct {
 	Timeout  time.Duration // of one count; default 2 s
 }
 
-// WatchTimers makes gauges show what stats counts. It is asked when metrics are collected and
-// the latest result is older than the interval, and never twice at once. While the latest one
-// failed, the gauges are absent, as is what the index did not tell.
+// WatchTimers registers gauges of what stats counts. A collection of metrics calls stats if the latest
+// result is older than the interval; calls never overlap. While the latest call failed, the gauges are
+// absent. Gauges of the index are also absent if the index did not answer.
 func WatchTimers(mp metric.MeterProvider, stats TimerStats, c WatchTimersConfig) error {
 	m := mp.Meter(scope)
 	var errs []error
 	gauge := func(name, what string) metric.Int64ObservableGauge {
-		g, err := m.Int64ObservableGauge("shop_timeout_"+name, metric.WithDescription(what))
+		g, err := m.Int64ObservableGauge("shop_timers_"+name, metric.WithDescription(what))
 		errs = append(errs, err)
 		return g
 	}
-	open := gauge("open", "Stored timers that have not fired, or wait for another attempt.")
-	dead := gauge("dead", "Stored timers that wait for somebody to redrive or cancel them.")
-	pending := gauge("pending", "Entries in the index.")
+	open := gauge("open", "Stored timers that have not fired, or wait for their next attempt.")
+	dead := gauge("dead", "Stored timers that are dead until an operator redrives or cancels them.")
+	pending := gauge("pending", "Index entries that no consumer has claimed.")
 	paused := gauge("paused", "1 if the kind is paused, or else 0.")
-	lag, err := m.Float64ObservableGauge("shop_timeout_due_lag_seconds", metric.WithUnit("s"),
-		metric.WithDescription("For how long the most overdue timer of the kind has been due; 0 if none is."))
+	lag, err := m.Float64ObservableGauge("shop_timers_due_lag_seconds", metric.WithUnit("s"),
+		metric.WithDescription("Time since the most overdue timer of the kind was due; 0 if none is."))
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return fmt.Errorf("telemetry: timer gauges: %w", err)
 	}
@@ -78,8 +78,8 @@ type timerStock struct {
 	interval time.Duration
 	timeout  time.Duration
 
-	mu   sync.Mutex // held during a count: whoever collects meanwhile waits for its result
-	next time.Time  // when the latest count is too old
+	mu   sync.Mutex // held during a count, so that concurrent collections wait for its result
+	next time.Time  // when the latest count expires
 	last []timeout.Stats
 }
 

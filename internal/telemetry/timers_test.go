@@ -23,7 +23,7 @@ func newTimers(tb testing.TB, tel *telemetry.Telemetry, c telemetry.TimersConfig
 	return o
 }
 
-func TestTimersAreCounted(t *testing.T) {
+func TestTimerCountersShowEachOperation(t *testing.T) {
 	tel := setup(t, telemetry.Config{})
 	o := newTimers(t, tel, telemetry.TimersConfig{})
 	o.Scheduled("k", 3)
@@ -46,28 +46,28 @@ func TestTimersAreCounted(t *testing.T) {
 	o.Failed("k", "claim", errors.New("x"))
 	got := scrape(t, tel)
 	expect(t, got, map[string]string{
-		`shop_timeout_scheduled_total{kind="k",role="base"}`:                               "3",
-		`shop_timeout_hints_dropped_total{kind="k",role="base"}`:                           "2",
-		`shop_timeout_wakeups_total{by="poll",kind="k",role="base"}`:                       "1",
-		`shop_timeout_wakeups_total{by="timer",kind="k",role="base"}`:                      "0",
-		`shop_timeout_claims_total{kind="k",result="empty",role="base"}`:                   "1",
-		`shop_timeout_claims_total{kind="k",result="timers",role="base"}`:                  "1",
-		`shop_timeout_claimed_total{kind="k",role="base"}`:                                 "5",
-		`shop_timeout_lateness_seconds_bucket{kind="k",role="base",le="0.001"}`:            "1",
-		`shop_timeout_lateness_seconds_bucket{kind="k",role="base",le="900"}`:              "1",
-		`shop_timeout_lateness_seconds_bucket{kind="k",role="base",le="3600"}`:             "2",
-		`shop_timeout_handler_duration_seconds_count{kind="k",result="ok",role="base"}`:    "1",
-		`shop_timeout_handler_duration_seconds_count{kind="k",result="error",role="base"}`: "1",
-		`shop_timeout_outcomes_total{kind="k",outcome="committed",role="base"}`:            "4",
-		`shop_timeout_outcomes_total{kind="k",outcome="dead",role="base"}`:                 "1",
-		`shop_timeout_outcomes_total{kind="k",outcome="retry",role="base"}`:                "0",
-		`shop_timeout_returned_total{kind="k",role="base"}`:                                "6",
-		`shop_timeout_repairs_total{kind="k",reason="overdue",role="base"}`:                "7",
-		`shop_timeout_repairs_total{kind="k",reason="look_ahead",role="base"}`:             "0",
-		`shop_timeout_index_clock_offset_seconds{kind="k",role="base"}`:                    "-1.5",
-		`shop_timeout_leading{kind="k",role="base"}`:                                       "1",
-		`shop_timeout_failures_total{during="beat",role="base"}`:                           "1",
-		`shop_timeout_failures_total{during="claim",kind="k",role="base"}`:                 "1",
+		`shop_timers_scheduled_total{kind="k",role="base"}`:                               "3",
+		`shop_timers_index_entries_dropped_total{kind="k",role="base"}`:                   "2",
+		`shop_timers_wakeups_total{by="poll",kind="k",role="base"}`:                       "1",
+		`shop_timers_wakeups_total{by="timer",kind="k",role="base"}`:                      "0",
+		`shop_timers_claims_total{kind="k",result="empty",role="base"}`:                   "1",
+		`shop_timers_claims_total{kind="k",result="timers",role="base"}`:                  "1",
+		`shop_timers_claimed_total{kind="k",role="base"}`:                                 "5",
+		`shop_timers_firing_delay_seconds_bucket{kind="k",role="base",le="0.001"}`:        "1",
+		`shop_timers_firing_delay_seconds_bucket{kind="k",role="base",le="900"}`:          "1",
+		`shop_timers_firing_delay_seconds_bucket{kind="k",role="base",le="3600"}`:         "2",
+		`shop_timers_handler_duration_seconds_count{kind="k",result="ok",role="base"}`:    "1",
+		`shop_timers_handler_duration_seconds_count{kind="k",result="error",role="base"}`: "1",
+		`shop_timers_outcomes_total{kind="k",outcome="committed",role="base"}`:            "4",
+		`shop_timers_outcomes_total{kind="k",outcome="dead",role="base"}`:                 "1",
+		`shop_timers_outcomes_total{kind="k",outcome="retry",role="base"}`:                "0",
+		`shop_timers_nacked_total{kind="k",role="base"}`:                                  "6",
+		`shop_timers_repairs_total{kind="k",reason="overdue",role="base"}`:                "7",
+		`shop_timers_repairs_total{kind="k",reason="look_ahead",role="base"}`:             "0",
+		`shop_timers_index_clock_offset_seconds{kind="k",role="base"}`:                    "-1.5",
+		`shop_timers_leading{kind="k",role="base"}`:                                       "1",
+		`shop_timers_failures_total{during="beat",role="base"}`:                           "1",
+		`shop_timers_failures_total{during="claim",kind="k",role="base"}`:                 "1",
 	})
 	for name := range got {
 		if strings.Contains(name, "secret") {
@@ -76,8 +76,7 @@ func TestTimersAreCounted(t *testing.T) {
 	}
 }
 
-// However many kinds there seem to be, the labels stay few.
-func TestKindsAreBounded(t *testing.T) {
+func TestKindsBeyondTheLimitShareOneLabel(t *testing.T) {
 	tel := setup(t, telemetry.Config{})
 	o := newTimers(t, tel, telemetry.TimersConfig{Canary: true})
 	for i := range 1000 {
@@ -85,7 +84,7 @@ func TestKindsAreBounded(t *testing.T) {
 	}
 	got, n := scrape(t, tel), 0
 	for name := range got {
-		if strings.HasPrefix(name, "shop_timeout_scheduled_total{") {
+		if strings.HasPrefix(name, "shop_timers_scheduled_total{") {
 			n++
 		}
 	}
@@ -93,32 +92,31 @@ func TestKindsAreBounded(t *testing.T) {
 		t.Errorf("%d kinds, want 32 and others", n)
 	}
 	expect(t, got, map[string]string{
-		`shop_timeout_scheduled_total{kind="kind-",role="canary"}`: "1",
-		`shop_timeout_scheduled_total{kind="other",role="canary"}`: "968",
+		`shop_timers_scheduled_total{kind="kind-",role="canary"}`: "1",
+		`shop_timers_scheduled_total{kind="other",role="canary"}`: "968",
 	})
 }
 
-// A failure that repeats itself at every poll is logged every ten seconds.
-func TestFailuresOfTimersAreLoggedOnceInAWhile(t *testing.T) {
+func TestRepeatedTimerFailureIsLoggedEveryTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		o := newTimers(t, setup(t, telemetry.Config{}), telemetry.TimersConfig{Logger: telemetry.NewLogger(&log, slog.LevelInfo)})
 		for range 100 {
-			o.Failed("k", "claim", errors.New("redis is away"))
-			o.Failed("k", "load", errors.New("the database is away"))
+			o.Failed("k", "claim", errors.New("redis is unavailable"))
+			o.Failed("k", "load", errors.New("the database is unavailable"))
 			time.Sleep(time.Second)
 		}
 		o.Settled("k", timeout.VerdictDead, 3)
-		if n := strings.Count(log.String(), "redis is away"); n != 10 {
+		if n := strings.Count(log.String(), "redis is unavailable"); n != 10 {
 			t.Errorf("%d lines in 100 s, want 10", n)
 		}
 		if !strings.Contains(log.String(), `"level":"ERROR","msg":"timers are dead`) {
-			t.Error("nobody hears of dead timers")
+			t.Error("dead timers are not logged")
 		}
 	})
 }
 
-func TestTimerGauges(t *testing.T) {
+func TestTimerGaugesAreAbsentWhileTheCountFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel := setup(t, telemetry.Config{})
 		calls := 0
@@ -136,13 +134,13 @@ func TestTimerGauges(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string]string{
-			`shop_timeout_open{kind="k",partition="base",role="base"}`:        "5",
-			`shop_timeout_dead{kind="k",partition="base",role="base"}`:        "2",
-			`shop_timeout_pending{kind="k",partition="base",role="base"}`:     "4",
-			`shop_timeout_open{kind="k",partition="canary-1",role="base"}`:    "1",
-			`shop_timeout_pending{kind="k",partition="canary-1",role="base"}`: "",
-			`shop_timeout_due_lag_seconds{kind="k",role="base"}`:              "1.5",
-			`shop_timeout_paused{kind="k",role="base"}`:                       "1",
+			`shop_timers_open{kind="k",partition="base",role="base"}`:        "5",
+			`shop_timers_dead{kind="k",partition="base",role="base"}`:        "2",
+			`shop_timers_pending{kind="k",partition="base",role="base"}`:     "4",
+			`shop_timers_open{kind="k",partition="canary-1",role="base"}`:    "1",
+			`shop_timers_pending{kind="k",partition="canary-1",role="base"}`: "",
+			`shop_timers_due_lag_seconds{kind="k",role="base"}`:              "1.5",
+			`shop_timers_paused{kind="k",role="base"}`:                       "1",
 		}
 		expect(t, scrape(t, tel), want)
 		expect(t, scrape(t, tel), want)
@@ -150,7 +148,7 @@ func TestTimerGauges(t *testing.T) {
 			t.Errorf("counted %d times within the interval", calls)
 		}
 		time.Sleep(10 * time.Second)
-		if got := scrape(t, tel); has(got, "shop_timeout_open") || !has(got, "go_goroutines") {
+		if got := scrape(t, tel); has(got, "shop_timers_open") || !has(got, "go_goroutines") {
 			t.Error("a count that failed is shown, or takes the others along")
 		}
 		time.Sleep(10 * time.Second)

@@ -11,19 +11,19 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// linksMax is how many links OpenTelemetry keeps of a span; more push out the first.
+// linksMax is how many links of a span OpenTelemetry keeps; further links evict the first.
 const linksMax = 128
 
-// Traceparent returns where ctx is in its trace, in the form that a timer keeps.
+// Traceparent returns the span context of ctx in the W3C format, which a timer stores.
 func (t *Telemetry) Traceparent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier.Get("traceparent")
 }
 
-// TraceTimers returns a handler that has a span for each batch. The span begins a
-// trace of its own and links to those in which the timers were scheduled, at most 128: a
-// batch has many, and each may have ended long ago.
+// TraceTimers returns a handler that starts a span for each batch. The span is the root of a
+// new trace, with links to at most 128 spans that scheduled the timers. Links instead of a parent: a
+// batch has many timers, and their traces may have ended long ago.
 func (t *Telemetry) TraceTimers(kind string, h timeout.Handler) timeout.Handler {
 	tracer := t.TracerProvider.Tracer(scope)
 	return func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
@@ -33,13 +33,13 @@ func (t *Telemetry) TraceTimers(kind string, h timeout.Handler) timeout.Handler 
 		outcomes, err := h(ctx, batch)
 		if err != nil {
 			span.RecordError(err)
-			span.SetStatus(codes.Error, "the batch was not handled")
+			span.SetStatus(codes.Error, "handler failed")
 		}
 		return outcomes, err
 	}
 }
 
-// links returns a link to each span in which a timer was scheduled.
+// links returns a link to each span that scheduled a timer of the batch.
 func links(ctx context.Context, batch []timeout.Fired) []trace.Link {
 	var all []trace.Link
 	seen := make(map[string]bool)

@@ -68,7 +68,7 @@ func TestTimersOfAQueue(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- q.Run(running) }()
 	consumer := <-inHandler
-	for end := time.Now().Add(time.Minute); scrape(t, tel)[`shop_timeout_dead{kind="k",partition="base",role="base"}`] != "1"; {
+	for end := time.Now().Add(time.Minute); scrape(t, tel)[`shop_timers_dead{kind="k",partition="base",role="base"}`] != "1"; {
 		if time.Now().After(end) {
 			t.Fatal("no dead timer within a minute")
 		}
@@ -79,12 +79,12 @@ func TestTimersOfAQueue(t *testing.T) {
 	}
 	got := scrape(t, tel)
 	expect(t, got, map[string]string{
-		`shop_timeout_lateness_seconds_count{kind="k",role="base"}`:            "2",
-		`shop_timeout_lateness_seconds_bucket{kind="k",role="base",le="3600"}`: "2",
-		`shop_timeout_scheduled_total{kind="k",role="base"}`:                   "2",
-		`shop_timeout_outcomes_total{kind="k",outcome="done",role="base"}`:     "1",
-		`shop_timeout_outcomes_total{kind="k",outcome="dead",role="base"}`:     "1",
-		`shop_timeout_open{kind="k",partition="base",role="base"}`:             "0",
+		`shop_timers_firing_delay_seconds_count{kind="k",role="base"}`:            "2",
+		`shop_timers_firing_delay_seconds_bucket{kind="k",role="base",le="3600"}`: "2",
+		`shop_timers_scheduled_total{kind="k",role="base"}`:                       "2",
+		`shop_timers_outcomes_total{kind="k",outcome="done",role="base"}`:         "1",
+		`shop_timers_outcomes_total{kind="k",outcome="dead",role="base"}`:         "1",
+		`shop_timers_open{kind="k",partition="base",role="base"}`:                 "0",
 	})
 	checkLink(t, spans.GetSpans(), consumer, span.SpanContext())
 }
