@@ -4,7 +4,7 @@
 //   - who finds all permits in use gets 429 with Retry-After, RateLimit and RateLimit-Policy,
 //     and no order: what the audit finds is what the answers 201 promised, though half of the
 //     buyers take the 429 for an answer and the others come back with the same key;
-//   - payments and cancellations are never limited, however saturated the service is;
+//   - payments and cancellations are never limited, however many orders are in flight;
 //   - with --customer-rate a greedy customer begins no more orders than the rate allows, and
 //     the others are not slowed down;
 //   - customers who ask for a SKU many times at once, at all instances, get exactly its
@@ -28,7 +28,7 @@ const handful = 8; // requests of that customer at the same time
 const opened = 40; // orders that are paid or cancelled meanwhile
 
 const counters = newCounters('limits', [
-  'saturated', 'mute', 'sold', 'refused', 'gave_up', 'failed', 'ended', 'end_limited', 'balanced', 'unbalanced',
+  'concurrency_limited', 'mute', 'sold', 'refused', 'gave_up', 'failed', 'ended', 'end_limited', 'balanced', 'unbalanced',
   'rate_limited', 'rate_exceeded', 'rate_unproved', 'slowed', 'had_all', 'bought_wrong',
 ]);
 const unmatched = new Counter('limits_unmatched'); // units of answers 201 - units of the books
@@ -46,7 +46,7 @@ export const options = {
     temptation: perVU('hoard', tempted),
   },
   thresholds: {
-    limits_saturated: ['count>0'],
+    limits_concurrency_limited: ['count>0'],
     limits_mute: ['count==0'],
     limits_sold: ['count>0'],
     limits_failed: ['count==0'],
@@ -93,7 +93,7 @@ function rateOf(run, sku) {
 }
 
 const kindOf = (r) => (busy(r) ? r.json().type : '');
-const isSaturated = (r) => r.status === 429 && kindOf(r) === '/docs/problems/saturated';
+const isConcurrencyLimited = (r) => r.status === 429 && kindOf(r) === '/docs/problems/concurrency-limit';
 const isRateLimited = (r) => r.status === 429 && kindOf(r) === '/docs/problems/rate-limited';
 
 let complained = false;
@@ -106,8 +106,8 @@ function complain(what, r) {
 // hear counts an answer and looks whether a refusal says what it must.
 function hear(r) {
   if (r.status !== 429) return;
-  const which = isSaturated(r) ? 'orders' : 'customer';
-  counters[isSaturated(r) ? 'saturated' : 'rate_limited'].add(1);
+  const which = isConcurrencyLimited(r) ? 'orders' : 'customer';
+  counters[isConcurrencyLimited(r) ? 'concurrency_limited' : 'rate_limited'].add(1);
   quick.add(r.timings.duration);
   const q = new RegExp(`"${which}";q=(\\d+)`).exec(header(r, 'RateLimit-Policy'));
   const says = q !== null && new RegExp(`"${which}";r=\\d+;t=\\d+`).test(header(r, 'RateLimit'))
@@ -233,7 +233,7 @@ export function handleSummary(data) {
       sold: count('sold'),
       refused: count('refused'),
       gave_up: count('gave_up'),
-      '429s_saturated': count('saturated'),
+      '429s_concurrency_limit': count('concurrency_limited'),
       '429s_rate': rate ? count('rate_limited') : null,
       mute: count('mute'),
       failed: count('failed'),
@@ -243,7 +243,7 @@ export function handleSummary(data) {
       '429_p50_ms': value('refusal', 'med'),
       '429_p99_ms': value('refusal', 'p(99)'),
     },
-    proved: `${count('saturated')} refusals had no effect and said when to come back, ${opened} orders were paid and cancelled meanwhile`
+    proved: `${count('concurrency_limited')} refusals had no effect and said when to come back, ${opened} orders were paid and cancelled meanwhile`
       + `, and ${tempted} customers got their ${limit} units each${rate ? '; one who asked too often was held to the rate' : ''}`,
     note: 'gave up = buyers who took a refusal for an answer; mute = refusals without Retry-After, RateLimit or\n'
       + 'RateLimit-Policy; ended = orders paid or cancelled; at limit = customers with exactly the purchase limit',

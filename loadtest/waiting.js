@@ -103,7 +103,7 @@ function buy(url, customer, sku, prefer) {
   p.timeout = `${env.waits + 30}s`;
   for (;;) {
     const r = http.post(`${url}/api/v1/orders`, body, p);
-    if (!busy(r) || (prefer === 'wait=0' && typeOf(r) === '/docs/problems/busy')) return r;
+    if (!busy(r) || (prefer === 'wait=0' && typeOf(r) === '/docs/problems/lock-timeout')) return r;
     pause();
   }
 }
@@ -154,7 +154,7 @@ export function hot({ run, hotSKU }) {
     unmatched.add(1);
   } else if (async && r.status === 202) {
     queued(url, nth, r);
-  } else if (!async && r.status === 503 && typeOf(r) === '/docs/problems/busy') {
+  } else if (!async && r.status === 503 && typeOf(r) === '/docs/problems/lock-timeout') {
     counters.at_once.add(1);
     atOnce.add(r.timings.duration);
     if (!/^[1-9]\d*$/.test(r.headers['Retry-After'] || '')) wrong('no Retry-After', r);

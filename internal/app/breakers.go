@@ -13,10 +13,10 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// breakers are those of the lock services that an instance was started with, beside its database.
+// breakers are the circuit breakers of the configured lock services, without the database.
 type breakers []*breaker.Breaker
 
-var _ stock.Watched = (*breaker.Breaker)(nil) // strategies look for it
+var _ stock.Watched = (*breaker.Breaker)(nil) // strategies check for it
 
 // withBreakers returns lockers that fail at once while their service is unavailable, and their breakers.
 func withBreakers(raw stock.Lockers, c Config, log *slog.Logger) (stock.Lockers, breakers) {
@@ -36,11 +36,11 @@ func withBreakers(raw stock.Lockers, c Config, log *slog.Logger) (stock.Lockers,
 		b := breaker.New(*each.locker, breaker.Config{
 			Name: each.name,
 			Unavailable: func(ctx context.Context, err error) {
-				log.WarnContext(ctx, "lock service is away; orders that need it are refused until it answers",
+				log.WarnContext(ctx, "lock service unavailable; orders that need it are refused until it recovers",
 					slog.String("service", each.name), slog.String("address", each.address), slog.String("error", err.Error()))
 			},
 			Recovered: func(ctx context.Context) {
-				log.InfoContext(ctx, "lock service is back", slog.String("service", each.name))
+				log.InfoContext(ctx, "lock service recovered", slog.String("service", each.name))
 			},
 		})
 		all = append(all, b)
@@ -52,7 +52,7 @@ func withBreakers(raw stock.Lockers, c Config, log *slog.Logger) (stock.Lockers,
 	return raw, all
 }
 
-// probe asks all services at once whether they answer.
+// probe probes all services concurrently.
 func (all breakers) probe(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, b := range all {
@@ -70,7 +70,7 @@ func (all breakers) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// counter is a [stock.Counter] in a store that is a lock service as well, and is unavailable with it.
+// counter is a [stock.Counter] whose store is also a lock service. Both are unavailable together.
 type counter struct {
 	stock.Counter
 

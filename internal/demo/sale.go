@@ -71,9 +71,9 @@ const (
 
 // ask posts what a customer wants, again and again while the service says that it is too
 // busy, or that all permits are in use: then nothing has happened. It needs no key for that,
-// which would make a row of every refusal and so the sale another one. It calls saturated whenever
+// which would make a row of every refusal and so the sale another one. It calls atLimit whenever
 // all permits are in use: a service that says so is at work.
-func (s *shop) ask(ctx context.Context, url string, body any, saturated func()) (status int, instance string, answer []byte, err error) {
+func (s *shop) ask(ctx context.Context, url string, body any, atLimit func()) (status int, instance string, answer []byte, err error) {
 	for end := time.Now().Add(asking); ; {
 		before, said := status, answer
 		status, instance, answer, err = s.send(ctx, http.MethodPost, url, body)
@@ -86,7 +86,7 @@ func (s *shop) ask(ctx context.Context, url string, body any, saturated func()) 
 			return status, instance, answer, err
 		}
 		if status == http.StatusTooManyRequests {
-			saturated()
+			atLimit()
 		}
 		select {
 		case <-time.After(pause):
@@ -191,13 +191,13 @@ func (s *shop) sell(ctx context.Context, sku string, attempts int, progress func
 }
 
 // attempt is one customer who wants one unit.
-func (s *shop) attempt(ctx context.Context, p *sale, sku string, n int, saturated func()) {
+func (s *shop) attempt(ctx context.Context, p *sale, sku string, n int, atLimit func()) {
 	body := map[string]any{
 		"customer_id": fmt.Sprintf("buyer-%d", n+1),
 		"items":       []map[string]any{{"sku": sku, "quantity": 1}},
 	}
 	start := time.Now()
-	status, instance, answer, err := s.ask(ctx, s.urls[n%len(s.urls)]+"/api/v1/orders", body, saturated)
+	status, instance, answer, err := s.ask(ctx, s.urls[n%len(s.urls)]+"/api/v1/orders", body, atLimit)
 	p.latencies = append(p.latencies, time.Since(start))
 	if instance != "" {
 		p.instances[instance] = true

@@ -16,7 +16,7 @@ func TestProgressOfASale(t *testing.T) {
 		status int
 		want   int64 // calls for a sale of one attempt, which is refused twice
 	}{
-		"saturated":                {http.StatusTooManyRequests, 3},
+		"concurrency limit":        {http.StatusTooManyRequests, 3},
 		"the lock service is away": {http.StatusServiceUnavailable, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

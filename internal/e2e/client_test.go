@@ -128,7 +128,7 @@ func purchase(ctx context.Context, client *http.Client, url, sku string, header 
 // inUse reports whether an order was refused because all permits are in use. An instance may say so
 // while some are free, if Redis is slow to lease it one; then nothing has happened.
 func inUse(status int, body string) bool {
-	return status == http.StatusTooManyRequests && strings.Contains(body, "/saturated")
+	return status == http.StatusTooManyRequests && strings.Contains(body, "/concurrency-limit")
 }
 
 // later reports whether a request was refused for now and without effect: all permits are in use, its time was
@@ -140,7 +140,7 @@ func later(status int, body string) bool {
 	case http.StatusConflict:
 		kinds = []string{"/request-in-flight"}
 	case http.StatusServiceUnavailable:
-		kinds = []string{"/problems/busy", "/problems/store-unavailable"}
+		kinds = []string{"/problems/lock-timeout", "/problems/store-unavailable"}
 	}
 	return inUse(status, body) || slices.ContainsFunc(kinds, func(kind string) bool { return strings.Contains(body, kind) })
 }

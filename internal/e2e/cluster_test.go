@@ -183,7 +183,7 @@ func configure(t *testing.T, name, value, url string) (code int, out, stderr str
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; <-time.After(100 * time.Millisecond) {
 		code, out, stderr = call(t, noEnv, "config", "set", name, value, "--url", url)
-		unsure := strings.Contains(stderr, "may have been carried out") || strings.Contains(stderr, "does not answer") || strings.Contains(stderr, "its time was up")
+		unsure := strings.Contains(stderr, "may have been carried out") || strings.Contains(stderr, "is unavailable") || strings.Contains(stderr, "until its time limit")
 		if code == 0 || !unsure || time.Now().After(end) {
 			return code, out, stderr
 		}

@@ -16,24 +16,25 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// away returns the strategies whose service does not answer, as an instance has them.
-func (r *instance) away(t *testing.T) (names string) {
+// unavailable returns the strategies whose lock service is unavailable to the instance.
+func (r *instance) unavailable(t *testing.T) (names string) {
 	t.Helper()
 	var list struct {
 		Strategies []struct {
-			Name            string
-			Available, Away bool
+			Name        string
+			Available   bool
+			Unavailable bool `json:"store_unavailable"`
 		}
 	}
 	if err := json.Unmarshal([]byte(r.want(t, http.StatusOK, "GET", "/api/v1/strategies", "")), &list); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range list.Strategies {
-		if s.Away {
+		if s.Unavailable {
 			names += s.Name + " "
 		}
-		if s.Away && !s.Available {
-			t.Errorf("%s is away and was not asked for", s.Name)
+		if s.Unavailable && !s.Available {
+			t.Errorf("the service of %s is unavailable and was not configured", s.Name)
 		}
 	}
 	return names
@@ -48,9 +49,8 @@ func basket(ctx context.Context, client *http.Client, url string, skus ...string
 	return ask(ctx, client, "POST", url+"/api/v1/orders", `{"customer_id":"c1","items":[`+strings.Join(items, ",")+`]}`)
 }
 
-// An instance whose lock services are away starts, says which, and sells what needs none of them.
-// Nobody waits for them, least of all a basket that holds the lock of another SKU. When they come
-// it sells all.
+// TestStartWithoutLockServices: an instance starts while its lock services are unavailable, logs them, and sells the other SKUs.
+// No order waits for the services, not even a basket that holds the lock of another SKU. After they recover, all SKUs are sold.
 func TestStartWithoutLockServices(t *testing.T) {
 	t.Parallel()
 	z, e := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{}), testbedtest.StartEtcd(t, testbed.EtcdConfig{})
@@ -74,7 +74,7 @@ func TestStartWithoutLockServices(t *testing.T) {
 	for service, address := range map[string]string{"zookeeper": z.Addr(), "etcd": e.Addr(), "redlock": strings.TrimPrefix(urls[2], "redis://")} {
 		lines := 0
 		for line := range strings.Lines(r.stderr.String()) {
-			if strings.Contains(line, "away") && strings.Contains(line, service) && strings.Contains(line, address) {
+			if strings.Contains(line, "unavailable") && strings.Contains(line, service) && strings.Contains(line, address) {
 				lines++
 			}
 		}
@@ -86,8 +86,8 @@ func TestStartWithoutLockServices(t *testing.T) {
 		t.Errorf("a password, or no URL, is in the log:\n%s", log)
 	}
 	r.want(t, http.StatusOK, "GET", "/readyz", "")
-	if got := r.away(t); got != "redlock zookeeper etcd redlock-cohort zookeeper-cohort etcd-cohort " {
-		t.Errorf("away: %s", got)
+	if got := r.unavailable(t); got != "redlock zookeeper etcd redlock-cohort zookeeper-cohort etcd-cohort " {
+		t.Errorf("unavailable: %s", got)
 	}
 	for sku, strategy := range map[string]string{"a": "sql", "r": "redlock", "z": "zookeeper-cohort", "e": "etcd"} {
 		r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":1000,"strategy":"`+strategy+`"}`)
@@ -107,21 +107,21 @@ func TestStartWithoutLockServices(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(3 * time.Minute); r.away(t) != ""; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); r.unavailable(t) != ""; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("away: %s\n%s", r.away(t), r.stderr)
+			t.Fatalf("unavailable: %s\n%s", r.unavailable(t), r.stderr)
 		}
 	}
 	if a := insist(func() answer { return basket(t.Context(), client, r.url, "a", "e", "r", "z") }); a.status != http.StatusCreated {
 		t.Error(a)
 	}
-	if n, again := strings.Count(r.stderr.String(), "is back"), strings.Count(r.stderr.String(), "is away"); n < 3 || n > again {
-		t.Errorf("%d services are back, as the log has it:\n%s", n, r.stderr)
+	if n, again := strings.Count(r.stderr.String(), "lock service recovered"), strings.Count(r.stderr.String(), "lock service unavailable"); n < 3 || n > again {
+		t.Errorf("the log has %d recovered services:\n%s", n, r.stderr)
 	}
 }
 
-// A lock service that goes away while orders are placed costs those who need it one wait, and the
-// others nothing after that: no order of it is tried, and so none holds what others need.
+// TestBasketOfADeadLockService: a lock service that becomes unavailable delays the orders that need it once. Later orders are
+// refused at once, so that they hold no lock that other orders need.
 func TestBasketOfADeadLockService(t *testing.T) {
 	t.Parallel()
 	e := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
@@ -136,9 +136,9 @@ func TestBasketOfADeadLockService(t *testing.T) {
 	if err := e.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(3 * time.Minute); r.away(t) != "etcd etcd-cohort "; {
+	for deadline := time.Now().Add(3 * time.Minute); r.unavailable(t) != "etcd etcd-cohort "; {
 		if a := basket(t.Context(), client, r.url, "a", "b"); a.status != http.StatusServiceUnavailable || time.Now().After(deadline) {
-			t.Fatalf("away: %s: %v", r.away(t), a)
+			t.Fatalf("unavailable: %s: %v", r.unavailable(t), a)
 		}
 	}
 	still, stop := watchStillness(t), make(chan struct{})
@@ -174,8 +174,8 @@ func TestBasketOfADeadLockService(t *testing.T) {
 	}
 }
 
-// A member of three that has stopped keeps whoever asks it waiting. The others grant, so the service
-// is not away, and orders go on.
+// TestOneMemberStopped: calls to a paused member wait. The two other members grant locks, so that the service
+// is available and orders are placed.
 func TestOneMemberStopped(t *testing.T) {
 	t.Parallel()
 	c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
@@ -194,15 +194,15 @@ func TestOneMemberStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := customers(t)
-	// Where the machine is slow for a while the other two have no leader either, and the service is away indeed.
+	// Where the machine is slow for a while the other two have no leader either, and the service is unavailable.
 	for tries := 1; ; tries++ {
-		placed, refused, away, looks := buyFor(t, client, r, buyers, 8*time.Second)
-		t.Logf("%d orders placed, %d refused; away in %d of %d looks", placed, refused, away, looks)
-		if placed > 0 && 2*away <= looks {
+		placed, refused, unavailable, polls := buyFor(t, client, r, buyers, 8*time.Second)
+		t.Logf("%d orders placed, %d refused; etcd unavailable in %d of %d polls", placed, refused, unavailable, polls)
+		if placed > 0 && 2*unavailable <= polls {
 			break
 		}
 		if tries == 5 {
-			t.Errorf("%d orders placed, and away in %d of %d looks, with two members of three", placed, away, looks)
+			t.Errorf("%d orders placed, and etcd unavailable in %d of %d polls, with two members of three", placed, unavailable, polls)
 			break
 		}
 	}
@@ -211,8 +211,8 @@ func TestOneMemberStopped(t *testing.T) {
 	}
 }
 
-// buyFor has each of so many buyers buy a SKU of its own for a while, and looks whether etcd is away meanwhile.
-func buyFor(t *testing.T, client *http.Client, r *instance, buyers int, d time.Duration) (placed, refused int64, away, looks int) {
+// buyFor has each of so many buyers buy a SKU of its own for a while, and polls whether etcd is unavailable meanwhile.
+func buyFor(t *testing.T, client *http.Client, r *instance, buyers int, d time.Duration) (placed, refused int64, unavailable, polls int) {
 	t.Helper()
 	end := time.Now().Add(d)
 	var yes, no atomic.Int64
@@ -232,12 +232,12 @@ func buyFor(t *testing.T, client *http.Client, r *instance, buyers int, d time.D
 			}
 		})
 	}
-	for ; time.Now().Before(end); looks++ {
-		if strings.Contains(r.away(t), "etcd ") {
-			away++
+	for ; time.Now().Before(end); polls++ {
+		if strings.Contains(r.unavailable(t), "etcd ") {
+			unavailable++
 		}
 		<-time.After(20 * time.Millisecond)
 	}
 	group.Wait()
-	return yes.Load(), no.Load(), away, looks
+	return yes.Load(), no.Load(), unavailable, polls
 }

@@ -84,7 +84,7 @@ func TestRedisAway(t *testing.T) {
 	refused := func(fault string) {
 		t.Helper()
 		a := permitted(func() answer { return purchase(t.Context(), http.DefaultClient, r.url, "a") })
-		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "store-unavailable") && !strings.Contains(a.body, "busy") || a.took > 30*time.Second {
+		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "store-unavailable") && !strings.Contains(a.body, "lock-timeout") || a.took > 30*time.Second {
 			t.Errorf("%s: %v", fault, a)
 		}
 		r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"b"`, 1))

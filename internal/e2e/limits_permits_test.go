@@ -11,8 +11,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// saturated fails the test unless a says, as it should, that all permits are in use.
-func saturated(t *testing.T, a answer) {
+// wantConcurrencyLimit fails the test unless a says, as it should, that all permits are in use.
+func wantConcurrencyLimit(t *testing.T, a answer) {
 	t.Helper()
 	switch {
 	case a.err != nil || !inUse(a.status, a.body):
@@ -57,7 +57,7 @@ func TestTwoPermitsForTwoInstances(t *testing.T) {
 			select {
 			case a := <-placed:
 				if a.status == http.StatusTooManyRequests {
-					saturated(t, a)
+					wantConcurrencyLimit(t, a)
 				} else {
 					odd++
 				}
@@ -125,7 +125,7 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 	testbedtest.Eventually(t, "all permits are in use", func() bool { // one that stood still takes its permits again, if nobody was faster
 		a := purchase(t.Context(), client, lives.url, "b")
 		if a.status != http.StatusCreated {
-			saturated(t, a)
+			wantConcurrencyLimit(t, a)
 		}
 		return a.status != http.StatusCreated
 	})

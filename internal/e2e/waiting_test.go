@@ -161,7 +161,7 @@ func TestQueuedOrders(t *testing.T) {
 	guard := hold(t, locks, stock.LockKey("a"))
 	impatient := permitted(func() answer { return purchase(t.Context(), client, fleet[1].url, "a", "Prefer", "wait=0") })
 	if a := impatient; a.status != http.StatusServiceUnavailable ||
-		!strings.Contains(a.body, "busy") || a.header.Get("Retry-After") == "" || a.header.Get("Preference-Applied") != "wait=0" {
+		!strings.Contains(a.body, "lock-timeout") || a.header.Get("Retry-After") == "" || a.header.Get("Preference-Applied") != "wait=0" {
 		t.Errorf("%v, %v", a, a.header)
 	}
 	var paths []string

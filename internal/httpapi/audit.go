@@ -2,8 +2,8 @@ package httpapi
 
 import "context"
 
-// AuditBooks implements [StrictServerInterface].
-func (a *api) AuditBooks(ctx context.Context, r AuditBooksRequestObject) (AuditBooksResponseObject, error) {
+// RunAudit implements [StrictServerInterface].
+func (a *api) RunAudit(ctx context.Context, r RunAuditRequestObject) (RunAuditResponseObject, error) {
 	sku := ""
 	if r.Params.SKU != nil {
 		sku = *r.Params.SKU
@@ -21,5 +21,5 @@ func (a *api) AuditBooks(ctx context.Context, r AuditBooksRequestObject) (AuditB
 			LostUpdates: s.LostUpdates(), Overdue: s.Overdue, LedgerOk: s.LedgerOK(), Ok: s.OK(),
 		}
 	}
-	return AuditBooks200JSONResponse(body), nil
+	return RunAudit200JSONResponse(body), nil
 }

@@ -18,8 +18,8 @@ const (
 	docsPath     = "/docs"
 	problemsPath = docsPath + "/problems"
 
-	// docsPolicy lets the pages below /docs load what this service serves, and nothing else. The
-	// page of Swagger UI draws its icons from data URLs.
+	// docsPolicy lets the pages below /docs load resources of this service only. Swagger UI
+	// draws its icons from data URLs.
 	docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -27,14 +27,13 @@ const (
 //go:embed docs
 var docsFiles embed.FS
 
-// docsPage is a page or a part of one.
+// docsPage is a page or a part of a page.
 type docsPage struct {
 	contentType string
 	body        []byte
 }
 
-// serveDocs adds the pages for those who write clients: Swagger UI, and a page for every type
-// of problems at the path that is its name.
+// serveDocs adds Swagger UI, and a page for every problem type at the path that is its name.
 func (a *api) serveDocs(engine *gin.Engine) error {
 	pages, err := docsPages()
 	if err != nil {
@@ -49,26 +48,29 @@ func (a *api) serveDocs(engine *gin.Engine) error {
 	for path, page := range pages {
 		docs.GET(strings.TrimPrefix(path, docsPath), func(c *gin.Context) { c.Data(http.StatusOK, page.contentType, page.body) })
 	}
+	for path, t := range renamedProblems {
+		docs.GET(strings.TrimPrefix(path, docsPath), func(c *gin.Context) { c.Redirect(http.StatusPermanentRedirect, string(t)) })
+	}
 	for _, file := range []string{"swagger-ui.css", "swagger-ui-bundle.js", "favicon-16x16.png", "favicon-32x32.png"} {
 		docs.GET("/"+file, func(c *gin.Context) {
-			c.Header("Cache-Control", "public, max-age=3600") // it is large, and the same for everybody
+			c.Header("Cache-Control", "public, max-age=3600") // it is large, and the same for all clients
 			swagger.ServeHTTP(c.Writer, c.Request)
 		})
 	}
 	return nil
 }
 
-// docsPages returns all pages by their paths.
+// docsPages returns all pages by path.
 func docsPages() (map[string]docsPage, error) {
 	texts, err := template.ParseFS(docsFiles, "docs/*.html")
 	if err != nil {
-		return nil, fmt.Errorf("read the pages of the documentation: %w", err)
+		return nil, fmt.Errorf("read the documentation pages: %w", err)
 	}
 	pages := make(map[string]docsPage)
 	add := func(path, name string, data any) error {
 		var b bytes.Buffer
 		if err := texts.ExecuteTemplate(&b, name, data); err != nil {
-			return fmt.Errorf("make the page %s: %w", path, err)
+			return fmt.Errorf("render the page %s: %w", path, err)
 		}
 		pages[path] = docsPage{"text/html; charset=utf-8", b.Bytes()}
 		return nil
@@ -98,7 +100,7 @@ func docsPages() (map[string]docsPage, error) {
 	return pages, nil
 }
 
-// describedProblem is what the page of a type says.
+// describedProblem is the content of the page of a problem type.
 type describedProblem struct {
 	Type            ProblemType
 	Status          int
@@ -111,7 +113,7 @@ type describedProblem struct {
 
 func describedProblems() ([]describedProblem, error) {
 	var all []describedProblem
-	for _, table := range []map[ProblemType]kind{mistakes, conflicts} {
+	for _, table := range []map[ProblemType]problemType{permanentProblems, temporaryProblems} {
 		for t, k := range table {
 			k.example.Type, k.example.Title, k.example.Status = t, k.title, k.status
 			example, err := json.MarshalIndent(k.example, "", "  ")

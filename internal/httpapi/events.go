@@ -35,8 +35,8 @@ type Events interface {
 
 var _ Events = (*events.Feed)(nil)
 
-// FollowEvents implements [StrictServerInterface].
-func (a *api) FollowEvents(ctx context.Context, r FollowEventsRequestObject) (FollowEventsResponseObject, error) {
+// SubscribeEvents implements [StrictServerInterface].
+func (a *api) SubscribeEvents(ctx context.Context, r SubscribeEventsRequestObject) (SubscribeEventsResponseObject, error) {
 	var header http.Header
 	if c, ok := ctx.(*gin.Context); ok {
 		header = c.Request.Header
@@ -64,7 +64,7 @@ func (a *api) FollowEvents(ctx context.Context, r FollowEventsRequestObject) (Fo
 var public = []events.Type{events.TypeOrder, events.TypeStock}
 
 // filterOf returns which events are asked for. Orders of customers are their own.
-func filterOf(owner string, p FollowEventsParams) (f events.Filter, err error) {
+func filterOf(owner string, p SubscribeEventsParams) (f events.Filter, err error) {
 	if p.Types != nil {
 		for name := range strings.SplitSeq(*p.Types, ",") {
 			f.Types = append(f.Types, events.Type(name))
@@ -96,9 +96,9 @@ type stream struct {
 	forget func()
 }
 
-// VisitFollowEventsResponse writes what the listener hears, until the client goes, cannot
+// VisitSubscribeEventsResponse writes what the listener hears, until the client goes, cannot
 // keep up or has a key that works no longer, or the instance stops.
-func (s *stream) VisitFollowEventsResponse(w http.ResponseWriter) error {
+func (s *stream) VisitSubscribeEventsResponse(w http.ResponseWriter) error {
 	defer s.listener.Close()
 	defer func() { s.forget() }()
 	h := w.Header()

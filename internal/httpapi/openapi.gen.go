@@ -70,7 +70,7 @@ func (e OrderStatus) Valid() bool {
 // Defines values for ProblemType.
 const (
 	TypeBodyTooLarge         ProblemType = "/docs/problems/body-too-large"
-	TypeBusy                 ProblemType = "/docs/problems/busy"
+	TypeLockTimeout          ProblemType = "/docs/problems/lock-timeout"
 	TypeCanary               ProblemType = "/docs/problems/canary"
 	TypeDraining             ProblemType = "/docs/problems/draining"
 	TypeForbidden            ProblemType = "/docs/problems/forbidden"
@@ -88,9 +88,9 @@ const (
 	TypeRateLimited          ProblemType = "/docs/problems/rate-limited"
 	TypeRequestInFlight      ProblemType = "/docs/problems/request-in-flight"
 	TypeSKUExists            ProblemType = "/docs/problems/sku-exists"
-	TypeSaturated            ProblemType = "/docs/problems/saturated"
+	TypeConcurrencyLimit     ProblemType = "/docs/problems/concurrency-limit"
 	TypeSettingConflict      ProblemType = "/docs/problems/setting-conflict"
-	TypeSettingsFixed        ProblemType = "/docs/problems/settings-fixed"
+	TypeConfigReadOnly       ProblemType = "/docs/problems/config-read-only"
 	TypeStoreUnavailable     ProblemType = "/docs/problems/store-unavailable"
 	TypeStrategyUnavailable  ProblemType = "/docs/problems/strategy-unavailable"
 	TypeTooManyListeners     ProblemType = "/docs/problems/too-many-listeners"
@@ -105,7 +105,7 @@ func (e ProblemType) Valid() bool {
 	switch e {
 	case TypeBodyTooLarge:
 		return true
-	case TypeBusy:
+	case TypeLockTimeout:
 		return true
 	case TypeCanary:
 		return true
@@ -141,11 +141,11 @@ func (e ProblemType) Valid() bool {
 		return true
 	case TypeSKUExists:
 		return true
-	case TypeSaturated:
+	case TypeConcurrencyLimit:
 		return true
 	case TypeSettingConflict:
 		return true
-	case TypeSettingsFixed:
+	case TypeConfigReadOnly:
 		return true
 	case TypeStoreUnavailable:
 		return true
@@ -637,7 +637,7 @@ type Strategy struct {
 
 	// Away The store does not answer this instance now: orders of SKUs that are sold by the strategy are
 	// refused with 503 until it does. Absent if it is there.
-	Away bool `json:"away,omitempty"`
+	StoreUnavailable bool `json:"store_unavailable,omitempty"`
 }
 
 // StrategyList The strategies.
@@ -746,14 +746,14 @@ type PathTimer = TimerID
 // Prefer defines model for Prefer.
 type Prefer = string
 
-// AuditBooksParams defines parameters for AuditBooks.
-type AuditBooksParams struct {
+// RunAuditParams defines parameters for RunAudit.
+type RunAuditParams struct {
 	// SKU Audit only this SKU.
 	SKU *SKUName `form:"sku,omitempty" json:"sku,omitempty"`
 }
 
-// FollowEventsParams defines parameters for FollowEvents.
-type FollowEventsParams struct {
+// SubscribeEventsParams defines parameters for SubscribeEvents.
+type SubscribeEventsParams struct {
 	// Types Only events of these types, with commas between them. Default: all types for an admin's key, `order` for
 	// the key of a customer.
 	Types *string `form:"types,omitempty" json:"types,omitempty"`
@@ -884,18 +884,18 @@ type RestockSKUJSONRequestBody = Delivery
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
-	// AuditBooks Audit the books
+	// RunAudit Audit the books
 	// (GET /api/v1/audit)
-	AuditBooks(c *gin.Context, params AuditBooksParams)
+	RunAudit(c *gin.Context, params RunAuditParams)
 	// ShowCluster Show the cluster
 	// (GET /api/v1/cluster)
 	ShowCluster(c *gin.Context)
 	// SetConfig Change a setting
 	// (PUT /api/v1/cluster/config/{name})
 	SetConfig(c *gin.Context, name string)
-	// FollowEvents Follow what happens
+	// SubscribeEvents Follow what happens
 	// (GET /api/v1/events)
-	FollowEvents(c *gin.Context, params FollowEventsParams)
+	SubscribeEvents(c *gin.Context, params SubscribeEventsParams)
 	// GetSpecification Read this document
 	// (GET /api/v1/openapi.yaml)
 	GetSpecification(c *gin.Context)
@@ -967,14 +967,14 @@ type ServerInterfaceWrapper struct {
 
 type MiddlewareFunc func(c *gin.Context)
 
-// AuditBooks operation middleware
-func (siw *ServerInterfaceWrapper) AuditBooks(c *gin.Context) {
+// RunAudit operation middleware
+func (siw *ServerInterfaceWrapper) RunAudit(c *gin.Context) {
 
 	var err error
 	_ = err
 
 	// Parameter object where we will unmarshal all parameters from the context
-	var params AuditBooksParams
+	var params RunAuditParams
 
 	// ------------- Optional query parameter "sku" -------------
 
@@ -991,7 +991,7 @@ func (siw *ServerInterfaceWrapper) AuditBooks(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.AuditBooks(c, params)
+	siw.Handler.RunAudit(c, params)
 }
 
 // ShowCluster operation middleware
@@ -1032,14 +1032,14 @@ func (siw *ServerInterfaceWrapper) SetConfig(c *gin.Context) {
 	siw.Handler.SetConfig(c, name)
 }
 
-// FollowEvents operation middleware
-func (siw *ServerInterfaceWrapper) FollowEvents(c *gin.Context) {
+// SubscribeEvents operation middleware
+func (siw *ServerInterfaceWrapper) SubscribeEvents(c *gin.Context) {
 
 	var err error
 	_ = err
 
 	// Parameter object where we will unmarshal all parameters from the context
-	var params FollowEventsParams
+	var params SubscribeEventsParams
 
 	// ------------- Optional query parameter "types" -------------
 
@@ -1093,7 +1093,7 @@ func (siw *ServerInterfaceWrapper) FollowEvents(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.FollowEvents(c, params)
+	siw.Handler.SubscribeEvents(c, params)
 }
 
 // GetSpecification operation middleware
@@ -1868,10 +1868,10 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 		ErrorHandler:       errorHandler,
 	}
 
-	router.GET(options.BaseURL+"/api/v1/audit", wrapper.AuditBooks)
+	router.GET(options.BaseURL+"/api/v1/audit", wrapper.RunAudit)
 	router.GET(options.BaseURL+"/api/v1/cluster", wrapper.ShowCluster)
 	router.PUT(options.BaseURL+"/api/v1/cluster/config/:name", wrapper.SetConfig)
-	router.GET(options.BaseURL+"/api/v1/events", wrapper.FollowEvents)
+	router.GET(options.BaseURL+"/api/v1/events", wrapper.SubscribeEvents)
 	router.GET(options.BaseURL+"/api/v1/openapi.yaml", wrapper.GetSpecification)
 	router.GET(options.BaseURL+"/api/v1/orders", wrapper.ListOrders)
 	router.POST(options.BaseURL+"/api/v1/orders", wrapper.PlaceOrder)
@@ -1894,17 +1894,17 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/api/v1/timers/:kind/resume", wrapper.ResumeTimers)
 }
 
-type AuditBooksRequestObject struct {
-	Params AuditBooksParams
+type RunAuditRequestObject struct {
+	Params RunAuditParams
 }
 
-type AuditBooksResponseObject interface {
-	VisitAuditBooksResponse(w http.ResponseWriter) error
+type RunAuditResponseObject interface {
+	VisitRunAuditResponse(w http.ResponseWriter) error
 }
 
-type AuditBooks200JSONResponse Audit
+type RunAudit200JSONResponse Audit
 
-func (response AuditBooks200JSONResponse) VisitAuditBooksResponse(w http.ResponseWriter) error {
+func (response RunAudit200JSONResponse) VisitRunAuditResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -1960,20 +1960,20 @@ func (response SetConfig200JSONResponse) VisitSetConfigResponse(w http.ResponseW
 	return err
 }
 
-type FollowEventsRequestObject struct {
-	Params FollowEventsParams
+type SubscribeEventsRequestObject struct {
+	Params SubscribeEventsParams
 }
 
-type FollowEventsResponseObject interface {
-	VisitFollowEventsResponse(w http.ResponseWriter) error
+type SubscribeEventsResponseObject interface {
+	VisitSubscribeEventsResponse(w http.ResponseWriter) error
 }
 
-type FollowEvents200TextEventStreamResponse struct {
+type SubscribeEvents200TextEventStreamResponse struct {
 	Body          io.Reader
 	ContentLength int64
 }
 
-func (response FollowEvents200TextEventStreamResponse) VisitFollowEventsResponse(w http.ResponseWriter) error {
+func (response SubscribeEvents200TextEventStreamResponse) VisitSubscribeEventsResponse(w http.ResponseWriter) error {
 
 	w.Header().Set("Content-Type", "text/event-stream")
 	if response.ContentLength != 0 {
@@ -2639,18 +2639,18 @@ func (response FireTimer200JSONResponse) VisitFireTimerResponse(w http.ResponseW
 
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
-	// AuditBooks Audit the books
+	// RunAudit Audit the books
 	// (GET /api/v1/audit)
-	AuditBooks(ctx context.Context, request AuditBooksRequestObject) (AuditBooksResponseObject, error)
+	RunAudit(ctx context.Context, request RunAuditRequestObject) (RunAuditResponseObject, error)
 	// ShowCluster Show the cluster
 	// (GET /api/v1/cluster)
 	ShowCluster(ctx context.Context, request ShowClusterRequestObject) (ShowClusterResponseObject, error)
 	// SetConfig Change a setting
 	// (PUT /api/v1/cluster/config/{name})
 	SetConfig(ctx context.Context, request SetConfigRequestObject) (SetConfigResponseObject, error)
-	// FollowEvents Follow what happens
+	// SubscribeEvents Follow what happens
 	// (GET /api/v1/events)
-	FollowEvents(ctx context.Context, request FollowEventsRequestObject) (FollowEventsResponseObject, error)
+	SubscribeEvents(ctx context.Context, request SubscribeEventsRequestObject) (SubscribeEventsResponseObject, error)
 	// GetSpecification Read this document
 	// (GET /api/v1/openapi.yaml)
 	GetSpecification(ctx context.Context, request GetSpecificationRequestObject) (GetSpecificationResponseObject, error)
@@ -2770,25 +2770,25 @@ type strictHandler struct {
 	options     StrictGinServerOptions
 }
 
-// AuditBooks operation middleware
-func (sh *strictHandler) AuditBooks(ctx *gin.Context, params AuditBooksParams) {
-	var request AuditBooksRequestObject
+// RunAudit operation middleware
+func (sh *strictHandler) RunAudit(ctx *gin.Context, params RunAuditParams) {
+	var request RunAuditRequestObject
 
 	request.Params = params
 
 	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
-		return sh.ssi.AuditBooks(ctx, request.(AuditBooksRequestObject))
+		return sh.ssi.RunAudit(ctx, request.(RunAuditRequestObject))
 	}
 	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "AuditBooks")
+		handler = middleware(handler, "RunAudit")
 	}
 
 	response, err := handler(ctx, request)
 
 	if err != nil {
 		sh.options.HandlerErrorFunc(ctx, err)
-	} else if validResponse, ok := response.(AuditBooksResponseObject); ok {
-		if err := validResponse.VisitAuditBooksResponse(ctx.Writer); err != nil {
+	} else if validResponse, ok := response.(RunAuditResponseObject); ok {
+		if err := validResponse.VisitRunAuditResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -2864,25 +2864,25 @@ func (sh *strictHandler) SetConfig(ctx *gin.Context, name string) {
 	}
 }
 
-// FollowEvents operation middleware
-func (sh *strictHandler) FollowEvents(ctx *gin.Context, params FollowEventsParams) {
-	var request FollowEventsRequestObject
+// SubscribeEvents operation middleware
+func (sh *strictHandler) SubscribeEvents(ctx *gin.Context, params SubscribeEventsParams) {
+	var request SubscribeEventsRequestObject
 
 	request.Params = params
 
 	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
-		return sh.ssi.FollowEvents(ctx, request.(FollowEventsRequestObject))
+		return sh.ssi.SubscribeEvents(ctx, request.(SubscribeEventsRequestObject))
 	}
 	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "FollowEvents")
+		handler = middleware(handler, "SubscribeEvents")
 	}
 
 	response, err := handler(ctx, request)
 
 	if err != nil {
 		sh.options.HandlerErrorFunc(ctx, err)
-	} else if validResponse, ok := response.(FollowEventsResponseObject); ok {
-		if err := validResponse.VisitFollowEventsResponse(ctx.Writer); err != nil {
+	} else if validResponse, ok := response.(SubscribeEventsResponseObject); ok {
+		if err := validResponse.VisitSubscribeEventsResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -104,7 +104,7 @@ func mayHaveWaited(err error) bool {
 	switch problemOf(err).Type {
 	case TypeOutOfStock:
 		return !errors.Is(err, order.ErrNotWaiting)
-	case TypeBusy, TypeDraining, TypeOutcomeUnknown:
+	case TypeLockTimeout, TypeDraining, TypeOutcomeUnknown:
 		return true
 	default:
 		return false

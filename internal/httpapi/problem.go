@@ -22,65 +22,64 @@ import (
 
 const (
 	problemJSON    = "application/problem+json"
-	busyDetail     = "The request was still waiting when its time was up. Nothing happened."
-	internalDetail = "The service failed. The failure is in its log."
+	timeoutDetail  = "The request waited for a lock or a row until its time limit. Nothing happened."
+	internalDetail = "The service failed unexpectedly. Its log has the error."
 )
 
-// outcomes maps the errors of the domain to problems; the first that matches
-// counts. Where own is set the error says more behind the sentinel's text, in
-// words that are meant for the client.
+// outcomes maps the errors of the domain to problems; the first match
+// wins. If own is set, the error's text after the sentinel is meant for the client and becomes part of the detail.
 var outcomes = []struct {
 	err    error
-	kind   ProblemType
+	typ    ProblemType
 	detail string
 	own    bool
 }{
-	{err: events.ErrTooMany, kind: TypeTooManyListeners, detail: "As many clients follow events here as may."},
-	{err: events.ErrClosed, kind: TypeDraining, detail: "The instance is about to stop."},
-	{err: permits.ErrClosed, kind: TypeDraining, detail: "The instance is about to stop. Nothing happened."},
-	{err: identity.ErrUnavailable, kind: TypeStoreUnavailable, detail: "The API key cannot be checked now. Nothing happened."},
-	{err: idempotency.ErrReused, kind: TypeIdempotencyKeyReused, detail: "The Idempotency-Key was used with another payload. Nothing happened."},
-	{err: idempotency.ErrInFlight, kind: TypeRequestInFlight, detail: "A request with the same Idempotency-Key was at work until the time of this one was up. This one did nothing."},
-	{err: order.ErrCrowded, kind: TypeSaturated, detail: "As many orders of a SKU are being placed as may be at once, which leaves room for other SKUs. Nothing happened."},
-	{err: order.ErrSaturated, kind: TypeSaturated, detail: "As many orders are being placed as may be at once. Nothing happened."},
-	{err: order.ErrStopping, kind: TypeDraining, detail: "The instance is about to stop, and the order was still waiting for units. Nothing happened."},
-	{err: order.ErrNotFound, kind: TypeNotFound, detail: "There is no such order."},
-	{err: stock.ErrNotFound, kind: TypeNotFound, detail: "There is no such SKU."},
-	{err: timeout.ErrNotFound, kind: TypeNotFound, detail: "There is no such timer: it was cancelled, or has been worked off."},
-	{err: cluster.ErrUnknownKey, kind: TypeNotFound, detail: "There is no such setting."},
-	{err: cluster.ErrInvalid, kind: TypeInvalidRequest, detail: "The setting cannot have this value", own: true},
-	{err: cluster.ErrConflict, kind: TypeSettingConflict, detail: "The setting has another version than the one to be replaced. Nothing happened."},
-	{err: cluster.ErrReadOnly, kind: TypeSettingsFixed, detail: "The instances were started without --zookeeper, and have the configuration of their flags."},
-	{err: order.ErrUnknownSKU, kind: TypeUnknownSKU, detail: "An item names a SKU that does not exist. Nothing was reserved."},
-	{err: order.ErrInvalid, kind: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
-	{err: stock.ErrInvalid, kind: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
-	{err: stock.ErrUnknownStrategy, kind: TypeUnknownStrategy, detail: "No strategy has this name."},
-	{err: stock.ErrStrategyUnavailable, kind: TypeStrategyUnavailable, detail: "The strategy needs a store that this instance was started without", own: true},
-	{err: stock.ErrExists, kind: TypeSKUExists, detail: "The SKU exists with another strategy, limit or number of units. Strategy and limit never change, its stock only by restocking."},
-	{err: stock.ErrLockAway, kind: TypeStoreUnavailable, detail: "The lock service of a SKU does not answer. Nothing happened."},
-	{err: stock.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer. Nothing happened."},
-	{err: timeout.ErrUnavailable, kind: TypeStoreUnavailable, detail: "A store that the request needs does not answer."},
-	{err: stock.ErrFencesLost, kind: TypeBusy, detail: "The lock service of a SKU has lost its data, and its fences are below those that were accepted. Nothing happened. Whoever operates the shop can end that: shop fence rebase SKU."},
-	{err: stock.ErrLockHeld, kind: TypeBusy, detail: "Another order holds the lock of a SKU, and this one was not to wait longer for it. Nothing happened."},
-	{err: stock.ErrRowLocked, kind: TypeBusy, detail: "Somebody else keeps a row locked that the request needs, longer than a request waits for one. Nothing happened."},
-	{err: stock.ErrBusy, kind: TypeBusy, detail: busyDetail},
-	{err: context.DeadlineExceeded, kind: TypeBusy, detail: busyDetail},
-	{err: context.Canceled, kind: TypeBusy, detail: busyDetail}, // the client is gone and will not read it
+	{err: events.ErrTooMany, typ: TypeTooManyListeners, detail: "Too many clients subscribe to events of this instance."},
+	{err: events.ErrClosed, typ: TypeDraining, detail: "The instance is shutting down."},
+	{err: permits.ErrClosed, typ: TypeDraining, detail: "The instance is shutting down. Nothing happened."},
+	{err: identity.ErrUnavailable, typ: TypeStoreUnavailable, detail: "The API key cannot be checked now. Nothing happened."},
+	{err: idempotency.ErrReused, typ: TypeIdempotencyKeyReused, detail: "The Idempotency-Key was used with another payload. Nothing happened."},
+	{err: idempotency.ErrInFlight, typ: TypeRequestInFlight, detail: "A request with the same Idempotency-Key was in flight until the time limit of this request. This request did nothing."},
+	{err: order.ErrCrowded, typ: TypeConcurrencyLimit, detail: "Too many orders of a SKU are in flight. Nothing happened."},
+	{err: order.ErrSaturated, typ: TypeConcurrencyLimit, detail: "Too many orders are in flight. Nothing happened."},
+	{err: order.ErrStopping, typ: TypeDraining, detail: "The instance is shutting down, and the order was still waiting for units. Nothing happened."},
+	{err: order.ErrNotFound, typ: TypeNotFound, detail: "There is no such order."},
+	{err: stock.ErrNotFound, typ: TypeNotFound, detail: "There is no such SKU."},
+	{err: timeout.ErrNotFound, typ: TypeNotFound, detail: "There is no such timer: it was cancelled, or has fired."},
+	{err: cluster.ErrUnknownKey, typ: TypeNotFound, detail: "There is no such setting."},
+	{err: cluster.ErrInvalid, typ: TypeInvalidRequest, detail: "The setting cannot have this value", own: true},
+	{err: cluster.ErrConflict, typ: TypeSettingConflict, detail: "The setting has another version than the one to replace. Nothing happened."},
+	{err: cluster.ErrReadOnly, typ: TypeConfigReadOnly, detail: "The instances were started without --zookeeper, and have the configuration of their flags."},
+	{err: order.ErrUnknownSKU, typ: TypeUnknownSKU, detail: "An item names a SKU that does not exist. Nothing was reserved."},
+	{err: order.ErrInvalid, typ: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
+	{err: stock.ErrInvalid, typ: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
+	{err: stock.ErrUnknownStrategy, typ: TypeUnknownStrategy, detail: "No strategy has this name."},
+	{err: stock.ErrStrategyUnavailable, typ: TypeStrategyUnavailable, detail: "The strategy needs a store that this instance was started without", own: true},
+	{err: stock.ErrExists, typ: TypeSKUExists, detail: "The SKU exists with another strategy, limit or number of units. Strategy and limit never change, its stock only by restocking."},
+	{err: stock.ErrLockAway, typ: TypeStoreUnavailable, detail: "The lock service of a SKU is unavailable. Nothing happened."},
+	{err: stock.ErrUnavailable, typ: TypeStoreUnavailable, detail: "A store that the request needs is unavailable. Nothing happened."},
+	{err: timeout.ErrUnavailable, typ: TypeStoreUnavailable, detail: "A store that the request needs is unavailable."},
+	{err: stock.ErrFencesLost, typ: TypeLockTimeout, detail: "The lock service of a SKU has lost its data: its fencing tokens are below the last accepted token. Nothing happened. An operator can repair that: shop fence rebase SKU."},
+	{err: stock.ErrLockHeld, typ: TypeLockTimeout, detail: "Another order holds the lock of a SKU, and this order reached its maximum wait. Nothing happened."},
+	{err: stock.ErrRowLocked, typ: TypeLockTimeout, detail: "Another transaction holds the lock of a row for longer than a request waits. Nothing happened."},
+	{err: stock.ErrBusy, typ: TypeLockTimeout, detail: timeoutDetail},
+	{err: context.DeadlineExceeded, typ: TypeLockTimeout, detail: timeoutDetail},
+	{err: context.Canceled, typ: TypeLockTimeout, detail: timeoutDetail}, // the client is gone and will not read the response
 }
 
-// problemOf returns the problem that err is answered with.
+// problemOf returns the problem that reports err.
 func problemOf(err error) Problem {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.Problem
 	}
 	if errors.Is(err, order.ErrOutcomeUnknown) || errors.Is(err, cluster.ErrUncertain) {
-		// Before all else: every other problem says that nothing happened.
+		// This case comes first, because every other problem says that nothing happened.
 		return newProblem(TypeOutcomeUnknown, "The store did not confirm the request, which may have been carried out.")
 	}
 	if short, ok := errors.AsType[*stock.ShortageError](err); ok {
 		p := newProblem(TypeOutOfStock, "Not enough units are for sale. Nothing was reserved.")
 		if errors.Is(err, order.ErrNotWaiting) {
-			p.Detail = "Not enough units are for sale, and as many orders wait for some as may, in all or of this customer: this one did not wait. Nothing was reserved."
+			p.Detail = "Not enough units are for sale. The order did not wait, because too many orders wait, in all or of this customer. Nothing was reserved."
 		}
 		for _, s := range short.Shortages {
 			p.Shortages = append(p.Shortages, Shortage{SKU: s.SKU, Requested: s.Requested, Available: s.Available})
@@ -104,7 +103,7 @@ func problemOf(err error) Problem {
 			_, rest, _ := strings.Cut(err.Error(), o.err.Error())
 			detail += ": " + shorten(strings.TrimLeft(rest, ": ")) + "."
 		}
-		return newProblem(o.kind, detail)
+		return newProblem(o.typ, detail)
 	}
 	return newProblem(TypeInternal, internalDetail)
 }
@@ -119,15 +118,15 @@ func overLimit(e *order.LimitError) Problem {
 }
 
 func newProblem(t ProblemType, detail string) Problem {
-	k := kindOf(t)
+	k := lookupType(t)
 	return Problem{Type: t, Title: k.title, Status: k.status, Detail: detail}
 }
 
-// refusal is an error that knows its problem.
+// refusal is an error with a problem.
 type refusal struct {
 	Problem
 	cause error         // for the log; may be nil
-	after time.Duration // Retry-After; a second if it is less
+	after time.Duration // Retry-After, at least a second
 }
 
 func (r *refusal) Error() string {
@@ -139,12 +138,12 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.cause }
 
-func refuse(kind ProblemType, detail string) *refusal {
-	return &refusal{Problem: newProblem(kind, detail)}
+func refuse(t ProblemType, detail string) *refusal {
+	return &refusal{Problem: newProblem(t, detail)}
 }
 
-// refuse answers the request with the problem of err, and logs what an operator
-// has to know of.
+// refuse responds with the problem of err, and logs err if an operator
+// must know it.
 func (a *api) refuse(c *gin.Context, err error) {
 	if again, ok := errors.AsType[*idempotency.AnsweredError](err); ok {
 		writeReplay(c, again.Answer)
@@ -159,20 +158,20 @@ func (a *api) refuse(c *gin.Context, err error) {
 	}
 	a.logRefusal(c, p, err)
 	switch p.Type {
-	case TypeSaturated:
+	case TypeConcurrencyLimit:
 		a.sayLimits(c, true)
 	case TypeUnauthenticated:
 		c.Header("WWW-Authenticate", `Bearer realm="shop"`)
 	default:
 	}
-	if kindOf(p.Type).retry {
+	if lookupType(p.Type).retry {
 		c.Header("Retry-After", wholeSeconds(retryAfter(err), 1))
 	}
 	writeProblem(c, p)
 }
 
-// logRefusal logs that a request was refused with p because of err. Of what an operator has to know and all requests
-// meet while a store is away, a line in ten seconds says how many there were. A client that has gone is no failure.
+// logRefusal logs that a request was refused with p because of err. Errors that all requests get while a store is
+// unavailable are logged once in ten seconds, with their number. A client that has gone is not logged as a failure.
 func (a *api) logRefusal(c *gin.Context, p Problem, err error) {
 	ctx := c.Request.Context()
 	level, since := slog.LevelDebug, 0
@@ -181,7 +180,7 @@ func (a *api) logRefusal(c *gin.Context, p Problem, err error) {
 		level = slog.LevelError
 	case p.Type == TypeOutcomeUnknown, p.Type == TypeStoreUnavailable && !errors.Is(ctx.Err(), context.Canceled), errors.Is(err, stock.ErrFencesLost):
 		var ok bool
-		if since, ok = a.repeats.allow(p.Type); ok {
+		if since, ok = a.outages.allow(p.Type); ok {
 			level = slog.LevelWarn
 		}
 	}
@@ -201,7 +200,7 @@ func (a *api) logRefusal(c *gin.Context, p Problem, err error) {
 	a.Logger.LogAttrs(ctx, level, "request refused", attrs...)
 }
 
-// retryAfter returns when err wants to see the client again; 0 if it does not say.
+// retryAfter returns the delay after which the client may retry; 0 if err has none.
 func retryAfter(err error) time.Duration {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.after
@@ -212,13 +211,13 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// writeProblem sends p as the answer and keeps later handlers from running.
+// writeProblem sends p as the response and skips later handlers.
 func writeProblem(c *gin.Context, p Problem) {
 	c.Abort()
 	c.Data(p.Status, problemJSON, p.body())
 }
 
-// body returns p as it is sent.
+// body returns p as JSON.
 func (p Problem) body() []byte {
 	body, err := json.Marshal(p)
 	if err != nil {
@@ -227,7 +226,7 @@ func (p Problem) body() []byte {
 	return append(body, '\n')
 }
 
-// shorten keeps what a client sent from filling the answer or the log.
+// shorten bounds text that a client sent, for the response and the log.
 func shorten(s string) string {
 	const limit = 200
 	if len(s) <= limit {

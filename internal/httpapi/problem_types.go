@@ -2,39 +2,46 @@ package httpapi
 
 import "net/http"
 
-// kind is a kind of problems: how it is answered, and what its page says.
-type kind struct {
+// problemType is the response of a type of problems, and the text of its page.
+type problemType struct {
 	status  int
 	title   string
-	retry   bool    // the answer says when to try again
+	retry   bool    // the response has Retry-After
 	meaning string  // what happened, and what did not
 	remedy  string  // what the client can do
-	example Problem // what an answer may have beyond type, title and status
+	example Problem // fields of a response besides type, title and status
 }
 
-// kindOf returns the kind of the problems of type t. A type stays what it is: it may get
-// another text, but neither another meaning nor another status.
-func kindOf(t ProblemType) kind {
-	if k, ok := conflicts[t]; ok {
-		return k
+// lookupType returns the problem type named t. A problem type may get another text, but
+// neither another meaning nor another status.
+func lookupType(t ProblemType) problemType {
+	if p, ok := temporaryProblems[t]; ok {
+		return p
 	}
-	return mistakes[t]
+	return permanentProblems[t]
 }
 
-// mistakes are the problems of requests that do not succeed at another time either.
-var mistakes = map[ProblemType]kind{
+// renamedProblems maps the former paths of problem types to their types. A former path redirects to the page of its type.
+var renamedProblems = map[string]ProblemType{
+	problemsPath + "/busy":           TypeLockTimeout,
+	problemsPath + "/saturated":      TypeConcurrencyLimit,
+	problemsPath + "/settings-fixed": TypeConfigReadOnly,
+}
+
+// permanentProblems are the problems of requests that will not succeed at another time.
+var permanentProblems = map[ProblemType]problemType{
 	TypeMalformedRequest: {
 		status: http.StatusBadRequest, title: "Malformed request",
-		meaning: "The request cannot be read: its path, query, header or body has not the form that the specification asks for. Nothing happened.",
-		remedy:  "Correct the request. Sending it again is of no use. The detail says which part cannot be read.",
+		meaning: "The request cannot be parsed: its path, query, header or body does not have the form of the specification. Nothing happened.",
+		remedy:  "Correct the request; a retry fails again. The detail names the part that cannot be parsed.",
 		example: Problem{Detail: "The body is not exactly one JSON object."},
 	},
 	TypeInvalidRequest: {
 		status: http.StatusUnprocessableEntity, title: "Invalid request",
-		meaning: "The body can be read and breaks a rule of the specification, or a value is out of bounds. Nothing happened.",
+		meaning: "The body violates the specification, or a value is out of bounds. Nothing happened.",
 		remedy:  "Correct the places that errors points to. They are JSON pointers into the body; at most ten are named.",
 		example: Problem{
-			Detail: "The body breaks a rule of the specification.",
+			Detail: "The body violates the specification.",
 			Errors: []Violation{{Pointer: "#/items/0/quantity", Detail: "number must be at least 1"}},
 		},
 	},
@@ -47,7 +54,7 @@ var mistakes = map[ProblemType]kind{
 	TypeBodyTooLarge: {
 		status: http.StatusRequestEntityTooLarge, title: "Body too large",
 		meaning: "The body is larger than 64 KiB. Nothing happened.",
-		remedy:  "No request needs as much. Split the order.",
+		remedy:  "Split the order.",
 		example: Problem{Detail: "The body is larger than 64 KiB."},
 	},
 	TypeMethodNotAllowed: {
@@ -59,7 +66,7 @@ var mistakes = map[ProblemType]kind{
 	TypeNotFound: {
 		status: http.StatusNotFound, title: "Not found",
 		meaning: "There is no such path, order, SKU, timer or setting. The orders of other customers do not exist for the key of a customer. Nothing happened.",
-		remedy:  "Check the path and the id, and whether it is the right key.",
+		remedy:  "Check the path, the id and the API key.",
 		example: Problem{Detail: "There is no such order."},
 	},
 	TypeUnknownSKU: {
@@ -74,12 +81,12 @@ var mistakes = map[ProblemType]kind{
 	TypeUnknownStrategy: {
 		status: http.StatusUnprocessableEntity, title: "Unknown strategy",
 		meaning: "No strategy has the name. The SKU was not created.",
-		remedy:  "Choose one of those that are listed at /api/v1/strategies.",
+		remedy:  "Choose a strategy that /api/v1/strategies lists.",
 		example: Problem{Detail: "No strategy has this name."},
 	},
 	TypeStrategyUnavailable: {
 		status: http.StatusUnprocessableEntity, title: "Strategy unavailable",
-		meaning: "The strategy of a SKU needs a store that this instance was started without. Nothing happened.",
+		meaning: "The strategy of a SKU needs a store that this instance does not have. Nothing happened.",
 		remedy:  "Choose another strategy, or start the instance with the store, such as --redis.",
 		example: Problem{Detail: `The strategy needs a store that this instance was started without: "redis" needs --redis.`},
 	},
@@ -91,26 +98,26 @@ var mistakes = map[ProblemType]kind{
 	},
 	TypeForbidden: {
 		status: http.StatusForbidden, title: "Forbidden",
-		meaning: "The key is valid and does not allow this: the operation is for admins, or customer_id is another customer. Or the request comes from a page of another site. Or the instance asks nobody for a key, and so serves its own machine alone, and the request names another host. Nothing happened.",
+		meaning: "The key is valid and does not allow this: the operation is for admins, or customer_id is another customer. Or the request comes from a page of another site. Or authentication is disabled, so that the instance serves its own machine only, and the request names another host. Nothing happened.",
 		remedy:  "Use the key of an admin, or the customer's own id. Behind a proxy, start the instance with --auth keys.",
 		example: Problem{Detail: "The key is that of another customer than customer_id."},
 	},
 	TypeUnauthenticated: {
 		status: http.StatusUnauthorized, title: "Unauthenticated",
-		meaning: "The request has no API key, or one that does not work: it is mistyped, unknown, expired or revoked. Which of these is not said. Nothing happened.",
-		remedy:  "Send Authorization: Bearer KEY, once. Keys are made with the command shop keys create.",
-		example: Problem{Detail: "The API key is missing, or is none that works now."},
+		meaning: "The request has no valid API key: the key is missing, mistyped, unknown, expired or revoked. The response does not say which. Nothing happened.",
+		remedy:  "Send Authorization: Bearer KEY, once. The command shop keys create creates keys.",
+		example: Problem{Detail: "The API key is missing or invalid."},
 	},
 	TypeCanary: {
 		status: http.StatusConflict, title: "Canary",
 		meaning: "The instance is a canary and does not do this. Nothing happened.",
 		remedy:  "Ask another instance.",
-		example: Problem{Detail: "This instance is a canary and does not rebuild. Ask another one."},
+		example: Problem{Detail: "This instance is a canary and does not rebuild. Ask another instance."},
 	},
 	TypeInternal: {
 		status: http.StatusInternalServerError, title: "Internal error",
-		meaning: "The service failed in a way that it does not know. What happened is in its log, and whether the request had an effect is not known.",
-		remedy:  "Read the order before you do anything else. With an Idempotency-Key the same request can be sent again.",
+		meaning: "The service failed unexpectedly. Its log has the error. The effect of the request is unknown.",
+		remedy:  "Read the order first. With an Idempotency-Key, retry the same request.",
 		example: Problem{Detail: internalDetail},
 	},
 }

@@ -4,24 +4,24 @@ import "net/http"
 
 const exampleOrder = "0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01"
 
-// conflicts are the problems of requests that are right, and came at the wrong time.
-var conflicts = map[ProblemType]kind{
+// temporaryProblems are the problems of valid requests, which may succeed at another time.
+var temporaryProblems = map[ProblemType]problemType{
 	TypeSettingConflict: {
 		status: http.StatusConflict, title: "Setting conflict",
 		meaning: "Another write of the setting came first. Nothing happened.",
-		remedy:  "Read /api/v1/cluster, and decide again with the version that is there.",
-		example: Problem{Detail: "The setting has another version than the one to be replaced. Nothing happened."},
+		remedy:  "Read /api/v1/cluster, and decide again with the current version.",
+		example: Problem{Detail: "The setting has another version than the one to replace. Nothing happened."},
 	},
-	TypeSettingsFixed: {
-		status: http.StatusConflict, title: "Settings fixed",
-		meaning: "The instances share no configuration: each has that of its flags. Nothing happened.",
+	TypeConfigReadOnly: {
+		status: http.StatusConflict, title: "Config read-only",
+		meaning: "The instances share no configuration: each has the configuration of its flags. Nothing happened.",
 		remedy:  "Start the instances with --zookeeper, or with other flags.",
 		example: Problem{Detail: "The instances were started without --zookeeper, and have the configuration of their flags."},
 	},
 	TypeOutOfStock: {
 		status: http.StatusConflict, title: "Out of stock",
-		meaning: "Fewer units are for sale than were wanted. Nothing was reserved, not even the items that are there.",
-		remedy:  "Order what is available of each SKU in shortages; or send Prefer: wait=N to wait up to N seconds for units that come back.",
+		meaning: "Fewer units are for sale than the order asks for. Nothing was reserved, not even the items that are available.",
+		remedy:  "Order what is available of each SKU in shortages; or send Prefer: wait=N to wait up to N seconds for released units.",
 		example: Problem{
 			Detail:    "Not enough units are for sale. Nothing was reserved.",
 			Shortages: []Shortage{{SKU: "ticket", Requested: 2, Available: 1}},
@@ -48,61 +48,61 @@ var conflicts = map[ProblemType]kind{
 	TypeOrderStateConflict: {
 		status: http.StatusConflict, title: "Order state conflict",
 		meaning: "The order is in a state that does not allow the operation: not placed yet, paid, cancelled, expired or rejected. Nothing happened. A payment for an order that is EXPIRED took nothing.",
-		remedy:  "Look at state. A QUEUED order is about to be placed or rejected: ask for it until it is, and then try again, with the same key if there was one. Any other order stays as it is; place a new one.",
+		remedy:  "Read state. A QUEUED order will be placed or rejected: poll it until then, and retry with the same key, if any. Any other state is final for this operation; place a new order.",
 		example: Problem{Detail: "The order is EXPIRED, which does not allow this.", OrderID: exampleOrder, State: "EXPIRED"},
 	},
 	TypeRequestInFlight: {
 		status: http.StatusConflict, title: "Request in flight", retry: true,
-		meaning: "A request with the same Idempotency-Key was at work until the time of this one was up. This one did nothing; the other may yet succeed.",
-		remedy:  "Send the same request with the same key again, after as many seconds as Retry-After says.",
-		example: Problem{Detail: "A request with the same Idempotency-Key was at work until the time of this one was up. This one did nothing."},
+		meaning: "A request with the same Idempotency-Key was in flight until the time limit of this request. This request did nothing; the other request may still succeed.",
+		remedy:  "Retry the same request with the same key after Retry-After seconds.",
+		example: Problem{Detail: "A request with the same Idempotency-Key was in flight until the time limit of this request. This request did nothing."},
 	},
 	TypeIdempotencyKeyReused: {
 		status: http.StatusUnprocessableEntity, title: "Idempotency key reused",
 		meaning: "The Idempotency-Key was used for the same path with another payload less than 24 hours ago. Nothing happened.",
-		remedy:  "Use a new key for every new request, and the same one only to repeat a request as it was.",
+		remedy:  "Use a new key for every new request. Reuse a key only to retry an identical request.",
 		example: Problem{Detail: "The Idempotency-Key was used with another payload. Nothing happened."},
 	},
-	TypeSaturated: {
-		status: http.StatusTooManyRequests, title: "Saturated", retry: true,
-		meaning: "As many orders are being placed, by everybody, as may be at once. Nothing happened.",
-		remedy:  "Try again after as many seconds as Retry-After says, and some more that you choose at random.",
-		example: Problem{Detail: "As many orders are being placed as may be at once. Nothing happened."},
+	TypeConcurrencyLimit: {
+		status: http.StatusTooManyRequests, title: "Concurrency limit", retry: true,
+		meaning: "Too many orders are in flight, of all customers or of one SKU. Nothing happened.",
+		remedy:  "Retry after Retry-After seconds plus a random delay.",
+		example: Problem{Detail: "Too many orders are in flight. Nothing happened."},
 	},
 	TypeRateLimited: {
 		status: http.StatusTooManyRequests, title: "Rate limited", retry: true,
 		meaning: "The customer places or extends orders faster than one customer may. Nothing happened. Payments and cancellations are never limited.",
-		remedy:  "Try again after as many seconds as Retry-After says. RateLimit tells in every answer what is left.",
+		remedy:  "Retry after Retry-After seconds. The RateLimit field of every response has the remaining quota.",
 		example: Problem{Detail: "The customer places or extends orders faster than one customer may. Nothing happened."},
 	},
-	TypeBusy: {
-		status: http.StatusServiceUnavailable, title: "Busy", retry: true,
-		meaning: "The request was still waiting for its turn when its time was up, or, with Prefer: wait=0, would have had to wait. Nothing happened.",
-		remedy:  "Try again after as many seconds as Retry-After says; or send Prefer: respond-async, and the order is queued.",
-		example: Problem{Detail: busyDetail},
+	TypeLockTimeout: {
+		status: http.StatusServiceUnavailable, title: "Lock timeout", retry: true,
+		meaning: "The request waited for a lock or a row until its time limit. With Prefer: wait=0, the request would have had to wait. Nothing happened.",
+		remedy:  "Retry after Retry-After seconds, or send Prefer: respond-async to queue the order.",
+		example: Problem{Detail: timeoutDetail},
 	},
 	TypeStoreUnavailable: {
 		status: http.StatusServiceUnavailable, title: "Store unavailable", retry: true,
-		meaning: "A store that the request needs does not answer. Nothing happened. What concerns timers may have.",
-		remedy:  "Try again after as many seconds as Retry-After says.",
-		example: Problem{Detail: "A store that the request needs does not answer. Nothing happened."},
+		meaning: "A store that the request needs is unavailable. Nothing happened, except that an operation on timers may have taken effect.",
+		remedy:  "Retry after Retry-After seconds.",
+		example: Problem{Detail: "A store that the request needs is unavailable. Nothing happened."},
 	},
 	TypeOutcomeUnknown: {
 		status: http.StatusServiceUnavailable, title: "Outcome unknown", retry: true,
-		meaning: "The store did not confirm the request, and could not be asked about it. It may have been carried out.",
-		remedy:  "With an Idempotency-Key, send the same request again: it is carried out once. Otherwise read the order that order_id names.",
+		meaning: "The store did not confirm the request. It may have been carried out.",
+		remedy:  "With an Idempotency-Key, retry the same request: it is carried out once. Otherwise read the order that order_id names.",
 		example: Problem{Detail: "The store did not confirm the request, which may have been carried out.", OrderID: exampleOrder},
 	},
 	TypeTooManyListeners: {
 		status: http.StatusServiceUnavailable, title: "Too many listeners", retry: true,
-		meaning: "As many clients follow the events of this instance, or of this customer there, as may.",
-		remedy:  "End streams that nobody needs; or try again after as many seconds as Retry-After says, and another instance may answer.",
-		example: Problem{Detail: "As many clients follow events here as may."},
+		meaning: "Too many clients subscribe to the events of this instance, in all or of this customer.",
+		remedy:  "Close unused streams, or retry after Retry-After seconds; another instance may answer.",
+		example: Problem{Detail: "Too many clients subscribe to events of this instance."},
 	},
 	TypeDraining: {
 		status: http.StatusServiceUnavailable, title: "Draining", retry: true,
-		meaning: "The instance is about to stop. An order that was waiting for units did not get any; nothing happened.",
-		remedy:  "Send the request again, and another instance answers it.",
-		example: Problem{Detail: "The instance is about to stop."},
+		meaning: "The instance is shutting down. An order that waited for units got none. Nothing happened.",
+		remedy:  "Retry the request; another instance answers it.",
+		example: Problem{Detail: "The instance is shutting down."},
 	},
 }

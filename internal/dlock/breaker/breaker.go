@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// probeEvery is the time between two probes of a service that may be away. Probes overlap:
+	// probeEvery is the time between two probes of a service that may be unavailable. Probes overlap:
 	// one paused server of several delays its own probe, and the next probe may reach another server.
 	probeEvery = 300 * time.Millisecond
 
@@ -26,7 +26,7 @@ const (
 
 var _ dlock.Reseeder = (*Breaker)(nil)
 
-// Config says what a Breaker guards, and who is notified.
+// Config configures a Breaker.
 type Config struct {
 	Name string // of the service, in errors
 
@@ -42,7 +42,7 @@ type Breaker struct {
 	dlock.Locker
 
 	cfg     Config
-	suspect chan struct{} // holds one token when Run is to probe
+	suspect chan struct{} // has a token if Run must probe
 
 	notified bool // that the service is unavailable: of Probe, and then of Run
 
@@ -92,8 +92,8 @@ func (b *Breaker) Reseed(ctx context.Context, key string, atLeast uint64) error 
 	return next.Reseed(ctx, key, atLeast)
 }
 
-// Record notes how a call to the service ended that had ctx and began at that time. An error
-// may mean that the wait of this caller has ended, or that the service is unavailable: Run probes it.
+// Record records the result of a call to the service with ctx that began at that time. An error
+// may mean that the wait of this caller has ended, or that the service is unavailable, so Run probes the service.
 func (b *Breaker) Record(ctx context.Context, began time.Time, err error) {
 	switch {
 	case err == nil, errors.Is(err, dlock.ErrHeld), errors.Is(err, dlock.ErrReentry):
@@ -116,12 +116,12 @@ func (b *Breaker) set(began time.Time, err error) {
 	case err == nil:
 		b.answered, b.err = time.Now(), nil
 	case b.answered.Before(began):
-		b.err = fmt.Errorf("%s is away: %w", b.cfg.Name, err)
+		b.err = fmt.Errorf("%s is unavailable: %w", b.cfg.Name, err)
 	}
 }
 
-// Probe finds out whether the service answers, before Run runs. If the service does not answer, Probe
-// notifies, and Run waits for the service as soon as it runs.
+// Probe probes the service before Run runs. If the service is unavailable, Probe
+// calls Config.Unavailable, and Run waits for the service first.
 func (b *Breaker) Probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -131,7 +131,7 @@ func (b *Breaker) Probe(ctx context.Context) {
 	}
 }
 
-// probe finds out whether the service answers before ctx ends, and notes it.
+// probe calls the service and records whether it answered before ctx ended.
 func (b *Breaker) probe(ctx context.Context) error {
 	began := time.Now()
 	err := try(ctx, b.Locker)
@@ -141,7 +141,7 @@ func (b *Breaker) probe(ctx context.Context) error {
 	return err
 }
 
-// try acquires a key that nobody needs. The first try begins the time in which new servers of Redlock grant nothing.
+// try acquires a key that no caller uses. The first try starts the period in which new servers of Redlock grant nothing.
 func try(ctx context.Context, l dlock.Locker) error {
 	lease, err := l.TryAcquire(ctx, "start")
 	if errors.Is(err, dlock.ErrHeld) {
@@ -150,7 +150,7 @@ func try(ctx context.Context, l dlock.Locker) error {
 	if err != nil {
 		return err
 	}
-	_ = lease.Release(ctx) // it has granted, and the TTL ends a lease whose release is lost
+	_ = lease.Release(ctx) // the service has granted; if the release is lost, the lease expires
 	return nil
 }
 

@@ -24,8 +24,8 @@ var doors = map[string]struct {
 	"payOrder":         {`{"payment_id":"p1"}`, [5]int{401, 401, 404, 200, 200}},
 	"cancelOrder":      {"", [5]int{401, 401, 404, 200, 200}},
 	"extendOrder":      {`{"by_seconds":1}`, [5]int{401, 401, 404, 200, 200}},
-	"followEvents":     {"", [5]int{401, 401, 503, 503, 503}}, // which lets nobody listen
-	"auditBooks":       {"", [5]int{401, 401, 403, 403, 200}},
+	"subscribeEvents":  {"", [5]int{401, 401, 503, 503, 503}}, // which lets nobody listen
+	"runAudit":         {"", [5]int{401, 401, 403, 403, 200}},
 	"showCluster":      {"", [5]int{401, 401, 403, 403, 200}},
 	"setConfig":        {`{"value":"8"}`, [5]int{401, 401, 403, 403, 404}}, // which the test does not have
 	"listStrategies":   {"", [5]int{401, 401, 403, 403, 200}},

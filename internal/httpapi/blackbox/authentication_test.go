@@ -180,7 +180,7 @@ func TestCredentials(t *testing.T) {
 func TestNobodyIsAskedBefore(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{Identity: keyring(nil)})
-	for _, path := range []string{"/livez", "/readyz", "/docs", "/docs/problems", "/docs/problems/busy", "/api/v1/openapi.yaml"} {
+	for _, path := range []string{"/livez", "/readyz", "/docs", "/docs/problems", "/docs/problems/lock-timeout", "/api/v1/openapi.yaml"} {
 		if status, _, body := s.do(httptest.NewRequest(http.MethodGet, path, nil)); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, body)
 		}

@@ -68,12 +68,30 @@ func TestEveryProblemHasItsPage(t *testing.T) {
 	s.must(t, 405, http.MethodPost, "/docs", "")
 }
 
+// TestPageOfFormerProblemTypeRedirects permanently, to a page that exists and leaves out the former name.
+func TestPageOfFormerProblemTypeRedirects(t *testing.T) {
+	t.Parallel()
+	s := newHandler(t, httpapi.Config{})
+	for former, current := range map[string]string{
+		"/docs/problems/busy": "/docs/problems/lock-timeout", "/docs/problems/saturated": "/docs/problems/concurrency-limit",
+		"/docs/problems/settings-fixed": "/docs/problems/config-read-only",
+	} {
+		status, header, _ := s.do(httptest.NewRequest(http.MethodGet, former, nil))
+		if status != http.StatusPermanentRedirect || header.Get("Location") != current {
+			t.Errorf("%s: %d, Location %q, want %s", former, status, header.Get("Location"), current)
+		}
+		if page := s.page(t, current); strings.Contains(page, former) {
+			t.Errorf("%s names %s", current, former)
+		}
+	}
+}
+
 // TestSwagger has everything that its page asks for here, and nothing within the page that its
 // policy forbids.
 func TestSwagger(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{})
-	pages := []string{s.page(t, "/docs"), s.page(t, "/docs/problems"), s.page(t, "/docs/problems/busy")}
+	pages := []string{s.page(t, "/docs"), s.page(t, "/docs/problems"), s.page(t, "/docs/problems/lock-timeout")}
 	for _, page := range pages {
 		for _, m := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 			status, header, body := s.do(httptest.NewRequest(http.MethodGet, m[1], nil))

@@ -53,8 +53,8 @@ func TestOutages(t *testing.T) {
 		slug   string
 	}{
 		{fmt.Errorf("%w: %w", stock.ErrUnavailable, cause), 503, "store-unavailable"},
-		{fmt.Errorf("%w: %w", stock.ErrBusy, cause), 503, "busy"},
-		{fmt.Errorf("%w: %w", stock.ErrBusy, context.DeadlineExceeded), 503, "busy"},
+		{fmt.Errorf("%w: %w", stock.ErrBusy, cause), 503, "lock-timeout"},
+		{fmt.Errorf("%w: %w", stock.ErrBusy, context.DeadlineExceeded), 503, "lock-timeout"},
 		{fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, cause), 503, "outcome-unknown"},
 		{errors.Join(stock.ErrBusy, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
 		// Whatever else is known, that nothing happened is not.
@@ -67,8 +67,8 @@ func TestOutages(t *testing.T) {
 		{errors.Join(&order.LimitError{}, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
 		{errors.Join(cluster.ErrReadOnly, cluster.ErrUncertain), 503, "outcome-unknown"},
 		{fmt.Errorf("%w: %w", stock.ErrUnavailable, dlock.ErrUncertain), 503, "store-unavailable"},
-		{errors.Join(context.DeadlineExceeded, cause), 503, "busy"},
-		{context.Canceled, 503, "busy"},
+		{errors.Join(context.DeadlineExceeded, cause), 503, "lock-timeout"},
+		{context.Canceled, 503, "lock-timeout"},
 		{cause, 500, "internal"},
 		{dlock.ErrHeld, 500, "internal"},
 	} {
@@ -115,7 +115,7 @@ func TestDeadline(t *testing.T) {
 			}
 			for _, op := range operations {
 				start := time.Now()
-				wantType(t, s.must(t, 503, op.method, op.path, op.body), "busy")
+				wantType(t, s.must(t, 503, op.method, op.path, op.body), "lock-timeout")
 				if got := time.Since(start); got != want {
 					t.Errorf("%s %s took %v, want %v", op.method, op.path, got, want)
 				}

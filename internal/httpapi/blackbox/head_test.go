@@ -42,7 +42,7 @@ func TestHead(t *testing.T) {
 		return resp.StatusCode, resp.Header, string(body)
 	}
 	for path, want := range map[string]int{
-		"/livez": 200, "/readyz": 200, "/docs": 200, "/docs/problems/busy": 200, "/docs/init.js": 200, "/api/v1/openapi.yaml": 200,
+		"/livez": 200, "/readyz": 200, "/docs": 200, "/docs/problems/lock-timeout": 200, "/docs/init.js": 200, "/api/v1/openapi.yaml": 200,
 		"/api/v1/skus": 200, "/api/v1/skus/s1": 200, orders: 200, orders + "/" + someOrder: 200, "/api/v1/audit": 200,
 		"/nothing": 404, "/api/v1/skus?limit=0": 400, orders + "/" + someOrder + "/pay": 405,
 	} {

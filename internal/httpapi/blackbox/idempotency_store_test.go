@@ -139,7 +139,7 @@ func TestOneKeyManyInstances(t *testing.T) {
 					header http.Header
 					body   []byte
 				)
-				for again := true; again; again = status == http.StatusServiceUnavailable && strings.Contains(string(body), "problems/busy") {
+				for again := true; again; again = status == http.StatusServiceUnavailable && strings.Contains(string(body), "problems/lock-timeout") {
 					r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
 					if c.body != "" {
 						r.Header.Set("Content-Type", jsonType)

@@ -204,14 +204,14 @@ func TestEveryAnswerIsReplayed(t *testing.T) {
 	}
 }
 
-// TestSaturationIsNotStored; only placing knows it.
-func TestSaturationIsNotStored(t *testing.T) {
+// TestConcurrencyLimitIsNotStored; only placing knows it.
+func TestConcurrencyLimitIsNotStored(t *testing.T) {
 	t.Parallel()
 	m := newMemory(func(context.Context) (order.Order, error) { return order.Order{}, order.ErrSaturated })
 	s := newHandler(t, httpapi.Config{Orders: m})
 	for i := range 2 {
 		status, header, p := s.send(t, post(basket, "Idempotency-Key", "k1"))
-		if wantType(t, p, "saturated"); status != http.StatusTooManyRequests || header.Get("Idempotent-Replayed") != "" || m.work != i+1 {
+		if wantType(t, p, "concurrency-limit"); status != http.StatusTooManyRequests || header.Get("Idempotent-Replayed") != "" || m.work != i+1 {
 			t.Errorf("%d %v after %d", status, header, m.work)
 		}
 	}

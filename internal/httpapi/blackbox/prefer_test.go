@@ -139,12 +139,12 @@ func TestImpatience(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{Orders: failing(stock.ErrLockHeld)})
 	status, header, p := s.send(t, post(basket, "Prefer", "wait=0"))
-	if wantType(t, p, "busy"); status != http.StatusServiceUnavailable || header.Get("Preference-Applied") != "wait=0" {
+	if wantType(t, p, "lock-timeout"); status != http.StatusServiceUnavailable || header.Get("Preference-Applied") != "wait=0" {
 		t.Errorf("%d %v %v", status, header, p)
 	}
 	s = newHandler(t, httpapi.Config{Orders: failing(stock.ErrFencesLost)})
 	p = s.must(t, 503, http.MethodPost, orders, basket)
-	if wantType(t, p, "busy"); !strings.Contains(fmt.Sprint(p["detail"]), "shop fence rebase") {
+	if wantType(t, p, "lock-timeout"); !strings.Contains(fmt.Sprint(p["detail"]), "shop fence rebase") {
 		t.Error(p)
 	}
 	s = newHandler(t, httpapi.Config{Orders: failing(order.ErrStopping)})

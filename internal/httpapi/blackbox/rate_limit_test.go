@@ -118,8 +118,8 @@ func TestRateOfExtensions(t *testing.T) {
 	}
 }
 
-// TestSaturation says how many orders may be placed at once, and when to try again.
-func TestSaturation(t *testing.T) {
+// TestConcurrencyLimitNamesLimitAndDelay says how many orders may be placed at once, and when to try again.
+func TestConcurrencyLimitNamesLimitAndDelay(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		config                httpapi.Config
@@ -143,7 +143,7 @@ func TestSaturation(t *testing.T) {
 		c.config.Orders = failing(c.err)
 		s := newHandler(t, c.config)
 		status, header, p := s.send(t, post(basket))
-		if wantType(t, p, "saturated"); status != http.StatusTooManyRequests ||
+		if wantType(t, p, "concurrency-limit"); status != http.StatusTooManyRequests ||
 			header.Get("RateLimit-Policy") != c.policy || header.Get("RateLimit") != c.limit || header.Get("Retry-After") != c.refuge {
 			t.Errorf("%d %v, want %q and %q", status, header, c.policy, c.limit)
 		}
