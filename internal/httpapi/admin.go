@@ -11,20 +11,19 @@ import (
 )
 
 const (
-	// timersTag marks the operations of the specification that only an admin may use.
+	// timersTag is the tag of the operations that only the handler of NewAdmin serves.
 	timersTag = "timers"
 
 	metricsPath = "/metrics"
 
-	// adminTimeout is enough for a million timers to be rebuilt, and for a profile.
+	// adminTimeout is enough to rebuild a million timers, and for a profile.
 	adminTimeout = time.Minute
 )
 
-// NewAdmin returns a handler for those who look after the service: the timers, metrics, and
-// profiles below /debug/pprof. With Config.Identity it asks for the key of an admin, except for
-// metrics. It belongs on a
-// loopback address all the same. There a browser is the one stranger that can reach it, and
-// requests that a page of another site makes are refused.
+// NewAdmin returns a handler for operators: the timers, metrics, and profiles below /debug/pprof.
+// With Config.Identity it requires the key of an admin, except for metrics. Serve it on a
+// loopback address in any case. A browser can reach that address on behalf of other sites, so
+// the handler refuses requests from pages of other sites.
 func NewAdmin(c Config) (http.Handler, error) {
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, adminTimeout)
 	c.LocalOnly = true
@@ -37,10 +36,10 @@ func NewAdmin(c Config) (http.Handler, error) {
 	if a.Metrics != nil {
 		engine.GET(metricsPath, gin.WrapH(a.Metrics))
 	}
-	return a.stamp(engine), nil
+	return a.commonHeaders(engine), nil
 }
 
-// NewAdminServer is NewServer for the handler of [NewAdmin], which takes its time.
+// NewAdminServer is NewServer with a longer write timeout, for the handler of [NewAdmin].
 func NewAdminServer(h http.Handler, l *slog.Logger) *http.Server {
 	s := NewServer(h, l)
 	s.WriteTimeout = adminTimeout + 5*time.Second
@@ -62,28 +61,28 @@ func profile(c *gin.Context) {
 	}
 }
 
-// some is a router that ignores the routes it is not to have.
-type some struct {
+// filteredRouter is a router that adds only the routes that has accepts.
+type filteredRouter struct {
 	gin.IRouter
 	has func(route string) bool // method and path
 }
 
-// GET implements [gin.IRouter], and so do the others.
-func (s some) GET(path string, handlers ...gin.HandlerFunc) gin.IRoutes {
+// GET implements [gin.IRouter].
+func (s filteredRouter) GET(path string, handlers ...gin.HandlerFunc) gin.IRoutes {
 	return s.handle(http.MethodGet, path, handlers)
 }
 
 // PUT implements [gin.IRouter].
-func (s some) PUT(path string, handlers ...gin.HandlerFunc) gin.IRoutes {
+func (s filteredRouter) PUT(path string, handlers ...gin.HandlerFunc) gin.IRoutes {
 	return s.handle(http.MethodPut, path, handlers)
 }
 
 // POST implements [gin.IRouter].
-func (s some) POST(path string, handlers ...gin.HandlerFunc) gin.IRoutes {
+func (s filteredRouter) POST(path string, handlers ...gin.HandlerFunc) gin.IRoutes {
 	return s.handle(http.MethodPost, path, handlers)
 }
 
-func (s some) handle(method, path string, handlers []gin.HandlerFunc) gin.IRoutes {
+func (s filteredRouter) handle(method, path string, handlers []gin.HandlerFunc) gin.IRoutes {
 	if s.has(method + " " + path) {
 		s.Handle(method, path, handlers...)
 	}

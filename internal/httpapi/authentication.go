@@ -11,20 +11,20 @@ import (
 	"example.com/shop/internal/identity"
 )
 
-// Identity says who a caller is by its API key; [*identity.Service] provides it.
+// Identity authenticates callers by API key; [*identity.Service] implements it.
 type Identity interface {
-	// Authenticate returns whose key text is, [identity.ErrUnauthenticated] or
+	// Authenticate returns the caller of the key text. It fails with [identity.ErrUnauthenticated] or
 	// [identity.ErrUnavailable].
 	Authenticate(ctx context.Context, text string) (identity.Caller, error)
 
-	// Watch calls changed when the key with the prefix may work no more, until stop is called.
+	// Watch calls changed when the key with the prefix may have become invalid, until stop is called.
 	Watch(prefix string, changed func()) (stop func())
 }
 
 var _ Identity = (*identity.Service)(nil)
 
-// access is who may use an operation. What the specification says nothing about is for
-// admins.
+// access is the group of callers that may use an operation. Without security requirements in the specification, the
+// group is admins.
 type access int
 
 const (
@@ -33,16 +33,16 @@ const (
 	forAll
 )
 
-// identify finds out who the caller is, and refuses what the operation is not for.
+// identify authenticates the caller, and refuses callers that may not use the operation.
 func (a *api) identify(c *gin.Context) {
-	in := callOf(c.Request.Context())
+	in := stateOf(c.Request.Context())
 	if a.Identity == nil || in.rule.access == forAll {
 		return
 	}
 	caller, err := a.authenticate(c.Request.Context(), c.Request.Header)
 	switch {
 	case errors.Is(err, identity.ErrUnauthenticated), err == nil && !caller.Admin && caller.Customer == "":
-		a.refuse(c, &refusal{Problem: newProblem(TypeUnauthenticated, "The API key is missing, or is none that works now."), cause: err})
+		a.refuse(c, &refusal{Problem: newProblem(TypeUnauthenticated, "The API key is missing or invalid."), cause: err})
 	case err != nil:
 		a.refuse(c, err)
 	case caller.Admin, in.rule.access == forCustomers:
@@ -52,7 +52,7 @@ func (a *api) identify(c *gin.Context) {
 	}
 }
 
-// authenticate reads the key (RFC 6750) and asks whose it is.
+// authenticate reads the key (RFC 6750) and returns its caller.
 func (a *api) authenticate(ctx context.Context, h http.Header) (identity.Caller, error) {
 	fields := h.Values("Authorization")
 	if len(fields) != 1 {
@@ -65,11 +65,11 @@ func (a *api) authenticate(ctx context.Context, h http.Header) (identity.Caller,
 	return a.Identity.Authenticate(ctx, strings.Trim(key, " "))
 }
 
-// refuseStrangers refuses an order that a customer places in the name of another one.
-func (a *api) refuseStrangers(next StrictHandlerFunc, _ string) StrictHandlerFunc {
+// refuseOtherCustomers refuses an order that a customer places in the name of another customer.
+func (a *api) refuseOtherCustomers(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		r, ok := request.(PlaceOrderRequestObject)
-		if owner := callOf(c.Request.Context()).owner(); ok && owner != "" && r.Body.CustomerID != owner {
+		if owner := stateOf(c.Request.Context()).owner(); ok && owner != "" && r.Body.CustomerID != owner {
 			return nil, refuse(TypeForbidden, "The key is that of another customer than customer_id.")
 		}
 		return next(c, request)

@@ -7,10 +7,10 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-// Cluster is what the handler asks of the cluster.
+// Cluster has the members and the settings that all instances share.
 type Cluster interface {
-	// Members returns the instances that live and the leader, as this one knows them; the
-	// error says why that may be old.
+	// Members returns the live instances and the leader, as this instance last read them. A non-nil
+	// error is the reason why they may be stale.
 	Members() ([]cluster.Member, cluster.Leader, error)
 
 	// Settings returns the configuration.
@@ -59,7 +59,7 @@ func (a *api) SetConfig(ctx context.Context, r SetConfigRequestObject) (SetConfi
 		version = *r.Body.Version
 		return a.setConfig(ctx, r, version)
 	}
-	// Whatever there is: another write between the look and this one makes it look again.
+	// Without a version, replace the current one; after a concurrent write, retry.
 	for {
 		for _, s := range a.Cluster.Settings() {
 			if s.Name == r.Name {

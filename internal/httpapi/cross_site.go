@@ -7,16 +7,16 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// refuseOtherSites refuses changes that a browser asks for on behalf of a page of another site. With
-// Config.LocalOnly it also refuses requests for other hosts than this machine: the name of another site may point to
-// a loopback address by now (DNS rebinding), and for the browser that is the site itself.
+// refuseOtherSites refuses changes that a browser requests on behalf of a page of another site. With
+// Config.LocalOnly it also refuses requests for other hosts than this machine. Otherwise another site could point its
+// name to a loopback address (DNS rebinding), and the browser would consider this service a part of that site.
 func (a *api) refuseOtherSites(c *gin.Context) {
 	switch c.FullPath() {
 	case livePath, readyPath, metricsPath:
-		return // balancers and collectors ask by any name; what they are told is no secret and changes nothing
+		return // balancers and collectors use any host name; these pages are read-only and have no secrets
 	}
 	if a.LocalOnly && !isLocal(c.Request.Host) {
-		a.refuse(c, refuse(TypeForbidden, "Ask for localhost or a loopback address: no key is needed here, so no other host is served."))
+		a.refuse(c, refuse(TypeForbidden, "Authentication is disabled, so only localhost and loopback addresses are served."))
 		return
 	}
 	if err := a.sites.Check(c.Request); err != nil {
@@ -24,7 +24,7 @@ func (a *api) refuseOtherSites(c *gin.Context) {
 	}
 }
 
-// isLocal reports whether host, with or without a port, is a name that only this machine has for itself.
+// isLocal reports whether host, with or without a port, is localhost or a loopback address.
 func isLocal(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -1,91 +1,87 @@
-// Package httpapi is HTTP in, domain out. It knows no SQL, no Redis and no
-// lock.
+// Package httpapi is the HTTP layer: it translates requests into calls of the domain, and results into
+// responses. It imports no SQL, no Redis and no lock.
 //
 // # Contract first
 //
-// openapi.yaml is the contract. From it come the types, the router and the
-// interface that the handlers implement (openapi.gen.go, made by go generate),
-// the check of every request, who may use which operation, and the document served to clients. A
-// route below /api that is not in it does not exist, and one that it says nothing
-// about is for admins.
+// openapi.yaml is the contract. go generate creates the types, the router and the interface of the
+// handlers from it (openapi.gen.go). The validation of requests, the access rules and the
+// document for clients use the same file. A route below /api that is not in it does not exist. An operation
+// without security requirements is for admins.
 //
 // # A request
 //
-//	stamp             X-Instance-Id, no-store, nosniff; Connection: close while draining
-//	telemetry         span and metrics
-//	logRequest        method, route, status, duration; never a header or a body
-//	recoverPanic      a panic is a 500 without details
-//	limitTime         the deadline that everything below obeys; Prefer: wait moves it
-//	refuseOtherSites  403 to what a browser sends for a page of another site
-//	identify          401 or 403, before the body is read
-//	rules.check       path, query, header and body against the specification
-//	refuseStrangers   an order in the name of another customer: 403
-//	limitRate         too many orders or extensions of one customer: 429, before anything that an order costs
-//	applyPreferences  says what of Prefer had an effect
-//	once              a request whose answer is known gets that answer
-//	api               one method per operation: unpack, call the domain, pack
+//	commonHeaders        X-Instance-Id, no-store, nosniff; Connection: close while draining
+//	telemetry            span and metrics
+//	logRequest           method, route, status, duration; never a header or a body
+//	recoverPanic         a panic is a 500 without details
+//	limitTime            the deadline of everything below; Prefer: wait moves it
+//	refuseOtherSites     403 to requests of a browser for a page of another site
+//	identify             401 or 403, before the body is read
+//	rules.check          path, query, header and body against the specification
+//	refuseOtherCustomers an order in the name of another customer: 403
+//	limitRate            too many orders or extensions of one customer: 429, before any work for the order
+//	applyPreferences     sets Preference-Applied
+//	once                 replays the stored response of a duplicate request
+//	api                  one method per operation: unpack, call the domain, pack
 //
-// rules.check comes before the generated binding because that decodes like
-// encoding/json does: it takes SKU for sku, the last of two equal members, and
-// {"a":1}{"a":2} for its first half. See [Problem] for how refusals look;
-// problem.go is the one place where errors become answers. An unknown error is
-// logged and answered as internal, so that nothing of it leaks.
+// rules.check runs before the generated binding, because the binding decodes like
+// encoding/json: it accepts SKU for sku, the last of two duplicate fields, and the first
+// half of {"a":1}{"a":2}. See [Problem] for the form of refusals;
+// problem.go is the only place that maps errors to responses. An unknown error is
+// logged and reported as internal, so that no details leak.
 //
-// # Once
+// # Idempotency
 //
-// Every POST of an order or a delivery takes an Idempotency-Key. Its scope is the customer whose key was
-// shown (for a new order without one, or with that of an admin, the customer that the order is for), whether it
-// is an admin's, the method, the path and the key. The payload is compared by a hash of what it
-// says: of the JSON value with sorted members and no spaces, not of its bytes, since a client that
-// builds its request anew may write it in another way.
+// Every POST of an order or a restock takes an Idempotency-Key. The scope of a key is the customer, whether the caller is an
+// admin, the method and the path. The customer is that of the API key. For a new order by an admin or without
+// authentication, it is the customer of the order. The payload is compared by a hash of the JSON value with sorted fields
+// and no spaces, because a client may serialize a retry in another way.
 //
-// The domain stores the result of a request with its effect. A duplicate gets that result, and the same function as at first
-// makes the response of it, so the two cannot differ. Status, Location and body are given again; Idempotent-Replayed: true says so. Final are
-// successes and conflicts (409); of those that change an order the domain stores the successes, as its state gives the
-// same conflict again. What cannot succeed at any time (400, 401, 403, 404, 413,
-// 415, 422) is found out again each time; 429 and 5xx decide nothing.
+// The domain stores the result of a request with its effect. A duplicate request gets that result, and the same function
+// renders both responses, so that the two cannot differ. A replay has the same status, Location and body,
+// and Idempotent-Replayed: true. Final responses are
+// successes and conflicts (409). For operations that change an order, the domain stores only successes, because the state
+// of the order yields the same conflict again. Permanent refusals (400, 401, 403, 404, 413,
+// 415, 422) are computed again each time; 429 and 5xx decide nothing.
 //
-// Equal requests that arrive at one instance at the same time stand in line, before they
-// have taken a permit, a guard or a connection to the database; the next one works only if the one
-// before left no answer. The line is a courtesy of one process, and no guarantee depends on it. Equal requests to
-// several instances work side by side up to the commit, of which one succeeds.
+// Concurrent duplicate requests at one instance wait for each other before they take a permit, a lock or a database
+// connection. The next one runs only if the previous one left no response. This queue belongs to one process, and no
+// guarantee depends on it. Duplicate requests at several instances run concurrently up to the commit, of which one succeeds.
 //
 // # Waiting
 //
-// Prefer: wait=N lets a request take N seconds, at most 30, beyond its deadline, and moves the
-// deadline by which the server would cut its answer off; for this route alone, since a
-// server whose deadlines are long for everybody is kept busy by anybody. Unknown
-// and malformed preferences are ignored, as RFC 7240 has it; none of them is an error.
+// Prefer: wait=N lets a request take N seconds, at most 30, beyond its deadline. The write deadline of the server moves
+// accordingly, for this route only: with long deadlines for all routes, slow clients could exhaust the server.
+// Unknown and malformed preferences are ignored, as RFC 7240 requires.
 //
 // # Identity
 //
-// A customer's key is the owner that every call of the domain gets: whose order
-// it is, is decided in the query that reads it, and an order of somebody else is one that does not exist (404).
-// Without Config.Identity nobody is asked and everybody may do everything.
+// Every call of the domain gets the customer of the API key as owner. The query that reads an order compares the owner,
+// so the order of another customer does not exist (404).
+// Without Config.Identity, authentication is disabled and every caller may do everything.
 //
 // # Types of problems
 //
-// The type of a problem is a path of this service, /docs/problems/..., where it is described:
-// a relative reference, which RFC 9457 resolves against the URL of the request, so that it works behind every name
-// that the service has. As an identifier it is compared as it is.
+// The type of a problem is the path of its page, /docs/problems/...: a relative reference, which RFC 9457 resolves
+// against the URL of the request. So it works behind every name of the service. Clients compare it as a string.
+// The page of a renamed type redirects to the current one.
 //
 // # Stopping
 //
-// [Drain] makes /readyz fail and every answer close its connection. Only after
-// the balancer has noticed should the server be shut down: Shutdown closes idle
-// connections at once, and a request that a client is just sending into one of
-// them is lost without the client knowing whether it was carried out.
+// [Drain] makes /readyz fail and every response close its connection. Shut the server down only after
+// the balancer has noticed. Shutdown closes idle connections at once, and if a client is just
+// sending a request into such a connection, the request is lost and its outcome unknown to the client.
 //
 // # Trust
 //
-// [NewAdmin] is another handler, for a listener on a loopback address: what is below
-// /api/v1/timers, metrics, and profiles. It asks for the key of an admin if there are keys.
+// [NewAdmin] returns another handler, for a listener on a loopback address: /api/v1/timers, metrics, and profiles.
+// If authentication is enabled, it requires the key of an admin.
 //
-// Both refuse changes that a browser asks for on behalf of a page of another site. Where nobody is asked for a key, a
-// page could also reach a loopback listener under a name of its own that points there: [Config.LocalOnly] refuses all
-// names but those of this machine.
+// Both handlers refuse changes that a browser requests on behalf of a page of another site. Without authentication, a
+// page could also reach a loopback listener under a name of its own that points there. [Config.LocalOnly] refuses all
+// names except those of this machine.
 //
 // No proxy is trusted: the address of a client is that of its connection,
-// whatever X-Forwarded-For says. No answer may load or run anything in a browser, except the
-// pages below /docs, which get everything from here.
+// whatever X-Forwarded-For says. No response may load or run anything in a browser, except the
+// pages below /docs, which load resources of this service only.
 package httpapi

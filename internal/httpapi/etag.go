@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// tagged is an answer 200 with an ETag that changes with every byte of its body, or 304 if the
-// client has it already. It may be kept if it is asked about each time.
+// tagged is a response 200 with an ETag that is a hash of its body, or 304 if the
+// client has that ETag. A cache may store it and must revalidate each time.
 type tagged struct {
 	body any
 	have *string // If-None-Match
@@ -41,8 +41,8 @@ func (t tagged) write(w http.ResponseWriter) error {
 	return err
 }
 
-// matches compares as If-None-Match wants it (RFC 9110, 13.1.2): weak tags are equal to
-// strong ones. What is not a tag matches nothing.
+// matches reports whether tag is in list by the weak comparison of If-None-Match (RFC 9110, 13.1.2).
+// A malformed element matches nothing.
 func matches(list, tag string) bool {
 	if strings.Trim(list, " \t") == "*" {
 		return true
@@ -55,5 +55,5 @@ func matches(list, tag string) bool {
 	return false
 }
 
-// splitTags splits a list of tags, in which backslashes mean nothing.
+// splitTags splits a list of tags, in which a backslash is an ordinary character.
 func splitTags(list string) []string { return splitList(strings.ReplaceAll(list, `\`, `\\`)) }

@@ -22,14 +22,14 @@ const (
 	eventsPath  = "/api/v1/events"
 	eventStream = "text/event-stream"
 
-	// streamRetry is how long clients are told to wait before they come back, and for how
-	// much longer at most: an instance that stops sends all of its listeners to the others.
+	// Clients reconnect after streamRetry plus a random part of streamSpread, so that the
+	// listeners of a stopped instance do not reach the other instances all at once.
 	streamRetry, streamSpread = time.Second, 2 * time.Second
 )
 
-// Events is what the handler streams; [*events.Feed] provides it.
+// Events is the source of event streams; [*events.Feed] implements it.
 type Events interface {
-	// Listen begins to listen; see [events.Feed.Listen].
+	// Listen subscribes a listener; see [events.Feed.Listen].
 	Listen(f events.Filter, lastID string) (*events.Listener, error)
 }
 
@@ -42,7 +42,7 @@ func (a *api) SubscribeEvents(ctx context.Context, r SubscribeEventsRequestObjec
 		header = c.Request.Header
 	}
 	ctx = requestContext(ctx)
-	filter, err := filterOf(callOf(ctx).owner(), r.Params)
+	filter, err := filterOf(stateOf(ctx).owner(), r.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +57,13 @@ func (a *api) SubscribeEvents(ctx context.Context, r SubscribeEventsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	return &stream{api: a, listener: listener, request: ctx, header: header, caller: callOf(ctx).caller, known: ctx, forget: func() {}}, nil
+	return &stream{api: a, listener: listener, request: ctx, header: header, caller: stateOf(ctx).caller, keyValid: ctx, stopWatch: func() {}}, nil
 }
 
-// public are the types of events for the keys of customers: their own orders, and the levels that they may read anyway.
-var public = []events.Type{events.TypeOrder, events.TypeStock}
+// customerTypes are the types of events that customers may receive: their own orders, and stock levels.
+var customerTypes = []events.Type{events.TypeOrder, events.TypeStock}
 
-// filterOf returns which events are asked for. Orders of customers are their own.
+// filterOf returns the filter for the query parameters. A customer receives events of its own orders only.
 func filterOf(owner string, p SubscribeEventsParams) (f events.Filter, err error) {
 	if p.Types != nil {
 		for name := range strings.SplitSeq(*p.Types, ",") {
@@ -77,33 +77,33 @@ func filterOf(owner string, p SubscribeEventsParams) (f events.Filter, err error
 		f.Order = *p.Order
 	}
 	f.Customer = owner
-	if owner != "" && slices.ContainsFunc(f.Types, func(t events.Type) bool { return !slices.Contains(public, t) }) {
+	if owner != "" && slices.ContainsFunc(f.Types, func(t events.Type) bool { return !slices.Contains(customerTypes, t) }) {
 		return f, refuse(TypeForbidden, "The key of a customer gets events of the types order and stock only.")
 	}
 	return f, nil
 }
 
-// stream is an answer that lasts.
+// stream is the response of an event stream.
 type stream struct {
 	*api
 	listener *events.Listener
-	request  context.Context //nolint:containedctx // The generated code passes none on.
+	request  context.Context //nolint:containedctx // The generated code passes no context.
 	header   http.Header
 
-	caller identity.Caller
-	asked  time.Time       // who it is
-	known  context.Context //nolint:containedctx // It ends when the key may work no more.
-	forget func()
+	caller    identity.Caller
+	checked   time.Time       // when the key was last authenticated
+	keyValid  context.Context //nolint:containedctx // It ends when the key may have become invalid.
+	stopWatch func()
 }
 
-// VisitSubscribeEventsResponse writes what the listener hears, until the client goes, cannot
-// keep up or has a key that works no longer, or the instance stops.
+// VisitSubscribeEventsResponse writes the events of the listener. It returns when the client disconnects, cannot
+// keep up or has an invalid key, or when the instance stops.
 func (s *stream) VisitSubscribeEventsResponse(w http.ResponseWriter) error {
 	defer s.listener.Close()
-	defer func() { s.forget() }()
+	defer func() { s.stopWatch() }()
 	h := w.Header()
 	h.Set("Content-Type", eventStream)
-	h.Set("X-Accel-Buffering", "no") // nginx would collect events
+	h.Set("X-Accel-Buffering", "no") // nginx would buffer events
 	out := http.NewResponseController(w)
 	w.WriteHeader(http.StatusOK)
 	if s.request.Value(headKey{}) != nil {
@@ -119,36 +119,36 @@ func (s *stream) VisitSubscribeEventsResponse(w http.ResponseWriter) error {
 		switch notices, err := s.next(); {
 		case err == nil:
 			writeNotices(&text, notices)
-		case errors.Is(err, errDoubt):
-		case errors.Is(err, errQuiet):
-			// Also who is not told anything moves on, and can come back to where it is.
+		case errors.Is(err, errKeyChanged):
+		case errors.Is(err, errHeartbeat):
+			// The id lets a client without matching events reconnect at its current position.
 			fmt.Fprintf(&text, ":\nid: %s\n\n", s.listener.ID())
 		default:
-			return nil // the client has gone, or the instance stops
+			return nil // the client has disconnected, or the instance is shutting down
 		}
 	}
 	return nil
 }
 
-// Why a stream does not wait any longer.
+// Causes that end the wait for the next event.
 var (
-	errQuiet = errors.New("httpapi: it is time for a heartbeat, or to ask who the client is")
-	errDoubt = errors.New("httpapi: the key may work no more")
+	errHeartbeat  = errors.New("httpapi: a heartbeat or an authentication is due")
+	errKeyChanged = errors.New("httpapi: the key may have become invalid")
 )
 
-// next returns what is to be sent next.
+// next waits for the next events.
 func (s *stream) next() ([]events.Notice, error) {
 	wait := s.Heartbeat
 	if s.Identity != nil {
-		wait -= time.Since(s.asked)
+		wait -= time.Since(s.checked)
 	}
-	ctx, cancel := context.WithTimeoutCause(s.known, wait, errQuiet)
+	ctx, cancel := context.WithTimeoutCause(s.keyValid, wait, errHeartbeat)
 	defer cancel()
 	return s.listener.Next(ctx)
 }
 
-// send writes text and empties it. It has as long as the server has for a whole answer. What the
-// client does not read waits in buffers of both sides first, so one that is so late has gone or
+// send writes text and empties it. Its time limit is the server's WriteTimeout. Unread
+// text first fills the buffers of both sides, so a client that exceeds the limit has gone or
 // stalls.
 func (s *stream) send(w http.ResponseWriter, out *http.ResponseController, text *bytes.Buffer) error {
 	if server, ok := s.request.Value(http.ServerContextKey).(*http.Server); ok && server.WriteTimeout > 0 {
@@ -172,17 +172,17 @@ func writeNotices(text *bytes.Buffer, notices []events.Notice) {
 	}
 }
 
-// allowed asks who the client is when it is told that the key may work no more, and once in the time of a
-// heartbeat, as nobody may tell: a key that was revoked ends its streams. While that cannot be asked, they go on.
+// allowed reports whether the key is still valid. It authenticates again when a notification says that the key may have
+// become invalid, and once per heartbeat, because notifications can be lost. While the store of keys is unavailable, streams continue.
 func (s *stream) allowed() bool {
-	if s.Identity == nil || s.known.Err() == nil && time.Since(s.asked) < s.Heartbeat {
+	if s.Identity == nil || s.keyValid.Err() == nil && time.Since(s.checked) < s.Heartbeat {
 		return true
 	}
-	s.forget()
-	known, end := context.WithCancelCause(s.request)
-	stop := s.Identity.Watch(s.caller.KeyPrefix, func() { end(errDoubt) }) // and then ask, or a revocation could slip through
-	s.known, s.forget = known, func() { stop(); end(nil) }
-	s.asked = time.Now()
+	s.stopWatch()
+	valid, end := context.WithCancelCause(s.request)
+	stop := s.Identity.Watch(s.caller.KeyPrefix, func() { end(errKeyChanged) }) // watch first, authenticate second: otherwise a revocation between the two would be missed
+	s.keyValid, s.stopWatch = valid, func() { stop(); end(nil) }
+	s.checked = time.Now()
 	now, err := s.authenticate(s.request, s.header)
 	return errors.Is(err, identity.ErrUnavailable) || err == nil && now == s.caller
 }

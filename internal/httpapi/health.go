@@ -14,36 +14,36 @@ const (
 	readyPath = "/readyz"
 )
 
-// readyTimeout bounds the question whether the stores answer. It is shorter
-// than the interval at which a balancer asks.
+// readyTimeout is the time limit of Config.Ready. It is shorter
+// than the interval of a balancer's health checks.
 const readyTimeout = time.Second
 
-// Drain is the announcement that the instance is about to stop. From
-// [Drain.Start] on, /readyz answers 503, so that the balancer sends nothing
-// more, and every answer closes its connection, so that clients open their next
-// one elsewhere. Requests are still served. The zero value is not draining.
+// Drain announces that the instance is shutting down. After
+// [Drain.Start], /readyz responds with 503, so that the balancer sends no more
+// requests. Every response closes its connection, so that clients connect to
+// other instances. Requests are still served. The zero value is not draining.
 type Drain struct{ started atomic.Bool }
 
-// Start begins the drain. It cannot be taken back.
+// Start starts the drain, which cannot be stopped.
 func (d *Drain) Start() { d.started.Store(true) }
 
-// Draining reports whether the drain has begun.
+// Draining reports whether the drain has started.
 func (d *Drain) Draining() bool { return d.started.Load() }
 
-// live says that the process runs, whatever becomes of its stores: restarting
-// it would not repair them.
+// live reports that the process runs, whatever the state of its stores: a restart
+// would not repair them.
 func (a *api) live(c *gin.Context) { c.String(http.StatusOK, "ok\n") }
 
-// ready says whether the instance should be sent requests.
+// ready reports whether a balancer should send requests to the instance.
 func (a *api) ready(c *gin.Context) {
 	if a.Drain.Draining() {
-		a.refuse(c, refuse(TypeDraining, "The instance is about to stop."))
+		a.refuse(c, refuse(TypeDraining, "The instance is shutting down."))
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
 	defer cancel()
 	if err := a.Ready(ctx); err != nil {
-		a.refuse(c, &refusal{Problem: newProblem(TypeStoreUnavailable, "A store does not answer."), cause: err})
+		a.refuse(c, &refusal{Problem: newProblem(TypeStoreUnavailable, "A store is unavailable."), cause: err})
 		return
 	}
 	c.String(http.StatusOK, "ok\n")

@@ -28,7 +28,7 @@ import (
 func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		ctx := c.Request.Context()
-		in := callOf(ctx)
+		in := stateOf(ctx)
 		if in.key == "" {
 			return next(c, request)
 		}
@@ -40,11 +40,11 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 			Scope: scopeOf(in, request, c.Request.Method+" "+c.Request.URL.Path),
 			Hash:  sha256.Sum256(payload),
 		}
-		leave, waited, err := a.flights.enter(ctx, r.Scope)
+		release, waited, err := a.keyLocks.acquire(ctx, r.Scope)
 		if err != nil {
 			return nil, err
 		}
-		defer leave()
+		defer release()
 		first := waited || operation != "PlaceOrder"
 		if first {
 			if err := a.answered(ctx, r); err != nil {
@@ -100,7 +100,7 @@ func isRepetition(err error) bool {
 
 // scopeOf returns where the key of a request is unique: for the caller, or for the customer for whom
 // somebody else, or somebody whom nobody asked, places an order. An admin does not share the keys of customers.
-func scopeOf(in *call, request any, route string) idempotency.Scope {
+func scopeOf(in *requestState, request any, route string) idempotency.Scope {
 	s := idempotency.Scope{Customer: in.caller.Customer, Route: route, Key: in.key}
 	if r, ok := request.(PlaceOrderRequestObject); ok && in.owner() == "" {
 		s.Customer = r.Body.CustomerID

@@ -9,10 +9,10 @@ import (
 
 const keyHeader = "Idempotency-Key"
 
-// idempotencyKey returns the key of a request, empty if it has none. A key is a string of
-// structured fields (RFC 9651), in quotes and without parameters, or the same without the
-// quotes, as most clients send it: then it has no spaces, commas, quotes and backslashes, so
-// that two keys which a proxy joined are not taken for one.
+// idempotencyKey returns the key of a request, or an empty string. A key is a string of
+// structured fields (RFC 9651) in quotes and without parameters. Most clients send no
+// quotes; then the key must have no space, comma, quote or backslash, so
+// that two keys that a proxy joined are refused.
 func idempotencyKey(h http.Header) (string, error) {
 	fields := h.Values(keyHeader)
 	if len(fields) == 0 {
@@ -45,7 +45,7 @@ func parseKey(field string) (key string, ok bool) {
 	return key, true
 }
 
-// unquoteKey reads what is behind the opening quote. Only quotes and backslashes are escaped.
+// unquoteKey reads the text after the opening quote. Only quotes and backslashes are escaped.
 func unquoteKey(s string) (key string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

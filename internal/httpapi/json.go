@@ -13,15 +13,15 @@ const (
 	// maxDepth is the deepest nesting of a body. The specification needs three levels.
 	maxDepth = 32
 
-	// maxValues bounds the values of a body, and with them the work of the validation, which looks at
-	// each of them however many rules were broken before. The specification needs 153.
+	// maxValues bounds the values of a body, and so the work of the validation, which checks
+	// every value. The specification needs 153.
 	maxValues = 256
 )
 
-// parse reads data as exactly one JSON object, the way the specification wants
-// it and encoding/json does not: it refuses members given twice, bytes behind
-// the object, text that is not Unicode, NUL, and numbers that are not plain
-// integers. Numbers become float64, as the validation of schemas expects.
+// parse reads data as exactly one JSON object. Unlike encoding/json, it refuses
+// duplicate fields, bytes after the object, text that is not Unicode, NUL, and
+// numbers that are not plain integers. Numbers become float64 for the
+// validation of schemas.
 func parse(data []byte) (any, error) {
 	if !json.Valid(data) || !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
 		return nil, refuse(TypeMalformedRequest, "The body is not exactly one JSON object.")
@@ -30,19 +30,19 @@ func parse(data []byte) (any, error) {
 	return p.value()
 }
 
-// parser walks through a text that is known to be JSON.
+// parser parses a text that is valid JSON.
 type parser struct {
 	text   []byte
 	at     int
-	values int      // that were read
-	path   []string // of the value that is being read
+	values int      // number of values so far
+	path   []string // of the current value
 }
 
-// next returns the byte at which something begins.
+// next returns the first byte of the next token.
 func (p *parser) next() byte {
 	for ; ; p.at++ {
 		switch c := p.text[p.at]; c {
-		case ' ', '\t', '\r', '\n', ',', ':': // which stand where they must
+		case ' ', '\t', '\r', '\n', ',', ':': // json.Valid has checked their places
 		default:
 			return c
 		}
@@ -78,22 +78,22 @@ func (p *parser) value() (any, error) {
 }
 
 func (p *parser) object() (any, error) {
-	members := make(map[string]any)
+	fields := make(map[string]any)
 	p.at++
 	for p.next() != '}' {
 		name, err := p.string()
 		if err != nil {
 			return nil, err
 		}
-		if _, twice := members[name]; twice {
-			return nil, refuse(TypeMalformedRequest, "The member "+shorten(strconv.Quote(name))+" is given twice.")
+		if _, twice := fields[name]; twice {
+			return nil, refuse(TypeMalformedRequest, "The field "+shorten(strconv.Quote(name))+" is given twice.")
 		}
-		if members[name], err = p.child(name); err != nil {
+		if fields[name], err = p.child(name); err != nil {
 			return nil, err
 		}
 	}
 	p.at++
-	return members, nil
+	return fields, nil
 }
 
 func (p *parser) array() (any, error) {
@@ -120,16 +120,16 @@ func (p *parser) child(name string) (any, error) {
 	return v, err
 }
 
-// string refuses U+FFFD, which the decoder puts in place of bytes that are not
-// UTF-8 and of escapes that are no character, and NUL, which some databases and
-// C libraries end a text at.
+// string parses a string. It refuses U+FFFD, with which the decoder replaces invalid UTF-8 and
+// invalid escapes. It refuses NUL, because some databases and C libraries end a
+// text there.
 func (p *parser) string() (s string, err error) {
 	from, plain := p.at, true
 	for p.at++; p.text[p.at] != '"'; p.at++ {
 		switch c := p.text[p.at]; {
 		case c == '\\':
 			plain = false
-			p.at++ // what is escaped may be a quote
+			p.at++ // the escaped byte may be a quote
 		case c >= utf8.RuneSelf:
 			plain = false
 		}
@@ -146,8 +146,7 @@ func (p *parser) string() (s string, err error) {
 	return s, nil
 }
 
-// number accepts a plain integer. 1.0 and 1e2 are integers to a mathematician
-// and a typing error to a shop.
+// number accepts a plain integer. It refuses 1.0 and 1e2 as probable typing errors.
 func (p *parser) number(literal string) (any, error) {
 	if strings.ContainsAny(literal, ".eE") {
 		return nil, invalid(Violation{Pointer: pointer(p.path), Detail: "must be an integer without fraction or exponent"})
@@ -171,7 +170,7 @@ func pointer(path []string) string {
 }
 
 func invalid(violations ...Violation) *refusal {
-	r := refuse(TypeInvalidRequest, "The body breaks a rule of the specification.")
+	r := refuse(TypeInvalidRequest, "The body violates the specification.")
 	r.Errors = violations
 	return r
 }

@@ -8,40 +8,40 @@ import (
 	"example.com/shop/internal/idempotency"
 )
 
-// flights lets one request after the other of those that have the same key be at work in this
-// process. Those who wait hold nothing but their connection to the client. What happens in
-// other processes is left to the store.
-type flights struct {
+// keyLocks serializes requests with the same idempotency key within this process. A waiting
+// request holds nothing but its connection to the client. Other processes are excluded by the
+// store only.
+type keyLocks struct {
 	mu sync.Mutex
-	by map[idempotency.Scope]*flight // guarded by mu
+	by map[idempotency.Scope]*keyLock // guarded by mu
 }
 
-// flight is the turn of one key.
-type flight struct {
-	turn chan struct{} // has room for who is at work
-	n    int           // who is at work or waits; guarded by mu of flights
+// keyLock is the lock of one key.
+type keyLock struct {
+	held  chan struct{} // of capacity 1: full while a request holds the lock
+	users int           // requests that hold the lock or wait for it; guarded by mu of keyLocks
 }
 
-// enter waits for the turn of the caller, first come, first served, until ctx ends, and reports
-// whether somebody was at work. Whoever entered must leave. When its deadline comes first the error is [idempotency.ErrInFlight].
-func (f *flights) enter(ctx context.Context, s idempotency.Scope) (leave func(), waited bool, err error) {
+// acquire locks the key of s, first come, first served, and reports whether the caller had to wait. It blocks until ctx ends. The
+// caller must call release. If the deadline of ctx passes first, the error is [idempotency.ErrInFlight].
+func (f *keyLocks) acquire(ctx context.Context, s idempotency.Scope) (release func(), waited bool, err error) {
 	f.mu.Lock()
 	if f.by == nil {
-		f.by = make(map[idempotency.Scope]*flight)
+		f.by = make(map[idempotency.Scope]*keyLock)
 	}
-	one := f.by[s]
-	if one == nil {
-		one = &flight{turn: make(chan struct{}, 1)}
-		f.by[s] = one
+	l := f.by[s]
+	if l == nil {
+		l = &keyLock{held: make(chan struct{}, 1)}
+		f.by[s] = l
 	}
-	one.n++
-	waited = one.n > 1
+	l.users++
+	waited = l.users > 1
 	f.mu.Unlock()
 	select {
-	case one.turn <- struct{}{}:
-		return func() { <-one.turn; f.gone(s, one) }, waited, nil
+	case l.held <- struct{}{}:
+		return func() { <-l.held; f.drop(s, l) }, waited, nil
 	case <-ctx.Done():
-		f.gone(s, one)
+		f.drop(s, l)
 		if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
 			return nil, true, cause
 		}
@@ -49,11 +49,11 @@ func (f *flights) enter(ctx context.Context, s idempotency.Scope) (leave func(),
 	}
 }
 
-// gone forgets the key with the last one who wanted it.
-func (f *flights) gone(s idempotency.Scope, one *flight) {
+// drop removes the lock of a key that has no user left.
+func (f *keyLocks) drop(s idempotency.Scope, l *keyLock) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if one.n--; one.n == 0 {
+	if l.users--; l.users == 0 {
 		delete(f.by, s)
 	}
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// stamp gives every answer of next, errors of the router included, the headers
-// that all answers have.
-func (a *api) stamp(next http.Handler) http.Handler {
+// commonHeaders sets the headers of every response of next, including errors of the router.
+func (a *api) commonHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Instance-Id", a.Instance)
 		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // no answer is a page, except below /docs
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // only responses below /docs are pages
 		h.Set("X-Content-Type-Options", "nosniff")
 		next.ServeHTTP(&response{ResponseWriter: w, drain: a.Drain}, headAsGet(r))
 	})
@@ -29,7 +28,7 @@ func (a *api) stamp(next http.Handler) http.Handler {
 
 type headKey struct{}
 
-// headAsGet returns what to serve for r: HEAD is GET whose body the server leaves out (RFC 9110, 9.3.2).
+// headAsGet turns HEAD into GET, whose body the server omits (RFC 9110, 9.3.2).
 func headAsGet(r *http.Request) *http.Request {
 	if r.Method != http.MethodHead {
 		return r
@@ -49,10 +48,9 @@ func (a *api) noMethod(c *gin.Context) {
 	a.refuse(c, refuse(TypeMethodNotAllowed, "The path does not have this method."))
 }
 
-// response looks at the drain when the answer begins, not when the request
-// does: a request that waited through the start of a drain would otherwise
-// leave its connection open, and the client would send the next request into
-// a socket that is being closed.
+// response closes the connection if the instance drains when the response begins. Checking at the start of the request
+// is not enough: a request that was waiting when the drain started would leave its connection
+// open, and the client would send its next request into a closing socket.
 type response struct {
 	http.ResponseWriter
 	drain *Drain
@@ -65,19 +63,18 @@ func (r *response) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Flush and Unwrap keep streaming answers possible.
+// Flush and Unwrap make streaming responses possible.
 func (r *response) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
 
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// answerTime is what an answer may take to be written behind the deadline of its request.
+// answerTime is the time limit for writing a response after the deadline of its request.
 const answerTime = 5 * time.Second
 
-// limitTime gives the request its deadline, unless its answer is a stream. Waiting that the
-// client prefers comes on top, and then the server must not cut the answer off when it
-// usually would.
+// limitTime sets the deadline of the request, unless its response is a stream. The wait that the
+// client prefers is added, and the server's write deadline moves accordingly.
 func (a *api) limitTime(c *gin.Context) {
-	in := &call{rule: a.rules[c.Request.Method+" "+c.FullPath()]}
+	in := &requestState{rule: a.rules[c.Request.Method+" "+c.FullPath()]}
 	limit := a.RequestTimeout
 	if in.rule.has("Prefer") {
 		in.prefer = parsePrefer(c.Request.Header.Values("Prefer"))
@@ -86,10 +83,10 @@ func (a *api) limitTime(c *gin.Context) {
 	if in.prefer.wait > 0 {
 		err := http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(limit + answerTime))
 		if err != nil && !errors.Is(err, http.ErrNotSupported) {
-			a.Logger.WarnContext(c.Request.Context(), "the answer may be cut off", "error", err)
+			a.Logger.WarnContext(c.Request.Context(), "write deadline not extended, response may be cut off", "error", err)
 		}
 	}
-	ctx := context.WithValue(c.Request.Context(), callKey{}, in)
+	ctx := context.WithValue(c.Request.Context(), requestStateKey{}, in)
 	if !in.rule.stream {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
@@ -99,7 +96,7 @@ func (a *api) limitTime(c *gin.Context) {
 	c.Next()
 }
 
-// logRequest logs the route and not the path, and no headers: neither secrets
+// logRequest logs the route instead of the path, and no headers, so that neither secrets
 // nor names of customers reach the log.
 func (a *api) logRequest(c *gin.Context) {
 	start := time.Now()
@@ -112,9 +109,8 @@ func (a *api) logRequest(c *gin.Context) {
 	)
 }
 
-// recoverPanic answers a panic with a problem that says nothing about it. When
-// the answer has begun it cuts the connection, so that the client does not take
-// half an answer for a whole one.
+// recoverPanic responds to a panic with a problem without details. If the response has begun, it closes
+// the connection, so that the client does not consider half a response complete.
 func (a *api) recoverPanic(c *gin.Context) {
 	defer func() {
 		cause := recover()
@@ -134,10 +130,10 @@ func (a *api) recoverPanic(c *gin.Context) {
 	c.Next()
 }
 
-// requestContext returns the context of the request in place of the
-// gin.Context that the generated code passes on. gin reuses that for the next
-// request, and work that is detached from this one, such as the release of a
-// lease, would read the values of a stranger.
+// requestContext returns the context of the request instead of the
+// gin.Context that the generated code passes. gin reuses its context for the next
+// request, so detached work, such as the release of a
+// lease, would read the values of another request.
 func requestContext(ctx context.Context) context.Context {
 	if c, ok := ctx.(*gin.Context); ok {
 		return c.Request.Context()

@@ -46,7 +46,7 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 		return nil, invalid(over...)
 	}
 	ctx = requestContext(ctx)
-	in := callOf(ctx)
+	in := stateOf(ctx)
 	o, err := a.Orders.Place(ctx, order.Purchase{
 		Customer: r.Body.CustomerID, Items: items, Key: in.once, Prefer: in.prefer.patience(),
 	})
@@ -109,14 +109,14 @@ func extended(o order.Order) ExtendOrderResponseObject {
 
 // target returns the order that a request wants to change.
 func target(ctx context.Context, id string) order.Target {
-	in := callOf(ctx)
+	in := stateOf(ctx)
 	return order.Target{ID: id, Owner: in.owner(), Key: in.once}
 }
 
 // GetOrder implements [StrictServerInterface].
 func (a *api) GetOrder(ctx context.Context, r GetOrderRequestObject) (GetOrderResponseObject, error) {
 	ctx = requestContext(ctx)
-	o, err := a.Orders.Order(ctx, r.ID, callOf(ctx).owner())
+	o, err := a.Orders.Order(ctx, r.ID, stateOf(ctx).owner())
 	if err != nil {
 		return nil, err
 	}

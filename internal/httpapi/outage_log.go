@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// logEvery is how often a kind of problem is logged that many requests meet when a store is away.
+// logEvery is the least time between two log lines for a problem type that many requests get during an outage.
 const logEvery = 10 * time.Second
 
-// repeats keeps an outage from filling the log with a line per request.
-type repeats struct {
+// outageLog limits the log lines of an outage, which would otherwise be one per request.
+type outageLog struct {
 	mu sync.Mutex
-	by map[ProblemType]*repeat
+	by map[ProblemType]*suppressed
 }
 
-type repeat struct {
-	logged time.Time
-	since  int // that were not logged
+type suppressed struct {
+	logged time.Time // the latest line
+	since  int       // problems without a line since then
 }
 
-// allow reports whether a problem of the type is to be logged now, and how many were not since the last one that was.
-func (r *repeats) allow(t ProblemType) (since int, ok bool) {
+// allow reports whether to log a problem of the type now, and how many were suppressed since the latest line.
+func (r *outageLog) allow(t ProblemType) (since int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by == nil {
-		r.by = make(map[ProblemType]*repeat)
+		r.by = make(map[ProblemType]*suppressed)
 	}
 	one := r.by[t]
 	if one == nil {
-		one = new(repeat)
+		one = new(suppressed)
 		r.by[t] = one
 	}
 	if now := time.Now(); now.Sub(one.logged) >= logEvery {

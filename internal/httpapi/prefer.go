@@ -15,20 +15,20 @@ import (
 // maxWait is the longest time that a client may ask to wait.
 const maxWait = 30 * time.Second
 
-// preference is what a client prefers (RFC 7240), as far as an order knows how.
+// preference has the preferences of a client (RFC 7240) that orders support.
 type preference struct {
 	async   bool // respond-async
 	bounded bool // wait was given
 	wait    time.Duration
 }
 
-// parsePrefer reads the fields of Prefer. Nothing in them is an error: what is unknown or
-// malformed is no preference, and a wait that is too long is [maxWait]. Of a preference that
-// is given several times the first counts, whatever its value.
+// parsePrefer reads the fields of Prefer. It never fails: unknown and
+// malformed preferences are ignored, and a longer wait than [maxWait] is [maxWait]. If a preference
+// is given several times, the first one wins.
 func parsePrefer(fields []string) (p preference) {
 	seen := make(map[string]bool)
 	for _, element := range splitList(strings.Join(fields, ",")) {
-		// Behind the first semicolon are parameters, of which no preference here has any.
+		// Parameters come after the first semicolon; the preferences here have none.
 		name, value, _ := strings.Cut(splitQuoted(element, ';')[0], "=")
 		name = strings.ToLower(strings.Trim(name, " \t"))
 		if seen[name] {
@@ -56,16 +56,16 @@ func seconds(s string) (d time.Duration, ok bool) {
 	}
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || n > uint64(maxWait/time.Second) {
-		return maxWait, true // as many digits as there may be
+		return maxWait, true // also for a number that overflows
 	}
 	return time.Duration(n) * time.Second, true
 }
 
-// splitList splits a list of HTTP at the commas that are not within quotes.
+// splitList splits an HTTP list at commas outside of quotes.
 func splitList(s string) []string { return splitQuoted(s, ',') }
 
-// splitQuoted splits s at each sep that is not within quotes, in which a backslash takes the
-// meaning from the character behind it.
+// splitQuoted splits s at each sep outside of quotes. Within quotes, a backslash escapes the
+// next character.
 func splitQuoted(s string, sep byte) (parts []string) {
 	start, quoted := 0, false
 	for i := 0; i < len(s); i++ {
@@ -98,7 +98,7 @@ func (p preference) patience() order.Preference {
 	return order.Preference{Bounded: p.bounded, Wait: p.wait, Async: p.async}
 }
 
-// mayHaveWaited reports whether a request that failed with err was where orders wait: for a lock or for units. None
+// mayHaveWaited reports whether a request that failed with err may have waited for a lock or for units. No order
 // waits for a permit.
 func mayHaveWaited(err error) bool {
 	switch problemOf(err).Type {
@@ -111,14 +111,14 @@ func mayHaveWaited(err error) bool {
 	}
 }
 
-// applyPreferences says in the answer which preferences had an effect. An answer that was
-// given before is given again, whatever is preferred now.
+// applyPreferences sets Preference-Applied to the preferences that had an effect. A replayed response
+// ignores the preferences of the retry.
 func (a *api) applyPreferences(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		response, err := next(c, request)
 		_, queued := response.(PlaceOrder202JSONResponse)
 		_, replayed := errors.AsType[*idempotency.AnsweredError](err)
-		if applied := callOf(c.Request.Context()).prefer.applied(queued); applied != "" && !replayed && (err == nil || mayHaveWaited(err)) {
+		if applied := stateOf(c.Request.Context()).prefer.applied(queued); applied != "" && !replayed && (err == nil || mayHaveWaited(err)) {
 			c.Header("Preference-Applied", applied)
 		}
 		return response, err

@@ -159,7 +159,7 @@ func (a *api) refuse(c *gin.Context, err error) {
 	a.logRefusal(c, p, err)
 	switch p.Type {
 	case TypeConcurrencyLimit:
-		a.sayLimits(c, true)
+		a.setRateLimitHeaders(c, true)
 	case TypeUnauthenticated:
 		c.Header("WWW-Authenticate", `Bearer realm="shop"`)
 	default:

@@ -10,11 +10,11 @@ import (
 // ordersPage is the default number of orders on one page.
 const ordersPage = 50
 
-// ListOrders implements [StrictServerInterface]. The cursor of a page is the id of the order that the page follows. Whose
-// orders a page has is decided by the key, whatever the cursor is.
+// ListOrders implements [StrictServerInterface]. The cursor of a page is the id of the order before the page. The API key
+// decides whose orders a page has, whatever the cursor is.
 func (a *api) ListOrders(ctx context.Context, r ListOrdersRequestObject) (ListOrdersResponseObject, error) {
 	ctx = requestContext(ctx)
-	f := order.Filter{Owner: callOf(ctx).owner(), Limit: ordersPage}
+	f := order.Filter{Owner: stateOf(ctx).owner(), Limit: ordersPage}
 	if p := r.Params.Status; p != nil {
 		f.Status = order.Status(*p)
 	}
@@ -47,7 +47,7 @@ func (a *api) ListOrders(ctx context.Context, r ListOrdersRequestObject) (ListOr
 // ListEvents implements [StrictServerInterface].
 func (a *api) ListEvents(ctx context.Context, r ListEventsRequestObject) (ListEventsResponseObject, error) {
 	ctx = requestContext(ctx)
-	events, err := a.Orders.Events(ctx, r.ID, callOf(ctx).owner())
+	events, err := a.Orders.Events(ctx, r.ID, stateOf(ctx).owner())
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +55,14 @@ func (a *api) ListEvents(ctx context.Context, r ListEventsRequestObject) (ListEv
 	for i, e := range events {
 		body.Events[i] = Event{
 			Movement: EventMovement(e.Movement), SKU: e.SKU, Quantity: e.Quantity,
-			Fence:    int64(e.Fence), // as that of a SKU
+			Fence:    int64(e.Fence), // microseconds, see skuBody
 			Instance: e.Instance, At: e.At.UTC(),
 		}
 	}
 	return ListEvents200JSONResponse(body), nil
 }
 
-// Strategies is what the handler asks of strategies; [*stock.Strategies] provides it.
+// Strategies lists and looks up strategies; [*stock.Strategies] implements it.
 type Strategies interface {
 	Names() []string
 	Lookup(name string) (stock.Strategy, error)

@@ -12,21 +12,21 @@ import (
 	"example.com/shop/internal/ratelimit"
 )
 
-// Rates says how often a customer may place orders; [*ratelimit.Limiter] provides it.
+// Rates limits the orders and extensions of a customer; [*ratelimit.Limiter] implements it.
 type Rates interface {
-	// Allow asks whether key may begin one operation now. It fails only with the cause of
-	// ctx's end.
+	// Allow reports whether key may start one operation now. It fails only with the cause of
+	// ctx.
 	Allow(ctx context.Context, key string) (ratelimit.Verdict, error)
 }
 
 var _ Rates = (*ratelimit.Limiter)(nil)
 
-// limitRate refuses orders and extensions of customers who ask for too many. It comes before anything that
-// they cost. Payments and cancellations are not limited: they end what is begun, and each order has one at most
-// that changes and stores something.
+// limitRate refuses orders and extensions above the rate limit of a customer. It runs before the
+// domain. Payments and cancellations are not limited: they finish an order, and at most one of them changes
+// the order.
 func (a *api) limitRate(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
-		in, customer := callOf(c.Request.Context()), ""
+		in, customer := stateOf(c.Request.Context()), ""
 		switch r := request.(type) {
 		case PlaceOrderRequestObject:
 			customer = r.Body.CustomerID
@@ -41,25 +41,25 @@ func (a *api) limitRate(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 			return nil, err
 		}
 		in.rate = &v
-		a.sayLimits(c, false)
+		a.setRateLimitHeaders(c, false)
 		if !v.Allowed {
-			late := refuse(TypeRateLimited, "The customer places or extends orders faster than one customer may. Nothing happened.")
-			late.after = v.RetryAfter
-			return nil, late
+			refused := refuse(TypeRateLimited, "The customer places or extends orders faster than one customer may. Nothing happened.")
+			refused.after = v.RetryAfter
+			return nil, refused
 		}
 		return next(c, request)
 	}
 }
 
-// sayLimits says in the answer what is left of the limits
-// (draft-ietf-httpapi-ratelimit-headers).
-func (a *api) sayLimits(c *gin.Context, saturated bool) {
+// setRateLimitHeaders sets the remaining quota of the limits
+// (draft-ietf-httpapi-ratelimit-headers). With atLimit it includes the limit of orders in flight.
+func (a *api) setRateLimitHeaders(c *gin.Context, atLimit bool) {
 	var limit, policy string
-	if v := callOf(c.Request.Context()).rate; v != nil {
+	if v := stateOf(c.Request.Context()).rate; v != nil {
 		policy = fmt.Sprintf(`"customer";q=%d`, v.Limit)
 		limit = fmt.Sprintf(`"customer";r=%d;t=%s`, max(0, v.Remaining), wholeSeconds(v.ResetAfter, 0))
 	}
-	if saturated && a.Permits != nil {
+	if atLimit && a.Permits != nil {
 		s := a.Permits()
 		if policy != "" {
 			policy, limit = ", "+policy, ", "+limit

@@ -8,30 +8,30 @@ import (
 	"example.com/shop/internal/ratelimit"
 )
 
-// call is what the middleware finds out about a request, step by step, for those who come
-// after it.
-type call struct {
+// requestState is the state of a request that each middleware adds to for the
+// next handlers.
+type requestState struct {
 	rule    rule
 	prefer  preference
 	caller  identity.Caller
 	key     string               // of idempotency; empty without one
 	payload any                  // the body, parsed; nil without one
 	once    *idempotency.Request // nil without a key
-	rate    *ratelimit.Verdict   // nil if nobody was asked
+	rate    *ratelimit.Verdict   // nil if no rate limit was checked
 }
 
-type callKey struct{}
+type requestStateKey struct{}
 
-// callOf returns the call of a request's context. Outside of a request it is empty.
-func callOf(ctx context.Context) *call {
-	if in, ok := ctx.Value(callKey{}).(*call); ok {
+// stateOf returns the state of the request with ctx, or an empty one outside of a request.
+func stateOf(ctx context.Context) *requestState {
+	if in, ok := ctx.Value(requestStateKey{}).(*requestState); ok {
 		return in
 	}
-	return new(call)
+	return new(requestState)
 }
 
-// owner returns whose orders the caller may see and change; empty: everybody's.
-func (in *call) owner() string {
+// owner returns the customer whose orders the caller may read and change. It is empty for all customers.
+func (in *requestState) owner() string {
 	if in.caller.Admin {
 		return ""
 	}

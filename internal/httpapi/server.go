@@ -25,52 +25,51 @@ type Config struct {
 	Orders Orders
 	Stock  Stock
 
-	// Strategies are those that are listed. Default: none.
+	// Strategies are the strategies that the API lists. Default: none.
 	Strategies Strategies
 
-	// Identity says who callers are. Default: nobody is asked, and everybody may do everything.
+	// Identity authenticates callers. Default: authentication is disabled, and every caller may do everything.
 	Identity Identity
 
-	// LocalOnly refuses requests for other hosts than localhost and loopback addresses. It is for a listener on
-	// a loopback address that asks nobody for a key. [NewAdmin] always refuses them.
+	// LocalOnly refuses requests for other hosts than localhost and loopback addresses. Set it for a listener on
+	// a loopback address without authentication. [NewAdmin] always sets it.
 	LocalOnly bool
 
-	// Rates bounds how often a customer may place orders. Default: as often as one likes.
+	// Rates limits the orders and extensions per second of a customer. Default: no limit.
 	Rates Rates
 
-	// Permits says how many orders may be placed at once, for those who are refused because
-	// of that. Default: they are not told.
+	// Permits returns the limit of orders in flight, for the RateLimit headers of a refused order. Default: no
+	// such headers.
 	Permits func() permits.Stats
 
-	// Timers is what NewAdmin serves, and required there.
+	// Timers are the timers that NewAdmin serves. It is required there.
 	Timers Timers
 
-	// Cluster is what is shown of the other instances. Default: nothing.
+	// Cluster has the other instances and the settings. Default: none.
 	Cluster Cluster
 
-	// Events is what is streamed. Default: nobody may listen.
+	// Events is the source of event streams. Default: subscriptions are refused.
 	Events Events
 
-	// Heartbeat is how often a stream on which nothing happens shows that it lives; default 10
-	// seconds, as half a minute is what proxies often wait.
+	// Heartbeat is the interval of heartbeats on an idle stream; default 10
+	// seconds, because proxies often close idle connections after 30 seconds.
 	Heartbeat time.Duration
 
-	// Instance names this process in every answer.
+	// Instance is the name of this process in every response.
 	Instance string
 
-	// Ready reports why the instance cannot work; it is asked by /readyz and
-	// has one second to answer. Default: it always can.
+	// Ready returns why the instance is not ready, or nil. /readyz calls it with a time limit of
+	// one second. Default: always ready.
 	Ready func(ctx context.Context) error
 
-	// Drain tells the handler that the instance is about to stop. Default: it
-	// never is.
+	// Drain announces that the instance is shutting down. Default: never.
 	Drain *Drain
 
 	// Metrics is served as /metrics by the handler of NewAdmin. Default: no such path.
 	Metrics http.Handler
 
-	// Logger hears of failures, and at debug level of every request. Default:
-	// it is silent.
+	// Logger logs failures, and at debug level every request. Default:
+	// silent.
 	Logger *slog.Logger
 
 	// TracerProvider, MeterProvider and Propagator measure requests, except
@@ -80,9 +79,9 @@ type Config struct {
 	MeterProvider  metric.MeterProvider
 	Propagator     propagation.TextMapPropagator
 
-	// RequestTimeout bounds every request, beyond what it prefers to wait; default 10
-	// seconds, for an admin 60.
-	// It is less than the WriteTimeout of the server, so that the answer still gets through.
+	// RequestTimeout is the time limit of every request, without the wait that it prefers; default 10
+	// seconds, for NewAdmin 60.
+	// It must be less than the WriteTimeout of the server, so that the response can still be written.
 	RequestTimeout time.Duration
 }
 
@@ -109,10 +108,10 @@ func (c Config) withDefaults() Config {
 // api implements the generated [StrictServerInterface].
 type api struct {
 	Config
-	rules   rules
-	sites   *http.CrossOriginProtection
-	flights flights
-	repeats repeats
+	rules    rules
+	sites    *http.CrossOriginProtection
+	keyLocks keyLocks
+	outages  outageLog
 }
 
 // New returns a handler for the whole service, except for what [NewAdmin] serves.
@@ -128,11 +127,10 @@ func New(c Config) (http.Handler, error) {
 	if err := a.serveDocs(engine); err != nil {
 		return nil, err
 	}
-	return a.stamp(engine), nil
+	return a.commonHeaders(engine), nil
 }
 
-// engine returns a router with those operations of the specification that serves
-// says.
+// engine returns a router with the operations of the specification that serves accepts.
 func (a *api) engine(serves func(rule) bool) (*gin.Engine, error) {
 	rules, err := rulesOf()
 	if err != nil {
@@ -146,7 +144,7 @@ func (a *api) engine(serves func(rule) bool) (*gin.Engine, error) {
 	}
 	engine.HandleMethodNotAllowed = true
 	engine.RedirectTrailingSlash = false
-	engine.UseEscapedPath = true // an encoded slash is a part of a name, such as the id of a timer
+	engine.UseEscapedPath = true // an encoded slash is part of a name, such as the id of a timer
 	engine.Use(a.telemetry(), a.logRequest, a.recoverPanic, a.limitTime, a.refuseOtherSites)
 	engine.NoRoute(func(c *gin.Context) { a.refuse(c, refuse(TypeNotFound, "There is nothing at this path.")) })
 	engine.NoMethod(a.noMethod)
@@ -155,8 +153,8 @@ func (a *api) engine(serves func(rule) bool) (*gin.Engine, error) {
 			a.refuse(c, err)
 		}
 	})
-	middlewares := []StrictMiddlewareFunc{a.once, a.applyPreferences, a.limitRate, a.refuseStrangers} // the last one comes first
-	served := some{IRouter: checked, has: func(route string) bool { return serves(rules[route]) }}
+	middlewares := []StrictMiddlewareFunc{a.once, a.applyPreferences, a.limitRate, a.refuseOtherCustomers} // the last one runs first
+	served := filteredRouter{IRouter: checked, has: func(route string) bool { return serves(rules[route]) }}
 	RegisterHandlersWithOptions(served, NewStrictHandlerWithOptions(a, middlewares, StrictGinServerOptions{
 		RequestErrorHandlerFunc:  a.refuse,
 		HandlerErrorFunc:         a.refuse,
@@ -176,14 +174,14 @@ func (a *api) telemetry() gin.HandlerFunc {
 		otelgin.WithMeterProvider(a.MeterProvider),
 		otelgin.WithPropagators(a.Propagator),
 		otelgin.WithFilter(func(r *http.Request) bool {
-			// A stream lasts for hours, which says nothing about requests.
+			// The duration of a stream, which may be hours, would distort the metrics of requests.
 			return r.URL.Path != livePath && r.URL.Path != readyPath && r.URL.Path != metricsPath && r.URL.Path != eventsPath
 		}),
 	)
 }
 
-// NewServer returns a server for h that a slow or greedy client cannot keep
-// busy. What it complains about goes to l.
+// NewServer returns a server for h with time limits against slow and greedy clients. It logs
+// its errors with l.
 func NewServer(h http.Handler, l *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,

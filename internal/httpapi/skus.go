@@ -10,7 +10,7 @@ import (
 // pageSize is the largest and the default number of SKUs on one page.
 const pageSize = 100
 
-// Stock is what the handler asks of stock; [*stock.Service] provides it.
+// Stock has the operations on SKUs; [*stock.Service] implements it.
 type Stock interface {
 	Create(ctx context.Context, l stock.Level) (level stock.Level, created bool, err error)
 	Level(ctx context.Context, sku string) (stock.Level, error)
@@ -30,7 +30,7 @@ func (a *api) ListSKUs(ctx context.Context, r ListSKUsRequestObject) (ListSKUsRe
 	if r.Params.Limit != nil {
 		limit = *r.Params.Limit
 	}
-	levels, err := a.Stock.Levels(requestContext(ctx), after, limit+1) // one more tells whether there is a next page
+	levels, err := a.Stock.Levels(requestContext(ctx), after, limit+1) // one more, to detect a next page
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +69,14 @@ func (a *api) CreateSKU(ctx context.Context, r CreateSKURequestObject) (CreateSK
 // RestockSKU implements [StrictServerInterface].
 func (a *api) RestockSKU(ctx context.Context, r RestockSKURequestObject) (RestockSKUResponseObject, error) {
 	ctx = requestContext(ctx)
-	l, err := a.Stock.Restock(ctx, r.SKU, r.Body.Quantity, callOf(ctx).once)
+	l, err := a.Stock.Restock(ctx, r.SKU, r.Body.Quantity, stateOf(ctx).once)
 	if err != nil {
 		return nil, err
 	}
 	return restocked(l), nil
 }
 
-// restocked is the answer to a restock.
+// restocked is the response to a restock.
 func restocked(l stock.Level) RestockSKUResponseObject {
 	return RestockSKU200JSONResponse{Body: skuBody(l)}
 }

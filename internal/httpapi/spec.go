@@ -12,8 +12,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// specification is the contract that the generated code and the checks of
-// requests are both made from.
+// specification is the source of the generated code and of the validation of
+// requests.
 //
 //go:embed openapi.yaml
 var specification []byte
@@ -25,25 +25,25 @@ func (a *api) GetSpecification(context.Context, GetSpecificationRequestObject) (
 	}, nil
 }
 
-// rules are what the specification asks of the requests, by method and route
+// rules are the rules of all operations, by method and route
 // in the router's notation.
 type rules map[string]rule
 
-// rule is what the specification asks of the requests for one operation.
+// rule has the requirements of the specification for requests of one operation.
 type rule struct {
-	tag    string // what the operation belongs to
+	tag    string // of the operation
 	access access
 	params openapi3.Parameters
 	body   *openapi3.Schema // nil: the operation takes no body
-	stream bool             // the answer has no end
+	stream bool             // the response is an event stream
 }
 
-// has reports whether the operation has a parameter in the header with the name.
+// has reports whether the operation has the header parameter.
 func (r rule) has(header string) bool {
 	return r.params.GetByInAndName(openapi3.ParameterInHeader, header) != nil
 }
 
-// accessOf returns who may use an operation with these requirements, of which one has to be met.
+// accessOf returns the access to an operation with these alternative requirements.
 func accessOf(ways openapi3.SecurityRequirements) access {
 	if len(ways) == 0 {
 		return forAll
@@ -56,10 +56,10 @@ func accessOf(ways openapi3.SecurityRequirements) access {
 	return forAdmins
 }
 
-// rulesOf returns the rules of the embedded specification, which is read once.
+// rulesOf returns the rules of the embedded specification, which is parsed once.
 var rulesOf = sync.OnceValues(loadRules)
 
-// loadRules reads the embedded specification.
+// loadRules parses the embedded specification.
 func loadRules() (rules, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(specification)
 	if err != nil {

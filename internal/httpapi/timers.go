@@ -13,7 +13,7 @@ import (
 // timersPage is the default number of timers on one page.
 const timersPage = 100
 
-// Timers is what the handler of [NewAdmin] asks of timers; [*timeout.Queue] provides it.
+// Timers has the operations on timers; [*timeout.Queue] implements it.
 type Timers interface {
 	List(ctx context.Context, f timeout.Filter) ([]timeout.Row, error)
 	Get(ctx context.Context, kind, id string) (timeout.Row, error)
@@ -41,11 +41,11 @@ func (a *api) ListTimers(ctx context.Context, r ListTimersRequestObject) (ListTi
 	}
 	if p := r.Params.After; p != nil {
 		var err error
-		if f.After, err = placeOf(*p); err != nil {
+		if f.After, err = parseCursor(*p); err != nil {
 			return nil, refuse(TypeMalformedRequest, "The query parameter after is not the next of a page.")
 		}
 	}
-	f.Limit = limit + 1 // one more tells whether there is a next page
+	f.Limit = limit + 1 // one more, to detect a next page
 	rows, err := a.Timers.List(requestContext(ctx), f)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (a *api) ListTimers(ctx context.Context, r ListTimersRequestObject) (ListTi
 	page := TimerPage{Timers: make([]Timer, 0, len(rows))}
 	if len(rows) > limit {
 		rows = rows[:limit]
-		next := place(rows[limit-1])
+		next := cursorOf(rows[limit-1])
 		page.Next = &next
 	}
 	for _, row := range rows {
@@ -62,13 +62,13 @@ func (a *api) ListTimers(ctx context.Context, r ListTimersRequestObject) (ListTi
 	return ListTimers200JSONResponse(page), nil
 }
 
-// place names the place of a row in a list, and placeOf reads it. No kind and no id
-// has a space.
-func place(r timeout.Row) string {
+// cursorOf returns the cursor of a page that begins after r, and parseCursor reads it. No kind and no id
+// contains a space.
+func cursorOf(r timeout.Row) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s %s", r.Next.UnixMilli(), r.Kind, r.ID))
 }
 
-func placeOf(s string) (r timeout.Row, err error) {
+func parseCursor(s string) (r timeout.Row, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil {
 		return r, err
@@ -78,8 +78,8 @@ func placeOf(s string) (r timeout.Row, err error) {
 		return r, err
 	}
 	r.Next = time.UnixMilli(ms)
-	if place(r) != s {
-		return r, errors.New("not a place")
+	if cursorOf(r) != s {
+		return r, errors.New("not a cursor")
 	}
 	return r, nil
 }
@@ -106,7 +106,7 @@ func (a *api) RedriveTimers(ctx context.Context, r RedriveTimersRequestObject) (
 	ctx = requestContext(ctx)
 	var ids []string
 	if r.Params.ID == nil {
-		if err := a.known(ctx, r.Kind); err != nil {
+		if err := a.requireKind(ctx, r.Kind); err != nil {
 			return nil, err
 		}
 	} else {
@@ -127,10 +127,10 @@ func (a *api) RebuildTimers(ctx context.Context, r RebuildTimersRequestObject) (
 	ctx = requestContext(ctx)
 	n, err := a.Timers.Rebuild(ctx, r.Kind)
 	if errors.Is(err, timeout.ErrInvalid) { // the kind is valid
-		return nil, refuse(TypeCanary, "This instance is a canary and does not rebuild. Ask another one.")
+		return nil, refuse(TypeCanary, "This instance is a canary and does not rebuild. Ask another instance.")
 	}
 	if err == nil && n == 0 {
-		err = a.known(ctx, r.Kind)
+		err = a.requireKind(ctx, r.Kind)
 	}
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (a *api) RebuildTimers(ctx context.Context, r RebuildTimersRequestObject) (
 // PauseTimers implements [StrictServerInterface].
 func (a *api) PauseTimers(ctx context.Context, r PauseTimersRequestObject) (PauseTimersResponseObject, error) {
 	ctx = requestContext(ctx)
-	if err := a.known(ctx, r.Kind); err != nil {
+	if err := a.requireKind(ctx, r.Kind); err != nil {
 		return nil, err
 	}
 	if err := a.Timers.Pause(ctx, r.Kind); err != nil {
@@ -158,9 +158,9 @@ func (a *api) ResumeTimers(ctx context.Context, r ResumeTimersRequestObject) (Re
 	return ResumeTimers200JSONResponse{Kind: r.Kind}, nil
 }
 
-// known refuses a kind that has neither a handler here nor a timer anywhere: whoever
-// mistypes the name of what is to be paused should hear of it.
-func (a *api) known(ctx context.Context, kind string) error {
+// requireKind refuses a kind that has neither a handler at this instance nor a stored timer, so that a
+// mistyped kind is reported.
+func (a *api) requireKind(ctx context.Context, kind string) error {
 	rows, err := a.Timers.List(ctx, timeout.Filter{Kind: kind, Limit: 1})
 	if err != nil || len(rows) > 0 {
 		return err
@@ -174,7 +174,7 @@ func (a *api) known(ctx context.Context, kind string) error {
 			return nil
 		}
 	}
-	return refuse(TypeNotFound, "No timer has this kind, and this instance handles none of it.")
+	return refuse(TypeNotFound, "No timer has this kind, and this instance has no handler for it.")
 }
 
 func timerBody(r timeout.Row) Timer {

@@ -21,9 +21,9 @@ const (
 	maxViolations = 10
 )
 
-// check refuses a request that the specification does not allow. It runs before
-// the generated code binds the request, which would accept unknown and repeated
-// members, bytes behind the object, and any Content-Type.
+// check refuses a request that violates the specification. It runs before
+// the generated code binds the request, because that code accepts unknown and duplicate
+// fields, bytes after the object, and any Content-Type.
 func (r rules) check(c *gin.Context) error {
 	rule, ok := r[c.Request.Method+" "+c.FullPath()]
 	if !ok {
@@ -53,22 +53,22 @@ func (r rules) check(c *gin.Context) error {
 	if err := rule.body.VisitJSON(value, openapi3.MultiErrors(), openapi3.VisitAsRequest()); err != nil {
 		return invalid(violations(err, nil)...)
 	}
-	callOf(c.Request.Context()).payload = value
+	stateOf(c.Request.Context()).payload = value
 	c.Request.Body = checkedBody{io.NopCloser(bytes.NewReader(data)), value}
 	return nil
 }
 
-// checkedBody is a body whose value the generated code takes as it is, instead of reading it again.
+// checkedBody is a body with its parsed value, so that the generated code does not parse it again.
 type checkedBody struct {
 	io.ReadCloser
 
 	value any
 }
 
-// ValidatedValue is what the generated code looks for.
+// ValidatedValue returns the parsed body to the generated code.
 func (b checkedBody) ValidatedValue() any { return b.value }
 
-// joinLists joins the fields of headers that are lists, as the generated code wants them.
+// joinLists joins the lines of list headers, as the generated code expects.
 func (r rule) joinLists(h http.Header) {
 	for _, p := range r.params {
 		name := p.Value.Name
@@ -83,10 +83,10 @@ func (r rule) joinLists(h http.Header) {
 	}
 }
 
-// checkKey reads the key of a request that may have one.
+// checkKey reads the idempotency key if the operation takes one.
 func (r rule) checkKey(c *gin.Context) (err error) {
 	if r.has(keyHeader) {
-		callOf(c.Request.Context()).key, err = idempotencyKey(c.Request.Header)
+		stateOf(c.Request.Context()).key, err = idempotencyKey(c.Request.Header)
 	}
 	return err
 }
@@ -94,7 +94,7 @@ func (r rule) checkKey(c *gin.Context) (err error) {
 func (r rule) checkPath(c *gin.Context) error {
 	for _, p := range r.params {
 		if p.Value.In == openapi3.ParameterInPath && p.Value.Schema.Value.VisitJSON(c.Param(p.Value.Name)) != nil {
-			return refuse(TypeMalformedRequest, "The path has a malformed "+p.Value.Name+". Want "+wanted(p.Value.Schema.Value)+".")
+			return refuse(TypeMalformedRequest, "The path has a malformed "+p.Value.Name+". Want "+allowedValues(p.Value.Schema.Value)+".")
 		}
 	}
 	return nil
@@ -103,7 +103,7 @@ func (r rule) checkPath(c *gin.Context) error {
 func (r rule) checkQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return refuse(TypeMalformedRequest, "The query cannot be read.")
+		return refuse(TypeMalformedRequest, "The query cannot be parsed.")
 	}
 	for name, values := range query {
 		p := r.params.GetByInAndName(openapi3.ParameterInQuery, name)
@@ -114,14 +114,14 @@ func (r rule) checkQuery(raw string) error {
 			return refuse(TypeMalformedRequest, "The query parameter "+name+" is given more than once.")
 		}
 		if p.Schema.Value.VisitJSON(queryValue(p.Schema.Value, values[0])) != nil {
-			return refuse(TypeMalformedRequest, "The query parameter "+name+" is malformed or out of bounds. Want "+wanted(p.Schema.Value)+".")
+			return refuse(TypeMalformedRequest, "The query parameter "+name+" is malformed or out of bounds. Want "+allowedValues(p.Schema.Value)+".")
 		}
 	}
 	return nil
 }
 
-// wanted says which values of a parameter schema allows.
-func wanted(schema *openapi3.Schema) string {
+// allowedValues describes the values of a parameter that schema allows.
+func allowedValues(schema *openapi3.Schema) string {
 	switch {
 	case schema.Min != nil && schema.Max != nil:
 		return fmt.Sprintf("an integer from %.0f to %.0f", *schema.Min, *schema.Max)
@@ -134,8 +134,8 @@ func wanted(schema *openapi3.Schema) string {
 	}
 }
 
-// queryValue returns s as the type that schema wants. What is not the usual
-// form of an integer stays a string and is then refused.
+// queryValue converts s to the type of schema. An integer in an unusual
+// form stays a string, which the validation refuses.
 func queryValue(schema *openapi3.Schema, s string) any {
 	if n, err := strconv.Atoi(s); err == nil && schema.Type.Is(openapi3.TypeInteger) && strconv.Itoa(n) == s {
 		return float64(n)
@@ -153,7 +153,7 @@ func checkNoBody(r *http.Request) error {
 	return nil
 }
 
-// readBody reads the whole body, if it is JSON and not too large.
+// readBody reads the body. It must be JSON and at most maxBody bytes.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if !isJSON(r.Header) {
 		return nil, refuse(TypeUnsupportedMediaType, "The body must be sent as application/json, in UTF-8 and without Content-Encoding.")
@@ -191,7 +191,7 @@ func isJSON(h http.Header) bool {
 	return len(params) == 0 && (!ok || strings.EqualFold(charset, "utf-8"))
 }
 
-// violations appends the first places at which a body fails its schema, each
+// violations appends the first places at which a body violates its schema, each
 // place once.
 func violations(err error, found []Violation) []Violation {
 	if len(found) == maxViolations {
@@ -203,7 +203,7 @@ func violations(err error, found []Violation) []Violation {
 		}
 		return found
 	}
-	v := Violation{Pointer: "#", Detail: "does not have the form that is asked for"}
+	v := Violation{Pointer: "#", Detail: "does not have the required form"}
 	if e, ok := errors.AsType[*openapi3.SchemaError](err); ok {
 		v = Violation{Pointer: pointer(e.JSONPointer()), Detail: shorten(e.Reason)}
 		if e.SchemaField == "pattern" {
