@@ -8,7 +8,7 @@ import (
 
 // Fence identifies one grant of one key to the resource that the lock protects.
 // The tokens of one key strictly increase from grant to grant, as long as the store
-// keeps its data; the package comment of a backend says what comes after a loss. The
+// keeps its data; the package comment of a backend describes a loss of data. The
 // owner is unique per grant, because a store that lost data can issue a token twice.
 type Fence struct {
 	Token uint64
@@ -22,15 +22,15 @@ func (f Fence) Passes(last Fence) bool { return f.Token > last.Token || f == las
 // Locker is a client of a lock service. It is safe for concurrent use.
 type Locker interface {
 	// Acquire takes key. It waits until key is free or ctx ends, which alone
-	// bounds the wait. It returns the error and the cause of ctx when that ended
-	// first, [ErrUncertain] with the reason when an attempt was sent and not
+	// bounds the wait. It returns the error and the cause of ctx if ctx ended
+	// first, [ErrUncertain] with the reason if an attempt was sent and not
 	// answered, or the store's refusal. After an error nothing is held, and
-	// whatever an unanswered attempt may have taken is given back in the background.
+	// the backend rolls an unanswered attempt back in the background.
 	Acquire(ctx context.Context, key string) (*Lease, error)
 
 	// TryAcquire takes key if it is free. It makes one attempt and does not wait
-	// for a holder. It returns [ErrHeld] when another owner has key, otherwise
-	// the errors of Acquire, with the same promise.
+	// for a holder. It returns [ErrHeld] if another owner has key, otherwise
+	// the errors of Acquire, with the same guarantee.
 	TryAcquire(ctx context.Context, key string) (*Lease, error)
 }
 
@@ -42,19 +42,19 @@ type Locker interface {
 // Do returns what fn returned, with two rules for a lease that did not end well:
 //
 //   - fn failed and the lease was lost: the error also satisfies errors.Is(err,
-//     [ErrLost]), even if fn saw only context.Canceled. The work may be tried
-//     again under a new lease.
-//   - fn succeeded: Do returns nil, whatever becomes of the lease or its release.
-//     The nil says that the work is done; a resource that checks the fence has
-//     accepted it. An error here would make the caller do finished work again,
-//     while the key is freed by its TTL in any case.
+//     [ErrLost]), even if fn saw only context.Canceled. The caller may retry the work
+//     under a new lease.
+//   - fn succeeded: Do returns nil, even if the lease or its release failed.
+//     The work is done, and a resource that checks fencing tokens has
+//     accepted it. An error here would make the caller repeat finished work;
+//     the TTL frees the key in any case.
 func Do(ctx context.Context, l Locker, key string, fn func(ctx context.Context, f Fence) error) (err error) {
 	lease, err := l.Acquire(ctx, key)
 	if err != nil {
 		return fmt.Errorf("dlock: acquire %q: %w", key, err)
 	}
 	defer func() {
-		// A panic or Goexit passes through here too, and then err reaches nobody.
+		// A panic or Goexit runs this too, and then err is dropped.
 		released := lease.Release(ctx)
 		if err == nil || errors.Is(err, ErrLost) || !errors.Is(released, ErrLost) {
 			return

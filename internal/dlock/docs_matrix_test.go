@@ -62,7 +62,7 @@ func backends() []backend {
 func powers() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"MultiLocker": reflect.TypeFor[dlock.MultiLocker](), "Inspector": reflect.TypeFor[dlock.Inspector](),
-		"ForceReleaser": reflect.TypeFor[dlock.ForceReleaser](), "Reseeder": reflect.TypeFor[dlock.Reseeder](),
+		"ForceReleaser": reflect.TypeFor[dlock.ForceReleaser](), "CounterRaiser": reflect.TypeFor[dlock.CounterRaiser](),
 		"RWLocker": reflect.TypeFor[dlock.RWLocker](), "Semaphore": reflect.TypeFor[dlock.Semaphore](),
 		"Resizer": reflect.TypeFor[dlock.Resizer](), "Cond": reflect.TypeFor[dlock.Cond](),
 	}
@@ -78,19 +78,19 @@ func (b backend) typed(name string) reflect.Type {
 	return nil
 }
 
-// has reports whether b has what a row names: the power of a type, Turns, or the field of
+// has reports whether b has what a row names: the power of a type, LocalQueue, or the field of
 // a harness, of which its tests have set some. known is false if the row names nothing of these.
 func (b backend) has(code []string, set map[string]bool) (has, known bool) {
 	if len(code) == 1 {
 		return set[code[0]], fields()[code[0]]
 	}
 	of := b.typed(code[0])
-	if code[1] == "Turns" {
+	if code[1] == "LocalQueue" {
 		if of == nil {
 			return false, true
 		}
 		for field := range of.Elem().Fields() {
-			has = has || field.Type == reflect.TypeFor[driver.Turns]()
+			has = has || field.Type == reflect.TypeFor[driver.LocalQueue]()
 		}
 		return has, true
 	}
@@ -108,7 +108,7 @@ func fields() map[string]bool {
 	} {
 		for field := range of.Fields() {
 			switch field.Name {
-			case "New", "TTL", "Expire", "Leftovers", "Crowd", "Bubble", "Waiting", "Waiters", "Patience",
+			case "New", "TTL", "Expire", "Leftovers", "Crowd", "Bubble", "Waiting", "Waiters", "WaiterTTL",
 				"Other", "Answers", "Foreign":
 			default:
 				if field.IsExported() {
@@ -163,7 +163,7 @@ func TestChoosingMatrixIsTheCode(t *testing.T) {
 		}
 	}
 	for of, rows := range map[string][]string{
-		"Locker": {"MultiLocker", "Inspector", "ForceReleaser", "Reseeder", "Turns"},
+		"Locker": {"MultiLocker", "Inspector", "ForceReleaser", "CounterRaiser", "LocalQueue"},
 		"RW":     {"RWLocker", "Inspector", "ForceReleaser"}, "Semaphore": {"Semaphore", "Resizer"}, "Tokens": {"Semaphore"}, "Cond": {"Cond"},
 	} {
 		for _, power := range rows {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Outcomes that every backend reports, to be tested with errors.Is.
+// Outcomes of all backends. Test them with errors.Is.
 var (
 	// ErrHeld means that another owner has the key.
 	ErrHeld = errors.New("dlock: held by another owner")
@@ -18,34 +18,34 @@ var (
 	ErrReleased = errors.New("dlock: lease released")
 
 	// ErrUncertain means that an attempt was sent and its outcome is unknown.
-	// Whatever it took is given back in the background, at the latest by the TTL.
+	// The backend rolls it back in the background; at the latest, the TTL frees the key.
 	ErrUncertain = errors.New("dlock: outcome unknown")
 
-	// ErrReentry means that the caller's context holds the key already, and that to
-	// acquire it again is not allowed: it would wait for itself. See [Reenter].
+	// ErrReentry means that the caller's context holds the key already and must not
+	// acquire it again: it would wait for itself. See [Reenter].
 	ErrReentry = errors.New("dlock: held by the caller")
 
-	// ErrFenced is for the resource: it refused a fence that is older than one it
-	// has accepted, or that has the same token and another owner. See [Fence.Passes].
+	// ErrFenced is an error of the resource: it refused a fencing token that is older than the last one that it
+	// accepted, or that has the same number and another owner. See [Fence.Passes].
 	ErrFenced = errors.New("dlock: fence is stale")
 )
 
-// Reason says how a lease was lost. It is safe as a metric label.
+// Reason is the reason for the loss of a lease. It is safe as a metric label.
 type Reason string
 
 // Reasons for a loss.
 const (
-	// Expired means that the trust window closed before a renewal was
+	// Expired means that the validity window closed before a renewal was
 	// acknowledged, or that the store no longer knows the lease.
 	Expired Reason = "expired"
 
 	// Taken means that the store has another owner for the key.
 	Taken Reason = "taken"
 
-	// Forced means that somebody took the key by [ForceReleaser].
+	// Forced means that the key was force-released; see [ForceReleaser].
 	Forced Reason = "forced"
 
-	// MaxHold means that the lease was held for as long as is allowed.
+	// MaxHold means that the lease reached [Grant].MaxHold.
 	MaxHold Reason = "max_hold"
 
 	// Closed means that the client that kept the lease alive was closed.
@@ -68,10 +68,10 @@ func (e *LostError) Error() string {
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Ended returns the error of an ended ctx together with its cause, and matches both. The
-// cause is whatever somebody has cancelled ctx for. It may well be how another acquisition
-// ended, which says nothing of this one: [ErrHeld], [ErrUncertain], [ErrReentry] and
-// [ErrInvalidPermits] in the cause are not matched. A backend that classifies what its
-// store has said does so before it adds Ended: a cause can look like an answer.
+// cause may be the error of another acquisition, which does not apply to this
+// one: [ErrHeld], [ErrUncertain], [ErrReentry] and
+// [ErrInvalidPermits] in the cause are not matched. A backend must classify the reply of its
+// store before it adds Ended, because a cause can look like a reply.
 func Ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -89,7 +89,7 @@ func (e *ended) Error() string { return fmt.Sprintf("%v: %v", e.err, e.cause) }
 // Unwrap returns the error of the context.
 func (e *ended) Unwrap() error { return e.err }
 
-// Is matches the cause, but for outcomes of an acquisition.
+// Is matches the cause, except for outcomes of an acquisition.
 func (e *ended) Is(target error) bool {
 	switch target {
 	case ErrHeld, ErrUncertain, ErrReentry, ErrInvalidPermits:

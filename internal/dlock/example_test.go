@@ -68,7 +68,7 @@ func ExampleDo_loss() {
 	// expired
 }
 
-// row is a resource that checks fences, as a row in a database would.
+// row is a resource that checks fencing tokens, as a row in a database would.
 type row struct {
 	fence dlock.Fence
 	value string
@@ -101,7 +101,7 @@ func ExampleFence_Passes() {
 	fmt.Println(next.Release(ctx))
 	// Output:
 	// <nil>
-	// dlock: fence is stale
+	// dlock: fencing token is stale
 	// <nil>
 	// from the new holder, again
 	// true
@@ -133,7 +133,7 @@ func ExampleReenter() {
 	// <nil>
 }
 
-// Two shelves are locked as one, each with a fence of its own.
+// Two shelves are locked as one, each with a fencing token of its own.
 func ExampleMultiLocker() {
 	ctx := context.Background()
 	locker := memlock.New(memlock.Config{})

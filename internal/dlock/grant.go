@@ -10,30 +10,30 @@ import (
 type Held struct {
 	Key   string
 	Fence Fence
-	Kind  string // what of the key is held, where a backend has more than one kind; see [Grant.Kind]
+	Kind  string // what of the key is held, if a backend has more than one kind; see [Grant.Kind]
 }
 
-// Grant is what a backend hands over after one successful acquisition.
+// Grant is the result of a successful acquisition by a backend.
 type Grant struct {
 	Key   string
 	Fence Fence
-	Sent  time.Time     // when the attempt that won was sent; the store granted later than that
+	Sent  time.Time     // when the successful attempt was sent; the store granted the key later
 	TTL   time.Duration // how long the store keeps the grant after a renewal; 0 if a session does
 
 	// First is how long the store keeps the grant after Sent, before the first
-	// renewal. 0 means TTL. A store that pushes a grant to a waiter which may be
-	// dead keeps it for a shorter time.
+	// renewal. 0 means TTL. A store keeps a grant for a waiter that may be
+	// dead for a shorter time.
 	First time.Duration
 
-	// MaxHold ends the lease that long after Sent, with [MaxHold] as the reason: a
-	// holder that is stuck is not renewed for ever. 0 means no limit.
+	// MaxHold ends the lease that long after Sent, with [MaxHold] as the reason, so that a
+	// stuck holder is not renewed forever. 0 means no limit.
 	MaxHold time.Duration
 
 	// Rest are the further keys of a grant of several. They are renewed, lost and
 	// released with Key.
 	Rest []Held
 
-	// Kind is passed on to the Renewer, for a backend that renews in several ways.
+	// Kind is passed to the Renewer, for a backend that renews in several ways.
 	Kind string
 
 	// Backend is the client that made the grant, a pointer. Contexts of the lease
@@ -43,30 +43,30 @@ type Grant struct {
 	// NoReentry makes Reenter return ErrReentry instead of another lease.
 	NoReentry bool
 
-	// Renewer keeps the grant alive together with others of the client, and ends it when
-	// the store has announced its loss. Nil: it lasts for TTL, or for ever without one.
+	// Renewer keeps the grants of the client alive, and ends a grant when
+	// the store reports its loss. Nil: the grant lasts for TTL, or forever without a TTL.
 	Renewer Renewer
 
-	// Release gives the grant back, with all of its keys. It changes nothing, and
-	// returns ErrLost or a *LostError that says why, when the store has another owner or none.
+	// Release releases the grant, with all of its keys. If the store has another owner or none, it changes nothing
+	// and returns ErrLost or a *LostError with the reason.
 	Release func(ctx context.Context) error
 
-	// Ended is called once when the grant is over, after the store was asked to take it
-	// back, with the outcome that [Lease.OnEnd] of its last lease gets: a holder that
-	// entered again has several leases, and the end of one is not that of the grant. It
+	// Ended is called once at the end of the grant, after the release was sent, with
+	// the outcome that [Lease.OnEnd] of its last lease gets. A reentrant
+	// holder has several leases; the grant ends with the last one. Ended
 	// must not block, and may be nil.
 	Ended func(outcome error)
 
-	// Abandon is called once when the grant is lost, after its leases have been told:
-	// for a store that keeps a grant for as long as a session lives, and has to hear
-	// that nobody wants it any more. It must not block, and may be nil.
+	// Abandon is called once when the grant is lost, after its leases have been notified. It is for
+	// a store that keeps a grant for the life of a session, and needs a request
+	// to drop it. It must not block, and may be nil.
 	Abandon func()
 }
 
 // Renewer keeps the grants of a client alive. Package driver has one.
 type Renewer interface {
-	// Keep begins to renew the grant of h, with values from ctx, which never ends. It
-	// returns false when the client was closed.
+	// Keep starts the renewals of h, with the values of ctx, which never ends. It
+	// returns false if the client was closed.
 	Keep(ctx context.Context, h *Hold) bool
 
 	// Forget ends the renewals of h. It returns nil, or a channel that is closed when the
@@ -79,7 +79,7 @@ func (g *Grant) Held() []Held {
 	return append([]Held{{g.Key, g.Fence, g.Kind}}, g.Rest...)
 }
 
-// FirstWindow is for how long the store keeps g after Sent.
+// FirstWindow returns how long the store keeps g after Sent.
 func (g *Grant) FirstWindow() time.Duration {
 	if g.First > 0 {
 		return min(g.First, g.TTL)
@@ -87,7 +87,7 @@ func (g *Grant) FirstWindow() time.Duration {
 	return g.TTL
 }
 
-// lost completes what a backend reports about g, which may be a bare ErrLost.
+// lost completes the error of a backend about g, which may be a bare ErrLost.
 func (g *Grant) lost(err error) *LostError {
 	e := &LostError{Key: g.Key, Fence: g.Fence, Reason: Expired}
 	if known, ok := errors.AsType[*LostError](err); ok && known.Reason != "" {

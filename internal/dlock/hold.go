@@ -25,11 +25,11 @@ type Hold struct {
 	forgotten sync.Once
 	landed    <-chan struct{} // of the renewal that was in flight when the Renewer forgot the hold
 
-	mu      sync.Mutex
-	leases  []*Lease // those that have not ended
-	over    error    // why there will be no more of them
-	trusted time.Time
-	expiry  *time.Timer // ends the hold at trusted, no matter what any call to the store is doing
+	mu         sync.Mutex
+	leases     []*Lease // those that have not ended
+	over       error    // why there will be no more of them
+	validUntil time.Time
+	expiry     *time.Timer // ends the hold at validUntil, no matter what any call to the store is doing
 }
 
 // open adds a lease. It is called under mu, or before anybody else knows the hold.
@@ -43,14 +43,14 @@ func (h *Hold) open(values context.Context, held []Held) *Lease {
 // Grant returns the grant, which must not be changed.
 func (h *Hold) Grant() *Grant { return &h.g }
 
-// start opens the window of trust and begins the renewals.
+// start opens the validity window and begins the renewals.
 func (h *Hold) start() {
-	if h.g.TTL > 0 && !h.trust(h.g.Sent, h.g.FirstWindow()) || h.g.Renewer == nil {
+	if h.g.TTL > 0 && !h.extend(h.g.Sent, h.g.FirstWindow()) || h.g.Renewer == nil {
 		return
 	}
 	if !h.g.Renewer.Keep(h.values, h) {
 		if h.Lose(&LostError{Reason: Closed}) && h.g.Abandon == nil {
-			go h.GiveBack(h.values) // it is bounded, and nobody waits for it
+			go h.Free(h.values) // it is bounded, and nobody waits for it
 		}
 		return
 	}
@@ -64,23 +64,23 @@ func (h *Hold) start() {
 
 // Renewed moves the end of the leases: a renewal that was sent then has been acknowledged,
 // and the store keeps the grant for that long since. It does nothing after the end.
-func (h *Hold) Renewed(sent time.Time, keeps time.Duration) { h.trust(sent, keeps) }
+func (h *Hold) Renewed(sent time.Time, keeps time.Duration) { h.extend(sent, keeps) }
 
-// trust moves the end of the trust window to a window after sent, minus the
+// extend moves the end of the validity window to a window after sent, minus the
 // margin. The store counts from when it received the attempt, later than sent; a
 // tenth covers a clock that runs faster there, and a timer that fires late here.
-// It reports whether the hold goes on.
-func (h *Hold) trust(sent time.Time, window time.Duration) bool {
+// It reports whether the hold continues.
+func (h *Hold) extend(sent time.Time, window time.Duration) bool {
 	h.mu.Lock()
 	if h.over != nil {
 		h.mu.Unlock()
 		return false
 	}
-	h.trusted = sent.Add(window - window/10)
-	if limit := h.limit(); !limit.IsZero() && limit.Before(h.trusted) {
-		h.trusted = limit
+	h.validUntil = sent.Add(window - window/10)
+	if limit := h.limit(); !limit.IsZero() && limit.Before(h.validUntil) {
+		h.validUntil = limit
 	}
-	left := time.Until(h.trusted)
+	left := time.Until(h.validUntil)
 	switch {
 	case h.expiry != nil:
 		h.expiry.Reset(left)
@@ -103,12 +103,12 @@ func (h *Hold) limit() time.Time {
 	return h.g.Sent.Add(h.g.MaxHold)
 }
 
-// expire ends the hold if the trust window is over: a renewal may have moved its
+// expire ends the hold if the validity window is over: a renewal may have moved its
 // end just when the timer fired.
 func (h *Hold) expire() {
 	h.mu.Lock()
 	now := time.Now()
-	over, limit := !now.Before(h.trusted), h.limit()
+	over, limit := !now.Before(h.validUntil), h.limit()
 	h.mu.Unlock()
 	switch {
 	case !over:
@@ -163,7 +163,7 @@ func (h *Hold) end(why error) {
 
 // leave takes l out, and reports whether it was the last one. It returns the loss if that
 // came first: of a release and a loss at the same time one is what has happened, so that
-// a release that is told of a loss later was told so by the store.
+// the store reported a loss that a release reports later.
 func (h *Hold) leave(l *Lease) (last bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -215,10 +215,10 @@ func (h *Hold) forget() (landed <-chan struct{}) {
 	return h.landed
 }
 
-// GiveBack releases what no lease holds any more. If it fails, the TTL frees it, or the backend knows.
-func (h *Hold) GiveBack(ctx context.Context) { _ = h.give(ctx, h.g.Release) }
+// Free releases a grant that no lease holds. If that fails, the grant expires, or the backend retries.
+func (h *Hold) Free(ctx context.Context) { _ = h.give(ctx, h.g.Release) }
 
-// release gives the grant back to the store by give.
+// release releases the grant to the store by give.
 func (h *Hold) release(ctx context.Context, give func(context.Context) error) error {
 	err := h.give(ctx, give)
 	h.ended(cmp.Or(err, ErrReleased))

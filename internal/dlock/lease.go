@@ -13,20 +13,20 @@ import (
 // Lease is a held lock. Its methods are safe for concurrent use.
 type Lease struct {
 	hold   *Hold
-	held   []Held          // what this lease stands for, Key first
-	ctx    context.Context //nolint:containedctx // Done when the lease ends, and its cause says how.
+	held   []Held          // the keys of this lease, Key first
+	ctx    context.Context //nolint:containedctx // Done when the lease ends; its cause is the outcome.
 	cancel context.CancelCauseFunc
 	asked  atomic.Bool // whether Release was called
 	when   time.Time   // when it was; set before ctx is done
 
 	mu      sync.Mutex
 	onEnd   []func(error)
-	joined  []func(error) // as onEnd, for leases of several: they do not block
-	outcome error         // set once, when these run
+	joined  []func(error) // like onEnd, for joined leases: they do not block
+	outcome error         // set once, when onEnd and joined run
 }
 
-// NewLease starts to keep g alive. The lease outlives ctx, from which it takes
-// values only. It costs one timer.
+// NewLease returns a lease of g and keeps g alive. The lease uses the values of ctx and
+// outlives it. It costs one timer.
 func NewLease(ctx context.Context, g Grant) *Lease {
 	h := &Hold{g: g, values: context.WithoutCancel(ctx)}
 	l := h.open(h.values, g.Held())
@@ -34,11 +34,11 @@ func NewLease(ctx context.Context, g Grant) *Lease {
 	return l
 }
 
-// Key returns the locked key; of several the first one.
+// Key returns the locked key, or the first of several.
 func (l *Lease) Key() string { return l.held[0].Key }
 
-// Fence returns the fence of this grant, for the resource to check; of several
-// keys that of the first one.
+// Fence returns the fencing token of this grant, for the resource to check. For several
+// keys, it is the token of the first one.
 func (l *Lease) Fence() Fence { return l.held[0].Fence }
 
 // Keys returns all keys of the lease, in order.
@@ -50,7 +50,7 @@ func (l *Lease) Keys() []string {
 	return keys
 }
 
-// FenceOf returns the fence of one of Keys, and the zero Fence for any other
+// FenceOf returns the fencing token of one of Keys, and the zero Fence for any other
 // key, which a resource refuses as soon as it has accepted another.
 func (l *Lease) FenceOf(key string) Fence {
 	for _, h := range l.held {
@@ -67,8 +67,8 @@ func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 // Err returns nil while the lease is held, then a [*LostError] or [ErrReleased].
 func (l *Lease) Err() error { return context.Cause(l.ctx) }
 
-// Released returns when Release was called, and whether it was, and was not too
-// late: a lease that is lost first is not released any more.
+// Released returns the time of the call of Release, and whether Release was called before the lease
+// was lost.
 func (l *Lease) Released() (time.Time, bool) {
 	if !errors.Is(l.Err(), ErrReleased) {
 		return time.Time{}, false
@@ -77,22 +77,22 @@ func (l *Lease) Released() (time.Time, bool) {
 }
 
 // Context returns a child of parent that is cancelled when the lease ends, with
-// Err as its cause. The caller must call the cancel function. The context makes
-// its user the holder: to acquire the key again with it does not wait; see [Reenter].
+// Err as its cause. The caller must call the cancel function. The user of the context is
+// the holder: an acquisition of the same key with it does not wait; see [Reenter].
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(l.hold.carry(parent))
 	if l.ctx.Err() != nil {
-		cancel(l.Err()) // AfterFunc alone would cancel a moment too late to stop the first step
+		cancel(l.Err()) // AfterFunc alone would cancel too late to stop the first step
 	}
 	stop := context.AfterFunc(l.ctx, func() { cancel(l.Err()) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
 // OnEnd calls f once, with the outcome: [ErrReleased], a [*LostError], or the
-// error of a release that failed. It calls f before Release returns; after a loss on
-// a goroutine of its own, where f may block, and may close the backend; or at once if
-// the lease has ended. Several that were given before the end are called one after the other,
-// in order. One that is given later does not wait for them.
+// error of a failed release. If the lease has ended, OnEnd calls f at once. On a release, f runs before Release
+// returns. After a loss, f runs on a goroutine of its own, where it may block and may close the backend.
+// Functions registered before the end run one after the other,
+// in order. A function registered later does not wait for them.
 func (l *Lease) OnEnd(f func(outcome error)) { l.await(&l.onEnd, f) }
 
 func (l *Lease) await(calls *[]func(error), f func(outcome error)) {
@@ -107,13 +107,13 @@ func (l *Lease) await(calls *[]func(error), f func(outcome error)) {
 	}
 }
 
-// Release gives the lock back. Of several leases of one holder the last one
-// does, the others only end. It takes values and the deadline from ctx, and not its end: a dead
-// ctx releases too. The call is bounded by the TTL, by 5 seconds, and by the deadline
-// or half a second, whichever is later. It waits for a renewal in flight, so that none is sent after the
-// release. It returns the [*LostError] if the lease was lost before or the store
-// turns out to have another owner or none, [ErrReleased] if it was released before,
-// and any other error if the store did not answer: then the TTL frees the key.
+// Release releases the lock. If a holder has several leases, the last Release
+// does, and the others only end their lease. Release uses the values and the deadline of ctx, but ignores its end: it
+// works with a ctx that has ended. The call is bounded by the TTL, by 5 seconds, and by the deadline
+// or half a second, whichever is later. It waits for a renewal in flight, so that no renewal follows the
+// release. It returns the [*LostError] if the lease was lost or the store
+// has another owner or none, and [ErrReleased] if it was released before.
+// Any other error means that the store did not answer; then the TTL frees the key.
 // After any error the lease is over.
 func (l *Lease) Release(ctx context.Context) error {
 	if !l.asked.CompareAndSwap(false, true) {
@@ -130,11 +130,11 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// Yield ends l as Release does, with give in place of the release: it is how a
-// [Cond] releases and queues in one step. It returns what give returned, or,
-// without having called it, the [*LostError] or [ErrReleased] when l has ended,
-// or [ErrReentry], when l cannot be given up for a wait with ctx: see [Cond]. Then l goes on.
-// The renewals of l are over before give is called. It is for backends.
+// Yield ends l as Release does, with give instead of the release: a [Cond]
+// releases and queues in one step. It returns the error of give. Without calling
+// give, it returns the [*LostError] or [ErrReleased] if l has ended,
+// or [ErrReentry] if l cannot be released for a wait with ctx, see [Cond]. After ErrReentry, l continues.
+// The renewals of l end before give is called. Yield is for backends.
 func (l *Lease) Yield(ctx context.Context, give func(ctx context.Context) error) error {
 	if err := l.mayYield(ctx); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (l *Lease) mayYield(ctx context.Context) error {
 	return nil
 }
 
-// release ends l for its Release or Yield. It is called under the mutex of the hold.
+// release ends l for its Release or Yield. It requires the mutex of the hold.
 func (l *Lease) release() {
 	l.when = time.Now()
 	l.cancel(ErrReleased)
@@ -173,7 +173,7 @@ func (l *Lease) finish(outcome error) {
 	}
 }
 
-// settle sets the outcome, and returns the callers that want to know.
+// settle sets the outcome, and returns the functions of OnEnd.
 func (l *Lease) settle(outcome error) []func(error) {
 	l.mu.Lock()
 	joined, calls := l.joined, l.onEnd

@@ -47,7 +47,7 @@ func wantEnd(t *testing.T, lease *dlock.Lease, since time.Time, want time.Durati
 	select {
 	case <-lease.Done():
 	case <-time.After(10 * ttl):
-		t.Fatal("the lease goes on for ever")
+		t.Fatal("the lease continues for ever")
 	}
 	if got := time.Since(since); got != want {
 		t.Errorf("the lease ended after %v, want %v", got, want)
@@ -65,7 +65,7 @@ func wantReason(t *testing.T, err error, want dlock.Reason) {
 	}
 }
 
-func TestTrustEndsWhileARenewalIsStuck(t *testing.T) {
+func TestLeaseExpiresWhileARenewalIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
 		start := time.Now()
@@ -82,7 +82,7 @@ func TestTrustEndsWhileARenewalIsStuck(t *testing.T) {
 
 // The store counts a TTL from when it received an attempt, which is later than
 // when that was sent and earlier than when its answer came back.
-func TestTrustCountsFromTheSentTimeOfTheLastAcknowledgedAttempt(t *testing.T) {
+func TestValidityCountsFromTheSentTimeOfTheLastAcknowledgedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := grant(ok)
 		time.Sleep(2 * time.Second) // the answer to the acquisition took that long
@@ -214,7 +214,7 @@ func TestSessionLeaseLastsUntilTheSessionEnds(t *testing.T) {
 	})
 }
 
-func TestGrantThatCameTooLate(t *testing.T) {
+func TestLateGrantIsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := grant(ok)
 		time.Sleep(ttl * 9 / 10) // the process was stopped between the request and its answer

@@ -8,10 +8,10 @@ import (
 )
 
 // InOrder takes keys with acquire, one after the other, each once and in the
-// order of their bytes, and returns one lease for all of them. It is
-// [MultiLocker.AcquireAll] for backends that cannot take several keys at once:
-// since everybody takes them in the same order, nobody waits in a circle. What is
-// held already is kept alive meanwhile, and its loss ends the wait. After an
+// order of their bytes, and returns one lease for all of them. It implements
+// [MultiLocker.AcquireAll] for backends that cannot take several keys at once. All
+// callers take keys in the same order, so there is no deadlock. Keys that are
+// already held are kept alive meanwhile, and a loss ends the wait. After an
 // error nothing is held.
 func InOrder(ctx context.Context, keys []string, acquire func(ctx context.Context, key string) (*Lease, error)) (*Lease, error) {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
@@ -23,7 +23,7 @@ func InOrder(ctx context.Context, keys []string, acquire func(ctx context.Contex
 	for _, key := range keys {
 		lease, err := acquire(wait, key)
 		if err != nil {
-			_ = releaseAll(ctx, leases) // the TTL frees what the store does not hear of
+			_ = releaseAll(ctx, leases) // the TTL frees what the store does not learn of
 			return nil, err
 		}
 		leases = append(leases, lease)
@@ -37,7 +37,7 @@ func InOrder(ctx context.Context, keys []string, acquire func(ctx context.Contex
 var errNoKeys = errors.New("dlock: no keys")
 
 // join returns a lease that ends when one of leases does, and releases them all.
-// When one is lost, the others are given back at once: nobody else would stop
+// If one is lost, join releases the others at once, because nothing else would stop
 // their renewals.
 func join(ctx context.Context, leases []*Lease) *Lease {
 	if len(leases) == 1 {
@@ -56,8 +56,7 @@ func join(ctx context.Context, leases []*Lease) *Lease {
 	for _, l := range leases {
 		l.await(&l.joined, func(outcome error) {
 			if errors.Is(outcome, ErrLost) && h.Lose(outcome) {
-				// The goroutine ends with the releases, which are bounded; nobody waits for it,
-				// as nobody waits for a loss.
+				// The goroutine ends with the releases, which are bounded. Nothing waits for it.
 				go func() { _ = releaseAll(context.WithoutCancel(ctx), leases) }()
 			}
 		})
@@ -65,7 +64,7 @@ func join(ctx context.Context, leases []*Lease) *Lease {
 	return joined
 }
 
-// releaseAll releases leases beside one another, so that a client can send it as one.
+// releaseAll releases leases concurrently, so that a client can send it as one.
 func releaseAll(ctx context.Context, leases []*Lease) error {
 	errs := make([]error, len(leases))
 	var releases sync.WaitGroup

@@ -7,14 +7,14 @@ import (
 
 // MultiLocker is a [Locker] that takes several keys as one.
 type MultiLocker interface {
-	// AcquireAll takes all of keys, or none. It sorts them and leaves out
-	// repetitions, so that two callers cannot wait for one another, and waits and
-	// fails as Acquire does. The lease has a fence for each key; if one key is lost
+	// AcquireAll takes all of keys, or none. It sorts them and drops
+	// duplicates, so that two callers cannot wait for each other. It waits and
+	// fails as Acquire does. The lease has a fencing token for each key. If one key is lost,
 	// the lease is lost.
 	AcquireAll(ctx context.Context, keys []string) (*Lease, error)
 }
 
-// State is what a store knows about a key. It is out of date when it arrives.
+// State is the state of a key in its store. It is stale when it arrives.
 type State struct {
 	Key     string
 	Held    bool
@@ -24,25 +24,25 @@ type State struct {
 	Waiters int           // in the queue, where the store has one
 }
 
-// Inspector is a [Locker] that can tell who holds a key.
+// Inspector is a [Locker] that reports the holder of a key.
 type Inspector interface {
-	// Inspect returns the state of key. A key that nobody holds is no error.
+	// Inspect returns the state of key. A free key is no error.
 	Inspect(ctx context.Context, key string) (State, error)
 }
 
-// ForceReleaser is a [Locker] whose keys can be taken from their holders.
+// ForceReleaser is a [Locker] that can release keys from their holders.
 type ForceReleaser interface {
 	// ForceRelease frees key, whoever holds it; the first waiter gets it. The lease
-	// of the holder ends with the reason [Forced] when the store reaches it, at the
-	// latest at its next renewal. Until then only the fence keeps its writes out.
-	// It is no error if nobody holds key.
+	// of the holder ends with the reason [Forced] when the store notifies it, at the
+	// latest at its next renewal. Until then, only the fencing token keeps its writes out.
+	// A free key is no error.
 	ForceRelease(ctx context.Context, key string) error
 }
 
-// Reseeder is a [Locker] whose fences can be raised from outside.
-type Reseeder interface {
-	// Reseed makes every later token of key greater than atLeast, and lowers
-	// nothing. It is for a resource that refuses the fences of a store that has
-	// lost its data and whose clock is behind that of the store before.
-	Reseed(ctx context.Context, key string, atLeast uint64) error
+// CounterRaiser is a [Locker] whose fencing tokens can be raised from outside.
+type CounterRaiser interface {
+	// RaiseCounter makes every later token of key greater than atLeast, and lowers
+	// nothing. Use it if a resource refuses the fencing tokens of a store that has
+	// lost its data and whose clock is behind the former store's.
+	RaiseCounter(ctx context.Context, key string, atLeast uint64) error
 }

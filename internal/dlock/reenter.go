@@ -2,7 +2,7 @@ package dlock
 
 import "context"
 
-// chain is what the contexts of leases carry: the holds of their user.
+// chain lists the holds of the user of a context from Lease.Context.
 type chain struct {
 	hold  *Hold
 	outer *chain
@@ -10,7 +10,7 @@ type chain struct {
 
 type chainKey struct{}
 
-// carry adds the hold to what ctx carries.
+// carry adds the hold to the chain of ctx.
 func (h *Hold) carry(ctx context.Context) context.Context {
 	if h.g.Backend == nil {
 		return ctx
@@ -19,17 +19,17 @@ func (h *Hold) carry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, chainKey{}, &chain{h, outer})
 }
 
-// Reenter is what a backend asks first in Acquire and TryAcquire. If ctx comes
-// from [Lease.Context] of a lease of backend that holds keys, it returns another
-// lease of the same grant: with the same fence, without a word to the store,
-// and counted, so that the store hears of the release of the last one only.
+// Reenter is the first call of a backend in Acquire and TryAcquire. If ctx comes
+// from [Lease.Context] of a lease of backend that holds keys, Reenter returns another
+// lease of the same grant, with the same fencing token and without a request to the store.
+// Leases are counted, so that only the release of the last one reaches the store.
 //
-// It returns nil and nil if ctx carries no such lease: then the caller is a new
-// owner and has to wait as everybody does. It returns the [*LostError] if the
-// lease was lost, and [ErrReentry] if the grant does not allow reentrancy, or if
-// ctx holds some of keys and not all of them by one lease: to wait for the
-// others could wait for itself. Nothing here depends on goroutines: who has the
-// context is the holder.
+// It returns nil and nil if ctx has no such lease: then the caller is a new
+// owner and must wait. It returns the [*LostError] if the
+// lease was lost. It returns [ErrReentry] if the grant does not allow reentrancy, or if one lease of
+// ctx holds some of keys and not all: a wait for the
+// others could be a wait for itself. The holder is defined by the context, not by the
+// goroutine.
 func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
 	c, _ := ctx.Value(chainKey{}).(*chain)
 	for ; c != nil; c = c.outer {
@@ -47,7 +47,7 @@ func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
 	return nil, nil
 }
 
-// find returns those of keys that h holds.
+// find returns the keys that h holds.
 func (h *Hold) find(keys []string) []Held {
 	var found []Held
 	all := h.g.Held()

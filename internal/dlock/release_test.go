@@ -168,7 +168,7 @@ func TestOnEnd(t *testing.T) {
 }
 
 // Of a release and a loss at the same time one is what happens: a Release that reports a loss
-// has asked the store, or the lease was lost, and whoever looks at Err is told the same.
+// has asked the store, or the lease was lost, and whoever looks at Err is notified the same.
 func TestReleaseAndLossAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	const races = 20_000
@@ -209,7 +209,7 @@ func TestReleaseAndLossAtTheSameTime(t *testing.T) {
 
 // The end of a grant comes once, after the last of its leases and after the store was
 // asked, whatever ended it.
-func TestEndedIsTheEndOfTheGrant(t *testing.T) {
+func TestEndedIsCalledAtTheEndOfTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := &dlock.LostError{Key: "k", Fence: fence, Reason: dlock.Taken}
 		for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// store renews as it is told, and counts.
+// store renews as it is notified, and counts.
 type store struct {
 	mu    sync.Mutex
 	calls []int // keys per call
@@ -80,7 +80,7 @@ func TestRenewalsAreBatched(t *testing.T) {
 		n := s.count()
 		time.Sleep(ttl)
 		if s.count() != n {
-			t.Error("renewals go on without leases")
+			t.Error("renewals continue without leases")
 		}
 	})
 }
@@ -104,7 +104,7 @@ func TestRenewalsGather(t *testing.T) {
 }
 
 // A call that hangs or fails ends the leases in it, and no others.
-func TestAChunkThatFailsStopsNoOther(t *testing.T) {
+func TestFailedChunkDoesNotStopOtherChunks(t *testing.T) {
 	for name, fail := range map[string]func(ctx context.Context) error{
 		"fails": func(context.Context) error { return errStore },
 		"hangs": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
@@ -128,7 +128,7 @@ func TestAChunkThatFailsStopsNoOther(t *testing.T) {
 }
 
 // A store that ignores its context ends nothing but the leases it was asked for.
-func TestAStuckChunkDelaysNoOther(t *testing.T) {
+func TestStuckChunkDoesNotDelayOtherChunks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
 		s := store{renew: func(_ context.Context, h dlock.Held) error {
@@ -146,7 +146,7 @@ func TestAStuckChunkDelaysNoOther(t *testing.T) {
 	})
 }
 
-func TestVerdictsAreForEachLease(t *testing.T) {
+func TestEachLeaseHasItsOwnVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store{renew: func(_ context.Context, h dlock.Held) error {
 			if h.Key == "1" {
@@ -165,7 +165,7 @@ func TestVerdictsAreForEachLease(t *testing.T) {
 	})
 }
 
-func TestTooFewVerdictsAreNoRenewal(t *testing.T) {
+func TestTooFewVerdictsRenewNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: func(context.Context, []dlock.Held) []error { return nil }})
 		start := time.Now()
@@ -187,7 +187,7 @@ func TestMaxHold(t *testing.T) {
 	})
 }
 
-func TestLoseIsToldAtOnce(t *testing.T) {
+func TestLossIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s store
 		r := s.renewer(0)

@@ -19,7 +19,7 @@ func ExampleRWLocker() {
 	fmt.Println("same fence:", one.Fence() == two.Fence())
 
 	_, err := prices.TryAcquire(ctx, "prices")
-	fmt.Println("write beside readers:", errors.Is(err, dlock.ErrHeld))
+	fmt.Println("write alongside readers:", errors.Is(err, dlock.ErrHeld))
 	one.Release(ctx)
 	two.Release(ctx)
 
@@ -28,7 +28,7 @@ func ExampleRWLocker() {
 	writer.Release(ctx)
 	// Output:
 	// same fence: true
-	// write beside readers: true
+	// write alongside readers: true
 	// new fence: true
 }
 

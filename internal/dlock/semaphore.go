@@ -5,52 +5,52 @@ import (
 	"errors"
 )
 
-// ErrInvalidPermits means that nobody can have that many permits: fewer than
-// one, or more than the semaphore has. Waiting would not end.
+// ErrInvalidPermits means that the number of permits can never be granted: fewer than
+// one, or more than the semaphore has.
 var ErrInvalidPermits = errors.New("dlock: invalid number of permits")
 
-// Semaphore is a client of a service that lets as many holders in as there are
-// permits. Every key is a semaphore of its own, with the number of permits that
-// the backend is configured with, unless it was resized ([Resizer]). A Semaphore
+// Semaphore is a client of a service that grants a limited number of
+// permits per key. Every key is a semaphore of its own, with the number of permits of
+// the backend's configuration, unless it was resized ([Resizer]). A Semaphore
 // is safe for concurrent use.
 //
-// A permit is held by a lease, as a lock is: kept alive while its holder lives,
-// back within its TTL when the holder has died, and reported when it is lost.
+// A permit is held by a lease, like a lock. It is kept alive while its holder lives,
+// is free within its TTL after the holder has died, and a loss is reported.
 // Permits are not reentrant: every call takes permits of its own, so a holder
-// that asks for more while it holds some can wait for itself.
+// that acquires more while it holds some can wait for itself.
 //
-// The fences of one key strictly increase from grant to grant where the backend
-// can order grants. With more than one permit that is an order of arrival and
-// excludes nobody: an older holder is as entitled as a newer one, and a resource
+// The fencing tokens of one key strictly increase from grant to grant where the backend
+// can order grants. With more than one permit, they are an order of arrival and
+// exclude no holder: an older holder is as valid as a newer one, and a resource
 // must not refuse it.
 type Semaphore interface {
 	// Acquire takes n permits of key, all or none. It waits until they are free or
 	// ctx ends, which alone bounds the wait. It returns [ErrInvalidPermits] at once
-	// when n can never be granted, and while it waits when a resize makes it so;
+	// if n can never be granted, and during the wait if a resize makes it so;
 	// otherwise the errors of [Locker.Acquire]. After an error nothing is held, and
-	// whatever an unanswered attempt may have taken is given back in the background.
+	// the backend rolls an unanswered attempt back in the background.
 	Acquire(ctx context.Context, key string, n int) (*Lease, error)
 
-	// TryAcquire takes n permits of key if they are free and nobody waits for them.
+	// TryAcquire takes n permits of key if they are free and no caller waits for them.
 	// It makes one attempt and does not wait for a holder. It returns [ErrHeld]
-	// when they are not free, otherwise the errors of Acquire, with the same promise.
+	// if they are not free, otherwise the errors of Acquire, with the same guarantee.
 	TryAcquire(ctx context.Context, key string, n int) (*Lease, error)
 }
 
-// Resizer is a [Semaphore] that can change its number of permits while it is used.
+// Resizer is a [Semaphore] whose number of permits can change at any time.
 type Resizer interface {
-	// Resize gives key that many permits from now on, for every client of the
-	// store. More permits go to those who wait, at once. Fewer take nothing from a
-	// holder: nothing is granted until enough has been given back, and those who
-	// wait for more than there will ever be fail with [ErrInvalidPermits]. It
-	// returns that error when permits is less than one. After any other error the
-	// number may have changed or not.
+	// Resize sets the number of permits of key, for every client of the
+	// store. Additional permits go to waiters at once. Fewer permits take nothing from a
+	// holder: nothing is granted until enough permits have been released, and
+	// waiters for more permits than the new number fail with [ErrInvalidPermits]. Resize
+	// returns that error if permits is less than one. After any other error, the
+	// number may or may not have changed.
 	Resize(ctx context.Context, key string, permits int) error
 }
 
-// Mutex makes a [Locker] of a semaphore with one permit. It refuses no other
-// number, for it does not know it: with more permits it excludes nobody. It keeps
-// what s promises about order and fences, and is not reentrant, as s is not.
+// Mutex returns a [Locker] on a semaphore with one permit. It cannot check the
+// number: with more permits there is no mutual exclusion. It has
+// the guarantees of s about order and fencing tokens, and, like s, is not reentrant.
 func Mutex(s Semaphore) Locker { return mutex{s} }
 
 type mutex struct{ s Semaphore }

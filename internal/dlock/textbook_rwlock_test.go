@@ -23,12 +23,12 @@ import (
 //     writer that wants all permits stops later readers, and readers that come while
 //     it writes go before the next writer. On one that hands permits to whoever comes
 //     first, readers starve writers.
-//   - A writer has the fence of the lock, a reader that of its permit. They come from
+//   - A writer has the fencing token of the lock, a reader that of its permit. They come from
 //     two sequences and must not be compared: a resource that is to refuse overtaken
 //     readers needs another lock.
 //
 // Its leases are lost when any part is, with the reason of that part, and the
-// other part is given back then.
+// other part is released then.
 type textbookRW struct {
 	lock    dlock.Locker
 	permits dlock.Semaphore
@@ -76,8 +76,8 @@ func (rw textbookRW) write(
 	return compose(ctx, alone, all), nil
 }
 
-// compose returns one lease for two, with the key and the fence of the first. It
-// is lost when either is. A release gives the second back first. The parts renew
+// compose returns one lease for two, with the key and the fencing token of the first. It
+// is lost when either is. A release releases the second first. The parts renew
 // themselves.
 func compose(ctx context.Context, first, second *dlock.Lease) *dlock.Lease {
 	release := func(ctx context.Context) error {

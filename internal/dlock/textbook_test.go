@@ -46,7 +46,7 @@ func TestTextbookRWLosesAPart(t *testing.T) {
 				select {
 				case <-lease.Done():
 				case <-ctx.Done():
-					t.Error("the lease goes on")
+					t.Error("the lease continues")
 				}
 				lost, _ := errors.AsType[*dlock.LostError](lease.Release(ctx))
 				if lost == nil || lost.Fence != lease.Fence() || lost.Reason != dlock.Expired {

@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// A pushed grant is trusted for the short time that the store keeps it, and
+// A notified grant is considered valid for the short time that the store keeps it, and
 // renewed within that.
 func TestFirstWindowIsShorter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

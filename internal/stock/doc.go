@@ -83,7 +83,7 @@
 // would pass.
 //
 // A fence is as good as the counter behind it. Redis, Redlock and SQL begin theirs at the clock, and a
-// row that has accepted more raises them ([dlock.Reseeder]). ZooKeeper and etcd count
+// row that has accepted more raises them ([dlock.CounterRaiser]). ZooKeeper and etcd count
 // transactions: one that comes back without its data counts from the start, and the row refuses
 // what it gives. Orders then fail with [ErrFencesLost] as soon as it is clear that they will not catch up,
 // and sell nothing, until somebody calls [Service.Rebase]. That gives the SKU a new base, at least the fence

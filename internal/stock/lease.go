@@ -27,11 +27,11 @@ func leased(l dlock.Locker) Lock {
 // fence; but a store that has lost its data, and whose clock is behind that of
 // the one before, would go on issuing fences that the row refuses.
 func reseed(ctx context.Context, l dlock.Locker, e *FencedError) error {
-	r, ok := l.(dlock.Reseeder)
+	r, ok := l.(dlock.CounterRaiser)
 	if !ok {
 		return nil
 	}
-	if err := r.Reseed(ctx, LockKey(e.Refused.SKU), e.Accepted.Token-min(e.Base, e.Accepted.Token)); !errors.Is(err, errors.ErrUnsupported) {
+	if err := r.RaiseCounter(ctx, LockKey(e.Refused.SKU), e.Accepted.Token-min(e.Base, e.Accepted.Token)); !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	return nil

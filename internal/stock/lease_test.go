@@ -16,7 +16,7 @@ type reseeder struct {
 	least uint64
 }
 
-func (r *reseeder) Reseed(_ context.Context, _ string, atLeast uint64) error {
+func (r *reseeder) RaiseCounter(_ context.Context, _ string, atLeast uint64) error {
 	r.least = atLeast
 	return nil
 }

@@ -56,7 +56,7 @@ type Strategy struct {
 	Update Update
 
 	// Reseeds says that the lock service raises its fences when the row refuses one, as a
-	// [dlock.Reseeder]: [Service.Rebase] is not for it.
+	// [dlock.CounterRaiser]: [Service.Rebase] is not for it.
 	Reseeds bool
 
 	// Cohort says that orders which want this SKU alone share the lock, and a transaction, with

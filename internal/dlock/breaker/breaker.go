@@ -24,7 +24,7 @@ const (
 	maxProbes = 16
 )
 
-var _ dlock.Reseeder = (*Breaker)(nil)
+var _ dlock.CounterRaiser = (*Breaker)(nil)
 
 // Config configures a Breaker.
 type Config struct {
@@ -83,13 +83,13 @@ func (b *Breaker) call(ctx context.Context, key string, acquire func(context.Con
 	return lease, err
 }
 
-// Reseed implements [dlock.Reseeder].
-func (b *Breaker) Reseed(ctx context.Context, key string, atLeast uint64) error {
-	next, ok := b.Locker.(dlock.Reseeder)
+// RaiseCounter implements [dlock.CounterRaiser].
+func (b *Breaker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
+	next, ok := b.Locker.(dlock.CounterRaiser)
 	if !ok {
 		return fmt.Errorf("%s: %w", b.cfg.Name, errors.ErrUnsupported)
 	}
-	return next.Reseed(ctx, key, atLeast)
+	return next.RaiseCounter(ctx, key, atLeast)
 }
 
 // Record records the result of a call to the service with ctx that began at that time. An error

@@ -135,8 +135,8 @@ func TestServiceThatStillAnswersIsAvailable(t *testing.T) {
 	})
 }
 
-// TestProbeAtTheStart: a service that does not answer at the start is notified of once, and recovers.
-func TestProbeAtTheStart(t *testing.T) {
+// TestServiceUnavailableAtTheStartRecovers: a service that does not answer at the start is notified of once, and recovers.
+func TestServiceUnavailableAtTheStartRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
 		s.fail(errDown)
@@ -153,11 +153,11 @@ func TestProbeAtTheStart(t *testing.T) {
 	})
 }
 
-// TestReseedOfWhatCannotBeReseeded is refused.
-func TestReseedOfWhatCannotBeReseeded(t *testing.T) {
+// TestRaiseCounterIsUnsupportedWithoutCounterRaiser is refused.
+func TestRaiseCounterIsUnsupportedWithoutCounterRaiser(t *testing.T) {
 	t.Parallel()
 	b := breaker.New(newService(), breaker.Config{Name: "test"})
-	if err := b.Reseed(t.Context(), "a", 1); !errors.Is(err, errors.ErrUnsupported) {
+	if err := b.RaiseCounter(t.Context(), "a", 1); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
 }

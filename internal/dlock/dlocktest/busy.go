@@ -13,7 +13,7 @@ import (
 // is late now and then, the other always.
 
 // patiently repeats an acquisition whose request took too long, twice at most. What
-// the last one may have taken is given back, or it would not be granted again.
+// the last one may have taken is released, or it would not be granted again.
 func patiently(t testing.TB, acquire func() (*dlock.Lease, error)) (*dlock.Lease, error) {
 	t.Helper()
 	for range 2 {
@@ -26,7 +26,7 @@ func patiently(t testing.TB, acquire func() (*dlock.Lease, error)) (*dlock.Lease
 	return acquire()
 }
 
-// slowness takes key and gives it back until ctx ends, with a client of its own, and
+// slowness takes key and releases it until ctx ends, with a client of its own, and
 // returns the longest time that this took: so slow is the machine.
 func slowness(ctx context.Context, l dlock.Locker, key string) (longest time.Duration) {
 	for ctx.Err() == nil {

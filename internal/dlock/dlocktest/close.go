@@ -39,9 +39,9 @@ func closeEndsAllLeases(ctx context.Context, t testing.TB, h Harness, key string
 func (h Harness) closing(ctx context.Context, t testing.TB, other dlock.Locker, leases []*dlock.Lease, end closer) {
 	t.Helper()
 	type grant struct {
-		of, lease *dlock.Lease
-		trusted   bool // whether the holder before trusted its lease then
-		err       error
+		of, lease  *dlock.Lease
+		validUntil bool // whether the holder before considered its lease valid then
+		err        error
 	}
 	grants, waiting := make(chan grant), 0
 	for _, lease := range leases {
@@ -78,8 +78,8 @@ func (h Harness) closing(ctx context.Context, t testing.TB, other dlock.Locker, 
 	}
 	for range waiting {
 		g := <-grants
-		if g.trusted {
-			testbedtest.Final(t, "%q was granted to another, and the holder trusts its lease", g.of.Keys())
+		if g.validUntil {
+			testbedtest.Final(t, "%q was granted to another, and the holder considers its lease valid", g.of.Keys())
 		}
 		if g.err != nil {
 			t.Errorf("Acquire: %v", g.err)

@@ -31,9 +31,9 @@ type CondHarness struct {
 	// Behind returns a client whose network can be broken. Nil: there is no network.
 	Behind func(t testing.TB) (CondClient, Link)
 
-	// Patience is how long the store believes in a waiter that has fallen silent.
+	// WaiterTTL is how long the store believes in a waiter that has fallen silent.
 	// It is needed with Behind only.
-	Patience time.Duration
+	WaiterTTL time.Duration
 
 	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
 	Bubble func(t *testing.T, f func(t *testing.T))
@@ -125,7 +125,7 @@ type sleeper struct {
 	err   error
 }
 
-// sleep starts a waiter, and returns it once it waits: it has given the key back.
+// sleep starts a waiter, and returns it once it waits: it has released the key.
 func (h CondHarness) sleep(ctx context.Context, t testing.TB, c CondClient, key string) *sleeper {
 	t.Helper()
 	s := &sleeper{woken: make(chan *dlock.Lease, 1)}
@@ -160,7 +160,7 @@ func (h CondHarness) end(t testing.TB, s *sleeper) (*dlock.Lease, error) {
 	select {
 	case lease := <-s.woken:
 		return lease, s.err
-	case <-time.After(2*h.TTL + h.Patience):
+	case <-time.After(2*h.TTL + h.WaiterTTL):
 		t.Fatal("a waiter sleeps on")
 		return nil, nil
 	}

@@ -75,7 +75,7 @@ func cancelledWaiterPassesGrantOn(ctx context.Context, t testing.TB, h CondHarne
 		}
 		release(ctx, t, h.awake(t, second))
 		if d := time.Since(start); d > 2*h.TTL/3 {
-			t.Errorf("the key went on only after %v, as if somebody had left with it", d)
+			t.Errorf("the key continued only after %v, as if somebody had left with it", d)
 		}
 	}
 }

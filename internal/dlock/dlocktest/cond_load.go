@@ -81,7 +81,7 @@ func deadWaiterIsSkipped(ctx context.Context, t testing.TB, h CondHarness, key s
 	dead := h.sleep(gone, t, c, key)
 	second := h.sleep(ctx, t, h.New(t), key)
 	link.Cut()
-	pause(ctx, h.Patience+h.TTL/4)
+	pause(ctx, h.WaiterTTL+h.TTL/4)
 	h.notify(ctx, t, key)
 	release(ctx, t, h.awake(t, second))
 	giveUp()
@@ -122,7 +122,7 @@ func condWaitersLeaveNothing(ctx context.Context, t testing.TB, h CondHarness, k
 		pause(ctx, h.TTL/40)
 	}
 	wg.Wait()
-	release(ctx, t, h.lock(ctx, t, c, key)) // what a late answer took is given back soon
+	release(ctx, t, h.lock(ctx, t, c, key)) // what a late answer took is released soon
 	if h.Waiting == nil {
 		h.wantFree(ctx, t, key)
 		return

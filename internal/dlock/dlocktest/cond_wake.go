@@ -13,7 +13,7 @@ func waitReleases(ctx context.Context, t testing.TB, h CondHarness, key string) 
 	start := time.Now()
 	s := h.sleep(ctx, t, h.New(t), key) // returns only when the key was free
 	if d := time.Since(start); d > h.TTL/2 {
-		t.Errorf("the key was free only after %v, as if it had lapsed", d)
+		t.Errorf("the key was free only after %v, as if it had expired", d)
 	}
 	h.wantFree(ctx, t, key)
 	h.asleep(ctx, t, s)

@@ -37,9 +37,9 @@ type Harness struct {
 	// FIFO says that Acquire grants in the order of the calls.
 	FIFO bool
 
-	// Recheck is how long a waiter pauses at most between two looks of its own, if
+	// FallbackPoll is how long a waiter pauses at most between two looks of its own, if
 	// it is otherwise woken by a message. 0: there are no messages.
-	Recheck time.Duration
+	FallbackPoll time.Duration
 
 	// Deaf returns a client that gets no messages. Nil: there are none.
 	Deaf func(t testing.TB) dlock.Locker
@@ -127,7 +127,7 @@ func cases() []testCase {
 		{"ReplyLostReleaseFrees", replyLostRelease},
 		{"FIFOByLog", fifoByLog},
 		{"HandOffWithoutPolling", handOffWithoutPolling},
-		{"LostPushCostsAtMostTheRecheck", lostPush},
+		{"LostNotificationCostsAtMostAFallbackPoll", lostNotification},
 		{"DeadWaiterIsPassedOver", deadWaiterIsPassedOver},
 		{"WaitersLeaveNothing", waitersLeaveNothing},
 		{"PrivateKeysNeverStall", privateKeysNeverStall},

@@ -16,7 +16,7 @@ func doCancelsOnLoss(ctx context.Context, t testing.TB, h Harness, key string) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(2 * h.TTL):
-			t.Error("the work goes on")
+			t.Error("the work continues")
 		}
 		return ctx.Err() // says nothing about the lease
 	})

@@ -66,7 +66,7 @@ func blackHoleAcquire(ctx context.Context, t testing.TB, h Harness, key string) 
 	release(ctx, t, lease)
 }
 
-// replyLostAcquire lets the store grant the key to a client that never hears of it.
+// replyLostAcquire lets the store grant the key to a client that is never notified of it.
 func replyLostAcquire(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
@@ -74,7 +74,7 @@ func replyLostAcquire(ctx context.Context, t testing.TB, h Harness, key string) 
 	for _, take := range []func(dlock.Locker, context.Context, string) (*dlock.Lease, error){
 		dlock.Locker.TryAcquire, dlock.Locker.Acquire,
 	} {
-		l, link := h.Behind(t)                      // what the one before has to give back takes no part
+		l, link := h.Behind(t)                      // what the one before has to release takes no part
 		release(ctx, t, acquire(ctx, t, h, l, key)) // connected
 		link.LoseReply()
 		start := time.Now()

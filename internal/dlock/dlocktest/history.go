@@ -14,7 +14,7 @@ import (
 // another process has to be recorded from outside, with an interval that contains it.
 type History struct {
 	// Faulty says that the network or the store fails in this history. A waiting
-	// client may then be granted what it never hears of, so a refusal while somebody
+	// client may then be granted what it is never notified of, so a refusal while somebody
 	// waits proves nothing. Set it before the first client is made.
 	Faulty bool
 
@@ -93,19 +93,19 @@ func (h *History) drop(e *event) {
 	h.events = slices.DeleteFunc(h.events, func(other *event) bool { return other == e })
 }
 
-// lapse records that from then on nobody relies on the grant of owner.
-func (h *History) lapse(key, owner string, from time.Duration) {
+// expire records that from then on nobody relies on the grant of owner.
+func (h *History) expire(key, owner string, from time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clients++
-	h.events = append(h.events, &event{client: h.clients, call: Call{Op: OpLapse, Key: key, Owner: owner}, from: from})
+	h.events = append(h.events, &event{client: h.clients, call: Call{Op: OpExpire, Key: key, Owner: owner}, from: from})
 }
 
 // LoseAll runs f, in which the store may lose every grant that it has made: it is
 // killed, or replaced by another one.
 func (h *History) LoseAll(f func()) { h.harm(nil, f) }
 
-// Stop runs f, in which the process of the clients stands still and cannot know when
+// Stop runs f, in which the process of the clients is paused and cannot know when
 // its leases end.
 func (h *History) Stop(f func(), clients ...*HistoryClient) { h.harm(clients, f) }
 

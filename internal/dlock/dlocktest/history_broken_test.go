@@ -19,7 +19,7 @@ import (
 func TestHistoryOfBrokenLocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrong  *broken
-		fences bool // the order of the fences alone shows it
+		fences bool // the order of the fencing tokens alone shows it
 	}{
 		"always grants":           {&broken{steals: 1}, false},
 		"sometimes grants to two": {&broken{steals: 9}, false},
@@ -33,7 +33,7 @@ func TestHistoryOfBrokenLocks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := c.wrong
 				l.Locker = memlock.New(memlock.Config{TTL: time.Minute})
-				load := dlocktest.Load{Keys: []string{"k", "l"}, Rounds: 100, Patience: time.Hour, Seed: dlocktest.Seed(t)}
+				load := dlocktest.Load{Keys: []string{"k", "l"}, Rounds: 100, MaxWait: time.Hour, Seed: dlocktest.Seed(t)}
 				load.Run(t.Context(), clients(3, func() *dlocktest.HistoryClient { return h.Locker(l) })...)
 			})
 			if got := porcupine.CheckOperationsTimeout(dlocktest.LockModel(), h.Operations(), time.Minute); got != porcupine.Illegal {

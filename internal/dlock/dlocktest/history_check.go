@@ -56,7 +56,7 @@ func (h *History) Check(t testing.TB, model porcupine.Model) {
 func (h *History) Operations() []porcupine.Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	events := slices.Concat(h.events, h.lapsed())
+	events := slices.Concat(h.events, h.expired())
 	granted := map[string]time.Duration{}
 	for _, e := range events {
 		if e.granted() {
@@ -75,9 +75,9 @@ func (h *History) Operations() []porcupine.Operation {
 	return ops
 }
 
-// lapsed returns a lapse for each grant that a fault may have met: one that was not
+// expired returns an expiry for each grant that a fault may have met: one that was not
 // over before, and that had been asked for when it ended.
-func (h *History) lapsed() []*event {
+func (h *History) expired() []*event {
 	ends := map[string]time.Duration{}
 	for _, e := range h.events {
 		if (e.call.Op == OpRelease || e.call.Op == OpSleep) && e.to != 0 {
@@ -92,7 +92,7 @@ func (h *History) lapsed() []*event {
 			}
 			lapses = append(lapses, &event{
 				client: h.clients + 1 + len(lapses), from: max(f.from, e.from),
-				call: Call{Op: OpLapse, Key: e.call.Key, Owner: e.outcome.owner()},
+				call: Call{Op: OpExpire, Key: e.call.Key, Owner: e.outcome.owner()},
 			})
 		}
 	}
@@ -114,7 +114,7 @@ func (h *History) wellFormed() error {
 	defer h.mu.Unlock()
 	busy := map[int]time.Duration{}
 	owners := map[string]bool{}
-	for _, e := range h.events { // in the order of from, but for lapses, whose clients have no other event
+	for _, e := range h.events { // in the order of from, except for expiries, whose clients have no other event
 		if until := busy[e.client]; until > e.from {
 			return fmt.Errorf("client %d makes two calls at once, at %v", e.client, e.from)
 		}
@@ -130,17 +130,17 @@ func (h *History) wellFormed() error {
 	return nil
 }
 
-// CheckBeliefs fails the test if a holder of a lock was told of its loss only after
+// CheckLossBeforeNextGrant fails the test if a holder of a lock was notified of its loss only after
 // the next grant, unless it was stopped or the store was robbed. It says the same as
-// Check does by the instants of lapses, and says it more clearly.
-func (h *History) CheckBeliefs(t testing.TB) {
+// Check does by the instants of expiries, and says it more clearly.
+func (h *History) CheckLossBeforeNextGrant(t testing.TB) {
 	t.Helper()
 	const most = 5 // more would say no more
 	found, ops := 0, h.Operations()
 	ends := map[string]int64{} // when the belief of an owner ended
 	for _, op := range ops {
 		c := op.Input.(Call)
-		if end, ok := ends[c.Owner]; (c.Op == OpRelease || c.Op == OpLapse || c.Op == OpSleep) && (!ok || op.Call < end) {
+		if end, ok := ends[c.Owner]; (c.Op == OpRelease || c.Op == OpExpire || c.Op == OpSleep) && (!ok || op.Call < end) {
 			ends[c.Owner] = op.Call
 		}
 	}

@@ -45,7 +45,7 @@ type HistoryClient struct {
 	id    int
 	s     dlock.Semaphore
 	cond  dlock.Cond // nil but for Cond
-	share bool       // owners of fences do not name grants
+	share bool       // owners of fencing tokens do not name grants
 }
 
 // Acquire takes n permits of key, and waits for them.
@@ -101,7 +101,7 @@ func (c *HistoryClient) granted(e *event, lease *dlock.Lease) *HistoryLease {
 	c.h.end(e, o)
 	lease.OnEnd(func(error) {
 		if errors.Is(lease.Err(), dlock.ErrLost) {
-			l.lapse(c.h.instant())
+			l.expire(c.h.instant())
 		}
 	})
 	return l
@@ -116,20 +116,20 @@ type HistoryLease struct {
 	once  sync.Once
 }
 
-// Release gives the lease back.
+// Release releases the lease.
 func (l *HistoryLease) Release(ctx context.Context) error {
 	e := l.c.h.add(l.c, l.c.id, Call{Op: OpRelease, Key: l.Key(), Owner: l.owner})
 	err := l.Lease.Release(ctx)
 	switch {
 	case errors.Is(l.Err(), dlock.ErrLost): // before: the store has not been asked
-		l.lapse(e.from)
+		l.expire(e.from)
 		l.c.h.drop(e)
 	case err == nil:
 		l.c.h.end(e, Outcome{Result: Done})
 	case errors.Is(err, dlock.ErrLost):
 		l.c.h.end(e, Outcome{Result: Lost})
 		if h := l.c.h; h.TTL > 0 && e.to-e.from >= h.TTL/10 {
-			l.lapse(e.from)
+			l.expire(e.from)
 		}
 	default:
 		l.c.id = l.c.h.client()
@@ -137,6 +137,6 @@ func (l *HistoryLease) Release(ctx context.Context) error {
 	return err
 }
 
-func (l *HistoryLease) lapse(from time.Duration) {
-	l.once.Do(func() { l.c.h.lapse(l.Key(), l.owner, from) })
+func (l *HistoryLease) expire(from time.Duration) {
+	l.once.Do(func() { l.c.h.expire(l.Key(), l.owner, from) })
 }

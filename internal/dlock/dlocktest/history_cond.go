@@ -24,8 +24,8 @@ func (c *HistoryClient) Wait(ctx context.Context, l *HistoryLease) (*HistoryLeas
 		return next, nil
 	}
 	// It may have slept or not, and may have been woken or not. The lease is over.
-	c.h.doubt(sleep, OpRelease)
-	c.h.doubt(wake, OpAcquire)
+	c.h.uncertain(sleep, OpRelease)
+	c.h.uncertain(wake, OpAcquire)
 	c.id = c.h.client()
 	return nil, err
 }
@@ -56,8 +56,8 @@ func (h *History) slept(e *event, next string) {
 	e.call.Next, e.outcome, e.to = next, Outcome{Result: Done}, h.now()
 }
 
-// doubt makes e another operation, whose outcome is unknown.
-func (h *History) doubt(e *event, op Op) {
+// uncertain makes e another operation, whose outcome is unknown.
+func (h *History) uncertain(e *event, op Op) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e.call.Op = op

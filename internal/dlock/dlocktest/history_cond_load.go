@@ -10,11 +10,11 @@ import (
 // CondLoad is what the clients of a condition do: the first ones signal, the others
 // wait.
 type CondLoad struct {
-	Keys     []string
-	Signals  int           // how many clients signal
-	Quiet    time.Duration // how long those who signal pause now and then
-	Patience time.Duration // the longest time for one call
-	Seed     uint64
+	Keys    []string
+	Signals int           // how many clients signal
+	Quiet   time.Duration // how long those who signal pause now and then
+	MaxWait time.Duration // the longest time for one call
+	Seed    uint64
 }
 
 // Run lets all clients work until ctx ends. Then each key gets one last broadcast,
@@ -58,7 +58,7 @@ func (w *condWork) wait(ctx context.Context, c *HistoryClient, random *mathrand.
 				_ = lease.Release(attempt)
 			}
 		})
-		pause(ctx, time.Duration(random.Int64N(int64(3*time.Millisecond)))) // do not flood a server that is away
+		pause(ctx, time.Duration(random.Int64N(int64(3*time.Millisecond)))) // do not flood a server that is unavailable
 	}
 }
 
@@ -99,7 +99,7 @@ func (w *condWork) open(key string) bool {
 func (w *condWork) any(random *mathrand.Rand) string { return w.Keys[random.IntN(len(w.Keys))] }
 
 func (w *condWork) with(ctx context.Context, c *HistoryClient, key string, f func(context.Context, *HistoryLease)) {
-	attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Patience)
+	attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.MaxWait)
 	defer cancel()
 	if lease, err := c.Acquire(attempt, key, 1); err == nil {
 		f(attempt, lease)

@@ -16,14 +16,14 @@ import (
 )
 
 // Load is what the clients of a history do: each takes random keys, with a call that
-// waits or one that does not, holds them for a random time, and gives them back.
+// waits or one that does not, holds them for a random time, and releases them.
 type Load struct {
-	Keys     []string
-	Rounds   int           // of each client, unless the context of Run ends before
-	Permits  int           // the most that is taken at once; 0 means 1
-	Hold     time.Duration // the longest time of holding; 0 means 3 ms
-	Patience time.Duration // the longest wait of one call
-	Seed     uint64
+	Keys    []string
+	Rounds  int           // of each client, unless the context of Run ends before
+	Permits int           // the most that is taken at once; 0 means 1
+	Hold    time.Duration // the longest time of holding; 0 means 3 ms
+	MaxWait time.Duration // the longest wait of one call
+	Seed    uint64
 }
 
 // Seed returns SHOP_TEST_SEED, or a new seed, and makes a failing test name it.
@@ -52,7 +52,7 @@ func HistoryKeys(n int) []string {
 }
 
 // Run lets every client do its rounds, all at the same time, and waits for them.
-// The end of ctx makes them give back what they hold, and stop.
+// The end of ctx makes them release what they hold, and stop.
 func (l Load) Run(ctx context.Context, clients ...*HistoryClient) {
 	var wg sync.WaitGroup
 	for i, c := range clients {
@@ -71,7 +71,7 @@ func (l Load) round(ctx context.Context, c *HistoryClient, random *mathrand.Rand
 	key := l.Keys[random.IntN(len(l.Keys))]
 	n := 1 + random.IntN(cmp.Or(l.Permits, 1))
 	hold := time.Duration(random.Int64N(int64(cmp.Or(l.Hold, 3*time.Millisecond))))
-	attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Patience)
+	attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.MaxWait)
 	defer cancel()
 	take := c.Acquire
 	if random.IntN(2) == 0 {
@@ -82,7 +82,7 @@ func (l Load) round(ctx context.Context, c *HistoryClient, random *mathrand.Rand
 		if errors.Is(err, dlock.ErrHeld) {
 			hold /= 4
 		}
-		pause(ctx, hold) // neither flood a server that refuses nor one that is away
+		pause(ctx, hold) // neither flood a server that refuses nor one that is unavailable
 		return
 	}
 	select {

@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// read is a reader that gets the fence of another grant.
+// read is a reader that gets the fencing token of another grant.
 func read(share, owner string, token uint64) dlocktest.Outcome {
 	o := granted(owner, token)
 	o.Share = share
@@ -41,7 +41,7 @@ func TestRWModelOwnFences(t *testing.T) {
 			op(1, 20, 30, release("r1"), ended(dlocktest.Done)),
 			op(0, 40, 50, try(writer), granted("a", 2)),
 		}},
-		{"a writer beside a reader", porcupine.Illegal, []porcupine.Operation{
+		{"a writer alongside a reader", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(reader), read("r1", "x", 1)),
 			op(1, 20, 30, try(writer), granted("a", 2)),
 		}},
@@ -61,17 +61,17 @@ func TestRWModel(t *testing.T) {
 			op(2, 60, 70, release("r2"), ended(dlocktest.Done)),
 			op(3, 80, 90, try(writer), granted("b", 2)),
 		}},
-		{"a writer beside a reader", porcupine.Illegal, []porcupine.Operation{
+		{"a writer alongside a reader", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(reader), read("r1", "r", 1)),
 			op(1, 20, 30, try(writer), granted("a", 2)),
 		}},
-		{"a writer beside a reader that has lapsed", porcupine.Ok, []porcupine.Operation{
+		{"a writer alongside a reader that has expired", porcupine.Ok, []porcupine.Operation{
 			op(0, 0, 10, try(reader), read("r1", "r", 1)),
-			op(9, 11, open, lapse("r1"), ended(dlocktest.Unknown)),
+			op(9, 11, open, expire("r1"), ended(dlocktest.Unknown)),
 			op(1, 20, 30, try(writer), granted("a", 2)),
 			op(0, 40, 50, release("r1"), ended(dlocktest.Lost)),
 		}},
-		{"a reader beside a writer", porcupine.Illegal, []porcupine.Operation{
+		{"a reader alongside a writer", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(writer), granted("a", 1)),
 			op(1, 20, 30, try(reader), read("r1", "a", 1)),
 		}},
@@ -143,7 +143,7 @@ func TestMemlockRWHistory(t *testing.T) {
 		l := memlock.NewRW(memlock.Config{TTL: 10 * time.Millisecond})
 		load := dlocktest.Load{
 			Keys: dlocktest.HistoryKeys(2), Rounds: testbedtest.Size(200, 2000), Permits: dlocktest.RWPermits,
-			Hold: 30 * time.Millisecond, Patience: time.Hour, Seed: dlocktest.Seed(t),
+			Hold: 30 * time.Millisecond, MaxWait: time.Hour, Seed: dlocktest.Seed(t),
 		}
 		load.Run(t.Context(), clients(8, func() *dlocktest.HistoryClient { return h.RW(l) })...)
 	})
@@ -159,7 +159,7 @@ func TestMemlockCondHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memlock.New(memlock.Config{TTL: 10 * time.Millisecond})
 		c := memlock.NewCond(l)
-		load := dlocktest.CondLoad{Keys: dlocktest.HistoryKeys(2), Signals: 2, Patience: time.Hour, Seed: dlocktest.Seed(t)}
+		load := dlocktest.CondLoad{Keys: dlocktest.HistoryKeys(2), Signals: 2, MaxWait: time.Hour, Seed: dlocktest.Seed(t)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		load.Run(ctx, clients(8, func() *dlocktest.HistoryClient { return h.Cond(l, c) })...)
@@ -178,7 +178,7 @@ func TestMemlockResizeHistory(t *testing.T) {
 		s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: permits, TTL: 10 * time.Millisecond})
 		load := dlocktest.Load{
 			Keys: dlocktest.HistoryKeys(1), Rounds: 200, Permits: permits, Hold: 30 * time.Millisecond,
-			Patience: time.Hour, Seed: dlocktest.Seed(t),
+			MaxWait: time.Hour, Seed: dlocktest.Seed(t),
 		}
 		resizer := h.Semaphore(s)
 		ctx, stop := context.WithCancel(t.Context())

@@ -29,7 +29,7 @@ func release(owner string) dlocktest.Call {
 	return dlocktest.Call{Op: dlocktest.OpRelease, Owner: owner}
 }
 
-func lapse(owner string) dlocktest.Call { return dlocktest.Call{Op: dlocktest.OpLapse, Owner: owner} }
+func expire(owner string) dlocktest.Call { return dlocktest.Call{Op: dlocktest.OpExpire, Owner: owner} }
 
 func granted(owner string, token uint64) dlocktest.Outcome {
 	return dlocktest.Outcome{Result: dlocktest.Done, Fence: dlock.Fence{Token: token, Owner: owner}}
@@ -60,20 +60,20 @@ func TestLockModel(t *testing.T) {
 		}},
 		{"two believers, the loss told before the grant", porcupine.Ok, []porcupine.Operation{
 			op(0, 0, 10, try(1), granted("a", 1)),
-			op(9, 19, open, lapse("a"), ended(dlocktest.Unknown)),
+			op(9, 19, open, expire("a"), ended(dlocktest.Unknown)),
 			op(1, 15, 30, try(1), granted("b", 2)),
 		}},
 		{"two losses in a row", porcupine.Ok, []porcupine.Operation{
 			op(0, 0, 10, try(1), granted("a", 1)),
-			op(9, 19, open, lapse("a"), ended(dlocktest.Unknown)),
+			op(9, 19, open, expire("a"), ended(dlocktest.Unknown)),
 			op(1, 15, 30, try(1), granted("b", 2)),
-			op(8, 40, open, lapse("b"), ended(dlocktest.Unknown)),
+			op(8, 40, open, expire("b"), ended(dlocktest.Unknown)),
 			op(2, 35, 50, try(1), granted("c", 3)),
 		}},
 		{"the loss told after the grant", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(1), granted("a", 1)),
 			op(1, 15, 30, try(1), granted("b", 2)),
-			op(9, 31, open, lapse("a"), ended(dlocktest.Unknown)),
+			op(9, 31, open, expire("a"), ended(dlocktest.Unknown)),
 		}},
 		{"the fence goes back", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(1), granted("a", 7)),
@@ -82,7 +82,7 @@ func TestLockModel(t *testing.T) {
 		}},
 		{"the same token for another owner", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(1), granted("a", 7)),
-			op(9, 11, open, lapse("a"), ended(dlocktest.Unknown)),
+			op(9, 11, open, expire("a"), ended(dlocktest.Unknown)),
 			op(1, 40, 50, try(1), granted("b", 7)),
 		}},
 		{"a free lock is refused", porcupine.Illegal, []porcupine.Operation{
@@ -120,7 +120,7 @@ func TestLockModel(t *testing.T) {
 		}},
 		{"a late release that frees the lock of another", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(1), granted("a", 1)),
-			op(9, 11, open, lapse("a"), ended(dlocktest.Unknown)),
+			op(9, 11, open, expire("a"), ended(dlocktest.Unknown)),
 			op(1, 20, 30, try(1), granted("b", 2)),
 			op(0, 40, 50, release("a"), ended(dlocktest.Done)),
 		}},
@@ -142,9 +142,9 @@ func TestSemaphoreModel(t *testing.T) {
 			op(1, 20, 30, try(2), granted("b", 2)),
 			op(0, 60, 70, release("a"), ended(dlocktest.Done)),
 		}},
-		{"more than there are, after a lapse", porcupine.Ok, []porcupine.Operation{
+		{"more than there are, after an expiry", porcupine.Ok, []porcupine.Operation{
 			op(0, 0, 10, try(2), granted("a", 1)),
-			op(9, 15, open, lapse("a"), ended(dlocktest.Unknown)),
+			op(9, 15, open, expire("a"), ended(dlocktest.Unknown)),
 			op(1, 20, 30, try(2), granted("b", 2)),
 		}},
 		{"free permits are refused", porcupine.Illegal, []porcupine.Operation{
@@ -155,7 +155,7 @@ func TestSemaphoreModel(t *testing.T) {
 			op(0, 0, 10, try(1), granted("a", 1)),
 			op(1, 20, 30, try(2), queued),
 		}},
-		{"permits given back twice", porcupine.Illegal, []porcupine.Operation{
+		{"permits released twice", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(2), granted("a", 1)),
 			op(0, 20, 30, release("a"), ended(dlocktest.Done)),
 			op(0, 40, 50, release("a"), ended(dlocktest.Done)),
@@ -194,19 +194,19 @@ func judge(t *testing.T, model porcupine.Model, histories []handmade) {
 	}
 }
 
-// TestMemlockHistory is without faults, so no loss and no doubt may be in it.
+// TestMemlockHistory is without faults, so no loss and no unknown outcome may be in it.
 func TestMemlockHistory(t *testing.T) {
 	h := dlocktest.NewHistory()
 	synctest.Test(t, func(t *testing.T) {
 		l := memlock.New(memlock.Config{TTL: 10 * time.Millisecond})
 		load := dlocktest.Load{
 			Keys: dlocktest.HistoryKeys(2), Rounds: testbedtest.Size(200, 2000), Hold: 30 * time.Millisecond,
-			Patience: time.Hour, Seed: dlocktest.Seed(t),
+			MaxWait: time.Hour, Seed: dlocktest.Seed(t),
 		}
 		load.Run(t.Context(), clients(6, func() *dlocktest.HistoryClient { return h.Locker(l) })...)
 	})
 	h.Check(t, dlocktest.LockModel())
-	h.CheckBeliefs(t)
+	h.CheckLossBeforeNextGrant(t)
 	h.CheckFences(t)
 	if h.Doubts() != 0 {
 		t.Errorf("%d doubts without a fault", h.Doubts())
@@ -220,7 +220,7 @@ func TestMemlockSemaphoreHistory(t *testing.T) {
 		s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: permits, TTL: 10 * time.Millisecond})
 		load := dlocktest.Load{
 			Keys: dlocktest.HistoryKeys(2), Rounds: testbedtest.Size(200, 2000), Permits: permits, Hold: 30 * time.Millisecond,
-			Patience: time.Hour, Seed: dlocktest.Seed(t),
+			MaxWait: time.Hour, Seed: dlocktest.Seed(t),
 		}
 		load.Run(t.Context(), clients(8, func() *dlocktest.HistoryClient { return h.Semaphore(s) })...)
 	})

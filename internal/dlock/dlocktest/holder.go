@@ -18,7 +18,7 @@ import (
 type order struct {
 	ID, N      int
 	Key, Owner string
-	Patience   time.Duration // 0 makes one attempt
+	MaxWait    time.Duration // 0 makes one attempt
 }
 
 // report is what the process says: the answer to an order, or a loss.
@@ -34,9 +34,9 @@ type report struct {
 // continue, or kill: the test binary itself, running a test that calls
 // [ServeHolder] or [ServeSemaphore].
 type Holder struct {
-	Process  *os.Process
-	patience time.Duration
-	out      *json.Encoder // guarded by mu
+	Process *os.Process
+	maxWait time.Duration
+	out     *json.Encoder // guarded by mu
 
 	mu      sync.Mutex
 	last    int
@@ -45,8 +45,8 @@ type Holder struct {
 }
 
 // StartHolder starts the process, which runs the named test with additional
-// environment variables. Its waits end after patience. It ends with the test.
-func StartHolder(t testing.TB, test string, patience time.Duration, environment ...string) *Holder {
+// environment variables. Its waits end after maxWait. It ends with the test.
+func StartHolder(t testing.TB, test string, maxWait time.Duration, environment ...string) *Holder {
 	t.Helper()
 	//nolint:gosec // It is this very program.
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^"+test+"$")
@@ -66,7 +66,7 @@ func StartHolder(t testing.TB, test string, patience time.Duration, environment 
 		t.Fatal(err)
 	}
 	h := &Holder{
-		Process: cmd.Process, patience: patience, out: json.NewEncoder(orders),
+		Process: cmd.Process, maxWait: maxWait, out: json.NewEncoder(orders),
 		answers: map[int]chan report{}, losses: map[string]*announced{},
 	}
 	var reading sync.WaitGroup
@@ -137,7 +137,7 @@ type holderSemaphore struct{ h *Holder }
 
 // Acquire implements [dlock.Semaphore].
 func (s holderSemaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	return s.h.take(ctx, order{Key: key, N: n, Patience: s.h.patience})
+	return s.h.take(ctx, order{Key: key, N: n, MaxWait: s.h.maxWait})
 }
 
 // TryAcquire implements [dlock.Semaphore].
@@ -147,7 +147,7 @@ func (s holderSemaphore) TryAcquire(ctx context.Context, key string, n int) (*dl
 
 // Acquire implements [dlock.Locker].
 func (h *Holder) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return h.take(ctx, order{Key: key, Patience: h.patience})
+	return h.take(ctx, order{Key: key, MaxWait: h.maxWait})
 }
 
 // TryAcquire implements [dlock.Locker].

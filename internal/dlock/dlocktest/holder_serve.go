@@ -16,7 +16,7 @@ import (
 func ServeHolder(t testing.TB, l dlock.Locker) {
 	t.Helper()
 	serve(t, func(ctx context.Context, o order) (*dlock.Lease, error) {
-		if o.Patience > 0 {
+		if o.MaxWait > 0 {
 			return l.Acquire(ctx, o.Key)
 		}
 		return l.TryAcquire(ctx, o.Key)
@@ -27,7 +27,7 @@ func ServeHolder(t testing.TB, l dlock.Locker) {
 func ServeSemaphore(t testing.TB, s dlock.Semaphore) {
 	t.Helper()
 	serve(t, func(ctx context.Context, o order) (*dlock.Lease, error) {
-		if o.Patience > 0 {
+		if o.MaxWait > 0 {
 			return s.Acquire(ctx, o.Key, o.N)
 		}
 		return s.TryAcquire(ctx, o.Key, o.N)
@@ -64,9 +64,9 @@ func (s *served) obey(ctx context.Context, o order) {
 		s.say(answerTo(o, lease.Release(ctx)))
 		return
 	}
-	if o.Patience > 0 {
+	if o.MaxWait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Patience)
+		ctx, cancel = context.WithTimeout(ctx, o.MaxWait)
 		defer cancel()
 	}
 	lease, err := s.take(ctx, o)

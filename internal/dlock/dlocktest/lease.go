@@ -125,7 +125,7 @@ func cancelled(ctx context.Context, t testing.TB, h Harness, key string) (known 
 
 	release(ctx, t, lease)
 	if errors.Is(late, dlock.ErrUncertain) || errors.Is(err, dlock.ErrUncertain) {
-		release(ctx, t, acquire(ctx, t, h, h.New(t), key)) // it is given back in the background
+		release(ctx, t, acquire(ctx, t, h, h.New(t), key)) // it is released in the background
 		return false
 	}
 	wantFree(ctx, t, h, key)
@@ -177,14 +177,14 @@ func lossIsReported(ctx context.Context, t testing.TB, h Harness, key string) {
 	work, cancel := lease.Context(ctx)
 	defer cancel()
 	h.Expire(t, key)
-	waitDone(t, lease, 5*h.TTL/6) // by a renewal, not only by the end of the trust window
+	waitDone(t, lease, 5*h.TTL/6) // by a renewal, not only by the end of the validity window
 	wantErr(t, lease.Err(), dlock.ErrLost)
 	wantErr(t, lease.Release(ctx), dlock.ErrLost)
 	select {
 	case <-work.Done():
 		wantErr(t, context.Cause(work), dlock.ErrLost)
 	case <-time.After(h.TTL):
-		t.Fatal("the context of the lease goes on")
+		t.Fatal("the context of the lease continues")
 	}
 }
 

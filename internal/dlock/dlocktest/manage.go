@@ -145,8 +145,8 @@ func forceReleaseIsTold(ctx context.Context, t testing.TB, h Harness, key string
 	}
 	select {
 	case <-work.Done():
-	case <-time.After(h.TTL): // by a renewal: the end of the trust window has another reason
-		t.Fatal("the holder does not hear of it")
+	case <-time.After(h.TTL): // by a renewal: the end of the validity window has another reason
+		t.Fatal("the holder is not notified of it")
 	}
 	lost, ok := errors.AsType[*dlock.LostError](context.Cause(work))
 	if !ok || lost.Reason != dlock.Forced {

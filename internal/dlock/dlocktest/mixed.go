@@ -51,7 +51,7 @@ func passedOn(ctx context.Context, t testing.TB, h Harness, short, long dlock.Lo
 		select {
 		case b = <-other:
 			if b.err == nil && a.lease.Err() == nil {
-				testbedtest.Final(t, "granted to another while the holder believes in its lease")
+				testbedtest.Final(t, "granted to another while the holder considers its lease valid")
 			}
 		case <-time.After(h.TTL):
 			wantErr(t, a.lease.Err(), nil)

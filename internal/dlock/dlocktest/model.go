@@ -13,7 +13,7 @@ import (
 // Op is what a client of a lock or of a semaphore does, or what happens to it.
 type Op string
 
-// The operations of a history. OpLapse is no call: it says that from then on the
+// The operations of a history. OpExpire is no call: it says that from then on the
 // store may let others in while Owner has not released. A holder that reports a loss
 // brings it about, and so does a harness that stops a holder or robs the store. A
 // Wait of a condition is two operations at the same time: OpSleep ends the grant of
@@ -22,7 +22,7 @@ const (
 	OpTry       Op = "try"
 	OpAcquire   Op = "acquire"
 	OpRelease   Op = "release"
-	OpLapse     Op = "lapse"
+	OpExpire    Op = "expire"
 	OpResize    Op = "resize"
 	OpSleep     Op = "sleep"
 	OpWake      Op = "wake"
@@ -34,7 +34,7 @@ const (
 type Call struct {
 	Op    Op
 	Key   string
-	Owner string // of the grant that is released or lapses, or by which is signalled
+	Owner string // of the grant that is released or expires, or by which is signalled
 	Next  string // who sleeps: the owner of the grant to come
 	N     int    // how many permits are taken, or left by a resize; 1 for a lock, and see RWModel
 }
@@ -57,7 +57,7 @@ const (
 type Outcome struct {
 	Result Result
 	Fence  dlock.Fence // of a grant
-	Share  string      // names a grant whose fence has the owner of another one
+	Share  string      // names a grant whose fencing token has the owner of another one
 	// Queued says that others were waiting, for which a refusal needs no other reason.
 	Queued bool
 }
@@ -68,7 +68,7 @@ func (o Outcome) owner() string { return cmp.Or(o.Share, o.Fence.Owner) }
 // lockState is what the fenced lock remembers.
 //
 // An attempt whose outcome is unknown may have taken the lock for nobody, at any
-// later time, and what it took is given back at any later time. All that others
+// later time, and what it took is released at any later time. All that others
 // can see of it is refusals of a lock that should be free. So the model does not
 // try out when it happened: it keeps count of such ghosts, and lets one in where
 // a refusal has no other explanation. This decides the same histories, in linear
@@ -108,7 +108,7 @@ func (s lockState) step(c Call, o Outcome) (bool, lockState) {
 		return s.take(o)
 	case OpRelease:
 		return s.release(c.Owner, o.Result)
-	case OpLapse:
+	case OpExpire:
 		if s.owner == c.Owner {
 			s.lapsing = true
 		}

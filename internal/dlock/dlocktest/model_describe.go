@@ -31,10 +31,10 @@ func describe(input, output any) string {
 	switch c.Op {
 	case OpTry, OpAcquire, OpWake, OpResize:
 		text += fmt.Sprintf(" n=%d", c.N)
-	case OpRelease, OpLapse, OpSleep, OpSignal, OpBroadcast:
+	case OpRelease, OpExpire, OpSleep, OpSignal, OpBroadcast:
 		text += " of " + short(c.Owner)
 	}
-	if c.Op == OpLapse {
+	if c.Op == OpExpire {
 		return text
 	}
 	if c.Next != "" {

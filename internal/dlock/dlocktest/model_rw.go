@@ -14,7 +14,7 @@ import (
 // rwState is what the read/write lock remembers. It never changes a slice.
 type rwState struct {
 	forgetful bool
-	own       bool // readers have fences of their own
+	own       bool // readers have fencing tokens of their own
 
 	writer  holder // with no owner if nobody writes
 	readers []holder
@@ -25,16 +25,16 @@ type rwState struct {
 
 // RWModel is the lock that [dlock.RWLocker] promises with a shared fence: a writer
 // excludes all others and has a greater token than anybody before, readers share and
-// have the fence of the last writer, nobody is refused what is free, and nobody
+// have the fencing token of the last writer, nobody is refused what is free, and nobody
 // releases what is not held. A Call with [RWPermits] is the writer's. Every key is a
 // lock of its own.
 //
-// A store that is forgetful begins a new fence, a greater one, when readers come to a
+// A store that is forgetful begins a new fencing token, a greater one, when readers come to a
 // key that nobody holds. An unknown writer may have raised the token that readers see, and any unknown
 // attempt explains any later refusal.
 func RWModel(forgetful bool) porcupine.Model { return rwModel(rwState{forgetful: forgetful}) }
 
-// RWModelOwnFences is the same for a store in which every grant has a fence of its own:
+// RWModelOwnFences is the same for a store in which every grant has a fencing token of its own:
 // a reader's token is greater than that of every writer before, a writer's greater than
 // that of everybody before.
 func RWModelOwnFences() porcupine.Model { return rwModel(rwState{own: true}) }
@@ -72,8 +72,8 @@ func (s rwState) step(c Call, o Outcome) (bool, rwState) {
 		return s.ask(c.N == RWPermits, o)
 	case OpRelease:
 		return s.release(c.Owner, o.Result)
-	case OpLapse:
-		return true, s.lapse(c.Owner)
+	case OpExpire:
+		return true, s.expire(c.Owner)
 	default:
 		return false, s
 	}
@@ -123,7 +123,7 @@ func (s rwState) take(write bool, o Outcome) (bool, rwState) {
 
 func (s rwState) release(owner string, r Result) (bool, rwState) {
 	if r == Unknown {
-		return true, s.lapse(owner)
+		return true, s.expire(owner)
 	}
 	i, reads := s.find(owner)
 	var lapsing bool
@@ -140,7 +140,7 @@ func (s rwState) release(owner string, r Result) (bool, rwState) {
 	return r == Done || r == Lost && lapsing, s
 }
 
-func (s rwState) lapse(owner string) rwState {
+func (s rwState) expire(owner string) rwState {
 	if s.writer.owner == owner {
 		s.writer.lapsing = true
 	}

@@ -25,7 +25,7 @@ type holder struct {
 // SemaphoreModel is what [dlock.Semaphore] promises: never more permits out than
 // there are, no refusal of permits that are free and that nobody waits for, and no
 // release of what is not held. Every key is a semaphore of its own. A holder that
-// lapses counts as a reason for a refusal, and not as one against a grant.
+// expires counts as a reason for a refusal, and not as one against a grant.
 func SemaphoreModel(permits int) porcupine.Model {
 	seed := maphash.MakeSeed()
 	return porcupine.Model{
@@ -58,8 +58,8 @@ func (s semaphoreState) step(c Call, o Outcome) (bool, semaphoreState) {
 		return s.take(c.N, o)
 	case OpRelease:
 		return s.release(c.Owner, o.Result)
-	case OpLapse:
-		return true, s.lapse(c.Owner)
+	case OpExpire:
+		return true, s.expire(c.Owner)
 	case OpResize:
 		s.limit = c.N
 		return true, s
@@ -100,7 +100,7 @@ func (s semaphoreState) release(owner string, r Result) (bool, semaphoreState) {
 	i, held := s.find(owner)
 	lapsing := held && s.holders[i].lapsing
 	if r == Unknown {
-		return true, s.lapse(owner)
+		return true, s.expire(owner)
 	}
 	legal := r == Done && held || r == Lost && (!held || lapsing)
 	if held {
@@ -109,7 +109,7 @@ func (s semaphoreState) release(owner string, r Result) (bool, semaphoreState) {
 	return legal, s
 }
 
-func (s semaphoreState) lapse(owner string) semaphoreState {
+func (s semaphoreState) expire(owner string) semaphoreState {
 	if i, held := s.find(owner); held {
 		s.holders = slices.Clone(s.holders)
 		s.holders[i].lapsing = true

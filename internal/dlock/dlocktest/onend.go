@@ -39,13 +39,13 @@ func blockingOnEnd(ctx context.Context, t testing.TB, h Harness, key string) {
 	h.Expire(t, key+"-second")
 	waitDone(t, lost, 2*h.TTL)
 	release(ctx, t, acquire(ctx, t, h, mine, key+"-free"))
-	if h.Recheck > 0 {
-		fastest := h.Recheck
+	if h.FallbackPoll > 0 {
+		fastest := h.FallbackPoll
 		for range 5 {
 			fastest = min(fastest, handOff(ctx, t, h, other, mine, key))
 		}
-		if fastest > h.Recheck/4 {
-			t.Errorf("a hand-off takes %v, while a waiter looks by itself every %v", fastest, h.Recheck)
+		if fastest > h.FallbackPoll/4 {
+			t.Errorf("a hand-off takes %v, while a waiter looks by itself every %v", fastest, h.FallbackPoll)
 		}
 	}
 	pause(ctx, h.TTL)

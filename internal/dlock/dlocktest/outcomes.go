@@ -84,7 +84,7 @@ func cancel(ctx context.Context, t testing.TB, all []attempt) []error {
 		select {
 		case errs[i] = <-a.err:
 		case <-ctx.Done():
-			t.Fatalf("cancelled with %v: Acquire goes on", a.cause)
+			t.Fatalf("cancelled with %v: Acquire continues", a.cause)
 		}
 		wantErr(t, errs[i], context.Canceled)
 		wantErr(t, errs[i], a.cause)
@@ -93,7 +93,7 @@ func cancel(ctx context.Context, t testing.TB, all []attempt) []error {
 }
 
 // causeIsNoAnswer cancels requests that the store has not answered. They arrive later,
-// and what they take is given back, whatever the callers had for a reason.
+// and what they take is released, whatever the callers had for a reason.
 func causeIsNoAnswer(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")

@@ -27,7 +27,7 @@ func wantWaiters(ctx context.Context, t testing.TB, h Harness, in dlock.Inspecto
 	t.Fatalf("%d wait for the key, want %d", state.Waiters, n)
 }
 
-// queued returns once n wait for key, or may do so, if the store does not tell.
+// queued returns once n wait for key, or may do so, if the store does not report it.
 func (h Harness) queued(ctx context.Context, t testing.TB, key string, n int) {
 	t.Helper()
 	h.queuedBehind(ctx, t, nil, key, n)
@@ -120,14 +120,14 @@ func handOff(ctx context.Context, t testing.TB, h Harness, from, to dlock.Locker
 		lease.Release(ctx)
 	})
 	wantWaiters(ctx, t, h, in, key, 1)
-	pause(ctx, rand.N(h.Recheck/2)) // anywhere between two looks
+	pause(ctx, rand.N(h.FallbackPoll/2)) // anywhere between two looks
 	start := time.Now()
 	release(ctx, t, first)
 	return (<-granted).Sub(start)
 }
 
 func handOffWithoutPolling(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.Recheck == 0 {
+	if h.FallbackPoll == 0 {
 		t.Skip("there are no messages")
 	}
 	a, b := h.New(t), h.New(t)
@@ -138,19 +138,19 @@ func handOffWithoutPolling(ctx context.Context, t testing.TB, h Harness, key str
 	}
 	slices.Sort(took)
 	// A waiter looks again after three tenths of the pause at the earliest.
-	if d := took[len(took)/3]; d > h.Recheck/4 {
-		t.Errorf("a hand-off takes %v, while a waiter looks by itself every %v", d, h.Recheck)
+	if d := took[len(took)/3]; d > h.FallbackPoll/4 {
+		t.Errorf("a hand-off takes %v, while a waiter looks by itself every %v", d, h.FallbackPoll)
 	}
 }
 
-func lostPush(ctx context.Context, t testing.TB, h Harness, key string) {
+func lostNotification(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Deaf == nil {
 		t.Skip("there are no messages")
 	}
 	a, deaf := h.New(t), h.Deaf(t)
 	for range 3 {
-		if d := handOff(ctx, t, h, a, deaf, key); d > h.Recheck+h.TTL/4 {
-			t.Errorf("without the message the hand-off took %v, want %v at most", d, h.Recheck)
+		if d := handOff(ctx, t, h, a, deaf, key); d > h.FallbackPoll+h.TTL/4 {
+			t.Errorf("without the message the hand-off took %v, want %v at most", d, h.FallbackPoll)
 		}
 	}
 }

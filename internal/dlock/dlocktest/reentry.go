@@ -72,7 +72,7 @@ func reentrantNeedsTheContext(ctx context.Context, t testing.TB, h Harness, key 
 	next, err := l.Acquire(context.WithoutCancel(within), key) // and is that of no holder
 	wantErr(t, err, nil)
 	if next.Fence() == lease.Fence() {
-		t.Errorf("a lease that was released goes on with fence %v", next.Fence())
+		t.Errorf("a lease that was released continues with fence %v", next.Fence())
 	}
 	release(ctx, t, next)
 }

@@ -28,7 +28,7 @@ type RWHarness struct {
 	// PhaseFair says that phases of readers and single writers alternate.
 	PhaseFair bool
 
-	// SharedFence says that readers have the fence of the last writer.
+	// SharedFence says that readers have the fencing token of the last writer.
 	SharedFence bool
 
 	// Reentrant says that the context of a lease makes its user the holder.
@@ -43,9 +43,9 @@ type RWHarness struct {
 	// Behind returns a client whose network can be broken. Nil: there is no network.
 	Behind func(t testing.TB) (dlock.RWLocker, Link)
 
-	// Patience is how long the store believes in a waiter that has fallen silent.
+	// WaiterTTL is how long the store believes in a waiter that has fallen silent.
 	// It is needed with Behind only.
-	Patience time.Duration
+	WaiterTTL time.Duration
 
 	// Other returns a client whose leases have that TTL. Nil: all have the same.
 	Other func(t testing.TB, ttl time.Duration) dlock.RWLocker

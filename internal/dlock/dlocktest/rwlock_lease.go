@@ -92,14 +92,14 @@ func rwLossIsReported(ctx context.Context, t testing.TB, h RWHarness, key string
 		work, cancel := lease.Context(ctx)
 		defer cancel()
 		h.Expire(t, key)
-		waitDone(t, lease, 5*h.TTL/6) // by a renewal, not only by the end of the trust window
+		waitDone(t, lease, 5*h.TTL/6) // by a renewal, not only by the end of the validity window
 		wantErr(t, lease.Err(), dlock.ErrLost)
 		wantErr(t, lease.Release(ctx), dlock.ErrLost)
 		select {
 		case <-work.Done():
 			wantErr(t, context.Cause(work), dlock.ErrLost)
 		case <-time.After(h.TTL):
-			t.Fatal("the context of the lease goes on")
+			t.Fatal("the context of the lease continues")
 		}
 		release(ctx, t, rwTake(ctx, t, h, key, true))
 	})
@@ -183,7 +183,7 @@ func deadWaiter(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	link.Cut()
 	start := time.Now()
 	release(ctx, t, rwTake(ctx, t, h, key, false))
-	if d := time.Since(start); d > h.Patience+h.TTL {
+	if d := time.Since(start); d > h.WaiterTTL+h.TTL {
 		t.Errorf("a reader waited for a dead writer for %v", d)
 	}
 	giveUp()
@@ -216,13 +216,13 @@ func rwBlackHole(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	}
 }
 
-// rwReplyLostAcquire lets the store grant the key to a client that never hears of it.
+// rwReplyLostAcquire lets the store grant the key to a client that is never notified of it.
 func rwReplyLostAcquire(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
 	}
 	for _, write := range []bool{true, false} {
-		l, link := h.Behind(t)                                        // what the one before has to give back takes no part
+		l, link := h.Behind(t)                                        // what the one before has to release takes no part
 		release(ctx, t, acquire(ctx, t, Harness{TTL: h.TTL}, l, key)) // connected
 		link.LoseReply()
 		start := time.Now()

@@ -56,7 +56,7 @@ func rwForceRelease(ctx context.Context, t testing.TB, h RWHarness, key string) 
 			forced = append(forced, rwTake(ctx, t, h, key, false))
 		}
 		wantErr(t, force.ForceRelease(ctx, key), nil)
-		next := tryAcquire(ctx, t, side(h.New(t), !write), key) // the fence is another one to readers too
+		next := tryAcquire(ctx, t, side(h.New(t), !write), key) // the fencing token is another one to readers too
 		for _, lease := range forced {
 			if next.Fence().Token <= lease.Fence().Token {
 				testbedtest.Final(t, "fence %+v follows %+v", next.Fence(), lease.Fence())

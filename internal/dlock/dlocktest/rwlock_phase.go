@@ -183,7 +183,7 @@ func cancelledRWWaiter(ctx context.Context, t testing.TB, h RWHarness, key strin
 		mortal, giveUp := context.WithCancel(ctx)
 		w := h.wait(mortal, t, key, "the waiter", i%2 == 0, 1)
 		start := time.Now()
-		giveUp() // the waiter hears of this and of the grant at about the same time
+		giveUp() // the waiter is notified of this and of the grant at about the same time
 		release(ctx, t, holder)
 		if lease := <-w.lease; lease != nil {
 			release(ctx, t, lease)

@@ -114,7 +114,7 @@ func cancelledWait(ctx context.Context, t testing.TB, h RWHarness, key string) (
 	wantErr(t, err, context.DeadlineExceeded)
 	release(ctx, t, lease)
 	if errors.Is(err, dlock.ErrUncertain) {
-		release(ctx, t, rwTake(ctx, t, h, key, true)) // it is given back in the background
+		release(ctx, t, rwTake(ctx, t, h, key, true)) // it is released in the background
 		return false
 	}
 	rwWantFree(ctx, t, h, key)
@@ -182,7 +182,7 @@ func rwMutualExclusion(ctx context.Context, t testing.TB, h RWHarness, key strin
 		defer readers.Add(-1)
 		readers.Add(1)
 		if writers.Load() != 0 {
-			t.Error("a reader is beside a writer")
+			t.Error("a reader is alongside a writer")
 		}
 		if h.SharedFence && f.Token < accepted.Token || n < 0 {
 			return dlock.ErrFenced
@@ -216,7 +216,7 @@ func rwMutualExclusion(ctx context.Context, t testing.TB, h RWHarness, key strin
 	}
 }
 
-// rwWaitersLeaveNothing has many give up at random, beside some who get in, and
+// rwWaitersLeaveNothing has many give up at random, alongside some who get in, and
 // some just when they get in.
 func rwWaitersLeaveNothing(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	const waiters = 60
@@ -237,7 +237,7 @@ func rwWaitersLeaveNothing(ctx context.Context, t testing.TB, h RWHarness, key s
 	release(ctx, t, lease)
 	wg.Wait()
 	start := time.Now()
-	last := rwTake(ctx, t, h, key, true) // what a late answer took is given back soon
+	last := rwTake(ctx, t, h, key, true) // what a late answer took is released soon
 	if d := time.Since(start); d > 2*h.TTL/3 {
 		t.Errorf("the key was free only after %v, as if somebody had left with it", d)
 	}

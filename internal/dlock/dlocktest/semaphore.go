@@ -32,7 +32,7 @@ type SemaphoreHarness struct {
 
 	// Remembers says that a client which has used a key knows a wiped store for
 	// another one, and that nobody is granted permits then until the holders of
-	// before have lapsed.
+	// before have expired.
 	Remembers bool
 
 	// Waiters counts those whom the store knows to wait for key. Nil: it cannot tell.
@@ -42,7 +42,7 @@ type SemaphoreHarness struct {
 	// who needs many permits is not passed by one who needs few.
 	FIFO bool
 
-	// Ordered says that fences strictly increase from grant to grant.
+	// Ordered says that fencing tokens strictly increase from grant to grant.
 	Ordered bool
 
 	// Behind returns a client whose network can be broken. Nil: there is no network.
@@ -199,7 +199,7 @@ func (h SemaphoreHarness) take(ctx context.Context, t testing.TB, s dlock.Semaph
 	return lease
 }
 
-// queued returns once so many wait for key, or may do so, if the store does not tell.
+// queued returns once so many wait for key, or may do so, if the store does not report it.
 func (h SemaphoreHarness) queued(ctx context.Context, t testing.TB, key string, waiters int) {
 	t.Helper()
 	if h.Waiters == nil {
@@ -245,7 +245,7 @@ func wantWaiting(t testing.TB, got <-chan result) {
 }
 
 // wantFreePermits checks that n permits of key are free and no more. It allows
-// for a background that is still giving back, but for less than a TTL.
+// for a background that is still releasing, but for less than a TTL.
 func (h SemaphoreHarness) wantFreePermits(ctx context.Context, t testing.TB, s dlock.Semaphore, key string, n int) {
 	t.Helper()
 	var leases []*dlock.Lease

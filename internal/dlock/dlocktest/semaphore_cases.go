@@ -25,7 +25,7 @@ func (g *gauge) enter(n int) {
 
 func (g *gauge) leave(n int) { g.now.Add(int64(-n)) }
 
-// churn takes between one and most permits of key and gives them back after hold,
+// churn takes between one and most permits of key and releases them after hold,
 // for that many rounds. It returns the first error.
 func churn(ctx context.Context, s dlock.Semaphore, key string, most, rounds int, hold time.Duration, g *gauge) error {
 	for range rounds {

@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// semLostReply lets the store grant permits to a client that does not hear of
-// it. The client may find out and keep them, or give them back and say so.
+// semLostReply lets the store grant permits to a client that is not notified of
+// it. The client may find out and keep them, or release them and say so.
 func semLostReply(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
@@ -19,7 +19,7 @@ func semLostReply(ctx context.Context, t testing.TB, h SemaphoreHarness, key str
 	for _, acquire := range []func(dlock.Semaphore, context.Context, string, int) (*dlock.Lease, error){
 		dlock.Semaphore.TryAcquire, dlock.Semaphore.Acquire,
 	} {
-		s, link := h.Behind(t, 3)                  // what the one before has to give back takes no part
+		s, link := h.Behind(t, 3)                  // what the one before has to release takes no part
 		release(ctx, t, h.take(ctx, t, s, key, 1)) // connected
 		link.LoseReply()
 		lease, err := acquire(s, ctx, key, 2)

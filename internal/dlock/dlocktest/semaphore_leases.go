@@ -67,7 +67,7 @@ func semLossIsReported(ctx context.Context, t testing.TB, h SemaphoreHarness, ke
 	defer cancel()
 	h.Expire(t, key)
 	for _, lease := range leases {
-		waitDone(t, lease, 5*h.TTL/6) // by a renewal, not only by the end of the trust window
+		waitDone(t, lease, 5*h.TTL/6) // by a renewal, not only by the end of the validity window
 		wantErr(t, lease.Err(), dlock.ErrLost)
 		wantErr(t, lease.Release(ctx), dlock.ErrLost)
 	}
@@ -75,7 +75,7 @@ func semLossIsReported(ctx context.Context, t testing.TB, h SemaphoreHarness, ke
 	case <-work.Done():
 		wantErr(t, context.Cause(work), dlock.ErrLost)
 	case <-time.After(h.TTL):
-		t.Fatal("the context of the lease goes on")
+		t.Fatal("the context of the lease continues")
 	}
 	h.wantFreePermits(ctx, t, s, key, 3)
 }
@@ -115,7 +115,7 @@ func semFenceIncreases(ctx context.Context, t testing.TB, h SemaphoreHarness, ke
 	for range 3 {
 		one := h.take(ctx, t, a, key, 1)
 		check(one)
-		two := h.take(ctx, t, b, key, 1) // beside the other
+		two := h.take(ctx, t, b, key, 1) // alongside the other
 		check(two)
 		got := h.waiting(ctx, t, a, key, 2, 1) // handed over
 		release(ctx, t, two)

@@ -27,7 +27,7 @@ func semWeighted(ctx context.Context, t testing.TB, h SemaphoreHarness, key stri
 	h.wantFreePermits(ctx, t, a, key, 4)
 }
 
-// semHeadNotStarved asks for all permits while others take and give back one each,
+// semHeadNotStarved asks for all permits while others take and release one each,
 // so that there is hardly a moment at which all are free.
 func semHeadNotStarved(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	const permits = 3

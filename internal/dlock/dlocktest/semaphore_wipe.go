@@ -29,7 +29,7 @@ func semWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) 
 	if len(after) > permits {
 		t.Errorf("%d permits were granted after the loss, there are %d", len(after), permits)
 	}
-	waitDone(t, before, h.TTL) // by its next renewal, or the end of its trust
+	waitDone(t, before, h.TTL) // by its next renewal, or the end of its lease validity
 	wantErr(t, before.Release(ctx), dlock.ErrLost)
 	for _, lease := range after {
 		wantErr(t, lease.Err(), nil)

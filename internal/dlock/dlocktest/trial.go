@@ -18,14 +18,14 @@ type TrialConfig struct {
 	Limit  time.Duration // how long the load may run at most; 0 means a minute
 
 	// Model is what the history is held against. Nil means LockModel, and that no
-	// holder is told of its loss after the next grant.
+	// holder is notified of its loss after the next grant.
 	Model *porcupine.Model
 
 	SplitVotes bool // see [History]
 	Unnoticed  bool // the faults may go unnoticed, so that there need not be losses or unknown outcomes
 }
 
-// Trial is the history of a lock in the making: clients take keys and give them back
+// Trial is the history of a lock in the making: clients take keys and release them
 // while something harms them, the network or the store.
 type Trial struct {
 	*History
@@ -39,7 +39,7 @@ type Trial struct {
 
 // RunTrial runs f, and fails the test unless the history is in order afterwards. On a
 // machine that is so busy that requests take too long, a trial without faults has some
-// after all: then it begins anew, twice at most.
+// after all: then it starts again, twice at most.
 func RunTrial(t testing.TB, cfg TrialConfig, f func(t testing.TB, tr *Trial)) {
 	t.Helper()
 	var tr *Trial
@@ -59,7 +59,7 @@ func RunTrial(t testing.TB, cfg TrialConfig, f func(t testing.TB, tr *Trial)) {
 		tr.Check(t, *cfg.Model)
 	} else {
 		tr.Check(t, LockModel())
-		tr.CheckBeliefs(t)
+		tr.CheckLossBeforeNextGrant(t)
 	}
 	if n := tr.Grants(); n < tr.Least {
 		t.Errorf("only %d grants: that proves nothing", n)
@@ -75,13 +75,13 @@ func newTrial(t testing.TB, cfg TrialConfig) *Trial {
 	tr.SplitVotes = cfg.SplitVotes
 	seed := Seed(t)
 	tr.Random = rand.New(rand.NewPCG(seed, seed))
-	tr.Load = Load{Keys: HistoryKeys(cfg.Keys), Rounds: 1 << 30, Patience: 10 * cfg.TTL, Seed: seed}
+	tr.Load = Load{Keys: HistoryKeys(cfg.Keys), Rounds: 1 << 30, MaxWait: 10 * cfg.TTL, Seed: seed}
 	return tr
 }
 
 // During runs the load while harm does its work, and for as long as there are fewer
 // than Least grants. Afterwards no client may wait for much longer than it takes that
-// what nobody holds lapses.
+// what nobody holds expires.
 func (tr *Trial) During(t testing.TB, clients []*HistoryClient, harm func()) {
 	t.Helper()
 	limit := tr.cfg.Limit

@@ -77,7 +77,7 @@ func (tr *Trial) BlackHoles(t testing.TB, clients []*HistoryClient, links [][]*t
 }
 
 // StopHolder stops the process of three of the clients for longer than the TTL, wherever it is,
-// a number of times. It wakes up and believes in what others have taken meanwhile; it must
+// a number of times. It resumes and considers leases valid that others have taken meanwhile; it must
 // find out.
 func (tr *Trial) StopHolder(t testing.TB, far *Holder, others []*HistoryClient, times int) {
 	t.Helper()

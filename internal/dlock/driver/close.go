@@ -16,7 +16,7 @@ func (r *Renewer) Close(ctx context.Context) error {
 	var releases sync.WaitGroup
 	for _, h := range r.shut() {
 		if h.Grant().Abandon == nil {
-			releases.Go(func() { h.GiveBack(ctx) })
+			releases.Go(func() { h.Free(ctx) })
 		}
 	}
 	done := make(chan struct{})

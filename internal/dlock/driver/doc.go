@@ -1,12 +1,12 @@
-// Package driver is what backends of package dlock are made of. Those who only use locks do
+// Package driver has the parts of which backends of package dlock are built. Users of locks do
 // not need it.
 //
-// A backend turns a grant of its store into a lease by [dlock.NewLease]. Everything after that
-// is the same for all of them, and here:
+// A backend turns a grant of its store into a lease by [dlock.NewLease]. The rest
+// is the same for all backends:
 //
 //   - [Renewer] renews the grants of a client, many of them per call to the store.
-//   - [Undo] rolls back attempts whose outcome is unknown: the promise of [dlock.ErrUncertain].
-//   - [Turns] lets one caller per key ask the store, where waiters have to poll it.
+//   - [Rollback] rolls back attempts whose outcome is unknown: the promise of [dlock.ErrUncertain].
+//   - [LocalQueue] lets one caller per key poll a store without a queue.
 //   - [Poll] waits for a store that has no queue.
 //   - [RWSides] makes a read/write lock reentrant, and [CheckPermits] checks a weight.
 package driver

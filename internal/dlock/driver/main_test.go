@@ -9,4 +9,4 @@ import (
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }
 
-var errAway = errors.New("the store is away")
+var errAway = errors.New("the store is unavailable")

@@ -33,9 +33,9 @@ type RenewerConfig struct {
 
 // Renewer keeps the grants of one client alive, many of them per call to the
 // store. It renews each grant every third of its TTL, and those that are due at
-// about the same time together. Calls run beside one another, so that one that
+// about the same time together. Calls run concurrently, so that one that
 // fails or hangs delays no other; a failed one is repeated about ten times per
-// TTL, not in step with others. Whether a lease is still trusted does not depend
+// TTL, not in step with others. Whether a lease is still considered valid does not depend
 // on any of this: that is a timer of each lease.
 //
 // A Renewer has one timer while it has grants, and one goroutine for each call
@@ -75,8 +75,8 @@ func NewRenewer(cfg RenewerConfig) *Renewer {
 	return &Renewer{cfg: cfg, kept: map[*dlock.Hold]*renewal{}, owners: map[string]*dlock.Hold{}}
 }
 
-// Lose ends the lease of the grant whose fence has owner, if there is one, as
-// lost: for a backend that is told of a loss between two renewals. Without a
+// Lose ends the lease of the grant whose fencing token has owner, if there is one, as
+// lost: for a backend that is notified of a loss between two renewals. Without a
 // reason in err it is Expired.
 func (r *Renewer) Lose(owner string, err error) {
 	r.mu.Lock()

@@ -37,7 +37,7 @@ func (s *RWSides) Reenter(ctx context.Context, key string, write bool) (*dlock.L
 	if lease == nil || !write {
 		return lease, err
 	}
-	// The reader's other leases keep the grant, so that the store hears of nothing.
+	// The reader's other leases keep the grant, so that the store is notified of nothing.
 	_ = lease.Release(ctx)
 	return nil, fmt.Errorf("%w as a reader", dlock.ErrReentry)
 }

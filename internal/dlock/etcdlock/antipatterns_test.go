@@ -18,7 +18,7 @@ import (
 )
 
 // The tests of this file keep the wrong variant, which is the Mutex of etcd's own
-// library, beside the right one: they show that the trap is real, and that the test
+// library, alongside the right one: they show that the trap is real, and that the test
 // would see it.
 
 // far is a TTL that is not over within a test: what is reported in time was not found
@@ -124,7 +124,7 @@ func harms(admin *clientv3.Client) map[string]func(t testing.TB, queue string) {
 
 // A holder hears at once that its lease was revoked or its key deleted, long before its
 // next renewal.
-func TestHolderIsToldAtOnce(t *testing.T) {
+func TestHolderIsNotifiedAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx, addr := bounded(t), testbedtest.Etcd(t)
 	admin := client(t, addr)

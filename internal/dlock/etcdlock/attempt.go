@@ -85,8 +85,8 @@ func (s *store) enter(ctx context.Context, key, kind string, take func(ahead, ow
 	}
 }
 
-// giveBack is for the Undo. What arrives after the lease has been revoked writes nothing.
-func (s *store) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
+// revert is for the Rollback. What arrives after the lease has been revoked writes nothing.
+func (s *store) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
 	found, errs := make([]bool, len(held)), make([]error, len(held))
 	each(len(held), func(i int) {
 		id, err := leaseOf(held[i].Fence.Owner)
@@ -104,7 +104,7 @@ func (s *store) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error)
 // written goes with its lease, which is revoked in the background.
 func (s *store) failed(ctx context.Context, p *place, err error) error {
 	if p != nil {
-		s.undo.Add(ctx, p.held())
+		s.rollback.Add(ctx, p.held())
 	}
 	known := refused(err)
 	if ctx.Err() != nil { // its cause may look like an answer

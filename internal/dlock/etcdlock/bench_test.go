@@ -17,7 +17,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// taker takes a key and returns how to give it back.
+// taker takes a key and returns how to release it.
 type taker func(ctx context.Context, key string) (release func(context.Context) error, err error)
 
 // subjects are this package and the library of etcd, whose Mutex needs a session for
@@ -58,7 +58,7 @@ func each(b *testing.B, f func(b *testing.B, open func(b *testing.B) taker)) {
 	}
 }
 
-// BenchmarkUncontended takes and gives back a key that nobody else wants.
+// BenchmarkUncontended takes and releases a key that nobody else wants.
 func BenchmarkUncontended(b *testing.B) {
 	each(b, func(b *testing.B, open func(b *testing.B) taker) {
 		for _, goroutines := range []int{1, 32} {

@@ -18,8 +18,8 @@ const (
 	// pingEvery is how often an idle connection is tried. A member refuses clients
 	// that ask more often than every 5 s.
 	pingEvery = 10 * time.Second
-	// pingPatience is how long an answer to that may take.
-	pingPatience = 3 * time.Second
+	// pingTimeout is how long an answer to that may take.
+	pingTimeout = 3 * time.Second
 )
 
 // NewClient returns a client for locks on the members at addresses, HOST:PORT,...,
@@ -28,11 +28,11 @@ const (
 // nothing.
 func NewClient(addresses string, options ...grpc.DialOption) (*clientv3.Client, error) {
 	cfg := clientv3.Config{
-		DialTimeout: pingPatience, DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingPatience,
+		DialTimeout: pingTimeout, DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
 		Logger: zap.NewNop(),
 		DialOptions: append([]grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-			MinConnectTimeout: pingPatience,
+			MinConnectTimeout: pingTimeout,
 		})}, options...),
 	}
 	if at := strings.LastIndexByte(addresses, '@'); at >= 0 {

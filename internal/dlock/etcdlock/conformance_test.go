@@ -37,14 +37,14 @@ func TestLocker(t *testing.T) {
 		return configured(t, connected(t, client(t, addr)), cfg)
 	}
 	dlocktest.Run(t, dlocktest.Harness{
-		New:       func(t testing.TB) dlock.Locker { return with(t, etcdlock.Config{}) },
-		TTL:       ttl,
-		FIFO:      true,
-		Reentrant: true,
-		Recheck:   ttl / 4,
-		Expire:    func(t testing.TB, key string) { expire(t, admin, lockQueue(key)) },
-		Wipe:      func(t testing.TB, key string) { wipe(t, admin, lockQueue(key)) },
-		Leftovers: func(t testing.TB, key string) []string { return keysOf(t, admin, lockQueue(key)) },
+		New:          func(t testing.TB) dlock.Locker { return with(t, etcdlock.Config{}) },
+		TTL:          ttl,
+		FIFO:         true,
+		Reentrant:    true,
+		FallbackPoll: ttl / 4,
+		Expire:       func(t testing.TB, key string) { expire(t, admin, lockQueue(key)) },
+		Wipe:         func(t testing.TB, key string) { wipe(t, admin, lockQueue(key)) },
+		Leftovers:    func(t testing.TB, key string) []string { return keysOf(t, admin, lockQueue(key)) },
 		Deaf: func(t testing.TB) dlock.Locker {
 			return locker(t, client(t, addr, grpc.WithChainStreamInterceptor(deaf)))
 		},
@@ -148,7 +148,7 @@ func (th *thief) intercept(ctx context.Context, method string, q, reply any, con
 	return status.Error(codes.Unavailable, "the connection was reset")
 }
 
-// changes reports whether q takes a place or gives it back.
+// changes reports whether q takes a place or releases it.
 func changes(q any) bool {
 	switch q := q.(type) {
 	case *pb.TxnRequest:

@@ -5,7 +5,7 @@
 // # Data
 //
 //	shop/locks/KEY/OWNER   when OWNER asked, by its own clock, in microseconds; under its lease
-//	shop/locks//OWNER      left for an OWNER that was forced out; under its lease, too
+//	shop/locks//OWNER      left for an OWNER that was force-released; under its lease, too
 //
 // KEY is escaped as in the path of a URL, so that one with slashes has a queue of its
 // own. OWNER is the id of the lease, 16 digits that are random, and the number of the
@@ -17,7 +17,7 @@
 // its Mutexes on one session both lock, and a session does not notice that a key of it was
 // deleted.
 //
-// The holder is the OWNER whose key was created first. The token of a fence is the
+// The holder is the OWNER whose key was created first. The token of a fencing token is the
 // revision at which that was. Revisions count the changes of all of etcd, and never go
 // back: the tokens of a key increase, also if its queue was deleted.
 //
@@ -57,7 +57,7 @@
 // there if its end did not come first. The events of two watches may come in any order.
 //
 // A watch begins at the present, since etcd serves one that begins in the past only ten
-// times a second (the library's Mutex waits for that), and a look tells what happened
+// times a second (the library's Mutex waits for that), and a look reports what happened
 // before. If a commit comes while a watch is made, its present is the past already: so a
 // waiter looks again 10, 30 and 70 ms after it has begun to watch, in the memory of one
 // member. Nothing depends on messages: it looks by itself every 0.8 to 1 s thereafter, a
@@ -76,25 +76,25 @@
 // written. Whenever that is not known, and after any loss, the lease is revoked instead,
 // and so no request that is on its way can leave a key under a lease that lives on.
 //
-// # Trust
+// # Lease validity
 //
 // A lease is kept alive from before the wait. What Acquire returns is that lease, with
-// the trust window of its last renewal, and only if that is open: a waiter whose lease
-// has lapsed or was revoked never holds the key. It gets [dlock.ErrUncertain] and
+// the validity window of its last renewal, and only if that is open: a waiter whose lease
+// has expired or was revoked never holds the key. It gets [dlock.ErrUncertain] and
 // [dlock.ErrLost]. Its place is gone; who tries again is the last in the queue.
 //
 // A renewal counts if the lease was renewed and the key is as it was created. Members
 // answer renewals from the memory of whom they take for the leader, and a leader that
-// was stopped, and replaced, answers for a moment after it goes on. So the read that is
+// was stopped, and replaced, answers for a moment after it continues. So the read that is
 // sent along must have been answered in the same term: it shows that the leader was one
 // after the renewal was sent. Every new leader keeps all leases for a TTL from when it
 // was elected, so that the trust of the holder is over before.
 //
 // One thing no client can help: a leader that was stopped for longer than a TTL, and was
-// replaced, may have leases revoked when it goes on, which were renewed with the next
+// replaced, may have leases revoked when it continues, which were renewed with the next
 // leader meanwhile. That is etcd issue 15247; etcd 3.4.23 does it about every other
 // time, later releases try not to. The next holder is granted the key then, while the
-// former one is told as fast as it can be. Its fence keeps its writes out.
+// former one is notified as fast as it can be. Its fencing token keeps its writes out.
 //
 // Release reports that a key was deleted before.
 //
@@ -116,12 +116,12 @@
 // A holder, and a waiter likewise: its key, for what is left of the TTL and the half
 // second in which etcd looks for leases that have ended. After a change of its leader
 // etcd keeps all leases for another TTL. A restarted server has its data; while there is no quorum
-// nothing is granted or refused, and holders are told by the end of their trust.
+// nothing is granted or refused, and holders are notified by the end of their lease validity.
 //
 // A server that comes back empty, or from an old backup, counts its revisions from
 // there. Fences are low then, and a resource that has accepted a higher one refuses them
 // all, with [dlock.ErrFenced]: late ones of before, and those of now, which nothing in
-// etcd can raise. The resource has to be told.
+// etcd can raise. The resource has to be notified.
 //
 // # Client and server
 //

@@ -30,8 +30,8 @@ func leader(t testing.TB, c *testbed.EtcdCluster) *testbed.Etcd {
 	return e
 }
 
-// Without a quorum nothing is granted, holders are told in time, and with one again all
-// goes on.
+// Without a quorum nothing is granted, holders are notified in time, and with one again all
+// continues.
 func TestQuorumLost(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -79,11 +79,11 @@ func clustered(t *testing.T, f func(t testing.TB, tr *trial, c *testbed.EtcdClus
 	})
 }
 
-// TestHistoryOfStoppedLeaders stops the leader, for longer than a TTL too. When it goes on
+// TestHistoryWithPausedLeaders stops the leader, for longer than a TTL too. When it continues
 // it takes itself for the leader for a moment, and has leases revoked that were renewed
 // with the next one meanwhile (etcd issue 15247). No client can prevent that: holders
-// lose what they hold, are told, and their fences are out of date.
-func TestHistoryOfStoppedLeaders(t *testing.T) {
+// lose what they hold, are notified, and their fencing tokens are out of date.
+func TestHistoryWithPausedLeaders(t *testing.T) {
 	t.Parallel()
 	clustered(t, func(t testing.TB, tr *trial, c *testbed.EtcdCluster) {
 		old := leader(t, c)
@@ -96,9 +96,9 @@ func TestHistoryOfStoppedLeaders(t *testing.T) {
 	})
 }
 
-// A holder whose lease is revoked by a former leader hears of it at once, and not only at
+// A holder whose lease is revoked by a former leader is notified of it at once, and not only at
 // its next renewal.
-func TestHolderIsToldOfAFormerLeader(t *testing.T) {
+func TestHolderIsNotifiedOfALossUnderAFormerLeader(t *testing.T) {
 	testbedtest.FullSize(t)
 	testbedtest.Steady(t, func(t testing.TB) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

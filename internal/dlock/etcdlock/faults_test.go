@@ -19,14 +19,14 @@ func told(t testing.TB, lease *dlock.Lease) {
 	select {
 	case <-lease.Done():
 	case <-time.After(2 * ttl):
-		t.Fatal("the holder does not hear of the loss")
+		t.Fatal("the holder is not notified of the loss")
 	}
 	if !errors.Is(lease.Err(), dlock.ErrLost) {
 		t.Errorf("Err = %v, want ErrLost", lease.Err())
 	}
 }
 
-// A server that comes back empty counts its revisions from the start. The fences that
+// A server that comes back empty counts its revisions from the start. The fencing tokens that
 // it gives out are low then: a resource refuses them, and never takes one for a newer
 // one than it is.
 func TestServerThatLosesItsData(t *testing.T) {
@@ -62,7 +62,7 @@ func TestServerThatLosesItsData(t *testing.T) {
 }
 
 // A server that stalls, or that is gone, grants nothing, and refuses nothing either.
-func TestServerThatIsAway(t *testing.T) {
+func TestServerThatIsUnavailable(t *testing.T) {
 	t.Parallel()
 	for how, stop := range map[string]func(*testbed.Etcd) error{"stalls": (*testbed.Etcd).Pause, "is gone": (*testbed.Etcd).Kill} {
 		t.Run(how, func(t *testing.T) {
@@ -113,7 +113,7 @@ func unavailable(ctx context.Context, t testing.TB, l dlock.Locker, key string) 
 	}
 }
 
-// A server whose disk is full refuses new leases. That is no doubt, holders keep what
+// A server whose disk is full refuses new leases. The outcome is known, and holders keep what
 // they have, and can release it.
 func TestServerWithoutSpace(t *testing.T) {
 	t.Parallel()

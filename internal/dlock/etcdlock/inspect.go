@@ -18,7 +18,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	return l.s.inspect(ctx, key)
 }
 
-// ForceRelease implements [dlock.ForceReleaser]. The holder hears of it at once, if
+// ForceRelease implements [dlock.ForceReleaser]. The holder is notified of it at once, if
 // etcd reaches it.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	return l.s.force(ctx, key)

@@ -44,7 +44,7 @@ func (k keys) ahead(key, kind string) string {
 	return k.queue(key)
 }
 
-// forced is where an owner finds out that it was forced out. No key is empty, so no
+// forced is where an owner finds out that it was force-released. No key is empty, so no
 // queue begins like that.
 func (k keys) forced(owner string) string { return k.prefix + "/" + owner }
 
@@ -62,7 +62,7 @@ func (k keys) held(h dlock.Held) string { return k.own(h.Key, h.Kind, h.Fence.Ow
 
 func end(prefix string) []byte { return []byte(clientv3.GetPrefixRangeEnd(prefix)) }
 
-// ownerOf names a tenure. It is the owner in the fence of a grant too: the id of a lease
+// ownerOf names a tenure. It is the owner in the fencing token of a grant too: the id of a lease
 // is random, and never given out again, and no two tenures of a lease have one number.
 func ownerOf(t tenure) string { return fmt.Sprintf("%016x-%d", t.id, t.number) }
 

@@ -141,7 +141,7 @@ func (p *place) lost() error {
 	return fmt.Errorf("%w: its place in the queue is gone: %w", dlock.ErrUncertain, p.lease.Err())
 }
 
-// release gives the key back by deleting it, and leaves the lease to the next place. If
+// release releases the key by deleting it, and leaves the lease to the next place. If
 // it does not become known that the key was deleted, and by this, the lease is revoked
 // instead: it is not used again before all that was ever written under it is known to
 // be gone.
@@ -157,10 +157,10 @@ func (p *place) release(ctx context.Context) error {
 	h := p.held()
 	switch {
 	case err != nil:
-		p.s.undo.Add(ctx, h)
+		p.s.rollback.Add(ctx, h)
 		return err
 	case !answer.Succeeded: // the lease may be there
-		p.s.undo.Add(ctx, h)
+		p.s.rollback.Add(ctx, h)
 		return &dlock.LostError{Key: h.Key, Fence: h.Fence, Reason: dlock.Expired}
 	}
 	p.s.pool.put(p.tenure)
@@ -168,7 +168,7 @@ func (p *place) release(ctx context.Context) error {
 }
 
 // keep begins to keep the lease of etcd alive. What a waiter has is what its caller
-// gets when it is granted: a lease whose window of trust is open all the time.
+// gets when it is granted: a lease whose validity window is open all the time.
 func (p *place) keep(ctx context.Context, backend any) {
 	h, values := p.held(), context.WithoutCancel(ctx)
 	p.lease = dlock.NewLease(ctx, dlock.Grant{
@@ -177,7 +177,7 @@ func (p *place) keep(ctx context.Context, backend any) {
 		Release: p.release,
 		Abandon: func() {
 			p.end()
-			p.s.undo.Add(values, h) // its key may be gone, and the lease not
+			p.s.rollback.Add(values, h) // its key may be gone, and the lease not
 		},
 	})
 }
@@ -189,7 +189,7 @@ func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
 		p.leave(ctx)
 		return nil, p.lost()
 	}
-	p.after(watchAfter, func() { p.s.hub.add(p.watch, p.looked+1) })
+	p.after(watchAfter, func() { p.s.notifier.add(p.watch, p.looked+1) })
 	if limit := p.s.cfg.MaxHold; limit > 0 { // from now on, and not from when the lease of etcd was granted
 		p.after(limit, func() { p.s.renewer.Lose(p.owner, &dlock.LostError{Reason: dlock.MaxHold}) })
 	}

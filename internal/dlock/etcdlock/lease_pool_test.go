@@ -211,7 +211,7 @@ func TestOldLeaseIsNotUsedAgain(t *testing.T) {
 	})
 }
 
-// Many leases that are given back at once are not all kept, and after Close there is none.
+// Many leases that are released at once are not all kept, and after Close there is none.
 func TestIdleLeasesAreBounded(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

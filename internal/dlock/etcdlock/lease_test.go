@@ -77,7 +77,7 @@ func TestRenewalByAFormerLeader(t *testing.T) {
 
 // Who is given a lease that is not new trusts it for as long as it has left, and not for
 // a TTL from now: without renewals it ends before its key does.
-func TestTrustInAUsedLease(t *testing.T) {
+func TestReusedLeaseIsValidForItsRest(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		ctx, addr := bounded(t), testbedtest.Etcd(t)
@@ -103,7 +103,7 @@ func TestTrustInAUsedLease(t *testing.T) {
 			ended := make(chan time.Time, 1)
 			second.OnEnd(func(error) { ended <- time.Now() })
 			if d := (<-ended).Sub(start); d > long {
-				t.Errorf("the holder was told after %v, and etcd keeps its lease for %v", d, long)
+				t.Errorf("the holder was notified after %v, and etcd keeps its lease for %v", d, long)
 			}
 			testbedtest.Eventually(t, "the lease to be given back", func() bool { return len(keysOf(t, client(t, addr), lockQueue(key))) == 0 })
 			return

@@ -21,10 +21,10 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestNothingIsLeft has many waiters give up at random moments, on a server of their
+// TestNothingIsLeftBehind has many waiters give up at random moments, on a server of their
 // own: it has no key, lease or watch of theirs in the end, and this process no
 // goroutine, for which TestMain looks.
-func TestNothingIsLeft(t *testing.T) {
+func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// contender is something to be taken and given back, whose history is checked.
+// contender is something to be taken and released, whose history is checked.
 type contender struct {
 	name   string
 	queue  func(key string) string

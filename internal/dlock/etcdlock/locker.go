@@ -28,7 +28,7 @@ func New(cli *clientv3.Client, cfg Config) (*Locker, error) {
 }
 
 // Acquire implements [dlock.Locker]. It waits in the queue of key. A waiter whose
-// place is lost, because etcd did not hear of it for a TTL or because somebody
+// place is lost, because etcd was not notified of it for a TTL or because somebody
 // revoked its lease, gets [dlock.ErrUncertain] together with [dlock.ErrLost].
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
@@ -55,7 +55,7 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and the watches; it revokes
 // the leases of etcd, also those that nobody uses, and waits until they and every uncertain
-// acquisition have been given back, or their TTL has passed, or ctx has ended: then it
+// acquisition have been released, or their TTL has passed, or ctx has ended: then it
 // returns the error of ctx, and the rest is left to the TTL. What is acquired later is lost
 // at once.
 func (l *Locker) Close(ctx context.Context) error { return l.s.close(ctx) }

@@ -12,16 +12,16 @@ import (
 // holderServer tells the process of a stopped holder where its server is.
 const holderServer = "SHOP_TEST_HOLDER_ETCD"
 
-// TestHolderProcess is no test: it is what the process of TestHistoryOfStoppedHolders runs.
+// TestHolderProcess is no test: it is what the process of TestHistoryWithPausedHolders runs.
 func TestHolderProcess(t *testing.T) {
 	if addr := os.Getenv(holderServer); addr != "" {
 		dlocktest.ServeHolder(t, locker(t, client(t, addr)))
 	}
 }
 
-// TestHistoryOfStoppedHolders stops a process for longer than the TTL, wherever it
-// is. It wakes up and believes in what others have taken meanwhile; it must find out.
-func TestHistoryOfStoppedHolders(t *testing.T) {
+// TestHistoryWithPausedHolders stops a process for longer than the TTL, wherever it
+// is. It resumes and considers leases valid that others have taken meanwhile; it must find out.
+func TestHistoryWithPausedHolders(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}

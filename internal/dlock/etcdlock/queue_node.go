@@ -49,7 +49,7 @@ func (p *place) after(d time.Duration, f func()) {
 
 // end is called when the grant is over: it was released by its last lease, or lost.
 func (p *place) end() {
-	p.s.hub.drop(p.watch)
+	p.s.notifier.drop(p.watch)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
@@ -58,16 +58,16 @@ func (p *place) end() {
 	}
 }
 
-// leave gives up a wait. What cannot be given back at once is in the background.
+// leave gives up a wait. What cannot be released at once is in the background.
 func (p *place) leave(ctx context.Context) {
 	p.leaving.Store(true)
-	p.s.hub.drop(p.watch) // which may have begun after the lease was lost
+	p.s.notifier.drop(p.watch) // which may have begun after the lease was lost
 	_ = p.lease.Release(ctx)
 }
 
-// told is called by the hub when there is news of own.
+// told is called by the notifier when there is news of own.
 func (p *place) told() {
-	if _, end, _ := p.s.hub.state(p.watch); end > 0 {
-		p.s.hub.goes(func(ctx context.Context) { p.s.tell(ctx, p) })
+	if _, end, _ := p.s.notifier.state(p.watch); end > 0 {
+		p.s.notifier.goes(func(ctx context.Context) { p.s.tell(ctx, p) })
 	}
 }

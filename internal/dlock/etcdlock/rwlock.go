@@ -22,7 +22,7 @@ import (
 // All else is as in the [Locker]: operations, costs, and what a crash leaves behind.
 // A reader reads only who the last writers were, and a writer who the last were.
 //
-// Every grant has a fence of its own, a reader's too: the revision at which its key
+// Every grant has a fencing token of its own, a reader's too: the revision at which its key
 // was created. It is greater than that of the writers before, and smaller than those
 // of the writers after. So a resource refuses a reader that a writer has overtaken;
 // tokens of readers among each other say nothing.

@@ -49,7 +49,7 @@ func TestRW(t *testing.T) {
 		Capped: func(t testing.TB, limit time.Duration) dlock.RWLocker {
 			return with(t, etcdlock.Config{MaxHold: limit})
 		},
-		Patience: ttl,
+		WaiterTTL: ttl,
 		Behind: func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 			cli, link := behind(t, addr)
 			return rwLocker(t, cli, etcdlock.Config{}), link

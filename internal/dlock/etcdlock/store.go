@@ -16,14 +16,14 @@ import (
 
 // store is what a [Locker] and an [RW] have in common.
 type store struct {
-	cfg     Config
-	keys    keys
-	kv      pb.KVClient
-	leases  pb.LeaseClient
-	hub     *hub
-	renewer *driver.Renewer
-	undo    *driver.Undo
-	pool    *pool
+	cfg      Config
+	keys     keys
+	kv       pb.KVClient
+	leases   pb.LeaseClient
+	notifier *notifier
+	renewer  *driver.Renewer
+	rollback *driver.Rollback
+	pool     *pool
 }
 
 func newStore(cli *clientv3.Client, cfg Config) *store {
@@ -33,27 +33,27 @@ func newStore(cli *clientv3.Client, cfg Config) *store {
 	s := &store{
 		cfg: cfg, keys: keys{cfg.Prefix},
 		kv: pb.NewKVClient(conn), leases: pb.NewLeaseClient(conn),
-		hub: newHub(cli.Ctx(), pb.NewWatchClient(conn)),
+		notifier: newNotifier(cli.Ctx(), pb.NewWatchClient(conn)),
 	}
 	s.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: s.renew})
-	s.undo = driver.NewUndo(driver.UndoConfig{
-		TTL: cfg.TTL, Pause: cfg.Timeout / 4, Timeout: cfg.Timeout, GiveBack: s.giveBack,
+	s.rollback = driver.NewRollback(driver.RollbackConfig{
+		TTL: cfg.TTL, Pause: cfg.Timeout / 4, Timeout: cfg.Timeout, Revert: s.revert,
 	})
 	s.pool = &pool{fresh: cfg.TTL / 3, drop: func(t tenure) {
-		s.undo.Add(cli.Ctx(), dlock.Held{Fence: dlock.Fence{Owner: ownerOf(t)}})
+		s.rollback.Add(cli.Ctx(), dlock.Held{Fence: dlock.Fence{Owner: ownerOf(t)}})
 	}}
 	return s
 }
 
-// close ends all leases and the watches, and waits for what is given back.
+// close ends all leases and the watches, and waits for what is released.
 func (s *store) close(ctx context.Context) error {
 	s.renewer.Shut()
 	s.pool.close()
-	return errors.Join(s.hub.close(ctx), s.undo.Wait(ctx))
+	return errors.Join(s.notifier.close(ctx), s.rollback.Wait(ctx))
 }
 
-// recheck is the longest pause of a waiter between two looks.
-func (s *store) recheck() time.Duration { return min(time.Second, s.cfg.TTL/4) }
+// fallbackPoll is the longest pause of a waiter between two polls.
+func (s *store) fallbackPoll() time.Duration { return min(time.Second, s.cfg.TTL/4) }
 
 // request runs one call with the time that it may take.
 func request[Q, A any](ctx context.Context, limit time.Duration, call func(context.Context, Q) (A, error), q Q) (A, error) {

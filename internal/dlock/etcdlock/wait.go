@@ -37,7 +37,7 @@ type cause int
 const (
 	told    cause = iota
 	early         // its watch may be late
-	overdue       // it has heard nothing for long
+	overdue       // it has received nothing for long
 )
 
 // wait returns nil when nobody is ahead any more. ahead are the last ones that came
@@ -46,7 +46,7 @@ func (p *place) wait(ctx context.Context, ahead []string) error {
 	w := &wait{place: p, wake: make(chan struct{}, 1), timer: time.NewTimer(firstLook)}
 	defer w.timer.Stop()
 	w.follow(ahead)
-	defer func() { p.s.hub.drop(w.next) }()
+	defer func() { p.s.notifier.drop(w.next) }()
 	for {
 		why := told
 		select {
@@ -82,13 +82,13 @@ func (w *wait) again() cause {
 // turn of w, unless own has ended before.
 func (w *wait) follow(ahead []string) {
 	if w.next != nil {
-		w.s.hub.drop(w.next)
+		w.s.notifier.drop(w.next)
 	}
 	w.next = &watch{key: ahead[0], told: w.signal}
 	if len(ahead) == 1 {
 		w.next.own = w.own
 	}
-	w.s.hub.add(w.next, 0)
+	w.s.notifier.add(w.next, 0)
 	w.early = firstLook
 	w.timer.Reset(firstLook)
 }
@@ -106,7 +106,7 @@ func (w *wait) signal() {
 // heard of, in the order in which it happened: then own was still there.
 func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
 	for {
-		since, next, own := w.s.hub.state(w.next)
+		since, next, own := w.s.notifier.state(w.next)
 		switch {
 		case own > 0:
 			return false, w.ended()
@@ -125,8 +125,8 @@ func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
 }
 
 // look asks etcd, and again if a member that may answer as it likes does not know yet
-// what another one has told. It reports whether to decide anew. A look that fails is
-// repeated after a pause, for as long as the lease is trusted.
+// what another one has told. It reports whether to decide again. A look that fails is
+// repeated after a pause, for as long as the lease is considered valid.
 func (w *wait) look(ctx context.Context, heard int64, local bool) (again, done bool, err error) {
 	ask := func(local bool) (*pb.TxnResponse, error) {
 		return w.s.txn(ctx, whoIsLeft(w.s.keys.ahead(w.key, w.kind), w.own, w.next.key, w.revision, local))
@@ -161,12 +161,12 @@ func (w *wait) ended() error {
 }
 
 // watchAfter is how long a key is held before it is watched. A watch costs a third of
-// what it costs to take a key and to give it back, and those who hold it for less have
-// nothing from it. It hears of what happened before.
+// what it costs to take a key and to release it, and those who hold it for less have
+// nothing from it. It is notified of what happened before.
 const watchAfter = 100 * time.Millisecond
 
 // pause is how long a waiter waits before it looks by itself.
 func (p *place) pause() time.Duration {
-	longest := p.s.recheck()
+	longest := p.s.fallbackPoll()
 	return longest*4/5 + rand.N(longest/5)
 }

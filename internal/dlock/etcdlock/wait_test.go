@@ -152,8 +152,8 @@ func all(ctx context.Context, t testing.TB, admin *clientv3.Client, together int
 }
 
 // A watch may hear of nothing for a moment after it has begun. A waiter looks early then,
-// long before it looks because it has heard nothing.
-func TestWaiterLooksEarly(t *testing.T) {
+// long before it looks because it has received nothing.
+func TestWaiterPollsEarly(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		ctx, addr := bounded(t), testbedtest.Etcd(t)
@@ -180,14 +180,14 @@ func TestWaiterLooksEarly(t *testing.T) {
 			soonest = min(soonest, time.Since(start))
 		}
 		if soonest > time.Second/2 {
-			t.Errorf("a waiter that hears nothing has the key after %v at the earliest", soonest)
+			t.Errorf("a waiter that receives nothing has the key after %v at the earliest", soonest)
 		}
 	})
 }
 
 // A waiter whose client panics when it looks gives its place up. Its process lives on, as a server does
 // that recovers from panics in its handlers.
-func TestPanicGivesThePlaceUp(t *testing.T) {
+func TestPanicDeletesTheQueueNode(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		ctx, addr := bounded(t), testbedtest.Etcd(t)

@@ -12,12 +12,12 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// hub has the watches of one client, all on one stream. The first watch starts its
+// notifier has the watches of one client, all on one stream. The first watch starts its
 // two goroutines, which send and receive; close ends them and waits for them.
 //
 // Watches of the library would do, but a waiter has to know what its watch may have
 // missed: since which revision a member serves it, and when the stream broke.
-type hub struct {
+type notifier struct {
 	client pb.WatchClient
 	ctx    context.Context //nolint:containedctx // It is the lifetime of the goroutines, ended by close.
 	stop   context.CancelFunc
@@ -36,7 +36,7 @@ type hub struct {
 // one watch of etcd then, which covers the names between them: a member sends the events of a
 // watch in the order in which they happened. Two watches of a stream have no order: a
 // member that cannot send the events of one at once sends them later. The fields below told
-// are guarded by the mutex of the hub.
+// are guarded by the mutex of the notifier.
 type watch struct {
 	key  string
 	own  string // the second key, or empty
@@ -51,14 +51,14 @@ type watch struct {
 	ownEnd int64 // likewise
 }
 
-func newHub(ctx context.Context, client pb.WatchClient) *hub {
-	h := &hub{client: client, watches: map[int64]*watch{}, more: make(chan struct{}, 1)}
+func newNotifier(ctx context.Context, client pb.WatchClient) *notifier {
+	h := &notifier{client: client, watches: map[int64]*watch{}, more: make(chan struct{}, 1)}
 	h.ctx, h.stop = context.WithCancel(ctx)
 	return h
 }
 
 // close ends all watches, and waits for the goroutines, or the end of ctx. Later watches hear of nothing.
-func (h *hub) close(ctx context.Context) error {
+func (h *notifier) close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *hub) close(ctx context.Context) error {
 // A watch that begins at a revision of the past is served by a loop of etcd that runs
 // ten times a second, until it has caught up. One that begins now is served at once,
 // and its owner has to look what happened before.
-func (h *hub) add(w *watch, from int64) {
+func (h *notifier) add(w *watch, from int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || w.id != 0 || w.dropped {
@@ -98,9 +98,9 @@ func (h *hub) add(w *watch, from int64) {
 	h.send(create(w))
 }
 
-// drop ends a watch for good. Its owner hears nothing
+// drop ends a watch for good. Its owner receives nothing
 // that is found after drop has returned.
-func (h *hub) drop(w *watch) {
+func (h *notifier) drop(w *watch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	w.dropped = true
@@ -115,14 +115,14 @@ func (h *hub) drop(w *watch) {
 
 // state returns since which revision w hears, 0 if it does not, and the revisions at
 // which its keys ended, 0 if they did not.
-func (h *hub) state(w *watch) (since, end, own int64) {
+func (h *notifier) state(w *watch) (since, end, own int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return w.since, w.end, w.ownEnd
 }
 
-// goes starts f, for which close waits. It does nothing once the hub is closed.
-func (h *hub) goes(f func(context.Context)) {
+// goes starts f, for which close waits. It does nothing once the notifier is closed.
+func (h *notifier) goes(f func(context.Context)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed {
@@ -142,7 +142,7 @@ func create(w *watch) *pb.WatchRequest {
 }
 
 // send is called under mu, and does not wait for the network.
-func (h *hub) send(r *pb.WatchRequest) {
+func (h *notifier) send(r *pb.WatchRequest) {
 	h.queue = append(h.queue, r)
 	select {
 	case h.more <- struct{}{}:
@@ -151,7 +151,7 @@ func (h *hub) send(r *pb.WatchRequest) {
 }
 
 // run opens the stream again whenever it ends.
-func (h *hub) run() {
+func (h *notifier) run() {
 	for h.ctx.Err() == nil {
 		h.serve()
 		select {
@@ -163,7 +163,7 @@ func (h *hub) run() {
 
 // serve has one stream for as long as it lives. A member that has no leader ends it,
 // so that the next one is with another member.
-func (h *hub) serve() {
+func (h *notifier) serve() {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(h.ctx))
 	defer cancel()
 	stream, err := h.client.Watch(ctx)
@@ -202,9 +202,9 @@ func (h *hub) serve() {
 	}
 }
 
-// resume asks a new stream for all watches. Those that began now begin anew, and have
+// resume asks a new stream for all watches. Those that began now start again, and have
 // missed what was between.
-func (h *hub) resume() {
+func (h *notifier) resume() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.queue = nil
@@ -215,7 +215,7 @@ func (h *hub) resume() {
 }
 
 // hear takes one message of the stream.
-func (h *hub) hear(r *pb.WatchResponse) {
+func (h *notifier) hear(r *pb.WatchResponse) {
 	h.mu.Lock()
 	w := h.watches[r.WatchId]
 	if w == nil {

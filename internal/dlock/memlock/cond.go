@@ -40,9 +40,9 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 	if err != nil {
 		return nil, fmt.Errorf("memlock: wait with %q: %w", key, err)
 	}
-	lapse := time.NewTimer(l.ttl)
-	lapse.Stop() // nobody has to look while w waits for a signal
-	defer lapse.Stop()
+	expire := time.NewTimer(l.ttl)
+	expire.Stop() // nobody has to look while w waits for a signal
+	defer expire.Stop()
 	queued := w.queued
 	for {
 		select {
@@ -50,9 +50,9 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 			return l.lease(ctx, key, g), nil
 		case <-queued:
 			queued = nil
-			lapse.Reset(l.look(key))
-		case <-lapse.C:
-			lapse.Reset(l.look(key))
+			expire.Reset(l.look(key))
+		case <-expire.C:
+			expire.Reset(l.look(key))
 		case <-ctx.Done():
 			c.leave(key, w)
 			return nil, dlock.Ended(ctx)
@@ -93,7 +93,7 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, f func(key string, 
 	return nil
 }
 
-// leave takes w out of where it waits. A signal that had reached it goes on to
+// leave takes w out of where it waits. A signal that had reached it continues to
 // the next, and so does a grant that came at the same moment.
 func (c *Cond) leave(key string, w *condWaiter) {
 	c.l.mu.Lock()
@@ -103,7 +103,7 @@ func (c *Cond) leave(key string, w *condWaiter) {
 		return
 	}
 	e, ok := c.l.keys[key]
-	if !ok { // granted, and lapsed since
+	if !ok { // granted, and expired since
 		e = &entry{}
 		c.l.keys[key] = e
 	}

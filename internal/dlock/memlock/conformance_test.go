@@ -36,7 +36,7 @@ func TestLocker(t *testing.T) {
 }
 
 // A holder that does not renew and does not release is succeeded by the waiters.
-func TestWaitersFollowALapsedGrant(t *testing.T) {
+func TestWaitersFollowAnExpiredGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memlock.New(memlock.Config{TTL: 10 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -60,7 +60,7 @@ func TestWaitersFollowALapsedGrant(t *testing.T) {
 				select {
 				case <-lease.Done():
 				case <-ctx.Done():
-					t.Error("the lease goes on")
+					t.Error("the lease continues")
 					lease.Release(ctx)
 				}
 			})
@@ -74,7 +74,7 @@ func TestWaitersFollowALapsedGrant(t *testing.T) {
 		}
 		waiters.Wait()
 		if d := time.Since(start); d > 40*time.Second {
-			t.Errorf("three lapses took %v, want a TTL each at most", d)
+			t.Errorf("three expiries took %v, want a TTL each at most", d)
 		}
 		if !slices.IsSorted(order) {
 			t.Errorf("granted in the order %v", order)

@@ -4,7 +4,7 @@
 //
 // # Data
 //
-// A key of a [Locker] has a holder, with the instant at which its grant lapses, and a
+// A key of a [Locker] has a holder, with the instant at which its grant expires, and a
 // queue of waiters. A key of a [Semaphore] has any number of holders, a key of an [RW]
 // a writer or readers, each with an instant of its own. A key that nobody holds or
 // waits for has no entry.
@@ -13,7 +13,7 @@
 //
 // Each takes the one mutex of its service, for O(1) work or, in queues, O(n). Release
 // hands the key to the first waiter. A waiter also looks when the grant of the holder
-// lapses, so that nothing depends on Release being called.
+// expires, so that nothing depends on Release being called.
 //
 // # What a crash leaves behind
 //

@@ -23,7 +23,7 @@ func (l *Locker) Inspect(_ context.Context, key string) (dlock.State, error) {
 	return state, nil
 }
 
-// ForceRelease implements [dlock.ForceReleaser]. The holder is told at once.
+// ForceRelease implements [dlock.ForceReleaser]. The holder is notified at once.
 func (l *Locker) ForceRelease(_ context.Context, key string) error {
 	l.mu.Lock()
 	e, ok := l.keys[key]

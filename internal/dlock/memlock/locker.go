@@ -21,13 +21,13 @@ type Locker struct {
 
 	mu   sync.Mutex
 	keys map[string]*entry // held or waited for
-	last uint64            // token of the latest fence of any key
+	last uint64            // token of the latest fencing token of any key
 }
 
 type entry struct {
 	fence dlock.Fence
 	since time.Time
-	until time.Time // when the grant lapses
+	until time.Time // when the grant expires
 	queue []*waiter
 }
 
@@ -78,15 +78,15 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 	}
 	w := &waiter{granted: make(chan grant, 1)}
 	e.queue = append(e.queue, w)
-	lapse := time.NewTimer(time.Until(e.until))
+	expire := time.NewTimer(time.Until(e.until))
 	l.mu.Unlock()
-	defer lapse.Stop()
+	defer expire.Stop()
 	for {
 		select {
 		case g := <-w.granted:
 			return l.lease(ctx, key, g), nil
-		case <-lapse.C:
-			lapse.Reset(l.look(key))
+		case <-expire.C:
+			expire.Reset(l.look(key))
 		case <-ctx.Done():
 			l.leave(key, w)
 			return nil, dlock.Ended(ctx)
@@ -131,7 +131,7 @@ func (l *Locker) taken(e *entry) bool {
 }
 
 // grant gives e to a new owner. The token follows the clock, as that of other
-// backends does: a resource remembers fences for longer than this process lives.
+// backends does: a resource remembers fencing tokens for longer than this process lives.
 func (l *Locker) grant(e *entry) grant {
 	now := time.Now()
 	l.last = max(l.last+1, uint64(now.UnixMicro()))

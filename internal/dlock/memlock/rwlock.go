@@ -22,7 +22,7 @@ type RW struct {
 
 	mu   sync.Mutex
 	keys map[string]*rwEntry // held or waited for
-	last uint64              // token of the latest fence of any key
+	last uint64              // token of the latest fencing token of any key
 }
 
 // rwEntry is one key. Readers wait only while a writer holds the key or waits for it.
@@ -36,8 +36,8 @@ type rwEntry struct {
 }
 
 type hold struct {
-	id    string    // readers share the owner of a fence
-	until time.Time // when the grant lapses
+	id    string    // readers share the owner of a fencing token
+	until time.Time // when the grant expires
 }
 
 type rwWaiter struct {
@@ -122,15 +122,15 @@ func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease,
 	w := &rwWaiter{granted: make(chan rwGrant, 1)}
 	queue := e.queue(write)
 	*queue = append(*queue, w)
-	lapse := time.NewTimer(l.lapse(e))
+	expire := time.NewTimer(l.expiry(e))
 	l.mu.Unlock()
-	defer lapse.Stop()
+	defer expire.Stop()
 	for {
 		select {
 		case g := <-w.granted:
 			return l.lease(ctx, key, write, g), nil
-		case <-lapse.C:
-			lapse.Reset(l.look(key))
+		case <-expire.C:
+			expire.Reset(l.look(key))
 		case <-ctx.Done():
 			l.leave(key, w, write)
 			return nil, dlock.Ended(ctx)
@@ -176,7 +176,7 @@ func (l *RW) held(key string, fence dlock.Fence, id string, f func(*rwEntry, *ho
 	return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Expired}
 }
 
-// look passes key on if grants have lapsed, and returns when to look again.
+// look passes key on if grants have expired, and returns when to look again.
 func (l *RW) look(key string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,10 +185,10 @@ func (l *RW) look(key string) time.Duration {
 		return l.ttl
 	}
 	l.settle(key, e)
-	return l.lapse(e)
+	return l.expiry(e)
 }
 
-// leave takes w out of its queue. A grant that came at the same moment goes on to the next.
+// leave takes w out of its queue. A grant that came at the same moment continues to the next.
 func (l *RW) leave(key string, w *rwWaiter, write bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 // The functions of this file decide whose phase it is. They are called with mu held.
 
-// entry returns key with its lapsed grants taken away.
+// entry returns key with its expired grants taken away.
 func (l *RW) entry(key string) *rwEntry {
 	e, ok := l.keys[key]
 	if !ok {
@@ -50,7 +50,7 @@ func (e *rwEntry) free(write bool) bool {
 }
 
 // grant lets one in. The token follows the clock, as that of other backends
-// does: a resource remembers fences for longer than this process lives.
+// does: a resource remembers fencing tokens for longer than this process lives.
 func (l *RW) grant(e *rwEntry, write bool) rwGrant {
 	now := time.Now()
 	if write || e.fence == (dlock.Fence{}) {
@@ -73,14 +73,14 @@ func (l *RW) drop(key string, e *rwEntry, h *hold) {
 	l.settle(key, e)
 }
 
-// settle takes lapsed grants away and begins the next phase if the last one is over.
+// settle takes expired grants away and begins the next phase if the last one is over.
 func (l *RW) settle(key string, e *rwEntry) {
 	now := time.Now()
-	lapsed := func(h *hold) bool { return !now.Before(h.until) }
-	if e.writer != nil && lapsed(e.writer) {
+	expired := func(h *hold) bool { return !now.Before(h.until) }
+	if e.writer != nil && expired(e.writer) {
 		e.writer = nil
 	}
-	e.readers = slices.DeleteFunc(e.readers, lapsed)
+	e.readers = slices.DeleteFunc(e.readers, expired)
 	if e.writer != nil {
 		return
 	}
@@ -99,8 +99,8 @@ func (l *RW) settle(key string, e *rwEntry) {
 	}
 }
 
-// lapse returns when the next grant of e lapses.
-func (l *RW) lapse(e *rwEntry) time.Duration {
+// expiry returns when the next grant of e expires.
+func (l *RW) expiry(e *rwEntry) time.Duration {
 	next := l.ttl
 	for h := range e.holds {
 		next = min(next, time.Until(h.until))

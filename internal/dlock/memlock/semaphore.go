@@ -22,7 +22,7 @@ type SemaphoreConfig struct {
 // grants permits of a key in the order in which Acquire was called for it: a
 // waiter that needs many is not passed by one that needs few.
 //
-// What is free is counted anew from the grants that have not lapsed, so that no
+// What is free is counted again from the grants that have not expired, so that no
 // counter can drift from them.
 type Semaphore struct {
 	permits int
@@ -32,7 +32,7 @@ type Semaphore struct {
 	mu     sync.Mutex
 	keys   map[string]*pool // with a holder or a waiter
 	limits map[string]int   // of keys that were resized
-	last   uint64           // token of the latest fence of any key
+	last   uint64           // token of the latest fencing token of any key
 }
 
 var (
@@ -84,9 +84,9 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 	p, w := s.pool(key), &asker{n: n, granted: make(chan verdict, 1)}
 	p.queue = append(p.queue, w)
 	s.serve(key, p)
-	lapse := time.NewTimer(s.untilLapse(p))
+	expire := time.NewTimer(s.untilLapse(p))
 	s.mu.Unlock()
-	defer lapse.Stop()
+	defer expire.Stop()
 	for {
 		select {
 		case v := <-w.granted:
@@ -94,8 +94,8 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 				return nil, v.err
 			}
 			return s.lease(ctx, key, v.grant), nil
-		case <-lapse.C:
-			lapse.Reset(s.look(key))
+		case <-expire.C:
+			expire.Reset(s.look(key))
 		case <-ctx.Done():
 			s.leave(key, w)
 			return nil, dlock.Ended(ctx)
@@ -166,7 +166,7 @@ func (s *Semaphore) mine(key string, fence dlock.Fence, f func(*pool)) error {
 	return nil
 }
 
-// look hands on what has lapsed, and returns when to look again.
+// look hands on what has expired, and returns when to look again.
 func (s *Semaphore) look(key string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *Semaphore) look(key string) time.Duration {
 }
 
 // leave takes w out of the queue, which may let those behind it through. A grant
-// that came at the same moment goes on to the next.
+// that came at the same moment continues to the next.
 func (s *Semaphore) leave(key string, w *asker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

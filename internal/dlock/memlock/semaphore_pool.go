@@ -20,7 +20,7 @@ type pool struct {
 // permits are what one lease holds.
 type permits struct {
 	n     int
-	until time.Time // when the grant lapses
+	until time.Time // when the grant expires
 }
 
 // asker waits for n permits.
@@ -49,7 +49,7 @@ func (s *Semaphore) pool(key string) *pool {
 }
 
 // free counts what nobody holds. It is negative while a smaller number of
-// permits than before waits for holders to give theirs back.
+// permits than before waits for holders to release theirs.
 func (s *Semaphore) free(key string, p *pool) int {
 	free := s.limit(key)
 	for _, held := range p.held {
@@ -58,7 +58,7 @@ func (s *Semaphore) free(key string, p *pool) int {
 	return free
 }
 
-// serve drops what has lapsed and grants to the head of the queue for as long as
+// serve drops what has expired and grants to the head of the queue for as long as
 // there is enough for it.
 func (s *Semaphore) serve(key string, p *pool) {
 	now := time.Now()

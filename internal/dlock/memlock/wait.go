@@ -9,7 +9,7 @@ type waiter struct {
 	granted chan grant // buffered: the granter never waits
 }
 
-// look passes key on if its grant has lapsed, and returns when to look again.
+// look passes key on if its grant has expired, and returns when to look again.
 func (l *Locker) look(key string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,7 +23,7 @@ func (l *Locker) look(key string) time.Duration {
 	return time.Until(e.until)
 }
 
-// leave takes w out of the queue. A grant that came at the same moment goes on to the next.
+// leave takes w out of the queue. A grant that came at the same moment continues to the next.
 func (l *Locker) leave(key string, w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -40,13 +40,13 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	return next.ForceRelease(ctx, key)
 }
 
-// Reseed implements [dlock.Reseeder].
-func (l *Locker) Reseed(ctx context.Context, key string, atLeast uint64) error {
-	next, ok := l.next.(dlock.Reseeder)
+// RaiseCounter implements [dlock.CounterRaiser].
+func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
+	next, ok := l.next.(dlock.CounterRaiser)
 	if !ok {
-		return l.unsupported("Reseed")
+		return l.unsupported("RaiseCounter")
 	}
-	return next.Reseed(ctx, key, atLeast)
+	return next.RaiseCounter(ctx, key, atLeast)
 }
 
 func (l *Locker) unsupported(call string) error {

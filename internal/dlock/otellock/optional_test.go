@@ -10,7 +10,7 @@ import (
 )
 
 // What the decorated Locker can do, the decorator can do, and nothing else.
-func TestOptionalPowers(t *testing.T) {
+func TestOptionalCapabilities(t *testing.T) {
 	able, err := otellock.New(memlock.New(memlock.Config{TTL: ttl}), otellock.Config{})
 	if err != nil {
 		t.Fatal(err)

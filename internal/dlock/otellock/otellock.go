@@ -1,8 +1,8 @@
 // Package otellock adds OpenTelemetry to a [dlock.Locker] as a decorator.
 //
 // Three spans tell where the time of a request goes: lock.acquire lasts while the
-// caller waits for the key, lock.hold from the grant until the key is given back or
-// lost, lock.release while the store is told. All are children of the caller's
+// caller waits for the key, lock.hold from the grant until the key is released or
+// lost, lock.release while the store is notified. All are children of the caller's
 // span, side by side. A lost lease ends lock.hold with an error at the moment of
 // the loss, while its holder may still be at work, and has no lock.release.
 //

@@ -17,7 +17,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// The tests of this file keep the wrong variant beside the right one: they show
+// The tests of this file keep the wrong variant alongside the right one: they show
 // that the trap is real, and that the test would see it.
 
 // lossy returns the address of a proxy to Redis, and a way to lose one reply.
@@ -199,7 +199,7 @@ func TestFailoverToALaggingReplica(t *testing.T) {
 	})
 }
 
-// hold takes key, gives it back, and returns its fence.
+// hold takes key, releases it, and returns its fence.
 func hold(t testing.TB, rdb redis.UniversalClient, key string) dlock.Fence {
 	t.Helper()
 	lease, err := locker(t, rdb).TryAcquire(t.Context(), key)

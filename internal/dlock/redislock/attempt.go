@@ -12,21 +12,21 @@ import (
 type granted struct {
 	fence dlock.Fence
 	sent  time.Time
-	first time.Duration // of a pushed grant; 0 means the TTL
+	first time.Duration // of a notified grant; 0 means the TTL
 
 	// ended, if there is one, is called when the grant is over.
 	ended func(error)
 }
 
-// dead is how long a waiter lives without a sign of life, which it gives at each re-check. It is less than
-// a TTL less one re-check. So the lease of a process that died outlives its waiters, and none of them
+// dead is how long a waiter lives without a sign of life, which it gives at each fallback poll. It is less than
+// a TTL less one fallback poll. So the lease of a process that died outlives its waiters, and none of them
 // is granted the key when that lease ends.
-func (l *Locker) dead() time.Duration { return l.recheck() * 5 / 2 }
+func (l *Locker) dead() time.Duration { return l.fallbackPoll() * 5 / 2 }
 
-// recheck is the longest pause of a waiter between two looks.
-func (l *Locker) recheck() time.Duration { return min(time.Second, l.cfg.TTL/4) }
+// fallbackPoll is the longest pause of a waiter between two polls.
+func (l *Locker) fallbackPoll() time.Duration { return min(time.Second, l.cfg.TTL/4) }
 
-// hand is how long a pushed grant lasts without a renewal. The waiter may be
+// hand is how long a notified grant lasts without a renewal. The waiter may be
 // dead: then it costs that much, and not a whole TTL.
 func (l *Locker) hand() time.Duration { return min(3*time.Second, l.cfg.TTL) }
 
@@ -35,21 +35,21 @@ func (l *Locker) args(k keySet, first string, more ...any) []any {
 	args := make([]any, 0, 6+len(more))
 	args = append(args, first)
 	args = append(args, l.common...)
-	if l.hub.Cluster() {
-		args = append(args, l.hub.Channels(k.lock))
+	if l.notifier.Cluster() {
+		args = append(args, l.notifier.Channels(k.lock))
 	}
 	return append(args, more...)
 }
 
 func (l *Locker) fenceTTL() int64 { return max(fenceTTL, 2*l.cfg.TTL).Milliseconds() }
 
-// abandon gives back in the background what id may have of key: the key, or a
+// abandon releases in the background what id may have of key: the key, or a
 // place in its queue.
 func (l *Locker) abandon(ctx context.Context, key, id string) {
-	l.undo.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
+	l.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
 }
 
-func (l *Locker) giveBack(ctx context.Context, held []dlock.Held) (found []bool, err error) {
+func (l *Locker) revert(ctx context.Context, held []dlock.Held) (found []bool, err error) {
 	calls := make([]*redisx.Call, len(held))
 	for i, h := range held {
 		k := keysOf(l.cfg.Prefix, h.Key)

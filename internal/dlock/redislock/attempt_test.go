@@ -53,7 +53,7 @@ func TestRefusalsAreCertain(t *testing.T) {
 }
 
 // Close waits for what an uncertain acquisition has left to do, over failures to
-// do it, and no longer than it is told.
+// do it, and no longer than it is notified.
 func TestCloseWaitsForUncertainAcquisitions(t *testing.T) {
 	t.Parallel()
 	// The TTL, which ends the wait of Close too, is far away; one request takes a tenth of it.
@@ -68,7 +68,7 @@ func TestCloseWaitsForUncertainAcquisitions(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), ttl/2)
 		defer cancel()
 		if err := l.Close(short); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close = %v while Redis is away, want the end of the context", err)
+			t.Errorf("Close = %v while Redis is unavailable, want the end of the context", err)
 		}
 		link.Heal() // the acquisition arrives now
 		long, cancel := context.WithTimeout(t.Context(), 10*ttl)

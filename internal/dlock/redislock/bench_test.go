@@ -41,7 +41,7 @@ func opened(b *testing.B, url string) *redislock.Locker {
 	return l
 }
 
-// BenchmarkUncontended takes and gives back a key that nobody else wants.
+// BenchmarkUncontended takes and releases a key that nobody else wants.
 func BenchmarkUncontended(b *testing.B) {
 	server := testbedtest.StartRedis(b, testbed.RedisConfig{})
 	for _, goroutines := range []int{1, 32} {

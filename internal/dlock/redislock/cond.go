@@ -25,7 +25,7 @@ import (
 //	cond_abandon.lua   leave; a signal, or the lock, goes to the next that waits for a signal   O(log n)
 //
 // A waiter that was signalled gets the lock as any waiter in the queue does, by a
-// push, and asks again every second or less. A Wait that got no answer has ended
+// notification, and asks again every second or less. A Wait that got no answer has ended
 // its lease and holds nothing: what the store may know of both is taken back in
 // the background, and Close waits for that.
 //
@@ -33,9 +33,9 @@ import (
 // pass it by. If it comes back, or if the server has lost its data, it goes to the
 // queue without a signal: it may have missed one.
 type Cond struct {
-	l    *Locker
-	name string
-	undo *driver.Undo
+	l        *Locker
+	name     string
+	rollback *driver.Rollback
 }
 
 var _ dlock.Cond = (*Cond)(nil)
@@ -47,15 +47,15 @@ func NewCond(l *Locker, name string) (*Cond, error) {
 		return nil, err
 	}
 	c := &Cond{l: l, name: name}
-	c.undo = driver.NewUndo(driver.UndoConfig{
-		TTL: max(l.cfg.TTL, 2*l.dead()), Pause: max(l.cfg.Timeout/4, time.Millisecond), Timeout: 2 * l.cfg.Timeout, GiveBack: c.giveBack,
+	c.rollback = driver.NewRollback(driver.RollbackConfig{
+		TTL: max(l.cfg.TTL, 2*l.dead()), Pause: max(l.cfg.Timeout/4, time.Millisecond), Timeout: 2 * l.cfg.Timeout, Revert: c.revert,
 	})
 	return c, nil
 }
 
 // Close waits until every wait with an unknown outcome has been taken back, or
 // Redis has forgotten it, or ctx has ended: then it returns the error of ctx.
-func (c *Cond) Close(ctx context.Context) error { return c.undo.Wait(ctx) }
+func (c *Cond) Close(ctx context.Context) error { return c.rollback.Wait(ctx) }
 
 // Signal implements [dlock.Cond].
 func (c *Cond) Signal(ctx context.Context, lease *dlock.Lease) error { return c.wake(ctx, lease, 1) }
@@ -95,10 +95,10 @@ func (c *Cond) start(ctx context.Context, s redisx.Script, key, first string, mo
 
 // abandon takes back in the background whatever the waiter id has.
 func (c *Cond) abandon(ctx context.Context, key, id string) {
-	c.undo.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
+	c.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
 }
 
-func (c *Cond) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
+func (c *Cond) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
 	calls := make([]*redisx.Call, len(held))
 	for i, h := range held {
 		calls[i] = c.start(ctx, condAbandonScript, h.Key, h.Fence.Owner)

@@ -14,8 +14,8 @@ import (
 // Wait implements [dlock.Cond]. Like a waiter in the queue, it shows itself every
 // second, or Redis takes it for dead and signals pass it by.
 func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, error) {
-	key, id := lease.Key(), c.l.hub.NewID()
-	w := c.l.hub.Join(ctx, keysOf(c.l.cfg.Prefix, key).lock, id)
+	key, id := lease.Key(), c.l.notifier.NewID()
+	w := c.l.notifier.Join(ctx, keysOf(c.l.cfg.Prefix, key).lock, id)
 	defer w.Leave()
 	begun := time.Now()
 	err := lease.Yield(ctx, func(bounded context.Context) error {
@@ -35,7 +35,7 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 
 // sleep releases the grant and begins to wait, in one script.
 func (c *Cond) sleep(ctx context.Context, held dlock.Held, id string, now time.Time) error {
-	reply, _, err := c.start(ctx, condWaitScript, held.Key, value(held), id, c.l.hub.Stamp(now)).Wait()
+	reply, _, err := c.start(ctx, condWaitScript, held.Key, value(held), id, c.l.notifier.Stamp(now)).Wait()
 	switch {
 	case err == nil:
 		return driver.Verdict(held, reply)
@@ -59,7 +59,7 @@ type signaled struct {
 // Ask implements [rediswait.Attempt]: it asks what has become of the waiter.
 func (a *signaled) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
 	for {
-		ttl, stamp := a.l.cfg.TTL.Milliseconds(), a.l.hub.Stamp(time.Now())
+		ttl, stamp := a.l.cfg.TTL.Milliseconds(), a.l.notifier.Stamp(time.Now())
 		reply, sent, err := a.c.start(ctx, condCheckScript, a.key, a.id, ttl, stamp).Wait()
 		if err != nil {
 			return nil, 0, err
@@ -75,10 +75,10 @@ func (a *signaled) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error)
 	}
 }
 
-// GiveBack implements [rediswait.Attempt]. A waiter that Redis does not know may have had a
+// Revert implements [rediswait.Attempt]. A waiter that Redis does not know may have had a
 // signal, which nobody has passed on.
-func (a *signaled) GiveBack(ctx context.Context) (found bool, err error) {
-	all, err := a.c.giveBack(ctx, []dlock.Held{{Key: a.key, Fence: dlock.Fence{Owner: a.id}}})
+func (a *signaled) Revert(ctx context.Context) (found bool, err error) {
+	all, err := a.c.revert(ctx, []dlock.Held{{Key: a.key, Fence: dlock.Fence{Owner: a.id}}})
 	if err == nil && !all[0] {
 		err = errForgotten
 	}

@@ -93,9 +93,9 @@ func TestCondLargeBroadcast(t *testing.T) {
 	})
 }
 
-// A waiter gets the grant by a push, not by asking again; when pushes are lost it
+// A waiter gets the grant by a notification, not by asking again; when notifications are lost it
 // gets the grant by asking again.
-func TestCondHandOver(t *testing.T) {
+func TestCondHandOff(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
@@ -117,7 +117,7 @@ func TestCondHandOver(t *testing.T) {
 		slices.Sort(pushed)
 		t.Logf("woken within %v", pushed)
 		if pushed[3] > 400*time.Millisecond { // looks of its own come after 800
-			t.Errorf("most signals took more than %v, as if no grant had been pushed", pushed[3])
+			t.Errorf("most signals took more than %v, as if no grant had been notified", pushed[3])
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var killer sync.WaitGroup
@@ -128,7 +128,7 @@ func TestCondHandOver(t *testing.T) {
 		})
 		for range 3 {
 			if d := once(); d > 10*time.Second { // the TTL is 30
-				t.Errorf("without pushes a signal took %v", d)
+				t.Errorf("without notifications a signal took %v", d)
 			}
 		}
 		stop()
@@ -136,7 +136,7 @@ func TestCondHandOver(t *testing.T) {
 	})
 }
 
-// A server that loses its data cannot say who was signalled: all go on, and nobody
+// A server that loses its data cannot say who was signalled: all continue, and nobody
 // sleeps for ever.
 func TestCondOnAServerThatForgets(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestCondOnAServerThatForgets(t *testing.T) {
 			t.Error(err)
 		}
 		if d := time.Since(start); d > 10*time.Second {
-			t.Errorf("they went on after %v", d)
+			t.Errorf("they continued after %v", d)
 		}
 	})
 }

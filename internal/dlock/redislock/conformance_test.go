@@ -33,9 +33,9 @@ func TestSpin(t *testing.T) {
 	suite(t, testbedtest.Redis(t), redislock.Config{Spin: true}, 100)
 }
 
-// TestMiniredis is for the demo, whose Redis is embedded: a second target beside
+// TestMiniredis is for the demo, whose Redis is embedded: a second target alongside
 // the real one, never instead of it. It interprets the scripts in this process, so
-// that it runs beside no other test.
+// that it runs alongside no other test.
 func TestMiniredis(t *testing.T) {
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
@@ -85,7 +85,7 @@ func suite(t *testing.T, url string, cfg redislock.Config, crowd int) {
 		},
 	}
 	if !cfg.Spin {
-		h.Recheck = ttl / 4
+		h.FallbackPoll = ttl / 4
 		h.Deaf = func(t testing.TB) dlock.Locker { return configured(t, deaf{redistest.Client(t, url)}, cfg) }
 	}
 	h.Other = func(t testing.TB, ttl time.Duration) dlock.Locker {

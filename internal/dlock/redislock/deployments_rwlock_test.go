@@ -14,7 +14,7 @@ import (
 )
 
 // TestRWAndCondOnCluster runs both suites where keys live on three masters and
-// pushes are sharded, over the failure of a master.
+// notifications are sharded, over the failure of a master.
 func TestRWAndCondOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestRWAndCondBehindSentinel(t *testing.T) {
 }
 
 // rwAndCond runs the suites before and after a failover, which clients of before
-// get over: their next writer has a newer fence, and their next wait is woken.
+// get over: their next writer has a newer fencing token, and their next wait is woken.
 func rwAndCond(t *testing.T, url string, fail func(ctx context.Context) error) {
 	t.Helper()
 	open := func(t testing.TB) redis.UniversalClient { return redistest.Watched(t, redistest.Client(t, url)) }

@@ -21,8 +21,8 @@ func inTime(t testing.TB) context.Context {
 	return ctx
 }
 
-// TestSuiteBehindSentinel runs the suite behind sentinels, and again after a failover.
-func TestSuiteBehindSentinel(t *testing.T) {
+// TestConformanceBehindSentinel runs the suite behind sentinels, and again after a failover.
+func TestConformanceBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
 	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
@@ -46,8 +46,8 @@ func TestSuiteBehindSentinel(t *testing.T) {
 	t.Run("after", func(t *testing.T) { suite(t, redistest.SentinelURL(group), redislock.Config{}, 200) })
 }
 
-// TestSuiteOnCluster runs the suite on a cluster, and again after a failover.
-func TestSuiteOnCluster(t *testing.T) {
+// TestConformanceOnCluster runs the suite on a cluster, and again after a failover.
+func TestConformanceOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
 	group := testbedtest.StartCluster(t, testbed.ClusterConfig{})
@@ -68,7 +68,7 @@ func TestSuiteOnCluster(t *testing.T) {
 	t.Run("after", func(t *testing.T) { suite(t, redistest.ClusterURL(group), redislock.Config{}, 200) })
 }
 
-// retried takes key and gives it back, over the failures that a failover brings.
+// retried takes key and releases it, over the failures that a failover brings.
 func retried(ctx context.Context, t testing.TB, l dlock.Locker, key string) dlock.Fence {
 	t.Helper()
 	for {

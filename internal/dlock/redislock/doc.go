@@ -1,7 +1,7 @@
 // Package redislock is [dlock.Locker] on Redis: standalone, behind Sentinel, or a
 // Cluster. A key is given to those who wait for it in the order in which they
 // asked, by the release itself: the script that ends one grant begins the next,
-// and pushes it to the process of the new holder. Config.Spin is the textbook lock
+// and sends it to the process of the new holder. Config.Spin is the textbook lock
 // instead: SET with a TTL, compare-and-delete, and polling with jitter.
 //
 // A [Cond] is a condition of the keys of a Locker: it moves waiters to the queue of the lock, in
@@ -10,7 +10,7 @@
 //
 // # Data
 //
-//	shop:lock:{KEY}         string  OWNER:TOKEN          TTL of the lock; 3 s for a pushed grant
+//	shop:lock:{KEY}         string  OWNER:TOKEN          TTL of the lock; 3 s for a notified grant
 //	shop:lock:{KEY}:fence   string  TOKEN:TIME:FORCED    24 h, or twice the TTL of the lock
 //	shop:lock:{KEY}:queue   zset    OWNER by ticket      5 s after the last sign of life of any waiter
 //	shop:lock:{KEY}:alive   hash    OWNER: DEAD SPAN STAMP   the same
@@ -26,8 +26,8 @@
 // The token is max(last+1, TIME). The last token alone would begin again at 1 on a
 // server that lost its data, or repeat itself after a failover to a replica that
 // lagged; the clock alone could be set back. If both happen at once a token can
-// repeat or fall. That is why the fence has an owner too, and why a resource
-// refuses what does not pass; [Locker.Reseed] then puts the token above what the
+// repeat or fall. That is why the fencing token has an owner too, and why a resource
+// refuses what does not pass; [Locker.RaiseCounter] then puts the token above what the
 // resource has accepted. No client's clock enters.
 //
 // # Operations
@@ -46,7 +46,7 @@
 //	all.lua      for each lock GET and EXISTS queue, then as acquire.lua
 //	force.lua    GET lock, GET fence, TIME, SET fence, PUBLISH, then as release.lua
 //	inspect.lua  GET lock, PTTL lock, GET fence, ZCARD queue
-//	reseed.lua   GET fence, SET fence
+//	raise_counter.lua   GET fence, SET fence
 //
 // Rounds: an uncontended Acquire and its Release cost one each. A contended one
 // costs the same two commands, and half a round trip from the release to the next
@@ -57,28 +57,28 @@
 // Release and renewal compare owner and token. Renewal never inserts, so that a
 // holder which comes too late cannot take the lock back.
 //
-// # Trust in a pushed grant
+// # Lease validity in a notified grant
 //
 // A holder trusts a grant for nine tenths of the time for which Redis keeps it,
 // counted from a moment that is certainly before the grant. For an answer that is
-// when its request was sent. For a push it cannot be when the push arrived, which
+// when its request was sent. For a notification it cannot be when the notification arrived, which
 // may be any time later. Each request of a waiter therefore carries a STAMP, the
 // waiter's own clock when it sent the request; Redis keeps the last one, and the
-// push brings it back. Redis had executed that request when it granted. So the
+// notification brings it back. Redis had executed that request when it granted. So the
 // request was sent before the grant, whatever was lost, delayed or repeated in
-// between, and even if the push belongs to a grant that has lapsed: then its window
+// between, and even if the notification belongs to a grant that has expired: then its window
 // is over too. Only the process that wrote the stamp reads it. With it Redis keeps until
 // when the waiter lives without another request (DEAD), and the validity of a
-// pushed grant (SPAN): clients may have different TTLs, and whoever hands the lock on
+// notified grant (SPAN): clients may have different TTLs, and whoever hands the lock on
 // goes by those of the waiter.
 //
 // Requests are repeated every second, so the stamp is at most about that old, and
-// a pushed grant is kept for 3 s (the TTL if that is shorter): the first renewal is
+// a notified grant is kept for 3 s (the TTL if that is shorter): the first renewal is
 // due 1 s after the stamp, and costs nothing if the lock is released before. If
-// more than half of the 3 s have gone when the push arrives, the waiter asks by
+// more than half of the 3 s have gone when the notification arrives, the waiter asks by
 // acquire.lua, which gives it the whole TTL from then.
 //
-// # Nothing depends on a push
+// # Nothing depends on a notification
 //
 // A waiter looks by itself every 0.8 to 1 s (a quarter of the TTL if that is
 // shorter), and when the TTL of the holder ends, by the same acquire.lua with the
@@ -91,11 +91,11 @@
 //
 // An attempt that got no answer may have taken the lock, or a place in the queue.
 // Acquire then returns [dlock.ErrUncertain] at once, and one goroutine per Locker
-// gives it back: it runs abandon.lua for each such owner until Redis has answered,
+// releases it: it runs abandon.lua for each such owner until Redis has answered,
 // twice if nothing was found, because the lost attempt may still be on its way; at
 // the latest it stops when the TTL has freed the key. Close waits for it. A waiter
 // whose context ends leaves the queue before Acquire returns, if Redis answers
-// within a quarter of Config.Timeout. A waiter whose looks fail goes on for a TTL.
+// within a quarter of Config.Timeout. A waiter whose looks fail continues for a TTL.
 //
 // An error that Redis itself answers, or a connection that could not be made, or
 // a context that ended before the call was sent, is no such case: nothing was taken.
@@ -108,7 +108,7 @@
 // and a grant to it the TTL at most. Either: the token, for a day. The server: after a
 // restart without its data, or a failover to a replica that did not have the lock
 // yet, a second holder is possible while the first finds out at its next renewal;
-// the fence keeps the first one's late writes out. The queue forms again in the
+// the fencing token keeps the first one's late writes out. The queue forms again in the
 // order of the next looks. This package does not promise more than one Redis can.
 //
 // # Client and server
@@ -123,6 +123,6 @@
 // The server needs maxmemory-policy noeviction: any other may evict a lock. The
 // scripts need Redis 6.2, in a Cluster Redis 7 for sharded channels. An ACL must allow
 // the channels. They run on miniredis, whose TTLs age only with ClockTTL or
-// FastForward. In a Cluster a push to a holder that was forced out goes to every
+// FastForward. In a Cluster a notification to a holder that was force-released goes to every
 // node; all others stay on one.
 package redislock

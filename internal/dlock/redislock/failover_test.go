@@ -112,7 +112,7 @@ func failover(t *testing.T, g group) {
 			TTL:     ttl,
 			FIFO:    true,
 			Ordered: true,
-			Expire:  func(t testing.TB, key string) { redistest.Lapse(t, admin, redistest.SemaphoreKey(key)) },
+			Expire:  func(t testing.TB, key string) { redistest.Expire(t, admin, redistest.SemaphoreKey(key)) },
 		})
 	})
 }
@@ -165,7 +165,7 @@ func (tr *trial) failover(t testing.TB, g group) (dead *testbed.Redis) {
 	return dead
 }
 
-// takeSoon takes a key and gives it back, over refusals of a server that is not
+// takeSoon takes a key and releases it, over refusals of a server that is not
 // yet, or no longer, the master.
 func (tr *trial) takeSoon(ctx context.Context, t testing.TB, c *dlocktest.HistoryClient, key string) {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 // Each of 32 clients that take a key again and again gets it as often as the others.
 // A client that the machine keeps off the processor for a whole turn loses that turn,
 // so this is for a machine that has nothing else to do.
-func TestEverybodyGetsTheSame(t *testing.T) {
+func TestFairnessOfContendingClients(t *testing.T) {
 	testbedtest.FullSize(t)
 	testbedtest.Steady(t, func(t testing.TB) {
 		const clients, turns, hold = 32, 100, time.Millisecond

@@ -36,7 +36,7 @@ func TestServerThatLosesItsData(t *testing.T) {
 		select {
 		case <-lease.Done():
 		case <-time.After(2 * ttl):
-			t.Fatal("the holder does not hear of the loss")
+			t.Fatal("the holder is not notified of the loss")
 		}
 		next, err := l.TryAcquire(t.Context(), key)
 		if err != nil {
@@ -78,7 +78,7 @@ func TestServerThatStalls(t *testing.T) {
 		select {
 		case <-lease.Done():
 		case <-time.After(2 * ttl):
-			t.Fatal("the holder does not hear of the loss")
+			t.Fatal("the holder is not notified of the loss")
 		}
 		if d := time.Since(start); d > ttl {
 			t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
@@ -123,9 +123,9 @@ func (h lateReplies) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	}
 }
 
-// TestTrustCountsFromBeforeTheRequest holds back the answer to an acquisition and
+// TestValidityCountsFromBeforeTheRequest holds back the answer to an acquisition and
 // then loses every renewal: the store has counted from the start.
-func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
+func TestValidityCountsFromBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		rdb := redistest.Client(t, testbedtest.Redis(t))
@@ -141,7 +141,7 @@ func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
 		select {
 		case <-lease.Done():
 		case <-time.After(2 * ttl):
-			t.Fatal("the lease goes on")
+			t.Fatal("the lease continues")
 		}
 		if d := time.Since(start); d > 7*ttl/6 { // counted from the answer it would be half a TTL more
 			t.Errorf("the lease ended %v after the request was sent, its TTL is %v", d, ttl)

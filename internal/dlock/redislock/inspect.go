@@ -49,34 +49,34 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	return state, nil
 }
 
-// ForceRelease implements [dlock.ForceReleaser]. The fence moves on, so that it
+// ForceRelease implements [dlock.ForceReleaser]. The fencing token moves on, so that it
 // stays in force for resources that have not seen the next holder yet.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	if err := redisx.CheckKey(key); err != nil {
 		return err
 	}
-	if _, err := l.manage(ctx, forceScript, key, l.hub.Home()); err != nil {
+	if _, err := l.manage(ctx, forceScript, key, l.notifier.Home()); err != nil {
 		return fmt.Errorf("redislock: force release %q: %w", key, err)
 	}
 	return nil
 }
 
-// Reseed makes every later token of key greater than atLeast. It is for a
+// RaiseCounter makes every later token of key greater than atLeast. It is for a
 // resource that refuses all grants with [dlock.ErrFenced], because it has accepted
 // a token that Redis no longer knows: after a loss of data while the clock was set
 // back. It never lowers the token, and changes nothing for a present holder, which
 // has to acquire again.
-func (l *Locker) Reseed(ctx context.Context, key string, atLeast uint64) error {
+func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
 	if err := redisx.CheckKey(key); err != nil {
 		return err
 	}
 	if atLeast >= 1<<53-1<<20 {
-		return fmt.Errorf("redislock: reseed %q: token %d is beyond what a script can count", key, atLeast)
+		return fmt.Errorf("redislock: raise the counter of %q: token %d is beyond what a script can count", key, atLeast)
 	}
 	k := keysOf(l.cfg.Prefix, key)
-	_, _, err := l.calls.Run(ctx, reseedScript, []string{k.fence}, strconv.FormatUint(atLeast, 10), l.fenceTTL())
+	_, _, err := l.calls.Run(ctx, raiseCounterScript, []string{k.fence}, strconv.FormatUint(atLeast, 10), l.fenceTTL())
 	if err != nil {
-		return fmt.Errorf("redislock: reseed %q: %w", key, driver.InTime(ctx, err))
+		return fmt.Errorf("redislock: raise the counter of %q: %w", key, driver.InTime(ctx, err))
 	}
 	return nil
 }

@@ -15,9 +15,9 @@ const defaultPrefix = "shop:lock:"
 // keySet are the Redis keys of one lock.
 type keySet struct {
 	lock  string // the grant, OWNER:FENCE, for the TTL of the lock
-	fence string // the last token, when it was issued, and who was forced out last
+	fence string // the last token, when it was issued, and who was force-released last
 	queue string // sorted set: waiters by ticket
-	alive string // hash: until when each waiter lives, the validity of a pushed grant, and the stamp it gave
+	alive string // hash: until when each waiter lives, the validity of a notified grant, and the stamp it gave
 }
 
 func (k keySet) all() []string { return []string{k.lock, k.fence, k.queue, k.alive} }

@@ -46,9 +46,9 @@ func (h *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	}
 }
 
-// TestAttemptThatArrivesAfterItWasGivenBack is why abandon looks twice: the first
+// TestAttemptThatArrivesAfterItsRollback is why abandon looks twice: the first
 // look overtakes the attempt, finds nothing, and then the attempt takes the lock.
-func TestAttemptThatArrivesAfterItWasGivenBack(t *testing.T) {
+func TestAttemptThatArrivesAfterItsRollback(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		rdb, key := redistest.Client(t, testbedtest.Redis(t)), rand.Text()

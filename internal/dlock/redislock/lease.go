@@ -20,7 +20,7 @@ func (l *Locker) lease(ctx context.Context, key string, g granted) *dlock.Lease 
 func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dlock.Lease {
 	if !l.listens.Load() { // for the news of a loss
 		l.listens.Store(true)
-		l.hub.Listen(ctx)
+		l.notifier.Listen(ctx)
 	}
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: held[0].Key, Fence: held[0].Fence, Rest: held[1:],
@@ -30,15 +30,15 @@ func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dl
 	})
 }
 
-// hear takes pushes that are for no wait: the news that a holder was forced out,
-// and grants for waiters that have left, which are on their way to give them back.
+// hear takes notifications that are for no wait: the news that a holder was force-released,
+// and grants for waiters that have left, which are on their way to release them.
 func (l *Locker) hear(id, payload string) {
 	if payload == "forced" {
 		l.renewer.Lose(id, &dlock.LostError{Reason: dlock.Forced})
 	}
 }
 
-// release gives all of held back, in one round trip.
+// release releases all of held, in one round trip.
 func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
 	calls := make([]*redisx.Call, len(held))
 	for i, h := range held {
@@ -50,7 +50,7 @@ func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
 		reply, _, err := c.Wait()
 		if err == nil {
 			err = driver.Verdict(held[i], reply)
-		} else { // lost, or refused for now: nobody else gives the lock back before its TTL
+		} else { // lost, or refused for now: nobody else releases the lock before its TTL
 			l.abandon(ctx, held[i].Key, held[i].Fence.Owner)
 		}
 		errs = append(errs, err)
@@ -67,7 +67,7 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 	)
 	for i, h := range held {
 		tag := ""
-		if l.hub.Cluster() {
+		if l.notifier.Cluster() {
 			tag = redisx.HashTag(keysOf(l.cfg.Prefix, h.Key).lock)
 		}
 		g, ok := tags[tag]

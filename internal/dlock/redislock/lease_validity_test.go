@@ -15,13 +15,13 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestTrustInAPushedGrant pushes grants by hand to a waiter that has lost every
+// TestValidityOfANotifiedGrant sends grants by hand to a waiter that has lost every
 // other contact. It may trust one for as long as Redis keeps it, counted from the
-// last request that Redis had seen, and not from when the push came.
-func TestTrustInAPushedGrant(t *testing.T) {
+// last request that Redis had seen, and not from when the notification came.
+func TestValidityOfANotifiedGrant(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		const pushed = 3 * time.Second // what Redis keeps a pushed grant for, however long the TTL is
+		const pushed = 3 * time.Second // what Redis keeps a notified grant for, however long the TTL is
 		for _, late := range []bool{false, true} {
 			for !trusts(t, late, pushed) {
 				t.Log("the machine was too slow for it to be in time: once more")
@@ -76,7 +76,7 @@ func trusts(t testing.TB, late bool, pushed time.Duration) (said bool) {
 	lease := <-granted
 	switch {
 	case late && lease != nil:
-		t.Errorf("a grant is trusted that may lapse any moment")
+		t.Errorf("a grant is considered valid that may expire any moment")
 	case !late && lease == nil:
 		if slow {
 			return false

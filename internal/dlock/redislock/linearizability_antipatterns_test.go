@@ -17,7 +17,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// counting is the textbook lock with a bare counter for a fence, and with a release
+// counting is the textbook lock with a bare counter for a fencing token, and with a release
 // that does not look whose lock it is.
 type counting struct{ rdb redis.UniversalClient }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // everything is what runs through the histories in which no data is lost. Readers
-// may have an older fence after a failover, and a condition has no data of its own.
+// may have an older fencing token after a failover, and a condition has no data of its own.
 func everything() []contender {
 	return append(contenders(), readersAndWriters(), conditions())
 }
@@ -42,7 +42,7 @@ func conditions() contender {
 			return h.Cond(l, condition(t, l, "a"))
 		},
 		run: func(ctx context.Context, l dlocktest.Load, clients ...*dlocktest.HistoryClient) {
-			load := dlocktest.CondLoad{Keys: l.Keys, Signals: 2, Quiet: ttl / 3, Patience: l.Patience, Seed: l.Seed}
+			load := dlocktest.CondLoad{Keys: l.Keys, Signals: 2, Quiet: ttl / 3, MaxWait: l.MaxWait, Seed: l.Seed}
 			load.Run(ctx, clients...)
 		},
 	}
@@ -52,7 +52,7 @@ func conditions() contender {
 func TestHistoryOfConditions(t *testing.T) {
 	t.Parallel()
 	histories(t, []contender{conditions()}, 2, false, func(t testing.TB, tr *trial) {
-		tr.load.Patience = time.Minute
+		tr.load.MaxWait = time.Minute
 		tr.during(t, tr.clients(t, 8, testbedtest.Redis(t)), func() {
 			sleep(t, time.Duration(testbedtest.Size(2, 20))*time.Second)
 		})

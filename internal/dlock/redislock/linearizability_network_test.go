@@ -80,7 +80,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 }
 
 // TestHistoryOfKilledConnections has the server close all connections, of calls and
-// of pushes, whatever is on its way on them.
+// of notifications, whatever is on its way on them.
 func TestHistoryOfKilledConnections(t *testing.T) {
 	t.Parallel()
 	histories(t, everything(), 3, true, func(t testing.TB, tr *trial) {

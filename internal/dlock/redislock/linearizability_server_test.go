@@ -36,10 +36,10 @@ func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 	})
 }
 
-// TestHistoryOfALossThatAllKnowOf is the same with nobody new to a key. Whoever asks
+// TestHistoryOfALossThatAllHoldersKnow is the same with nobody new to a key. Whoever asks
 // a semaphore knows that it is another one now, and no grant of before is met by
 // one of after: what a holder believes in counts for as long as it does.
-func TestHistoryOfALossThatAllKnowOf(t *testing.T) {
+func TestHistoryOfALossThatAllHoldersKnow(t *testing.T) {
 	t.Parallel()
 	semaphores := slices.DeleteFunc(contenders(), func(c contender) bool { return c.permits == 1 })
 	histories(t, semaphores, 3, true, func(t testing.TB, tr *trial) {

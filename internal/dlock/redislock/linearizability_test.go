@@ -26,7 +26,7 @@ const recovery = 3*ttl + 4*time.Second
 // historyPermits is how many permits the semaphores of the histories have.
 const historyPermits = 4
 
-// contender is something to be taken and given back, whose history is checked.
+// contender is something to be taken and released, whose history is checked.
 type contender struct {
 	name    string
 	permits int // the most that is taken at once; 1 for a lock
@@ -113,7 +113,7 @@ func histories(t *testing.T, all []contender, keys int, faulty bool, f func(t te
 
 // trial runs f. Afterwards the history must be in order. On a machine that is so
 // busy that requests take too long, a trial without faults has some after all: then
-// it begins anew, twice at most.
+// it starts again, twice at most.
 func (c contender) trial(t testing.TB, keys int, faulty bool, f func(t testing.TB, tr *trial)) {
 	t.Helper()
 	var tr *trial
@@ -133,7 +133,7 @@ func (c contender) trial(t testing.TB, keys int, faulty bool, f func(t testing.T
 	}
 	tr.Check(t, tr.model(faulty))
 	if tr.permits == 1 {
-		tr.CheckBeliefs(t)
+		tr.CheckLossBeforeNextGrant(t)
 	}
 	if n := tr.Grants(); n < tr.least {
 		t.Errorf("only %d grants: that proves nothing", n)
@@ -149,7 +149,7 @@ func (c contender) attempt(t testing.TB, keys int, faulty bool) *trial {
 	seed := dlocktest.Seed(t)
 	tr.random = rand.New(rand.NewPCG(seed, seed))
 	tr.load = dlocktest.Load{
-		Keys: dlocktest.HistoryKeys(keys), Rounds: 1 << 30, Permits: c.permits, Patience: 10 * ttl, Seed: seed,
+		Keys: dlocktest.HistoryKeys(keys), Rounds: 1 << 30, Permits: c.permits, MaxWait: 10 * ttl, Seed: seed,
 	}
 	return tr
 }
@@ -194,7 +194,7 @@ func (tr *trial) during(t testing.TB, clients []*dlocktest.HistoryClient, harm f
 	stop()
 	stopped := time.Now()
 	wg.Wait()
-	// All is given back now, and what the faults have left lapses within a TTL.
+	// All is released now, and what the faults have left expires within a TTL.
 	if d := time.Since(stopped); d > recovery {
 		t.Errorf("a client waited for another %v, with nobody left in its way", d)
 	}

@@ -24,13 +24,13 @@ type Locker struct {
 	cfg      Config
 	ttl      any   // in ms, as an argument
 	common   []any // arguments in the order of queue.lua; in a cluster without the channels
-	hub      *redisx.Notifier
+	notifier *redisx.Notifier
 	calls    *redisx.Caller
 	renewals *redisx.Caller // apart, so that a renewal waits for no other call
 	renewer  *driver.Renewer
 	listens  atomic.Bool
 
-	undo *driver.Undo
+	rollback *driver.Rollback
 }
 
 var (
@@ -38,7 +38,7 @@ var (
 	_ dlock.MultiLocker   = (*Locker)(nil)
 	_ dlock.Inspector     = (*Locker)(nil)
 	_ dlock.ForceReleaser = (*Locker)(nil)
-	_ dlock.Reseeder      = (*Locker)(nil)
+	_ dlock.CounterRaiser = (*Locker)(nil)
 )
 
 // New returns a Locker on rdb, which it does not close. It refuses a client that
@@ -52,17 +52,17 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 		calls:    redisx.NewCaller(rdb, cfg.Timeout),
 		renewals: redisx.NewCaller(rdb, cfg.Timeout),
 	}
-	l.hub = redisx.NewNotifier(rdb, cfg.Prefix, l.hear)
+	l.notifier = redisx.NewNotifier(rdb, cfg.Prefix, l.hear)
 	l.ttl = milliseconds(cfg.TTL)
 	l.common = []any{
 		strconv.FormatInt(l.fenceTTL(), 10), milliseconds(l.hand()),
-		strconv.FormatInt(l.dead().Microseconds(), 10), l.hub.Command(),
+		strconv.FormatInt(l.dead().Microseconds(), 10), l.notifier.Command(),
 	}
-	if !l.hub.Cluster() {
-		l.common = append(l.common, l.hub.Home())
+	if !l.notifier.Cluster() {
+		l.common = append(l.common, l.notifier.Home())
 	}
-	l.undo = driver.NewUndo(driver.UndoConfig{
-		TTL: max(cfg.TTL, 2*l.dead()), Pause: max(cfg.Timeout/4, time.Millisecond), Timeout: 2 * cfg.Timeout, GiveBack: l.giveBack,
+	l.rollback = driver.NewRollback(driver.RollbackConfig{
+		TTL: max(cfg.TTL, 2*l.dead()), Pause: max(cfg.Timeout/4, time.Millisecond), Timeout: 2 * cfg.Timeout, Revert: l.revert,
 	})
 	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
@@ -76,7 +76,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 		return lease, err
 	}
 	if l.cfg.Spin {
-		id := l.hub.NewID()
+		id := l.notifier.NewID()
 		return driver.Poll(ctx, l.cfg.Retry, func(ctx context.Context) (*dlock.Lease, error) {
 			return l.try(ctx, key, id)
 		})
@@ -89,16 +89,16 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return l.try(ctx, key, l.hub.NewID())
+	return l.try(ctx, key, l.notifier.NewID())
 }
 
 // Close ends the subscriptions and waits until every uncertain acquisition has
-// been given back, or its TTL has passed, or ctx has ended: then it returns the
+// been released, or its TTL has passed, or ctx has ended: then it returns the
 // error of ctx, and the rest is left to the TTL. Before that it ends all leases as lost,
-// with the reason [dlock.Closed], and gives them back. What is acquired later is lost at
+// with the reason [dlock.Closed], and releases them. What is acquired later is lost at
 // once.
 func (l *Locker) Close(ctx context.Context) error {
-	return errors.Join(l.renewer.Close(ctx), l.hub.Close(ctx), l.undo.Wait(ctx))
+	return errors.Join(l.renewer.Close(ctx), l.notifier.Close(ctx), l.rollback.Wait(ctx))
 }
 
 // enter is what comes before an acquisition.

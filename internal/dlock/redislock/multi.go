@@ -14,7 +14,7 @@ import (
 
 // AcquireAll implements [dlock.MultiLocker]. If Redis can take all keys in one
 // script and all are free, that is one round trip. Otherwise it waits for one key
-// after the other, in order, and gives all back if one fails. In a cluster one
+// after the other, in order, and releases all if one fails. In a cluster one
 // script takes keys with the same hash tag only, as "{order-7}:a" and "{order-7}:b".
 func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
@@ -37,7 +37,7 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 
 // together reports whether one script can have all keys.
 func (l *Locker) together(keys []string) bool {
-	if !l.hub.Cluster() {
+	if !l.notifier.Cluster() {
 		return true
 	}
 	tag := redisx.HashTag(keysOf(l.cfg.Prefix, keys[0]).lock)
@@ -51,7 +51,7 @@ func (l *Locker) atOnce(ctx context.Context, keys []string) (*dlock.Lease, error
 	held, names := make([]dlock.Held, len(keys)), make([]string, 0, 4*len(keys))
 	args := []any{l.cfg.TTL.Milliseconds(), l.fenceTTL()}
 	for i, key := range keys {
-		held[i] = dlock.Held{Key: key, Fence: dlock.Fence{Owner: l.hub.NewID()}}
+		held[i] = dlock.Held{Key: key, Fence: dlock.Fence{Owner: l.notifier.NewID()}}
 		names, args = append(names, keysOf(l.cfg.Prefix, key).all()...), append(args, held[i].Fence.Owner)
 	}
 	reply, sent, err := l.calls.Run(ctx, allScript, names, args...)

@@ -57,13 +57,13 @@ func TestKeysWithAndWithoutAHashTag(t *testing.T) {
 	})
 }
 
-func TestReseed(t *testing.T) {
+func TestRaiseCounterLiftsLaterTokens(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		l, key := locker(t, rdb), rand.Text()
 		const accepted = 8_000_000_000_000_000 // by a resource, from a clock far ahead
 		for _, atLeast := range []uint64{accepted, 5} {
-			if err := l.Reseed(t.Context(), key, atLeast); err != nil {
+			if err := l.RaiseCounter(t.Context(), key, atLeast); err != nil {
 				t.Fatal(err)
 			}
 			lease, err := l.TryAcquire(t.Context(), key)
@@ -75,7 +75,7 @@ func TestReseed(t *testing.T) {
 			}
 			lease.Release(t.Context())
 		}
-		if err := l.Reseed(t.Context(), key, 1<<53); err == nil {
+		if err := l.RaiseCounter(t.Context(), key, 1<<53); err == nil {
 			t.Error("a token is accepted that a script cannot count")
 		}
 	})

@@ -17,9 +17,9 @@ const (
 	holderContender = "SHOP_TEST_HOLDER_CONTENDER"
 )
 
-// TestHistoryOfStoppedHolders stops a process for longer than the TTL, wherever it
-// is. It wakes up and believes in what others have taken meanwhile; it must find out.
-func TestHistoryOfStoppedHolders(t *testing.T) {
+// TestHistoryWithPausedHolders stops a process for longer than the TTL, wherever it
+// is. It resumes and considers leases valid that others have taken meanwhile; it must find out.
+func TestHistoryWithPausedHolders(t *testing.T) {
 	t.Parallel()
 	histories(t, contenders(), 3, true, func(t testing.TB, tr *trial) {
 		url := testbedtest.Redis(t)

@@ -1,9 +1,9 @@
 -- What the scripts of the queue share; this text stands before each of them.
 -- KEYS[1] lock  KEYS[2] fence  KEYS[3] queue  KEYS[4] alive
 -- ARGV[2] TTL of the fence in ms
--- ARGV[3] what a grant lasts that is pushed to the caller, in ms
+-- ARGV[3] validity of a grant that reaches the caller by a notification, in ms
 -- ARGV[4] how long the caller lives, as a waiter, after its last sign of life, in us
--- ARGV[5] command to push with  ARGV[6] what stands before the process in the channel
+-- ARGV[5] command that sends a notification  ARGV[6] what stands before the process in the channel
 local function now()
   local t = redis.call('TIME')
   return t[1] * 1000000 + t[2]
@@ -14,7 +14,7 @@ local function digits(n) return string.format('%.0f', n) end
 
 -- The token after the last one: the clock carries it over a loss of data, the last
 -- one over a clock that goes back. It is kept with the time, and with the owner that
--- was forced out last. The lock is written last: a script that fails has not taken it.
+-- was force-released last. The lock is written last: a script that fails has not taken it.
 local function next_token(fence, time, forced)
   local last, _, before = string.match(redis.call('GET', fence) or '', '^(%d+):?(%d*):?(.*)$')
   local token = digits(math.max((tonumber(last) or 0) + 1, time))
@@ -40,7 +40,7 @@ local function keep(key, ms)
 end
 
 -- Shows that the caller waits and lives: until when, in us, for how many ms it trusts a
--- grant that is pushed to it, and the stamp of its request. All that is its own, and
+-- grant that a notification brings, and the stamp of its request. All that is its own, and
 -- nothing of whoever hands the lock on.
 local function show(id, stamp, time)
   redis.call('HSET', KEYS[4], id, digits(time + ARGV[4]) .. ' ' .. ARGV[3] .. ' ' .. stamp)

@@ -71,9 +71,9 @@ func waiting(ctx context.Context, t testing.TB, l *redislock.Locker, key string)
 	return granted
 }
 
-// TestForcedOutWithoutAMessage: a holder that no message reaches hears the reason
+// TestForceReleaseWithoutAMessage: a holder that no message reaches hears the reason
 // at its next renewal, and at its release.
-func TestForcedOutWithoutAMessage(t *testing.T) {
+func TestForceReleaseWithoutAMessage(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		rdb := redistest.Client(t, testbedtest.Redis(t))
@@ -96,7 +96,7 @@ func TestForcedOutWithoutAMessage(t *testing.T) {
 			select {
 			case <-lease.Done():
 			case <-time.After(ttl):
-				t.Fatal("the lease goes on")
+				t.Fatal("the lease continues")
 			}
 			if lost, ok := errors.AsType[*dlock.LostError](lease.Err()); !ok || lost.Reason != dlock.Forced {
 				t.Errorf("Err = %v, want the reason %q", lease.Err(), dlock.Forced)
@@ -105,8 +105,8 @@ func TestForcedOutWithoutAMessage(t *testing.T) {
 	})
 }
 
-// TestForcedOutIsToldAtOnce: with a TTL of an hour the holder renews only after minutes.
-func TestForcedOutIsToldAtOnce(t *testing.T) {
+// TestForceReleaseIsNotifiedAtOnce: with a TTL of an hour the holder renews only after minutes.
+func TestForceReleaseIsNotifiedAtOnce(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		rdb := redistest.Client(t, testbedtest.Redis(t))

@@ -2,7 +2,7 @@
 -- KEYS and ARGV[2..6] as in queue.lua
 -- ARGV[1] OWNER:FENCE
 -- Returns 1, or 0 if nobody has the lock, or -1 if another grant has it, or -2 if
--- the owner was forced out.
+-- the owner was force-released.
 local held = redis.call('GET', KEYS[1])
 if held == ARGV[1] then
   pass()

@@ -36,19 +36,19 @@ var forceLua string
 //go:embed inspect.lua
 var inspectLua string
 
-//go:embed reseed.lua
-var reseedLua string
+//go:embed raise_counter.lua
+var raiseCounterLua string
 
 // The scripts are constants that cannot be declared so.
 var (
-	acquireScript = redisx.NewScript(takeLua, queueLua, acquireLua)
-	releaseScript = redisx.NewScript(freeLua, queueLua, releaseLua)
-	abandonScript = redisx.NewScript(queueLua, abandonLua)
-	allScript     = redisx.NewScript(queueLua, allLua)
-	forceScript   = redisx.NewScript(queueLua, forceLua)
-	renewScript   = redisx.NewScript(renewLua)
-	inspectScript = redisx.NewScript(inspectLua)
-	reseedScript  = redisx.NewScript(reseedLua)
+	acquireScript      = redisx.NewScript(takeLua, queueLua, acquireLua)
+	releaseScript      = redisx.NewScript(freeLua, queueLua, releaseLua)
+	abandonScript      = redisx.NewScript(queueLua, abandonLua)
+	allScript          = redisx.NewScript(queueLua, allLua)
+	forceScript        = redisx.NewScript(queueLua, forceLua)
+	renewScript        = redisx.NewScript(renewLua)
+	inspectScript      = redisx.NewScript(inspectLua)
+	raiseCounterScript = redisx.NewScript(raiseCounterLua)
 )
 
 //go:embed cond_common.lua

@@ -46,7 +46,7 @@ func run(t testing.TB, rdb redis.UniversalClient, name, key, first string, more 
 	return reply
 }
 
-// One owner that asks twice has one grant, with one fence and a new TTL.
+// One owner that asks twice has one grant, with one fencing token and a new TTL.
 func TestAcquireScriptIsIdempotent(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
@@ -75,7 +75,7 @@ func TestQueueOfScripts(t *testing.T) {
 		run(t, rdb, "acquire", key, "p-1", 30_000, "")
 		for _, id := range []string{"p-2", "p-3", "p-2", "p-4", "p-3"} {
 			if _, ok := run(t, rdb, "acquire", key, id, 30_000, "77").(int64); !ok {
-				t.Fatalf("%s has the lock beside its holder", id)
+				t.Fatalf("%s has the lock alongside its holder", id)
 			}
 		}
 		if got := rdb.ZRange(t.Context(), lockKey(key)+":queue", 0, -1).Val(); strings.Join(got, " ") != "p-2 p-3 p-4" {
@@ -105,21 +105,21 @@ func TestQueueOfScripts(t *testing.T) {
 	})
 }
 
-// Owner and fence both have to match, and nothing is created.
+// Owner and fencing token both have to match, and nothing is created.
 func TestScriptsCompareOwnerAndFence(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		held, fence, mine string
 		want              int64
 	}{
-		"mine":                    {"a:7", "7:1:", "a:7", 1},
-		"gone":                    {"", "", "a:7", 0},
-		"another owner":           {"b:8", "8:1:", "a:7", -1},
-		"another owner, my fence": {"b:7", "7:1:", "a:7", -1},
-		"my owner, another fence": {"a:8", "8:1:", "a:7", -1},
-		"forced out":              {"", "8:1:a", "a:7", -2},
-		"forced out, taken":       {"b:9", "9:1:a", "a:7", -2},
-		"another was forced out":  {"b:9", "9:1:c", "a:7", -1},
+		"mine":                       {"a:7", "7:1:", "a:7", 1},
+		"gone":                       {"", "", "a:7", 0},
+		"another owner":              {"b:8", "8:1:", "a:7", -1},
+		"another owner, my fence":    {"b:7", "7:1:", "a:7", -1},
+		"my owner, another fence":    {"a:8", "8:1:", "a:7", -1},
+		"forced out":                 {"", "8:1:a", "a:7", -2},
+		"force-released, taken":      {"b:9", "9:1:a", "a:7", -2},
+		"another was force-released": {"b:9", "9:1:c", "a:7", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
@@ -176,7 +176,7 @@ func TestAbandonComparesTheOwner(t *testing.T) {
 }
 
 // Dead waiters are passed over, four at a time, and the first live one is next.
-func TestDeadWaitersArePassedOverAFewAtATime(t *testing.T) {
+func TestDeadWaitersAreSkippedInBatches(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
@@ -199,7 +199,7 @@ func TestDeadWaitersArePassedOverAFewAtATime(t *testing.T) {
 
 // A waiter of the version before, which has shown other things, is not handed the lock: nobody here knows
 // for how long it would trust that.
-func TestWaiterOfTheVersionBeforeIsPassedOver(t *testing.T) {
+func TestWaiterOfAPreviousVersionIsSkipped(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()

@@ -22,7 +22,7 @@ import (
 // straggler times a request out and delivers it later: after the first look for
 // what it may have done.
 type straggler struct {
-	key     string        // others do not count: what the wait before has left is being given back
+	key     string        // others do not count: what the wait before has left is being released
 	lose    int           // which request it is
 	lost    chan struct{} // closed when it has timed out
 	arrived chan struct{} // closed when it has been delivered
@@ -123,7 +123,7 @@ func waiterOf(t testing.TB, kind string, own, others redis.UniversalClient) wait
 }
 
 // A waiter whose repeated request timed out is granted the key, and releases it.
-// Then that request arrives and takes the key for nobody: it is given back long
+// Then that request arrives and takes the key for nobody: it is released long
 // before its TTL.
 func TestRequestThatArrivesAfterTheRelease(t *testing.T) {
 	t.Parallel()

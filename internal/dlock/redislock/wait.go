@@ -22,14 +22,14 @@ type acquisition struct {
 
 func (l *Locker) newAcquisition(key, id string) *acquisition {
 	a := &acquisition{l: l, key: key, id: id}
-	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.recheck(), TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
+	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.fallbackPoll(), TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
 	return a
 }
 
 // queue takes key, or waits for it in its queue.
 func (l *Locker) queue(ctx context.Context, key string) (*dlock.Lease, error) {
-	a := l.newAcquisition(key, l.hub.NewID())
-	w := l.hub.Join(ctx, keysOf(l.cfg.Prefix, key).lock, a.id)
+	a := l.newAcquisition(key, l.notifier.NewID())
+	w := l.notifier.Join(ctx, keysOf(l.cfg.Prefix, key).lock, a.id)
 	defer w.Leave()
 	a.Pushes = w.Pushes
 	return a.named(a.Wait(ctx))
@@ -55,7 +55,7 @@ func (a *acquisition) Ask(ctx context.Context) (*dlock.Lease, time.Duration, err
 	for {
 		stamp := ""
 		if a.Pushes != nil {
-			stamp = l.hub.Stamp(time.Now())
+			stamp = l.notifier.Stamp(time.Now())
 		}
 		reply, sent, err := l.calls.Run(ctx, acquireScript, k.all(), l.args(k, a.id, l.ttl, stamp)...)
 		if err != nil {
@@ -93,7 +93,7 @@ func answer(reply any) (token uint64, left time.Duration, err error) {
 func (a *acquisition) Notified(ctx context.Context, push string) (*dlock.Lease, error) {
 	text, stamp, _ := strings.Cut(push, " ")
 	token, err := strconv.ParseUint(text, 10, 64)
-	sent, ok := a.l.hub.Sent(stamp)
+	sent, ok := a.l.notifier.Sent(stamp)
 	if err != nil || !ok || time.Since(sent) > a.l.hand()/2 {
 		return nil, nil //nolint:nilnil,nilerr // Neither: then it asks, which begins a new window.
 	}
@@ -103,15 +103,15 @@ func (a *acquisition) Notified(ctx context.Context, push string) (*dlock.Lease, 
 // granted turns a grant into what the caller gets.
 func (a *acquisition) granted(ctx context.Context, token uint64, sent time.Time, first time.Duration) *dlock.Lease {
 	g := granted{fence: dlock.Fence{Token: token, Owner: a.id}, sent: sent, first: first}
-	if a.Doubt() { // that request may arrive when the grant is over, and take the key for nobody
+	if a.Uncertain() { // that request may arrive when the grant is over, and take the key for nobody
 		g.ended = func(error) { a.Abandon(ctx) }
 	}
 	return a.l.lease(ctx, a.key, g)
 }
 
-// GiveBack implements [rediswait.Attempt].
-func (a *acquisition) GiveBack(ctx context.Context) (found bool, err error) {
-	all, err := a.l.giveBack(ctx, []dlock.Held{{Key: a.key, Fence: dlock.Fence{Owner: a.id}}})
+// Revert implements [rediswait.Attempt].
+func (a *acquisition) Revert(ctx context.Context) (found bool, err error) {
+	all, err := a.l.revert(ctx, []dlock.Held{{Key: a.key, Fence: dlock.Fence{Owner: a.id}}})
 	return all[0], err
 }
 

@@ -30,7 +30,7 @@ end
 
 local function remember()
   redis.call('HSET', waits, id, digits(now) .. ':' .. digits(first) .. ':' .. stamp)
-  for i = 3, 6 do keep(KEYS[i], patience) end
+  for i = 3, 6 do keep(KEYS[i], waiterTTL) end
 end
 
 local function enter()

@@ -2,10 +2,10 @@
 -- are the same for all of them:
 -- KEYS[1] state  KEYS[2] readers  KEYS[3] waiting writers  KEYS[4] waiting readers
 -- KEYS[5] readers of the phase that has begun  KEYS[6] what is known of those who wait
--- ARGV[1] TTL of a grant in ms  ARGV[2] what a grant lasts that is pushed to the caller, in ms  ARGV[3] patience
+-- ARGV[1] TTL of a grant in ms  ARGV[2] validity of a grant that reaches the caller by a notification, in ms  ARGV[3] how long a silent waiter stays
 -- with a waiter that does not ask again, in ms  ARGV[4] command that pushes  ARGV[5] its channels
 local state, readers, writing, reading, phase, waits = unpack(KEYS)
-local ttl, first, patience = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local ttl, first, waiterTTL = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local clock = redis.call('TIME')
 local micros = clock[1] * 1000000 + clock[2]
 local now = math.floor(micros / 1000)
@@ -37,7 +37,7 @@ local function no_reader() return redis.call('ZCOUNT', readers, '(' .. digits(no
 
 local function reads(id) return (tonumber(redis.call('ZSCORE', readers, id) or 0) or 0) > now end
 
--- What to answer to a grant that the store no longer has: -2 if it was forced out, -1
+-- What to answer to a grant that the store no longer has: -2 if it was force-released, -1
 -- if another owner writes, else 0.
 local function gone(id, token)
   if tonumber(token) <= tonumber(redis.call('HGET', state, 'forced') or 0) then return -2 end
@@ -53,11 +53,11 @@ local function drop(id)
   redis.call('HDEL', waits, id)
 end
 
--- For how many ms a waiter trusts a pushed grant, and the stamp of its last request; or
+-- Validity in ms of a notified grant, and the stamp of its last request; or
 -- nil if it has been silent for too long.
 local function alive(id)
   local seen, span, stamp = string.match(redis.call('HGET', waits, id) or '', '^(%d+):(%d+):(.*)$')
-  if seen and tonumber(seen) + patience > now then return tonumber(span), stamp end
+  if seen and tonumber(seen) + waiterTTL > now then return tonumber(span), stamp end
 end
 
 -- Each grant returns what its owner has to know: the token and the owner of the fence.

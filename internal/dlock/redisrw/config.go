@@ -14,7 +14,7 @@ type Config struct {
 	// reader keeps writers out, and a dead writer everybody. 0 means 30 s.
 	TTL time.Duration
 
-	// Timeout bounds one round trip, and with it how long an attempt goes on after
+	// Timeout bounds one round trip, and with it how long an attempt continues after
 	// its context was cancelled. 0 means 2 s; it is never more than TTL/3.
 	Timeout time.Duration
 

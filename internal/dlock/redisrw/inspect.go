@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-// Inspect implements [dlock.Inspector]. Of readers it tells the fence that they
+// Inspect implements [dlock.Inspector]. Of readers it reports the fencing token that they
 // share and how long the last of them is kept, and not since when: they come and
 // go. Waiters counts those that have died and have not been passed over yet, too.
 func (l *RW) Inspect(ctx context.Context, key string) (dlock.State, error) {
@@ -47,7 +47,7 @@ func (l *RW) ForceRelease(ctx context.Context, key string) error {
 	if err := redisx.CheckKey(key); err != nil {
 		return err
 	}
-	more, err := l.start(ctx, l.calls, forceScript, key, l.hub.NewID()).Ints(1)
+	more, err := l.start(ctx, l.calls, forceScript, key, l.notifier.NewID()).Ints(1)
 	if err != nil {
 		return fmt.Errorf("redisrw: force release %q: %w", key, driver.InTime(ctx, err))
 	}

@@ -18,18 +18,18 @@ func (a *attempt) granted(ctx context.Context, fence dlock.Fence, sent time.Time
 		Kind: a.kind(), Backend: l.sides.Side(a.write), Renewer: l.renewer,
 	}
 	g.Release = func(ctx context.Context) error { return a.release(ctx, fence) }
-	if a.Doubt() { // that request may arrive when the grant is over, and take the key for nobody
+	if a.Uncertain() { // that request may arrive when the grant is over, and take the key for nobody
 		g.Ended = func(error) { a.Abandon(ctx) }
 	}
 	return dlock.NewLease(ctx, g)
 }
 
-// release gives one grant back. Of a large phase that begins with that, it lets
+// release releases one grant. Of a large phase that begins with that, it lets
 // in all: the scripts do so in parts, to stay short.
 func (a *attempt) release(ctx context.Context, fence dlock.Fence) error {
 	l := a.l
 	reply, err := l.start(ctx, l.calls, releaseScript, a.key, a.id, a.mode(), fence.Token).Ints(2)
-	if err != nil { // lost, or refused for now: nobody else gives the grant back before its TTL
+	if err != nil { // lost, or refused for now: nobody else releases the grant before its TTL
 		a.Abandon(ctx)
 		return err
 	}
@@ -37,7 +37,7 @@ func (a *attempt) release(ctx context.Context, fence dlock.Fence) error {
 	return verdictOf(a.key, fence, reply[0])
 }
 
-// admit goes on for as long as there is more. If it cannot, those who wait do so
+// admit continues for as long as there is more. If it cannot, those who wait do so
 // by asking again.
 func (l *RW) admit(ctx context.Context, key string, more int64) {
 	for more == 1 {

@@ -51,9 +51,9 @@ func TestRWWriterGivesUp(t *testing.T) {
 	})
 }
 
-// The trust in a pushed grant counts from a request that Redis saw before it
-// granted, however late the push is.
-func TestRWTrustCountsFromBeforeThePush(t *testing.T) {
+// The trust in a notified grant counts from a request that Redis saw before it
+// granted, however late the notification is.
+func TestRWValidityCountsFromBeforeTheNotification(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		url := testbedtest.Redis(t)
@@ -73,7 +73,7 @@ func TestRWTrustCountsFromBeforeThePush(t *testing.T) {
 			}()
 			testbedtest.Eventually(t, "the waiter", func() bool { return redistest.RWWaiting(t, admin, key) == 1 })
 			link.Cut()
-			if err := first.Release(t.Context()); err != nil { // the push is on its way
+			if err := first.Release(t.Context()); err != nil { // the notification is on its way
 				t.Fatal(err)
 			}
 			<-time.After(ttl / 5)
@@ -97,7 +97,7 @@ func TestRWTrustCountsFromBeforeThePush(t *testing.T) {
 			next.Release(t.Context())
 		}
 		if rounds == 0 {
-			t.Error("no push was taken: that proves nothing")
+			t.Error("no notification was taken: that proves nothing")
 		}
 	})
 }

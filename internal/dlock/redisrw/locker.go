@@ -20,12 +20,12 @@ import (
 //
 //	shop:rw:{KEY}                   hash        fence and owner: of the last writer; writer and until: who
 //	                                            writes, for how long; since: from when; wrote: 1 after a
-//	                                            writer; ticket; forced: last token that was forced out  24 h
+//	                                            writer; ticket; forced: last token that was force-released  24 h
 //	shop:rw:{KEY}:readers           sorted set  id of each reader, by the end of its grant
 //	shop:rw:{KEY}:writers-waiting   sorted set  ids by ticket
 //	shop:rw:{KEY}:readers-waiting   sorted set  ids by ticket: those of the next phase
 //	shop:rw:{KEY}:readers-next      sorted set  those of a phase that has begun and are not in yet
-//	shop:rw:{KEY}:waits             hash        when each waiter last sent a request, the validity of a pushed grant, and the stamp it gave
+//	shop:rw:{KEY}:waits             hash        when each waiter last sent a request, the validity of a notified grant, and the stamp it gave
 //
 // A phase begins by renaming readers-waiting to readers-next: so who comes later
 // waits for the next one. All times are those of the server.
@@ -43,26 +43,26 @@ import (
 //	force.lua     end every grant, move the fence on, begin the next phase       O(readers), then as release
 //
 // To let a phase in takes as long as it has readers. A script lets 64 in, and the
-// client that releases calls again until all are; if it dies, those who wait go on
-// by asking again. A waiter gets its grant by a push, asks again within a second,
+// client that releases calls again until all are; if it dies, those who wait continue
+// by asking again. A waiter gets its grant by a notification, asks again within a second,
 // and after 3 seconds of silence is taken for dead, when its turn comes.
 //
 // # What a crash leaves behind
 //
 // A reader keeps writers out, and a writer everybody, until the TTL ends. A
-// waiter keeps its place for 3 seconds; if a grant was pushed to it, for 5 seconds
+// waiter keeps its place for 3 seconds; if a grant was sent by a notification to it, for 5 seconds
 // or the TTL. A server that loses its data forgets readers that still believe in
-// their leases until their next renewal: a writer can be beside them for that time,
-// and a resource that checks fences refuses them once it has written.
+// their leases until their next renewal: a writer can be alongside them for that time,
+// and a resource that checks fencing tokens refuses them once it has written.
 type RW struct {
 	cfg      Config
-	first    time.Duration // how long Redis keeps a pushed grant
+	first    time.Duration // how long Redis keeps a notified grant
 	recheck  time.Duration // how often a waiter asks again
-	hub      *redisx.Notifier
+	notifier *redisx.Notifier
 	calls    *redisx.Caller
 	renewals *redisx.Caller // apart, so that a renewal waits for no other call
 	renewer  *driver.Renewer
-	undo     *driver.Undo
+	rollback *driver.Rollback
 	sides    driver.RWSides
 }
 
@@ -72,11 +72,11 @@ var (
 	_ dlock.ForceReleaser = (*RW)(nil)
 )
 
-// patience is how long the scripts believe in a waiter that does not ask again.
+// waiterTTL is how long the scripts believe in a waiter that does not ask again.
 // All clients share it, whatever their TTL is.
-const patience = 3 * time.Second
+const waiterTTL = 3 * time.Second
 
-// pushTTL is how long a grant lasts that was pushed to a waiter, which may have
+// pushTTL is how long a grant lasts that was sent by a notification to a waiter, which may have
 // died since it asked last.
 const pushTTL = 5 * time.Second
 
@@ -90,30 +90,30 @@ func New(rdb redis.UniversalClient, cfg Config) (*RW, error) {
 		cfg:      cfg,
 		first:    min(cfg.TTL, pushTTL),
 		recheck:  min(time.Second, cfg.TTL/4),
-		hub:      redisx.NewNotifier(rdb, cfg.Prefix, nil),
+		notifier: redisx.NewNotifier(rdb, cfg.Prefix, nil),
 		calls:    redisx.NewCaller(rdb, cfg.Timeout),
 		renewals: redisx.NewCaller(rdb, cfg.Timeout),
 	}
-	l.undo = driver.NewUndo(driver.UndoConfig{
-		TTL: max(cfg.TTL, 2*patience), Pause: max(cfg.Timeout/4, time.Millisecond), Timeout: 2 * cfg.Timeout, GiveBack: l.giveBack,
+	l.rollback = driver.NewRollback(driver.RollbackConfig{
+		TTL: max(cfg.TTL, 2*waiterTTL), Pause: max(cfg.Timeout/4, time.Millisecond), Timeout: 2 * cfg.Timeout, Revert: l.revert,
 	})
 	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
 
-// Close stops to listen for pushes, and waits until every uncertain acquisition
-// has been given back, or its TTL has passed, or ctx has ended: then it returns
+// Close stops to listen for notifications, and waits until every uncertain acquisition
+// has been released, or its TTL has passed, or ctx has ended: then it returns
 // the error of ctx, and the rest is left to the TTL. Before that it
-// ends all leases as lost, with the reason [dlock.Closed], and gives them back.
+// ends all leases as lost, with the reason [dlock.Closed], and releases them.
 func (l *RW) Close(ctx context.Context) error {
-	return errors.Join(l.renewer.Close(ctx), l.hub.Close(ctx), l.undo.Wait(ctx))
+	return errors.Join(l.renewer.Close(ctx), l.notifier.Close(ctx), l.rollback.Wait(ctx))
 }
 
 // start sends one script about key with the arguments that all of them begin with.
 func (l *RW) start(ctx context.Context, b *redisx.Caller, script redisx.Script, key string, args ...any) *redisx.Call {
 	return b.Start(ctx, script, l.keys(key), append([]any{
-		l.cfg.TTL.Milliseconds(), l.first.Milliseconds(), patience.Milliseconds(),
-		l.hub.Command(), l.hub.Channels(l.base(key)),
+		l.cfg.TTL.Milliseconds(), l.first.Milliseconds(), waiterTTL.Milliseconds(),
+		l.notifier.Command(), l.notifier.Channels(l.base(key)),
 	}, args...)...)
 }
 

@@ -78,7 +78,7 @@ func TestRWLargePhase(t *testing.T) {
 		in.Wait()
 		select {
 		case <-next:
-			t.Error("the next writer is in beside the readers")
+			t.Error("the next writer is in alongside the readers")
 		default:
 		}
 		close(leave)
@@ -128,9 +128,9 @@ func handOver(t testing.TB, a, b *redisrw.RW, key string, admin redis.UniversalC
 	return d
 }
 
-// A waiter gets the grant by a push, not by asking again; when pushes are lost it
+// A waiter gets the grant by a notification, not by asking again; when notifications are lost it
 // gets the grant by asking again.
-func TestRWHandOver(t *testing.T) {
+func TestRWHandOff(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
@@ -143,7 +143,7 @@ func TestRWHandOver(t *testing.T) {
 		slices.Sort(pushed)
 		t.Logf("handed over within %v", pushed)
 		if pushed[3] > 400*time.Millisecond { // looks of its own come after 800
-			t.Errorf("most grants took more than %v, as if none had been pushed", pushed[3])
+			t.Errorf("most grants took more than %v, as if none had been notified", pushed[3])
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var killer sync.WaitGroup
@@ -154,7 +154,7 @@ func TestRWHandOver(t *testing.T) {
 		})
 		for range 3 {
 			if d := handOver(t, a, b, key, admin); d > 10*time.Second { // the TTL is 30
-				t.Errorf("without pushes a grant took %v", d)
+				t.Errorf("without sends a grant took %v", d)
 			}
 		}
 		stop()
@@ -162,7 +162,7 @@ func TestRWHandOver(t *testing.T) {
 	})
 }
 
-// A key that nobody holds or waits for is remembered by its fence alone, and what
+// A key that nobody holds or waits for is remembered by its fencing token alone, and what
 // a crash leaves behind ends by itself.
 func TestRWLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestRWOnAServerThatForgets(t *testing.T) {
 		select {
 		case <-writer.Done():
 		case <-time.After(2 * ttl):
-			t.Error("the first writer does not hear of its loss")
+			t.Error("the first writer is not notified of its loss")
 		}
 	})
 }

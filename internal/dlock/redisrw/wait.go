@@ -22,7 +22,7 @@ type attempt struct {
 }
 
 func (l *RW) newAttempt(key string, write bool) *attempt {
-	a := &attempt{l: l, key: key, id: l.hub.NewID(), write: write}
+	a := &attempt{l: l, key: key, id: l.notifier.NewID(), write: write}
 	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.recheck, TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
 	return a
 }
@@ -40,7 +40,7 @@ func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease,
 		return lease, err
 	}
 	a := l.newAttempt(key, write)
-	w := l.hub.Join(ctx, l.base(key), a.id)
+	w := l.notifier.Join(ctx, l.base(key), a.id)
 	defer w.Leave()
 	a.Pushes = w.Pushes
 	return a.named(a.Wait(ctx))
@@ -66,7 +66,7 @@ func (a *attempt) named(lease *dlock.Lease, err error) (*dlock.Lease, error) {
 // Ask implements [rediswait.Attempt].
 func (a *attempt) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
 	l := a.l
-	call := l.start(ctx, l.calls, acquireScript, a.key, a.id, a.mode(), redisx.Flag(a.Pushes != nil), l.hub.Stamp(time.Now()))
+	call := l.start(ctx, l.calls, acquireScript, a.key, a.id, a.mode(), redisx.Flag(a.Pushes != nil), l.notifier.Stamp(time.Now()))
 	reply, sent, err := call.Wait()
 	if err != nil {
 		return nil, 0, err
@@ -94,27 +94,27 @@ func (a *attempt) Notified(ctx context.Context, push string) (*dlock.Lease, erro
 		return nil, nil //nolint:nilnil // Neither: then it asks.
 	}
 	fence, ok := fenceOf(parts[0], parts[1])
-	sent, known := a.l.hub.Sent(parts[2])
+	sent, known := a.l.notifier.Sent(parts[2])
 	if !ok || !known || time.Since(sent) > a.l.first/2 {
 		return nil, nil //nolint:nilnil // As above.
 	}
 	return a.granted(ctx, fence, sent, a.l.first), nil
 }
 
-// GiveBack implements [rediswait.Attempt].
-func (a *attempt) GiveBack(ctx context.Context) (found bool, err error) {
-	all, err := a.l.giveBack(ctx, []dlock.Held{a.held()})
+// Revert implements [rediswait.Attempt].
+func (a *attempt) Revert(ctx context.Context) (found bool, err error) {
+	all, err := a.l.revert(ctx, []dlock.Held{a.held()})
 	return all[0], err
 }
 
 // Abandon implements [rediswait.Attempt].
-func (a *attempt) Abandon(ctx context.Context) { a.l.undo.Add(ctx, a.held()) }
+func (a *attempt) Abandon(ctx context.Context) { a.l.rollback.Add(ctx, a.held()) }
 
 func (a *attempt) held() dlock.Held {
 	return dlock.Held{Key: a.key, Fence: dlock.Fence{Owner: a.id}}
 }
 
-func (l *RW) giveBack(ctx context.Context, held []dlock.Held) (found []bool, err error) {
+func (l *RW) revert(ctx context.Context, held []dlock.Held) (found []bool, err error) {
 	calls := make([]*redisx.Call, len(held))
 	for i, h := range held {
 		calls[i] = l.start(ctx, l.calls, abandonScript, h.Key, h.Fence.Owner)

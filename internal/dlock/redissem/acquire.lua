@@ -6,7 +6,7 @@
 local owner, n, wait, known, stamp = ARGV[6], tonumber(ARGV[7]), ARGV[8] == '1', ARGV[9], ARGV[10]
 
 -- The epoch is when this state began. A client that remembers another one proves
--- that data was lost: whatever was held then has lapsed one TTL after the beginning.
+-- that data was lost: whatever was held then has expired one TTL after the beginning.
 local epoch = redis.call('HGET', state, 'epoch')
 if not epoch then
   epoch = digits(micros)
@@ -44,7 +44,7 @@ if not entry then
 end
 -- Until when it lives, and how long it trusts what it is handed, are its own to say.
 redis.call('HSET', owners, owner, table.concat({string.match(entry, '^%d+:%d+'),
-  digits(now + patience), digits(math.min(ttl, patience)), stamp}, ':'))
+  digits(now + waiterTTL), digits(math.min(ttl, waiterTTL)), stamp}, ':'))
 touch()
 pump(owner)
 entry = redis.call('HGET', owners, owner)

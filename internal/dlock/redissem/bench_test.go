@@ -14,7 +14,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// BenchmarkSemaphore takes one permit and gives it back: of a key of its own per
+// BenchmarkSemaphore takes one permit and releases it: of a key of its own per
 // goroutine, and of one key with 4 permits for 32 goroutines of one client.
 func BenchmarkSemaphore(b *testing.B) {
 	rdb, err := redisx.New(testbedtest.Redis(b))

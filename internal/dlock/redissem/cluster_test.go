@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// Every script and push stays in one slot.
+// Every script and notification stays in one slot.
 func TestSemaphoresOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()

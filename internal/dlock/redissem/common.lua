@@ -1,12 +1,12 @@
 -- Begins every script of the semaphore. KEYS and the first five of ARGV are the
 -- same for all of them:
 -- KEYS[1] holders  KEYS[2] queue  KEYS[3] owners  KEYS[4] state  KEYS[5] limit
--- ARGV[1] permits, unless resized  ARGV[2] TTL of a grant in ms  ARGV[3] patience
+-- ARGV[1] permits, unless resized  ARGV[2] TTL of a grant in ms  ARGV[3] how long a silent waiter stays
 -- with the caller, as a waiter that does not ask again, or does not renew what it was
 -- handed, in ms
 -- ARGV[4] command to publish with  ARGV[5] what begins the channel of a process
 local holders, queue, owners, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local ttl, patience = tonumber(ARGV[2]), tonumber(ARGV[3])
+local ttl, waiterTTL = tonumber(ARGV[2]), tonumber(ARGV[3])
 local limit = tonumber(redis.call('GET', KEYS[5]) or ARGV[1])
 local clock = redis.call('TIME')
 local micros = clock[1] * 1000000 + clock[2]
@@ -19,7 +19,7 @@ local function digits(n) return string.format('%.0f', n) end
 -- at one instant: an entry of owners goes with what it describes. Clients may have
 -- different TTLs; the longest wins.
 local function touch()
-  local at = digits(now + math.max(2 * math.max(ttl, patience), redis.call('PTTL', owners)))
+  local at = digits(now + math.max(2 * math.max(ttl, waiterTTL), redis.call('PTTL', owners)))
   for i = 1, 3 do redis.call('PEXPIREAT', KEYS[i], at) end
 end
 
@@ -39,7 +39,7 @@ local function members(owner, n, score)
   return list
 end
 
--- Drops up to 64 permits that have lapsed.
+-- Drops up to 64 permits that have expired.
 local function evict()
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', holders, '-inf', now, 'LIMIT', 0, 64)) do
     redis.call('ZREM', holders, member)

@@ -9,7 +9,7 @@ type Config struct {
 	Permits int
 
 	// TTL is how long Redis keeps a grant that is not renewed: the time until the
-	// permits of a holder that has died are back. 0 means 30 s.
+	// permits of a holder that has died are free again. 0 means 30 s.
 	TTL time.Duration
 
 	// MaxHold ends a lease that long after it was granted, renewed or not.

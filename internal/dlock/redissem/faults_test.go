@@ -30,8 +30,8 @@ func (b *believers) add(lease *dlock.Lease) (remove func()) {
 }
 
 // TestServerThatLosesItsPermits kills a server under load; it comes back empty.
-// The holders of before believe in their leases for a while: nobody is granted a
-// permit beside them.
+// The holders of before consider their leases valid for a while: nobody is granted a
+// permit alongside them.
 func TestServerThatLosesItsPermits(t *testing.T) {
 	t.Parallel()
 	backends(t, func(t testing.TB, kind string) {
@@ -83,9 +83,9 @@ func TestServerThatLosesItsPermits(t *testing.T) {
 		}
 		close(stop)
 		wg.Wait()
-		t.Logf("%d grants, at most %d believed in at once", grants.Load(), b.most.Load())
+		t.Logf("%d grants, at most %d considered valid at once", grants.Load(), b.most.Load())
 		if most := b.most.Load(); most != permits {
-			t.Errorf("%d permits were believed in at once, there are %d", most, permits)
+			t.Errorf("%d permits were considered valid at once, there are %d", most, permits)
 		}
 	})
 }

@@ -111,7 +111,7 @@ func kill(t testing.TB, cmd *exec.Cmd) {
 	cmd.Wait() // it says that the child was killed
 }
 
-// The permits of a process that is killed are back within its TTL and a re-check,
+// The permits of a process that is killed are free again within its TTL and a fallback poll,
 // and so is its place in the queue.
 func TestKilledHolder(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestKilledHolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := time.Since(start); d > 2*ttl {
-				t.Errorf("all permits are back after %v, the TTL is %v", d, ttl)
+				t.Errorf("all permits are free again after %v, the TTL is %v", d, ttl)
 			}
 			lease.Release(t.Context())
 		}

@@ -53,7 +53,7 @@ func (a *attempt) granted(ctx context.Context, token string, sent time.Time, fir
 		Release: func(ctx context.Context) error {
 			live, _, err := s.run(ctx, releaseScript, a.key, fence.Owner, fence.Token, a.n)
 			switch {
-			case err != nil: // lost, or refused for now: nobody else gives them back before the TTL
+			case err != nil: // lost, or refused for now: nobody else releases them before the TTL
 				a.Abandon(ctx)
 			case live == int64(0):
 				return dlock.ErrLost
@@ -61,7 +61,7 @@ func (a *attempt) granted(ctx context.Context, token string, sent time.Time, fir
 			return err
 		},
 	}
-	if a.Doubt() { // that request may arrive when the grant is over, and take permits for nobody
+	if a.Uncertain() { // that request may arrive when the grant is over, and take permits for nobody
 		g.Ended = func(error) { a.Abandon(ctx) }
 	}
 	return dlock.NewLease(ctx, g)

@@ -38,7 +38,7 @@ func semAcquire(t testing.TB, rdb redis.UniversalClient, key, owner string, n in
 	return reply[0], reply[2]
 }
 
-// An owner that asks again has one grant with one fence, or keeps its place.
+// An owner that asks again has one grant with one fencing token, or keeps its place.
 func TestSemaphoreScriptsAreIdempotent(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
@@ -95,7 +95,7 @@ func TestSemaphoreKeysEndTogether(t *testing.T) {
 	})
 }
 
-// Owner, fence and number of permits all have to match, and nothing is created.
+// Owner, fencing token and number of permits all have to match, and nothing is created.
 func TestSemaphoreScriptsCompare(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
@@ -120,9 +120,9 @@ func TestSemaphoreScriptsCompare(t *testing.T) {
 		if err != nil || len(live) != 3 || live[0] != 1 || live[1] != 0 || live[2] != 1 {
 			t.Errorf("renewals of three: %v, %v", live, err)
 		}
-		redistest.Lapse(t, rdb, redistest.SemaphoreKey(key))
+		redistest.Expire(t, rdb, redistest.SemaphoreKey(key))
 		if live, err := semScript(t, rdb, "renew", key, "a-1", token, 2).Int64Slice(); err != nil || live[0] != 0 {
-			t.Errorf("a grant that has lapsed is renewed: %v, %v", live, err)
+			t.Errorf("a grant that has expired is renewed: %v, %v", live, err)
 		}
 		if n := rdb.ZCard(t.Context(), redistest.SemaphoreKey(key)).Val(); n != 0 {
 			t.Errorf("%d permits are out", n)
@@ -130,7 +130,7 @@ func TestSemaphoreScriptsCompare(t *testing.T) {
 	})
 }
 
-// Whatever frees permits hands them on, and pushes each grant with the token and
+// Whatever frees permits hands them on, and sends each grant with the token and
 // the stamp of the waiter. Dead waiters are passed over, and leave nothing.
 func TestSemaphoreScriptsHandOn(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestSemaphoreScriptsHandOn(t *testing.T) {
 			"abandon": func(key, _ string) *redis.Cmd { return semScript(t, rdb, "abandon", key, "a-1") },
 			"resize":  func(key, _ string) *redis.Cmd { return semScript(t, rdb, "resize", key, 4) },
 			"renew": func(key, _ string) *redis.Cmd {
-				redistest.Lapse(t, rdb, redistest.SemaphoreKey(key))
+				redistest.Expire(t, rdb, redistest.SemaphoreKey(key))
 				return semScript(t, rdb, "renew", key, "z-1", 1, 1)
 			},
 		} {

@@ -22,7 +22,7 @@ const maxWeight = 1024
 //
 // # Data
 //
-//	shop:sem:{KEY}         zset    OWNER:1 ... OWNER:N -> when the permit lapses, by the clock of the server
+//	shop:sem:{KEY}         zset    OWNER:1 ... OWNER:N -> when the permit expires, by the clock of the server
 //	shop:sem:{KEY}:queue   zset    OWNER -> ticket
 //	shop:sem:{KEY}:owners  hash    OWNER -> FENCE:N of a holder, FENCE:N:DEAD:SPAN:STAMP of a waiter
 //	shop:sem:{KEY}:state   hash    last fence; epoch, when this state began; hold, until when nothing is granted
@@ -30,14 +30,14 @@ const maxWeight = 1024
 //
 // A lease of N permits is N members of the first set, at most 1024. So what is
 // free is the limit minus ZCARD: there is no second counter that could drift from
-// the holders by a crash, an eviction or a mistake. (A sum of weights beside the
+// the holders by a crash, an eviction or a mistake. (A sum of weights alongside the
 // set would be such a counter; to add up the weights of all holders would make every
 // script O(holders). N members cost only who asks for N.)
 //
 // OWNER is new for every call of Acquire and TryAcquire, so that an attempt can be
-// repeated: it finds its grant, or its place. The ticket is the fence of the grant to
+// repeated: it finds its grant, or its place. The ticket is the fencing token of the grant to
 // come, max(last+1, TIME in microseconds). Because grants are made in the order of
-// tickets, fences increase from grant to grant.
+// tickets, fencing tokens increase from grant to grant.
 //
 // # Operations
 //
@@ -48,13 +48,13 @@ const maxWeight = 1024
 //	resize   sets the limit, and grants                                                1 round
 //
 // Each is one script, O(N log holders), in which concurrent callers share round
-// trips. Each also drops up to 64 permits that have lapsed, and hands on what is
-// free then: the script that frees permits makes the next grants and pushes each to
+// trips. Each also drops up to 64 permits that have expired, and hands on what is
+// free then: the script that frees permits makes the next grants and sends each to
 // the process of its waiter, which sends nothing to take it. A hand-off costs half a
 // round trip up, half one down, and no herd. Waiters ask again within a second (or
-// TTL/8), because a push can be lost and a holder can die; who has not asked for three
+// TTL/8), because a notification can be lost and a holder can die; who has not asked for three
 // such pauses and a timeout is dead, and is dropped when it comes to the head. A grant
-// that was pushed and not renewed lapses as soon. That is less than two thirds of the
+// that was sent by a notification and not renewed expires as soon. That is less than two thirds of the
 // TTL, the least that a holder which has died still had: so the permits of a process
 // never go to a waiter that died with it.
 //
@@ -84,33 +84,33 @@ const maxWeight = 1024
 // Of a server without its data (killed and started empty, FLUSHALL, a removed key)
 // less is to be feared. A client that remembers another epoch proves the loss, and
 // then nothing is granted until one TTL after the new epoch began, when no holder
-// of before can believe in its lease any more. So the limit holds over the loss as
+// of before can consider its lease valid any more. So the limit holds over the loss as
 // well if all who ask meanwhile have used the key before: each client remembers the
 // last 4096 keys that it used within six hours. One that is new to the key cannot
 // know, and is granted permits until another has proved the loss. (To hold back
 // whoever finds no epoch would make the first use of every key wait for a TTL. A
 // mark that tells a new key from a lost one would be one key for all semaphores,
-// which a script in a Cluster cannot name beside theirs.) A server that comes back
+// which a script in a Cluster cannot name alongside theirs.) A server that comes back
 // with older data, from a snapshot or as a replica that lagged, has its epoch: that
 // loss proves itself to nobody.
 //
-// No fence helps, for that of a semaphore excludes nobody. A semaphore bounds load.
+// No fencing token helps, for that of a semaphore excludes nobody. A semaphore bounds load.
 // Where one user too many does damage, give each place a name and a key of a lock of
-// its own, and have the resource check the fence of the place.
+// its own, and have the resource check the fencing token of the place.
 type Semaphore struct {
-	permits int
-	ttl     time.Duration
-	maxHold time.Duration
-	timeout time.Duration
-	recheck time.Duration // how often a waiter asks again
-	prefix  string
-	epochs  redisx.Epochs
-	hub     *redisx.Notifier
-	calls   *redisx.Caller
-	renewer *driver.Renewer
+	permits  int
+	ttl      time.Duration
+	maxHold  time.Duration
+	timeout  time.Duration
+	recheck  time.Duration // how often a waiter asks again
+	prefix   string
+	epochs   redisx.Epochs
+	notifier *redisx.Notifier
+	calls    *redisx.Caller
+	renewer  *driver.Renewer
 
 	renewals *redisx.Caller // apart, so that a renewal waits for no other call
-	undo     *driver.Undo
+	rollback *driver.Rollback
 }
 
 var (
@@ -143,10 +143,10 @@ func New(rdb redis.UniversalClient, cfg Config) (*Semaphore, error) {
 	if err := redisx.Check(rdb); err != nil {
 		return nil, fmt.Errorf("redissem: %w", err)
 	}
-	s.undo = driver.NewUndo(driver.UndoConfig{
-		TTL: max(ttl, 2*s.patience()), Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, GiveBack: s.giveBack,
+	s.rollback = driver.NewRollback(driver.RollbackConfig{
+		TTL: max(ttl, 2*s.waiterTTL()), Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, Revert: s.revert,
 	})
-	s.hub = redisx.NewNotifier(rdb, s.prefix, nil)
+	s.notifier = redisx.NewNotifier(rdb, s.prefix, nil)
 	s.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: s.renew})
 	return s, nil
 }
@@ -166,13 +166,13 @@ func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
 	return nil
 }
 
-// Close waits until every uncertain acquisition has been given back, or its TTL
+// Close waits until every uncertain acquisition has been released, or its TTL
 // has passed, or ctx has ended: then it returns the error of ctx, and the rest
 // is left to the TTL. It ends the subscription, without which those who still
 // wait are slower. Before that it ends all leases as lost, with the reason
-// [dlock.Closed], and gives them back.
+// [dlock.Closed], and releases them.
 func (s *Semaphore) Close(ctx context.Context) error {
-	return errors.Join(s.renewer.Close(ctx), s.hub.Close(ctx), s.undo.Wait(ctx))
+	return errors.Join(s.renewer.Close(ctx), s.notifier.Close(ctx), s.rollback.Wait(ctx))
 }
 
 // check refuses what no number of permits could allow, before anything is sent.
@@ -189,9 +189,9 @@ func (s *Semaphore) check(ctx context.Context, key string, n int) error {
 	return nil
 }
 
-// patience is how long the store believes in a waiter that does not ask again,
-// and in a grant that was pushed and not renewed.
-func (s *Semaphore) patience() time.Duration { return 3*s.recheck + s.timeout }
+// waiterTTL is how long the store believes in a waiter that does not ask again,
+// and in a grant that was sent by a notification and not renewed.
+func (s *Semaphore) waiterTTL() time.Duration { return 3*s.recheck + s.timeout }
 
 // run makes one call of a script about key.
 func (s *Semaphore) run(ctx context.Context, script redisx.Script, key string, args ...any) (any, time.Time, error) {
@@ -201,7 +201,7 @@ func (s *Semaphore) run(ctx context.Context, script redisx.Script, key string, a
 // args are args after those that all scripts have in common.
 func (s *Semaphore) args(key string, args ...any) []any {
 	return append([]any{
-		s.permits, s.ttl.Milliseconds(), s.patience().Milliseconds(),
-		s.hub.Command(), s.hub.Channels(s.keys(key)[0]),
+		s.permits, s.ttl.Milliseconds(), s.waiterTTL().Milliseconds(),
+		s.notifier.Command(), s.notifier.Channels(s.keys(key)[0]),
 	}, args...)
 }

@@ -48,8 +48,8 @@ func TestSemaphoreUsage(t *testing.T) {
 			t.Fatal(err)
 		}
 		want("resized", 7, 3, 0)
-		redistest.Lapse(t, rdb, redistest.SemaphoreKey(key))
-		want("lapsed and not dropped", 7, 0, 0)
+		redistest.Expire(t, rdb, redistest.SemaphoreKey(key))
+		want("expired and not dropped", 7, 0, 0)
 		lease.Release(t.Context())
 		want("released", 7, 0, 0)
 	})

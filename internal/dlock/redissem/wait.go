@@ -22,7 +22,7 @@ type attempt struct {
 }
 
 func (s *Semaphore) newAttempt(key string, n int) *attempt {
-	a := &attempt{s: s, key: key, owner: s.hub.NewID(), n: n}
+	a := &attempt{s: s, key: key, owner: s.notifier.NewID(), n: n}
 	a.Waiter = rediswait.Waiter{Attempt: a, Poll: s.recheck, TTL: s.ttl, Timeout: s.timeout}
 	return a
 }
@@ -33,7 +33,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 		return nil, err
 	}
 	a := s.newAttempt(key, n)
-	w := s.hub.Join(ctx, s.keys(key)[0], a.owner)
+	w := s.notifier.Join(ctx, s.keys(key)[0], a.owner)
 	defer w.Leave()
 	a.Pushes = w.Pushes
 	return a.named(a.Wait(ctx))
@@ -60,7 +60,7 @@ func (a *attempt) named(lease *dlock.Lease, err error) (*dlock.Lease, error) {
 func (a *attempt) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
 	s := a.s
 	reply, sent, err := s.run(ctx, acquireScript, a.key,
-		a.owner, a.n, redisx.Flag(a.Pushes != nil), s.epochs.Of(a.key), s.hub.Stamp(time.Now()))
+		a.owner, a.n, redisx.Flag(a.Pushes != nil), s.epochs.Of(a.key), s.notifier.Stamp(time.Now()))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -84,8 +84,8 @@ func (a *attempt) Notified(ctx context.Context, push string) (*dlock.Lease, erro
 	switch what {
 	case "granted":
 		token, stamp, _ := strings.Cut(rest, " ")
-		first := min(a.s.ttl, a.s.patience())
-		if sent, ok := a.s.hub.Sent(stamp); ok && time.Since(sent) < first/2 {
+		first := min(a.s.ttl, a.s.waiterTTL())
+		if sent, ok := a.s.notifier.Sent(stamp); ok && time.Since(sent) < first/2 {
 			return a.granted(ctx, token, sent, first), nil
 		}
 	case "invalid":
@@ -98,20 +98,20 @@ func (a *attempt) invalid(limit string) error {
 	return fmt.Errorf("there are %s: %w", limit, dlock.ErrInvalidPermits)
 }
 
-// GiveBack implements [rediswait.Attempt].
-func (a *attempt) GiveBack(ctx context.Context) (found bool, err error) {
-	all, err := a.s.giveBack(ctx, []dlock.Held{a.held()})
+// Revert implements [rediswait.Attempt].
+func (a *attempt) Revert(ctx context.Context) (found bool, err error) {
+	all, err := a.s.revert(ctx, []dlock.Held{a.held()})
 	return all[0], err
 }
 
 // Abandon implements [rediswait.Attempt].
-func (a *attempt) Abandon(ctx context.Context) { a.s.undo.Add(ctx, a.held()) }
+func (a *attempt) Abandon(ctx context.Context) { a.s.rollback.Add(ctx, a.held()) }
 
 func (a *attempt) held() dlock.Held {
 	return dlock.Held{Key: a.key, Fence: dlock.Fence{Owner: a.owner}}
 }
 
-func (s *Semaphore) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
+func (s *Semaphore) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
 	calls := make([]*redisx.Call, len(held))
 	for i, h := range held {
 		calls[i] = s.calls.Start(ctx, abandonScript, s.keys(h.Key), s.args(h.Key, h.Fence.Owner)...)

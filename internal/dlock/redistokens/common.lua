@@ -17,7 +17,7 @@ local function touch()
   for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, at) end
 end
 
-local function lapses(holder) return tonumber(redis.call('ZSCORE', holders, holder) or 0) end
+local function expires(holder) return tonumber(redis.call('ZSCORE', holders, holder) or 0) end
 
 -- Moves one token out of held, to where it belongs. Returns 0 if held does not have it.
 local function give(held, token)

@@ -13,7 +13,7 @@ type Config struct {
 	Permits int
 
 	// TTL is how long Redis keeps the tokens of a client that does not renew: the
-	// time until those of one that has died are back. 0 means 30 s.
+	// time until those of one that has died are free again. 0 means 30 s.
 	TTL time.Duration
 
 	// MaxHold ends a lease that long after it was granted, renewed or not.
@@ -24,7 +24,7 @@ type Config struct {
 	// 2 s; it is never more than TTL/3.
 	Timeout time.Duration
 
-	// Name says which process this is, so that ReleaseAll can give back what it held
+	// Name says which process this is, so that ReleaseAll can release what it held
 	// before it was restarted. No two living processes may have the same name.
 	// Empty means a random one.
 	Name string

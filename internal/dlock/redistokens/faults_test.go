@@ -68,7 +68,7 @@ func TestTokensAreMadeOnce(t *testing.T) {
 	})
 }
 
-// A token that was moved for a client that never heard of it goes back.
+// A token that was moved for a client that was never notified of it goes back.
 func TestLostReplyOfABlockedTake(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -125,7 +125,7 @@ func TestTokenThatComesLate(t *testing.T) {
 		rdb := redistest.Client(t, testbedtest.Redis(t))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
 		defer cancel()
-		s := redistest.Tokens(t, rdb, redistokens.Config{Permits: 3, TTL: ttl}) // it is not to lapse before
+		s := redistest.Tokens(t, rdb, redistokens.Config{Permits: 3, TTL: ttl}) // it is not to expire before
 		late := func() {
 			t.Helper()
 			names, err := rdb.ZRange(ctx, redistest.SemaphoreKey(key)+":holders", 0, 0).Result()
@@ -156,12 +156,12 @@ func TestTokenThatComesLate(t *testing.T) {
 		if lease, err = silent.Acquire(ctx, key, 1); err != nil {
 			t.Fatal(err)
 		}
-		lease.Release(ctx) // or it has lapsed by now
+		lease.Release(ctx) // or it has expired by now
 		names, err := rdb.ZRange(ctx, redistest.SemaphoreKey(key)+":holders", 0, 0).Result()
 		if err != nil || len(names) != 1 {
 			t.Fatalf("holders %v, %v", names, err)
 		}
-		redistest.LetPass(ctx, 2*short) // it is silent, and lapses
+		redistest.LetPass(ctx, 2*short) // it is silent, and expires
 		other := redistest.Tokens(t, rdb, redistokens.Config{Permits: 3, TTL: short})
 		all := func() bool {
 			lease, err := other.TryAcquire(ctx, key, 3)
@@ -199,7 +199,7 @@ func TestRemove(t *testing.T) {
 		if left := rdb.Keys(ctx, redistest.SemaphoreKey(key)+"*").Val(); len(left) != 0 {
 			t.Errorf("Remove left %v", left)
 		}
-		// The holder hears of it before anybody else has its permits.
+		// The holder is notified of it before anybody else has its permits.
 		next, err := a.Acquire(ctx, key, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -218,7 +218,7 @@ func TestRemove(t *testing.T) {
 
 // Callers that wait hold one connection for all of them, and not one of the pool
 // that renewals and releases need.
-func TestWaitingStarvesNobody(t *testing.T) {
+func TestNoWaiterStarves(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		opts, err := redis.ParseURL(testbedtest.Redis(t))
@@ -252,13 +252,13 @@ func TestWaitingStarvesNobody(t *testing.T) {
 			redistest.LetPass(ctx, ttl/20)
 			start := time.Now()
 			if err := rdb.Ping(ctx).Err(); err != nil {
-				t.Errorf("a command beside those that wait: %v", err)
+				t.Errorf("a command alongside those that wait: %v", err)
 			}
 			took = append(took, time.Since(start))
 		}
 		slices.Sort(took)
 		if most, usual := took[len(took)*9/10], took[len(took)/2]; usual > ttl/30 || most > ttl/8 { // who waits has the connection for ttl/4 each time
-			t.Errorf("commands beside those that wait took %v", took)
+			t.Errorf("commands alongside those that wait took %v", took)
 		}
 		blocked, err := rdb.InfoMap(ctx, "clients").Result()
 		if err != nil {

@@ -20,7 +20,7 @@ type tap struct {
 	holder *holder
 	queue  []*request // callers that wait, in order
 	served bool       // a fetcher runs
-	noted  time.Time  // when Redis was told that this process uses the key
+	noted  time.Time  // when Redis was notified that this process uses the key
 }
 
 // holder is a client as Redis knows it: the owner of a list of tokens. The list
@@ -81,7 +81,7 @@ func (t *Tokens) drop(h *holder, tokens ...string) {
 	t.forgetRetired(h)
 }
 
-// retire gives back in the background what the list of h has and the client does
+// retire releases in the background what the list of h has and the client does
 // not know of. It waits for requests in flight: only then is nothing on its way.
 // No other request takes for h afterwards, so that no token can come back to it.
 func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
@@ -92,7 +92,7 @@ func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
 	t.retired[h.name] = h
 	t.forgetRetired(h)
 	t.mu.Unlock()
-	t.undo.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: h.name}})
+	t.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: h.name}})
 }
 
 // forgetRetired forgets a retired holder of whose list nothing is known, and nothing on
@@ -103,7 +103,7 @@ func (t *Tokens) forgetRetired(h *holder) {
 	}
 }
 
-func (t *Tokens) giveBack(ctx context.Context, held []dlock.Held) (found []bool, err error) {
+func (t *Tokens) revert(ctx context.Context, held []dlock.Held) (found []bool, err error) {
 	calls := make([]*redisx.Call, len(held))
 	for i, h := range held {
 		if args, ok := t.knownTo(h.Fence.Owner); ok {

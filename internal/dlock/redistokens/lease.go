@@ -35,7 +35,7 @@ func (t *Tokens) lease(ctx context.Context, key string, got *taken, fence string
 	})
 }
 
-// release gives tokens back that h has, and returns how many those were.
+// release releases tokens that h has, and returns how many those were.
 func (t *Tokens) release(ctx context.Context, key string, h *holder, tokens []string) (int, error) {
 	args := []any{t.ttl.Milliseconds(), h.name}
 	for _, token := range tokens {

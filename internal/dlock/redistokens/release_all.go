@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-// reap gives back what lapsed holders have, and returns how many tokens that was.
+// reap releases what expired holders have, and returns how many tokens that was.
 // With force it takes from the living too.
 func (t *Tokens) reap(ctx context.Context, key string, force bool, names ...string) (int, error) {
 	args := []any{t.ttl.Milliseconds(), redisx.Flag(force)}
@@ -47,9 +47,9 @@ func (t *Tokens) note(ctx context.Context, key string) {
 // forgotten is for how long Redis remembers what is not used.
 func (t *Tokens) forgotten() time.Duration { return max(24*time.Hour, 2*t.ttl) }
 
-// ReleaseAll gives back at once what an earlier process with the name of this
+// ReleaseAll releases at once what an earlier process with the name of this
 // one held, of every key, instead of waiting for its TTL. The earlier process must
-// have ended: if it lives it loses its leases, and hears of it at its next renewal
+// have ended: if it lives it loses its leases, and is notified of it at its next renewal
 // only. It returns the first error; what it has not released then is left to the TTL.
 func (t *Tokens) ReleaseAll(ctx context.Context) error {
 	if !t.named {
@@ -80,8 +80,8 @@ func (t *Tokens) ReleaseAll(ctx context.Context) error {
 
 // Remove deletes the semaphore of key with all of its tokens. Its holders lose
 // their leases, and hear of it at their next renewal. Who uses key afterwards makes
-// it anew; a client that has used it before waits one TTL first, because the
-// holders may believe in their leases until then.
+// it again; a client that has used it before waits one TTL first, because the
+// holders may consider their leases valid until then.
 func (t *Tokens) Remove(ctx context.Context, key string) error {
 	if err := redisx.CheckKey(key); err != nil {
 		return err

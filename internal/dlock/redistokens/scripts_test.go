@@ -28,7 +28,7 @@ func tokScript(t testing.TB, rdb redis.UniversalClient, name, key string, args .
 }
 
 // tokTake asks for n of 3 tokens, for holder a. It returns the number of fields of the reply, which
-// is 1 for a holder that has lapsed, and the tokens.
+// is 1 for a holder that has expired, and the tokens.
 func tokTake(t testing.TB, rdb redis.UniversalClient, key string, known, n int) (fields int, tokens []any) {
 	t.Helper()
 	reply, err := tokScript(t, rdb, "take", key, 3, "a", "", 0, known, 0, 0, n).Slice()
@@ -41,22 +41,22 @@ func tokTake(t testing.TB, rdb redis.UniversalClient, key string, known, n int) 
 	return len(reply), tokens
 }
 
-// A holder that has lapsed has to come back under another name, because leases of
+// A holder that has expired has to come back under another name, because leases of
 // before could be taken for live; unless it has nothing that anybody could believe in.
-func TestLapsedHolderComesBack(t *testing.T) {
+func TestExpiredHolderReturns(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()
 		if _, tokens := tokTake(t, rdb, key, 0, 2); len(tokens) != 2 {
 			t.Fatalf("took %v, want two", tokens)
 		}
-		redistest.Lapse(t, rdb, redistest.SemaphoreKey(key)+":holders")
+		redistest.Expire(t, rdb, redistest.SemaphoreKey(key)+":holders")
 		if got, err := tokScript(t, rdb, "renew", key, "a").StringSlice(); err != nil || len(got) != 0 {
-			t.Errorf("a holder that has lapsed is renewed: %v, %v", got, err)
+			t.Errorf("a holder that has expired is renewed: %v, %v", got, err)
 		}
 		for _, known := range []int{-1, 0, 2} {
 			if fields, _ := tokTake(t, rdb, key, known, 1); fields != 1 {
-				t.Errorf("a holder that has lapsed and knows %d tokens takes beside its old ones", known)
+				t.Errorf("a holder that has expired and knows %d tokens takes alongside its old ones", known)
 			}
 		}
 		if n, err := tokScript(t, rdb, "reap", key, 0, "a").Int(); err != nil || n != 2 {
@@ -89,8 +89,8 @@ func TestStrangeTokenEndsItsHolder(t *testing.T) {
 	})
 }
 
-// A holder gives back what it has, once.
-func TestTokensAreGivenBackOnce(t *testing.T) {
+// A holder releases what it has, once.
+func TestTokensAreReleasedOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
 		key := rand.Text()

@@ -18,7 +18,7 @@ type taken struct {
 	tokens []string
 	fences []string // of the needs that are served, in order; "invalid" for one that never can be
 	made   string   // how many tokens there are
-	due    []string // holders that have lapsed
+	due    []string // holders that have expired
 }
 
 // order is what to ask for.
@@ -36,7 +36,7 @@ type spares struct {
 	turn   bool // holder has the turn to collect tokens one by one
 }
 
-// take asks for tokens, once, and again when it has found holders that had lapsed.
+// take asks for tokens, once, and again when it has found holders that had expired.
 func (t *Tokens) take(ctx context.Context, key string, o order) (*taken, error) {
 	t.note(ctx, key)
 	for again := 0; ; again++ {
@@ -65,7 +65,7 @@ func (t *Tokens) take(ctx context.Context, key string, o order) (*taken, error) 
 	}
 }
 
-// ask makes one request. It returns neither a reply nor an error if h has lapsed,
+// ask makes one request. It returns neither a reply nor an error if h has expired,
 // or has tokens beyond those that are known.
 func (t *Tokens) ask(ctx context.Context, key string, h *holder, known int, o order) (*taken, error) {
 	args := []any{t.ttl.Milliseconds(), t.permits, h.name, t.epochs.Of(key), redisx.Flag(o.wait), known}

@@ -6,7 +6,7 @@
 -- ARGV[7] 1 to take what there is for the first request that needs more
 -- ARGV[8] how many tokens held by the caller are for these requests  ARGV[9..] numbers needed
 -- Returns {epoch, tokens made, {holders that are due to be reaped}, {tokens taken}, {token of fence...}},
--- with 'invalid' for a request that can never be served, or {epoch} if the holder has lapsed
+-- with 'invalid' for a request that can never be served, or {epoch} if the holder has expired
 -- or has tokens that its client does not know of.
 local held, holder, known = KEYS[7], ARGV[3], ARGV[4]
 
@@ -20,7 +20,7 @@ if not made then
 end
 
 -- A client that remembers another epoch proves that data was lost. Whatever was
--- held then has lapsed one TTL after this state began; the tokens wait until then.
+-- held then has expired one TTL after this state began; the tokens wait until then.
 local hold = math.floor(tonumber(epoch) / 1000) + ttl
 if known ~= '' and known ~= epoch and now < hold then redis.call('HSET', state, 'hold', digits(hold)) end
 hold = tonumber(redis.call('HGET', state, 'hold') or 0)
@@ -31,15 +31,15 @@ elseif hold > 0 then
   redis.call('HDEL', state, 'hold')
 end
 
--- A holder that has lapsed may have lost its tokens, and comes back under a new
+-- A holder that has expired may have lost its tokens, and comes back under a new
 -- name, unless it has none: then there is nothing that it could believe in.
-local live = lapses(holder) > now
+local live = expires(holder) > now
 if not live and (redis.call('ZSCORE', holders, holder) or redis.call('ZSCORE', reaped, holder))
   and (ARGV[6] ~= '0' or redis.call('LLEN', held) > 0) then
   touch()
   return {epoch}
 end
--- A failover can bring back what the holder had given back. A client that waits
+-- A failover can bring back what the holder had released. A client that waits
 -- would keep it alive, and wait for its own token.
 local sure = tonumber(ARGV[6])
 if sure >= 0 and redis.call('LLEN', held) > sure then

@@ -29,8 +29,8 @@ const maxTokens = 4096
 //
 //	shop:sem:{KEY}:free         list    tokens that nobody has: 1, 2, ...
 //	shop:sem:{KEY}:held:HOLDER  list    tokens that a holder has
-//	shop:sem:{KEY}:holders      zset    HOLDER -> when it lapses, by the clock of the server
-//	shop:sem:{KEY}:reaped       zset    HOLDER that has lapsed -> when to look at its list again
+//	shop:sem:{KEY}:holders      zset    HOLDER -> when it expires, by the clock of the server
+//	shop:sem:{KEY}:reaped       zset    HOLDER that has expired -> when to look at its list again
 //	shop:sem:{KEY}:turn         list    the one turn to collect several tokens
 //	shop:sem:{KEY}:withheld     list    tokens that wait for the end of a TTL, after a loss of data
 //	shop:sem:{KEY}:tokens       hash    how many were made, and when; the last fence
@@ -38,7 +38,7 @@ const maxTokens = 4096
 //
 // A HOLDER is NAME:RANDOM-N, one client of one key at a time. Its list is the
 // truth about what it holds. A reply that was lost loses no token: the token is in
-// the list, the client retires that HOLDER, goes on under a new one, and gives back
+// the list, the client retires that HOLDER, continues under a new one, and releases
 // whatever the list of the old one has and no lease knows of. Holders renew with
 // all their tokens at once. The keys of a semaphore that is not used for a day end
 // at one instant.
@@ -49,15 +49,15 @@ const maxTokens = 4096
 //	wait       BLMOVE free held LEFT RIGHT, on the server, for a second at most; then take                   1 + 1 rounds per token
 //	release    script  LREM held, RPUSH free for what was in the list: never more than is held               1 round
 //	renew      script  ZADD holders; LRANGE held, which the client compares with what it knows               every TTL/3
-//	reap       script  for holders that have lapsed: LRANGE held, RPUSH free                                 by whoever sees them in take
-//	reconcile  script  gives back what is in a list and unknown to the client                                after an unknown outcome
+//	reap       script  for holders that have expired: LRANGE held, RPUSH free                                 by whoever sees them in take
+//	reconcile  script  releases what is in a list and unknown to the client                                after an unknown outcome
 //
 // Every script is one round trip, in which concurrent callers share, and costs
 // O(tokens touched + tokens of the holder). Waiting polls nothing: the server
 // serves blocked clients first come, first served, and the callers of one process
 // and key wait in one queue behind one connection, from a pool apart from that of
 // other commands. The second bounds how late somebody sees that a holder has
-// lapsed, and for how long a request may wait for a client that has died.
+// expired, and for how long a request may wait for a client that has died.
 //
 // Who waits for one token takes the first one. Who waits for several waits for
 // the turn first, empty-handed; with the turn it keeps every token that comes until it
@@ -66,7 +66,7 @@ const maxTokens = 4096
 //
 // # What a crash leaves behind
 //
-// A holder: its tokens, until it lapses; then the next take of anybody returns
+// A holder: its tokens, until it expires; then the next take of anybody returns
 // them, or ReleaseAll of the process that is started again with the same name. A
 // waiter: nothing, or the token that came for it, as a holder. A request that is
 // executed after its client has been given up for dead: a token in a list that is
@@ -76,7 +76,7 @@ const maxTokens = 4096
 //
 // What package redissem says of it holds here: the limit holds on each side of a loss
 // and not over both, until the holders of before have heard. A server without its
-// data has the tokens made anew, as many as the first client is configured with. A
+// data has the tokens made again, as many as the first client is configured with. A
 // client that remembers when they were made before proves the loss; then they are
 // withheld until one TTL after they were made. One that is new to the key takes
 // them until then.
@@ -100,7 +100,7 @@ type Tokens struct {
 	calls    *redisx.Caller
 	renewals *redisx.Caller // apart, so that a renewal waits for no other call
 	renewer  *driver.Renewer
-	undo     *driver.Undo
+	rollback *driver.Rollback
 	fetchers sync.WaitGroup
 
 	mu      sync.Mutex
@@ -133,8 +133,8 @@ func New(rdb redis.UniversalClient, cfg Config) (*Tokens, error) {
 		taps:     map[string]*tap{},
 		retired:  map[string]*holder{},
 	}
-	t.undo = driver.NewUndo(driver.UndoConfig{
-		TTL: 10 * ttl, Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, GiveBack: t.giveBack,
+	t.rollback = driver.NewRollback(driver.RollbackConfig{
+		TTL: 10 * ttl, Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, Revert: t.revert,
 	})
 	if ttl < 4*time.Millisecond {
 		return nil, fmt.Errorf("redistokens: TTL %v is less than four milliseconds", ttl)
@@ -182,7 +182,7 @@ func (t *Tokens) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, 
 	return t.wait(ctx, key, n)
 }
 
-// Close waits until everything with an unknown outcome has been given back, or
+// Close waits until everything with an unknown outcome has been released, or
 // ctx has ended: then it returns the error of ctx, and the rest is left to the
 // TTL. Before that it ends all leases as lost, with the reason [dlock.Closed], and gives
 // them back. No call may be waiting.
@@ -196,7 +196,7 @@ func (t *Tokens) Close(ctx context.Context) error {
 	var err error
 	select {
 	case <-idle:
-		err = t.undo.Wait(ctx)
+		err = t.rollback.Wait(ctx)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

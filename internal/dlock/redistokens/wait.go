@@ -103,7 +103,7 @@ func (t *Tokens) fetch(ctx context.Context, key string) {
 	}
 }
 
-// serve gives every caller its tokens that got has a fence for. It reports
+// serve gives every caller its tokens that got has a fencing token for. It reports
 // whether there was any.
 func (t *Tokens) serve(key string, got *taken, s *spares, waiting []*request) bool {
 	s.tokens = append(s.tokens, got.tokens...)
@@ -185,7 +185,7 @@ func (t *Tokens) blockFor(ctx context.Context, key string, s *spares, n int) err
 	return nil
 }
 
-// putBack gives the turn back, and the spare tokens if all is set.
+// putBack releases the turn, and the spare tokens if all is set.
 func (t *Tokens) putBack(ctx context.Context, key string, s *spares, all bool) {
 	var tokens []string
 	if all {

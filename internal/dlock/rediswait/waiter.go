@@ -2,7 +2,7 @@
 // a share of a key, or the key again after a signal.
 //
 // A grant comes as the answer to a request or as a notification. Requests are repeated, as a
-// notification can be lost, and as Redis drops a waiter that it does not hear of. Every request has the same
+// notification can be lost, and as Redis drops a waiter that it is not notified of. Every request has the same
 // owner, so that it finds what an earlier one has got.
 package rediswait
 
@@ -29,9 +29,9 @@ type Attempt interface {
 	// been missed, or if little is left of a grant that was on its way for long.
 	Notified(ctx context.Context, push string) (*dlock.Lease, error)
 
-	// GiveBack takes back at once what the owner has in Redis, and tells whether there was
+	// Revert takes back at once what the owner has in Redis, and reports whether there was
 	// anything.
-	GiveBack(ctx context.Context) (found bool, err error)
+	Revert(ctx context.Context) (found bool, err error)
 
 	// Abandon takes it back in the background, until it is known that nothing is left.
 	Abandon(ctx context.Context)
@@ -42,18 +42,18 @@ type Waiter struct {
 	Attempt Attempt
 
 	Poll    time.Duration // the longest pause between two requests
-	TTL     time.Duration // how long Wait goes on without an answer to any request
+	TTL     time.Duration // how long Wait continues without an answer to any request
 	Timeout time.Duration // of a request; giving up waits for a quarter of it
 
 	Pushes <-chan string // notifications, for Wait
 	Queued time.Time     // when Redis last confirmed the place in the queue; zero if never
 
-	doubt bool
+	uncertain bool
 }
 
-// Doubt reports whether a request was sent and not answered. It may arrive when the grant is
+// Uncertain reports whether a request was sent and not answered. It may arrive when the grant is
 // over, and take the key for nobody: Abandon has to follow the end of the lease.
-func (w *Waiter) Doubt() bool { return w.doubt }
+func (w *Waiter) Uncertain() bool { return w.uncertain }
 
 // Try makes one request. It returns [dlock.ErrHeld] if nothing was granted.
 func (w *Waiter) Try(ctx context.Context) (*dlock.Lease, error) {
@@ -111,7 +111,7 @@ func (w *Waiter) Wait(ctx context.Context) (*dlock.Lease, error) {
 func (w *Waiter) ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
 	lease, left, err := w.Attempt.Ask(ctx)
 	if err != nil && !errors.Is(err, dlock.ErrInvalidPermits) {
-		w.doubt = w.doubt || redisx.Uncertain(err)
+		w.uncertain = w.uncertain || redisx.Uncertain(err)
 	}
 	return lease, left, err
 }
@@ -125,14 +125,14 @@ func (w *Waiter) giveUp(ctx context.Context, cause error) error {
 		why = dlock.Ended(ctx)
 	}
 	certain := cause == nil || !redisx.Uncertain(cause)
-	if certain && w.Queued.IsZero() && !w.doubt {
+	if certain && w.Queued.IsZero() && !w.uncertain {
 		return why
 	}
 	if certain || ctx.Err() != nil && !w.Queued.IsZero() {
 		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Timeout/4)
 		defer cancel()
-		if found, err := w.Attempt.GiveBack(soon); err == nil && (found || certain) {
-			if w.doubt {
+		if found, err := w.Attempt.Revert(soon); err == nil && (found || certain) {
+			if w.uncertain {
 				w.Attempt.Abandon(ctx) // that request may be on its way yet
 			}
 			if !certain {

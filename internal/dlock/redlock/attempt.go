@@ -47,9 +47,9 @@ func (l *Locker) try(ctx context.Context, key string) (*dlock.Lease, time.Durati
 	return nil, l.cfg.TTL, fmt.Errorf("redlock: acquire %q: %w", key, err)
 }
 
-// withdraw ends a ballot that was lost. It waits for the servers that have granted to
+// withdraw ends an acquisition that was lost. It waits for the servers that have granted to
 // forget it, so that the next attempt is not in the way of this one.
-func (b *ballot) withdraw(ctx context.Context) {
+func (b *acquisition) withdraw(ctx context.Context) {
 	sending, done := context.WithCancel(context.WithoutCancel(ctx))
 	defer done()
 	asked, answers, _ := b.end(sending)
@@ -62,8 +62,8 @@ func (b *ballot) withdraw(ctx context.Context) {
 	}
 }
 
-// giveBack is for the Undo of a node.
-func (l *Locker) giveBack(ctx context.Context, n *node, held []dlock.Held) ([]bool, error) {
+// revert is for the Rollback of a node.
+func (l *Locker) revert(ctx context.Context, n *node, held []dlock.Held) ([]bool, error) {
 	keys, args := l.pairs(held)
 	verdicts, err := n.verdicts(ctx, releaseScript, len(held), keys, args)
 	if err != nil {

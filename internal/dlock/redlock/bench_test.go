@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/dlock/redlock"
 )
 
-// BenchmarkFrozen takes and gives back a free key, one after the other, while some of
+// BenchmarkFrozen takes and releases a free key, one after the other, while some of
 // five servers are stopped.
 func BenchmarkFrozen(b *testing.B) {
 	s := ready(b, 5)
@@ -57,7 +57,7 @@ func percentiles(b *testing.B, what string, all []time.Duration) {
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), what+"-p99-us")
 }
 
-// BenchmarkUncontended takes and gives back keys that nobody else wants.
+// BenchmarkUncontended takes and releases keys that nobody else wants.
 func BenchmarkUncontended(b *testing.B) {
 	s := ready(b, 5)
 	for _, goroutines := range []int{1, 32} {
@@ -78,7 +78,7 @@ func BenchmarkContended(b *testing.B) {
 	}
 }
 
-// pairs takes and gives back, with so many goroutines.
+// pairs takes and releases, with so many goroutines.
 func pairs(b *testing.B, goroutines int, open func(i int) (*redlock.Locker, string)) {
 	b.Helper()
 	var left atomic.Int64

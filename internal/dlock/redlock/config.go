@@ -19,7 +19,7 @@ type Config struct {
 	TTL time.Duration
 
 	// Settle is how long a server without data grants nothing, because it may have
-	// lost grants that are still believed in: when it is first used, and when it has
+	// lost grants that are still considered valid: when it is first used, and when it has
 	// lost its data. 0 means TTL. Negative means that it grants at once: then a lock
 	// can have two holders for a while after a server was restarted empty.
 	Settle time.Duration

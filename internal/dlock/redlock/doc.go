@@ -6,14 +6,14 @@
 // # What it adds, and what it does not
 //
 // It adds availability: while a minority of the servers is stopped, cut off, slow or
-// lost, locks are taken, kept and given back as fast as before, and who holds one does
+// lost, locks are taken, kept and released as fast as before, and who holds one does
 // not notice. One Redis with a replica that takes over does not promise that much, as it
 // may forget the last grants.
 //
 // It adds no safety over one Redis that never loses data. A holder that is paused
 // beyond its TTL still sends its last write, and every server still measures TTLs by a
 // clock that can jump: if the clocks of a majority run ahead, two holders can be in at
-// once. As with every lock here, what keeps a late write out is the fence, and the
+// once. As with every lock here, what keeps a late write out is the fencing token, and the
 // resource must check it. With fewer than a majority nothing is granted, and every call
 // says so in time. If what is needed is not to lose the lock with one machine, a
 // consensus store (ZooKeeper, etcd) promises more, for a flush per grant; if what is
@@ -29,7 +29,7 @@
 //	shop:redlock:settling     string  TIME              Config.Settle
 //
 // OWNER is PROCESS-NUMBER and new for every attempt. TIME is that of the server in
-// microseconds. FORCED is the owner that was forced out last.
+// microseconds. FORCED is the owner that was force-released last.
 //
 // # Operations
 //
@@ -40,38 +40,38 @@
 //	raise.lua    GET lock, GET fence, SET fence, SET lock
 //	renew.lua    for up to 100 locks: GET lock, PEXPIRE lock; if that is gone GET fence
 //	release.lua  GET lock, DEL lock
-//	force.lua, inspect.lua, reseed.lua
+//	force.lua, inspect.lua, raise_counter.lua
 //
 // Every operation returns with the answer that decides it: when a majority says yes, or
-// so many say no that none can. What is still under way goes on in the background. A
+// so many say no that none can. What is still under way continues in the background. A
 // server that grants when its attempt has been decided adds to the grant, if the attempt
 // was won and its lease is not over, or else gets its own back.
 //
 // Rounds: an uncontended Acquire costs two, take and raise, and its Release one, each to
 // the fastest majority. A lease adds a hundredth of a renew.lua per server every TTL/3.
 //
-// All or nothing: an attempt without a majority gives back all that it got, before it
+// All or nothing: an attempt without a majority releases all that it got, before it
 // returns as far as servers have granted, in the background as far as they may have.
 // Who waits tries again after a pause with decorrelated jitter ([backoff.Decorrelated]), or
 // when the lease of the holder ends. Of those who acquire a key in one process one tries,
-// the others wait for their turn, and hear of an outage from it ([driver.Turns]). Among
+// the others wait for their turn, and hear of an outage from it ([driver.LocalQueue]). Among
 // processes keys are not granted in order; one with many callers is the likeliest to have
 // a key again.
 //
 // Votes can be split: of attempts at the same time each may get a part, and none a
 // majority. So TryAcquire can return [dlock.ErrHeld] for a key that nobody holds, if
-// somebody else asks for it at that moment, or has given it back and a server is late.
+// somebody else asks for it at that moment, or has released it and a server is late.
 //
 // # Validity
 //
-// A lease is trusted for nine tenths of the TTL from when the first request of the attempt
+// A lease is considered valid for nine tenths of the TTL from when the first request of the attempt
 // was sent, and so on from each renewal that a majority has acknowledged. Each server
 // counts a whole TTL from when it received its request, which is later. The tenth is for
 // clocks that run at different rates, and more than the hundredth that the algorithm asks
 // for. Renewal never inserts: a server that has lost a grant does not get it back from
 // its holder, or two holders could win one by one what they had lost.
 //
-// # The fence
+// # The fencing token
 //
 // There is no counter that all share. Each server proposes max(last+1, TIME) when it
 // grants; the token is the greatest proposal of a majority; and raise.lua makes it the
@@ -80,12 +80,12 @@
 // was free again, hence after the token was raised there: so it is greater, and so is the
 // later token, whatever the clocks say. If that server has lost its data meanwhile, its
 // clock takes the place of its memory; if that is behind too, the token can fall, and
-// [Locker.Reseed] raises it. Tokens that lost attempts use up are never used again.
+// [Locker.RaiseCounter] raises it. Tokens that lost attempts use up are never used again.
 //
 // # Servers that lose their data
 //
 // A server that was restarted empty knows no grant, and its vote could make a second
-// majority beside one that is still believed in. So a server that does not know that it
+// majority alongside one that is still considered valid. So a server that does not know that it
 // has been used, for want of its key known, grants nothing for Config.Settle, by default
 // the TTL of the lock: by then all grants of before have been renewed elsewhere, or have
 // ended. It counts as one that somebody else has. The same holds when servers are first
@@ -100,10 +100,10 @@
 //
 // # Unknown outcomes
 //
-// A call without an answer may have been executed. What it may have taken is given back
+// A call without an answer may have been executed. What it may have taken is released
 // by owner, per server, until that server has answered, twice if nothing was found, or
-// the TTL has passed ([driver.Undo]); Close waits for it. Acquire and TryAcquire return
-// [dlock.ErrUncertain] if that kept them from a majority. A waiter goes on until no
+// the TTL has passed ([driver.Rollback]); Close waits for it. Acquire and TryAcquire return
+// [dlock.ErrUncertain] if that kept them from a majority. A waiter continues until no
 // majority has answered for a TTL.
 //
 // A server that has not answered for eight calls gets no other one before it does, and

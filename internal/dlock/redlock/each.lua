@@ -2,7 +2,7 @@
 -- KEYS[2i-1] lock  KEYS[2i] fence
 -- ARGV[1] TTL in ms  ARGV[i+1] OWNER
 -- Returns for each 1, or 0 if nobody has the lock, or -1 if another owner has it, or
--- -2 if the owner was forced out.
+-- -2 if the owner was force-released.
 local function each(act)
   local verdicts = {}
   for i = 1, #KEYS / 2 do

@@ -125,7 +125,7 @@ func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 		select {
 		case <-kept.Done():
 		case <-time.After(2 * ttl):
-			t.Fatal("the holder does not hear of the loss")
+			t.Fatal("the holder is not notified of the loss")
 		}
 		s.thaw(t)
 		select {
@@ -228,7 +228,7 @@ func TestSilentServerCostsOneCallAtATime(t *testing.T) {
 
 // Before the first call has timed out, a server that has stopped gets few calls more,
 // however many callers there are.
-func TestStoppedServerGetsFewCalls(t *testing.T) {
+func TestPausedServerGetsFewCalls(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		const callers, most = 200, 8

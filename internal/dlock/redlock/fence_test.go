@@ -50,13 +50,13 @@ func TestFenceGrowsFromMajorityToMajority(t *testing.T) {
 	})
 }
 
-func TestReseed(t *testing.T) {
+func TestRaiseCounterLiftsLaterTokens(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 3)
 		l, key := locker(t, s.urls(), redlock.Config{TTL: ttl}), rand.Text()
 		const high = 8000000000000000
-		if err := errors.Join(l.Reseed(t.Context(), key, high), l.Reseed(t.Context(), key, 1)); err != nil {
+		if err := errors.Join(l.RaiseCounter(t.Context(), key, high), l.RaiseCounter(t.Context(), key, 1)); err != nil {
 			t.Fatal(err)
 		}
 		lease := take(t, l, key)
@@ -64,8 +64,8 @@ func TestReseed(t *testing.T) {
 		if token := lease.Fence().Token; token <= high {
 			t.Errorf("token = %d, want more than %d", token, uint64(high))
 		}
-		if err := l.Reseed(t.Context(), key, 1<<53); err == nil {
-			t.Error("Reseed accepts a token that a script cannot count")
+		if err := l.RaiseCounter(t.Context(), key, 1<<53); err == nil {
+			t.Error("RaiseCounter accepts a token that a script cannot count")
 		}
 	})
 }

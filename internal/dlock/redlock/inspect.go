@@ -47,7 +47,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	return dlock.State{Key: key}, nil
 }
 
-// ForceRelease implements [dlock.ForceReleaser], on a majority at least. The fence moves
+// ForceRelease implements [dlock.ForceReleaser], on a majority at least. The fencing token moves
 // on, so that it stays in force for resources that have not seen the next holder yet.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	if _, err := l.majority(ctx, forceScript, []string{l.lockKey(key), l.fenceKey(key)}, l.fenceTTL()); err != nil {
@@ -56,15 +56,15 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	return nil
 }
 
-// Reseed implements [dlock.Reseeder], on a majority at least, which every later majority
+// RaiseCounter implements [dlock.CounterRaiser], on a majority at least, which every later majority
 // meets. It is for a resource that refuses all grants, because it has accepted a token
 // that no majority knows any more: after a loss of data while clocks were set back.
-func (l *Locker) Reseed(ctx context.Context, key string, atLeast uint64) error {
+func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
 	if atLeast >= 1<<53-1<<20 {
-		return fmt.Errorf("redlock: reseed %q: token %d is beyond what a script can count", key, atLeast)
+		return fmt.Errorf("redlock: raise the counter of %q: token %d is beyond what a script can count", key, atLeast)
 	}
-	if _, err := l.majority(ctx, reseedScript, []string{l.fenceKey(key)}, atLeast, l.fenceTTL()); err != nil {
-		return fmt.Errorf("redlock: reseed %q: %w", key, err)
+	if _, err := l.majority(ctx, raiseCounterScript, []string{l.fenceKey(key)}, atLeast, l.fenceTTL()); err != nil {
+		return fmt.Errorf("redlock: raise the counter of %q: %w", key, err)
 	}
 	return nil
 }

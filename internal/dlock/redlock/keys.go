@@ -10,7 +10,7 @@ const defaultPrefix = "shop:redlock:"
 // a brace, and no other key does.
 func (l *Locker) lockKey(key string) string { return l.cfg.Prefix + "{" + key + "}" }
 
-// fenceKey is the last token of key, and who was forced out last.
+// fenceKey is the last token of key, and who was force-released last.
 func (l *Locker) fenceKey(key string) string { return l.lockKey(key) + ":fence" }
 
 // knownKey exists on a server that has not lost its data since it was first used, and

@@ -76,7 +76,7 @@ func TestNoLeaseBeforeAMajorityHasTheToken(t *testing.T) {
 }
 
 // A release that did not get through is made up for long before the TTL ends.
-func TestFailedReleaseIsMadeUpFor(t *testing.T) {
+func TestFailedReleaseIsRetried(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 3)
@@ -139,9 +139,9 @@ func (h lateReplies) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestTrustCountsFromBeforeTheRequest holds back the answers to an acquisition and then
+// TestValidityCountsFromBeforeTheRequest holds back the answers to an acquisition and then
 // loses every renewal: the servers have counted from the start.
-func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
+func TestValidityCountsFromBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 3)
@@ -167,7 +167,7 @@ func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
 		select {
 		case <-lease.Done():
 		case <-time.After(2 * ttl):
-			t.Fatal("the lease goes on")
+			t.Fatal("the lease continues")
 		}
 		if d := time.Since(start); d > 7*ttl/6 { // counted from the second round it is longer
 			t.Errorf("the lease ended %v after the request was sent, its TTL is %v", d, ttl)
@@ -216,7 +216,7 @@ func (h *lateTake) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // A take whose vote is unknown arrives after the release has looked for it: the server is
 // looked at again, and not blocked for a TTL.
-func TestLateTakeIsLookedForAgain(t *testing.T) {
+func TestLateTakeIsRolledBack(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 3)

@@ -9,8 +9,8 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// lease turns a ballot that was won into what the caller gets.
-func (l *Locker) lease(ctx context.Context, b *ballot, sent time.Time) *dlock.Lease {
+// lease turns an acquisition that was won into what the caller gets.
+func (l *Locker) lease(ctx context.Context, b *acquisition, sent time.Time) *dlock.Lease {
 	held := b.held()
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: held.Key, Fence: held.Fence, Sent: sent, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
@@ -55,8 +55,8 @@ func (l *Locker) verdict(t tally, held dlock.Held) (decided bool, err error) {
 	return false, nil
 }
 
-// release gives a grant back. It returns when a majority has answered.
-func (l *Locker) release(ctx context.Context, b *ballot) error {
+// release releases a grant. It returns when a majority has answered.
+func (l *Locker) release(ctx context.Context, b *acquisition) error {
 	sending, decided := context.WithCancel(context.WithoutCancel(ctx))
 	defer decided()
 	asked, answers, votes := b.end(sending)

@@ -212,7 +212,7 @@ func TestMajorityThatKeepsItsData(t *testing.T) {
 		testbedtest.Eventually(t, "an answer", func() bool {
 			next, err := other.TryAcquire(t.Context(), key)
 			if err == nil {
-				t.Errorf("granted with fence %+v beside %+v", next.Fence(), lease.Fence())
+				t.Errorf("granted with fence %+v alongside %+v", next.Fence(), lease.Fence())
 			}
 			return err == nil || errors.Is(err, dlock.ErrHeld)
 		})
@@ -234,9 +234,9 @@ func TestHolderProcess(t *testing.T) {
 	dlocktest.ServeHolder(t, locker(t, strings.Split(urls, ","), redlock.Config{TTL: ttl}))
 }
 
-// TestHistoryOfStoppedHolders stops a process for longer than the TTL, wherever it is.
-// It wakes up and believes in what others have taken meanwhile; it must find out.
-func TestHistoryOfStoppedHolders(t *testing.T) {
+// TestHistoryWithPausedHolders stops a process for longer than the TTL, wherever it is.
+// It resumes and considers leases valid that others have taken meanwhile; it must find out.
+func TestHistoryWithPausedHolders(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 3)

@@ -27,7 +27,7 @@ type Locker struct {
 	nodes      []*node
 	quorum     int
 	renewer    *driver.Renewer
-	turns      driver.Turns
+	turns      driver.LocalQueue
 	background background
 	process    string
 	calls      atomic.Uint64
@@ -38,7 +38,7 @@ var (
 	_ dlock.MultiLocker   = (*Locker)(nil)
 	_ dlock.Inspector     = (*Locker)(nil)
 	_ dlock.ForceReleaser = (*Locker)(nil)
-	_ dlock.Reseeder      = (*Locker)(nil)
+	_ dlock.CounterRaiser = (*Locker)(nil)
 )
 
 // New returns a Locker on servers that know nothing of one another, at least three and
@@ -69,9 +69,9 @@ func New(servers []redis.UniversalClient, cfg Config) (*Locker, error) {
 	l := &Locker{cfg: cfg, quorum: len(servers)/2 + 1, process: rand.Text()}
 	for _, rdb := range servers {
 		n := &node{rdb: rdb, limit: cfg.Timeout}
-		n.undo = driver.NewUndo(driver.UndoConfig{
+		n.rollback = driver.NewRollback(driver.RollbackConfig{
 			TTL: cfg.TTL, Pause: cfg.Timeout / 2, Timeout: 2 * cfg.Timeout,
-			GiveBack: func(ctx context.Context, held []dlock.Held) ([]bool, error) { return l.giveBack(ctx, n, held) },
+			Revert: func(ctx context.Context, held []dlock.Held) ([]bool, error) { return l.revert(ctx, n, held) },
 		})
 		l.nodes = append(l.nodes, n)
 	}
@@ -96,7 +96,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 
 // Acquire implements [dlock.Locker]. It tries again and again; of those who acquire key
 // in this process one does so, the others wait for their turn. If the first attempt finds
-// no majority of servers it fails; a waiter goes on until there has been none for a TTL.
+// no majority of servers it fails; a waiter continues until there has been none for a TTL.
 func (l *Locker) Acquire(ctx context.Context, key string) (lease *dlock.Lease, err error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
@@ -121,7 +121,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (lease *dlock.Lease, e
 }
 
 // AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in
-// order, and gives all back if one fails.
+// order, and releases all if one fails.
 func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
 		return lease, err
@@ -141,13 +141,13 @@ func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error
 }
 
 // Close waits until every call to a server has ended and every uncertain attempt has
-// been given back, or its TTL has passed, or ctx has ended: then it returns the error
+// been released, or its TTL has passed, or ctx has ended: then it returns the error
 // of ctx, and the rest is left to the TTL. Before that it ends all leases as lost, with
-// the reason [dlock.Closed], and gives them back.
+// the reason [dlock.Closed], and releases them.
 func (l *Locker) Close(ctx context.Context) error {
 	err := errors.Join(l.renewer.Close(ctx), l.background.wait(ctx))
 	for _, n := range l.nodes {
-		err = errors.Join(err, n.undo.Wait(ctx))
+		err = errors.Join(err, n.rollback.Wait(ctx))
 	}
 	return err
 }

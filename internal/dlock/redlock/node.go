@@ -24,9 +24,9 @@ var (
 
 // node is one of the servers.
 type node struct {
-	rdb   redis.UniversalClient
-	limit time.Duration // of a call
-	undo  *driver.Undo
+	rdb      redis.UniversalClient
+	limit    time.Duration // of a call
+	rollback *driver.Rollback
 
 	mu      sync.Mutex
 	silent  bool         // the last call timed out
@@ -41,7 +41,7 @@ const maxUnheard = 8
 // the network do: the end of ctx keeps it from being sent, and nothing else. A server
 // that stops gets a few calls more, which the others wait for, and then, as it is silent,
 // one at a time: they fail with it. So a server which is stopped costs some connections,
-// and nobody whose outcome does not depend on it, and is back as soon as it answers.
+// and nobody whose outcome does not depend on it, and has recovered as soon as it answers.
 func (n *node) call(ctx context.Context, s *redis.Script, keys []string, args ...any) (any, error) {
 	if err := n.admit(ctx); err != nil {
 		return nil, err

@@ -11,11 +11,11 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// ballot is one attempt to take a key, on all servers at once. It goes on in the
+// acquisition is one attempt to take a key, on all servers at once. It continues in the
 // background after it has been decided: a server that grants late adds to the grant of
-// a ballot that was won, and gets its own back if the ballot was lost or its lease is
+// an acquisition that was won, and gets its own back if the acquisition was lost or its lease is
 // over by then.
-type ballot struct {
+type acquisition struct {
 	l       *Locker
 	key, id string
 	chosen  chan struct{} // closed when token is set
@@ -35,14 +35,14 @@ type vote struct {
 	err   error         // with unsent and unknown
 }
 
-// state is how far a server has got with a ballot.
+// state is how far a server has got with an acquisition.
 type state int
 
 // The states. All but pending and granted are final.
 const (
 	pending state = iota // it has not answered
 	granted              // it has granted, and may not know the token
-	acked                // and has the token of the ballot as its last one
+	acked                // and has the token of the acquisition as its last one
 	denied               // another owner has its lock
 	unsent               // it was not asked
 	unknown              // it may have granted
@@ -50,10 +50,10 @@ const (
 
 const states = 6
 
-// hold starts a ballot. The end of ctx keeps it from servers that it has not been sent to,
+// hold starts an acquisition. The end of ctx keeps it from servers that it has not been sent to,
 // and nothing else.
-func (l *Locker) hold(ctx context.Context, key string) *ballot {
-	b := &ballot{
+func (l *Locker) hold(ctx context.Context, key string) *acquisition {
+	b := &acquisition{
 		l: l, key: key, id: l.newID(), chosen: make(chan struct{}),
 		votes: make([]vote, len(l.nodes)), changed: make(chan struct{}),
 	}
@@ -64,7 +64,7 @@ func (l *Locker) hold(ctx context.Context, key string) *ballot {
 }
 
 // poll asks one server, and tells it the token that the majority has.
-func (b *ballot) poll(ctx context.Context, i int) {
+func (b *acquisition) poll(ctx context.Context, i int) {
 	v := b.take(ctx, b.l.nodes[i])
 	b.set(ctx, i, v)
 	if v.state != granted {
@@ -86,7 +86,7 @@ func (b *ballot) poll(ctx context.Context, i int) {
 }
 
 // take asks a server for its vote.
-func (b *ballot) take(ctx context.Context, n *node) vote {
+func (b *acquisition) take(ctx context.Context, n *node) vote {
 	l := b.l
 	reply, err := n.call(ctx, takeScript, []string{l.lockKey(b.key), l.fenceKey(b.key), l.knownKey(), l.settlingKey()},
 		b.id, l.cfg.TTL.Milliseconds(), l.fenceTTL(), l.cfg.Settle.Milliseconds())
@@ -106,7 +106,7 @@ func (b *ballot) take(ctx context.Context, n *node) vote {
 }
 
 // raise makes the token of the majority the last one of a server.
-func (b *ballot) raise(ctx context.Context, n *node, token uint64) vote {
+func (b *acquisition) raise(ctx context.Context, n *node, token uint64) vote {
 	l := b.l
 	reply, err := n.call(ctx, raiseScript, []string{l.lockKey(b.key), l.fenceKey(b.key)}, b.id, token, l.fenceTTL())
 	switch {
@@ -118,8 +118,8 @@ func (b *ballot) raise(ctx context.Context, n *node, token uint64) vote {
 	return vote{state: acked, token: token}
 }
 
-// set records a vote. What nobody wants any more when it is granted is given back.
-func (b *ballot) set(ctx context.Context, i int, v vote) {
+// set records a vote. What nobody wants any more when it is granted is released.
+func (b *acquisition) set(ctx context.Context, i int, v vote) {
 	b.mu.Lock()
 	late := b.over && b.votes[i].state == pending
 	b.votes[i] = v
@@ -129,30 +129,30 @@ func (b *ballot) set(ctx context.Context, i int, v vote) {
 	switch {
 	case !late:
 	case v.state == granted:
-		_, _ = b.free(ctx, i) // or the Undo does
+		_, _ = b.free(ctx, i) // or the Rollback does
 	case v.state == unknown:
-		b.l.nodes[i].undo.Add(ctx, b.held())
+		b.l.nodes[i].rollback.Add(ctx, b.held())
 	}
 }
 
-func (b *ballot) held() dlock.Held {
+func (b *acquisition) held() dlock.Held {
 	return dlock.Held{Key: b.key, Fence: dlock.Fence{Token: b.token, Owner: b.id}}
 }
 
-// free gives back what one server has granted, if not now then later.
-func (b *ballot) free(ctx context.Context, i int) (verdict int64, err error) {
+// free releases what one server has granted, if not now then later.
+func (b *acquisition) free(ctx context.Context, i int) (verdict int64, err error) {
 	keys, args := b.l.pairs([]dlock.Held{b.held()})
 	verdicts, err := b.l.nodes[i].verdicts(ctx, releaseScript, 1, keys, args)
 	if err != nil {
-		b.l.nodes[i].undo.Add(ctx, b.held())
+		b.l.nodes[i].rollback.Add(ctx, b.held())
 		return 0, err
 	}
 	return verdicts[0], nil
 }
 
-// decide waits until the ballot is won or lost, or ctx ends, and returns the votes. It is
+// decide waits until the acquisition is won or lost, or ctx ends, and returns the votes. It is
 // won if a majority has granted the key, and has the token as its last one.
-func (b *ballot) decide(ctx context.Context) (won bool, votes []vote) {
+func (b *acquisition) decide(ctx context.Context) (won bool, votes []vote) {
 	for {
 		b.mu.Lock()
 		c := count(b.votes)
@@ -184,11 +184,11 @@ func count(votes []vote) (c [states]int) {
 	return c
 }
 
-// end gives the key back on every server that has granted it, or may have, all at once.
+// end releases the key on every server that has granted it, or may have, all at once.
 // The channel gets what each says; its capacity is enough for all. A server that has not
-// voted yet is not asked: its vote is given back when it comes. The end of ctx leaves those
-// that are silent to the Undo.
-func (b *ballot) end(ctx context.Context) (asked int, answers <-chan answer, votes []vote) {
+// voted yet is not asked: its vote is released when it comes. The end of ctx leaves those
+// that are silent to the Rollback.
+func (b *acquisition) end(ctx context.Context) (asked int, answers <-chan answer, votes []vote) {
 	b.mu.Lock()
 	b.over = true
 	if b.token == 0 {
@@ -204,7 +204,7 @@ func (b *ballot) end(ctx context.Context) (asked int, answers <-chan answer, vot
 			b.l.background.run(func() {
 				verdict, err := b.free(ctx, i)
 				if v.state == unknown && err == nil && verdict != verdictHeld {
-					b.l.nodes[i].undo.Add(ctx, b.held()) // the take may be on its way yet
+					b.l.nodes[i].rollback.Add(ctx, b.held()) // the take may be on its way yet
 				}
 				said <- answer{verdict, err}
 			})

@@ -27,18 +27,18 @@ var forceLua string
 //go:embed inspect.lua
 var inspectLua string
 
-//go:embed reseed.lua
-var reseedLua string
+//go:embed raise_counter.lua
+var raiseCounterLua string
 
 // The scripts are constants that cannot be declared so.
 var (
-	takeScript    = redis.NewScript(takeLua)
-	raiseScript   = redis.NewScript(raiseLua)
-	renewScript   = redis.NewScript(eachLua + renewLua)
-	releaseScript = redis.NewScript(eachLua + releaseLua)
-	forceScript   = redis.NewScript(forceLua)
-	inspectScript = redis.NewScript(inspectLua)
-	reseedScript  = redis.NewScript(reseedLua)
+	takeScript         = redis.NewScript(takeLua)
+	raiseScript        = redis.NewScript(raiseLua)
+	renewScript        = redis.NewScript(eachLua + renewLua)
+	releaseScript      = redis.NewScript(eachLua + releaseLua)
+	forceScript        = redis.NewScript(forceLua)
+	inspectScript      = redis.NewScript(inspectLua)
+	raiseCounterScript = redis.NewScript(raiseCounterLua)
 )
 
 // Verdicts of renew.lua and release.lua.

@@ -133,7 +133,7 @@ func (l *Locker) take(ctx context.Context, conn *sql.Conn, args ...any) (token u
 	return token, rows.Err()
 }
 
-// try makes one attempt, and gives back what it may have taken if its outcome is unknown.
+// try makes one attempt, and releases what it may have taken if its outcome is unknown.
 func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) {
 	token, sent, err := l.attempt(ctx, key, id)
 	switch {
@@ -148,13 +148,13 @@ func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) 
 	return l.lease(ctx, key, dlock.Fence{Token: token, Owner: id}, sent, nil), nil
 }
 
-// abandon gives back in the background what id may have of key.
+// abandon releases in the background what id may have of key.
 func (l *Locker) abandon(ctx context.Context, key, id string) {
-	l.undo.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
+	l.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
 }
 
-// giveBack is for the Undo.
-func (l *Locker) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
+// revert is for the Rollback.
+func (l *Locker) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
 	args := make([]any, 0, 2*len(held))
 	for _, h := range held {
 		args = append(args, h.Key, h.Fence.Owner)

@@ -35,7 +35,7 @@ func engines(b *testing.B, f func(b *testing.B, s store)) {
 	}
 }
 
-// BenchmarkUncontended takes and gives back keys that nobody else wants.
+// BenchmarkUncontended takes and releases keys that nobody else wants.
 func BenchmarkUncontended(b *testing.B) {
 	engines(b, func(b *testing.B, s store) {
 		for _, goroutines := range []int{1, 32} {
@@ -59,7 +59,7 @@ func BenchmarkContended(b *testing.B) {
 	})
 }
 
-// pairs takes and gives back, with so many goroutines.
+// pairs takes and releases, with so many goroutines.
 func pairs(b *testing.B, goroutines int, open func(i int) (*sqllock.Locker, string)) {
 	b.Helper()
 	var left atomic.Int64

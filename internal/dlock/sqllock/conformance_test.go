@@ -33,9 +33,9 @@ func TestMariaDB(t *testing.T) {
 	suite(t, ttl, func(testing.TB) store { return s })
 }
 
-// TestMariaDBOtherwise runs the suite on a store that is configured otherwise. The usual size of
+// TestMariaDBWithOtherSettings runs the suite on a store that is configured otherwise. The usual size of
 // this is a history.
-func TestMariaDBOtherwise(t *testing.T) {
+func TestMariaDBWithOtherSettings(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
 	s := mariaDBOtherwise(t)

@@ -1,7 +1,7 @@
 // Package sqllock is [dlock.Locker] on database/sql: SQLite from 3.35, MariaDB from
-// 10.6 or MySQL from 8.0. It needs no service beside the database that an application
+// 10.6 or MySQL from 8.0. It needs no service alongside the database that an application
 // has anyway, and it costs what that costs: a durable commit to take a key, and another
-// one to give it back. Keys are not granted in order: waiters look now and then.
+// one to release it. Keys are not granted in order: waiters look now and then.
 //
 // The package owns its table, whose definition it exports as [Schema].
 //
@@ -20,7 +20,7 @@
 // statement reads for itself. No client's clock enters. A holder's row stays when the
 // key is released, so that the token never goes back; it is max(last+1, now), so that
 // it does not go back either when the row is deleted by hand, or the table restored
-// from a copy, unless the clock is behind as well: then [Locker.Reseed] helps.
+// from a copy, unless the clock is behind as well: then [Locker.RaiseCounter] helps.
 //
 // # Operations
 //
@@ -31,7 +31,7 @@
 //	Acquire      the same; then SELECT by key, and the same again when the lease has ended
 //	Release      UPDATE WHERE name, owner, fence and not ended
 //	renewal      UPDATE WHERE (name, owner, fence) is one of up to 100, and not ended
-//	give back    UPDATE WHERE name and owner
+//	release    UPDATE WHERE name and owner
 //	Inspect      SELECT by key
 //	ForceRelease UPDATE WHERE name and not ended
 //
@@ -43,7 +43,7 @@
 //
 // Renewal and release compare owner and token, and never insert: who comes too late
 // cannot take the key back. If a renewal changed fewer rows than it names, a SELECT
-// tells which leases are lost, and why.
+// reports which leases are lost, and why.
 //
 // Rounds: an uncontended Acquire and its Release cost one each, both with a flush. A
 // lease adds a hundredth of a statement every TTL/3.
@@ -55,7 +55,7 @@
 // decorrelated jitter ([backoff.Decorrelated]), and none is longer than what is left of the
 // present lease. Of those who acquire a key in one process one asks, the others wait
 // for their turn in the order of their calls, and hear of an outage from it
-// ([driver.Turns]); which process is next is chance. So the load on the database grows
+// ([driver.LocalQueue]); which process is next is chance. So the load on the database grows
 // with processes and not with waiters, and a hand-off takes half a pause on average,
 // 50 ms at most by default. What bounds the rate of an uncontended key is the flush; that
 // of a contended one, the pauses.
@@ -66,12 +66,12 @@
 // them can be repeated, because they name the owner: to take what one has already is to
 // renew it, with the same token; to free what one does not have does nothing. So a
 // failed renewal is repeated, and a waiter whose attempt got no answer finds out by its
-// next look whether the key is its own. What arrives after its release is given back, too
-// (LateAttemptOfAHolderIsGivenBack). It continues until the database has not answered
+// next look whether the key is its own. What arrives after its release is released, too
+// (LateAttemptOfAHolderIsRolledBack). It continues until the database has not answered
 // for a TTL. A first attempt without an answer returns [dlock.ErrUncertain] at once, so
 // that callers hear of an outage, and so does a release; what they may have left is
-// given back in the background, by owner, until the database has answered, twice if
-// nothing was found ([driver.Undo]); Close waits for it.
+// released in the background, by owner, until the database has answered, twice if
+// nothing was found ([driver.Rollback]); Close waits for it.
 //
 // What the database itself refuses has changed nothing. Deadlocks, lock timeouts, busy
 // files and stale connections are repeated within Config.Timeout.
@@ -83,7 +83,7 @@
 // and a SQLite file with synchronous=FULL forget no lease; after a restart holders go
 // on if it took less than what was left of their leases, and have ended in time
 // otherwise. After a failover to a replica that lagged, or to one whose clock is ahead,
-// a second holder is possible while the first finds out at its next renewal. The fence
+// a second holder is possible while the first finds out at its next renewal. The fencing token
 // keeps the first one's late writes out; if what it protects is in the same database,
 // claim the row with it first, in the same transaction.
 //

@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// What passes by itself is tried again; what does not is told at once.
+// A transient error is retried; any other error is returned at once.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -65,7 +65,7 @@ func TestRenewalWithoutAnAnswer(t *testing.T) {
 }
 
 // A release that did not get through is made up for long before the TTL ends.
-func TestFailedReleaseIsMadeUpFor(t *testing.T) {
+func TestFailedReleaseIsRetried(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		l, s, other, _ := scripted(t)
@@ -94,7 +94,7 @@ func TestFailedReleaseIsMadeUpFor(t *testing.T) {
 }
 
 // TestServerThatStalls stops the server beyond the TTL: the holder must end its work in
-// time, and whoever asks must be told in time.
+// time, and whoever asks must be notified in time.
 func TestServerThatStalls(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -133,7 +133,7 @@ func TestServerThatStalls(t *testing.T) {
 				t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
 			}
 		case <-time.After(2 * ttl):
-			t.Fatal("the holder does not hear of the loss")
+			t.Fatal("the holder is not notified of the loss")
 		}
 		end := time.After(3 * ttl)
 		for range waiters { // all at about the same time, and not one by one
@@ -143,7 +143,7 @@ func TestServerThatStalls(t *testing.T) {
 					t.Errorf("a waiter: %v", err)
 				}
 			case <-end:
-				t.Fatal("who waits is not told that the server is away")
+				t.Fatal("who waits is not told that the server is unavailable")
 			}
 		}
 		harm(t, server.Resume)
@@ -156,7 +156,7 @@ func TestServerThatStalls(t *testing.T) {
 
 // The answer to an acquisition comes late, and no renewal gets through: the database has
 // counted from the start.
-func TestTrustCountsFromBeforeTheStatement(t *testing.T) {
+func TestValidityCountsFromBeforeTheStatement(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		const ttl = 2 * ttl // its margin of a tenth is enough for a timer that is late
@@ -181,7 +181,7 @@ func TestTrustCountsFromBeforeTheStatement(t *testing.T) {
 				t.Errorf("the lease ended %v after the statement was sent, its TTL is %v", d, ttl)
 			}
 		case <-time.After(2 * ttl):
-			t.Fatal("the lease goes on")
+			t.Fatal("the lease continues")
 		}
 	})
 }

@@ -10,14 +10,14 @@ import (
 )
 
 // The token keeps growing when the clock of the database is behind the last one, and
-// Reseed raises it.
+// RaiseCounter raises it.
 func TestFenceWhenTheClockIsBehind(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t testing.TB, s store) {
 		s.create(t)
 		l, key := s.locker(t, sqllock.Config{TTL: ttl}), rand.Text()
 		const high = 9_000_000_000_000_000_001
-		if err := errors.Join(l.Reseed(t.Context(), key, high), l.Reseed(t.Context(), key, 1)); err != nil {
+		if err := errors.Join(l.RaiseCounter(t.Context(), key, high), l.RaiseCounter(t.Context(), key, 1)); err != nil {
 			t.Fatal(err)
 		}
 		for want := uint64(high + 1); want < high+4; want++ {
@@ -27,8 +27,8 @@ func TestFenceWhenTheClockIsBehind(t *testing.T) {
 			}
 			lease.Release(t.Context())
 		}
-		if err := l.Reseed(t.Context(), key, math.MaxInt64); err == nil {
-			t.Error("Reseed accepts a token that the column cannot raise")
+		if err := l.RaiseCounter(t.Context(), key, math.MaxInt64); err == nil {
+			t.Error("RaiseCounter accepts a token that the column cannot raise")
 		}
 	})
 }

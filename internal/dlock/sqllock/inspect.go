@@ -65,7 +65,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	return dlock.State{Key: key, Held: true, Fence: r.fence, Since: r.since, TTL: r.left}, nil
 }
 
-// ForceRelease implements [dlock.ForceReleaser]. The fence moves on, so that it stays
+// ForceRelease implements [dlock.ForceReleaser]. The fencing token moves on, so that it stays
 // in force for resources that have not seen the next holder yet.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	if _, err := l.exec(ctx, l.sql.force, key); err != nil {
@@ -74,15 +74,15 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	return nil
 }
 
-// Reseed implements [dlock.Reseeder]. It is for a database that was restored from a
+// RaiseCounter implements [dlock.CounterRaiser]. It is for a database that was restored from a
 // copy while its clock was behind. A present holder whose token is lower loses its
 // lease: the resource refuses it anyway.
-func (l *Locker) Reseed(ctx context.Context, key string, atLeast uint64) error {
+func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
 	if atLeast >= math.MaxInt64-1<<20 {
-		return fmt.Errorf("sqllock: reseed %q: token %d is beyond what the column can hold", key, atLeast)
+		return fmt.Errorf("sqllock: raise the counter of %q: token %d is beyond what the column can hold", key, atLeast)
 	}
-	if _, err := l.exec(ctx, l.sql.reseed, key, atLeast); err != nil {
-		return fmt.Errorf("sqllock: reseed %q: %w", key, err)
+	if _, err := l.exec(ctx, l.sql.raiseCounter, key, atLeast); err != nil {
+		return fmt.Errorf("sqllock: raise the counter of %q: %w", key, err)
 	}
 	return nil
 }

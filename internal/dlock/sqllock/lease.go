@@ -22,7 +22,7 @@ func (l *Locker) lease(ctx context.Context, key string, f dlock.Fence, sent time
 	})
 }
 
-// release gives held back.
+// release releases held.
 func (l *Locker) release(ctx context.Context, held dlock.Held) error {
 	n, err := l.exec(ctx, l.sql.release, held.Key, held.Fence.Owner, held.Fence.Token)
 	switch {
@@ -61,7 +61,7 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 			errs[i] = fmt.Errorf("sqllock: renew: %w", err)
 			continue
 		}
-		// What has this owner now had it then: a lease that has lapsed never comes back.
+		// What has this owner now had it then: a lease that has expired never comes back.
 		errs[i] = rows[h.Key].verdict(h)
 	}
 	return errs

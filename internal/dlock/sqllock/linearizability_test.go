@@ -125,10 +125,10 @@ func TestHistoryOfKilledConnections(t *testing.T) {
 	})
 }
 
-// TestHistoryOfAStoppedServer stops the server for less and for more than a TTL, at full
+// TestHistoryWithAPausedServer stops the server for less and for more than a TTL, at full
 // size for 20 s too, and kills it, with all that it has acknowledged flushed: it forgets
 // no lease.
-func TestHistoryOfAStoppedServer(t *testing.T) {
+func TestHistoryWithAPausedServer(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})

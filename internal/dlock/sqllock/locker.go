@@ -15,15 +15,15 @@ import (
 
 // Locker locks keys in a database. Close it to wait for what it does in the background.
 type Locker struct {
-	cfg     Config
-	db      *sql.DB
-	sql     statements
-	writers chan struct{} // one token per own writer that may run at once; nil: no limit
-	renewer *driver.Renewer
-	undo    *driver.Undo
-	turns   driver.Turns
-	process string
-	calls   atomic.Uint64
+	cfg      Config
+	db       *sql.DB
+	sql      statements
+	writers  chan struct{} // one token per own writer that may run at once; nil: no limit
+	renewer  *driver.Renewer
+	rollback *driver.Rollback
+	queue    driver.LocalQueue
+	process  string
+	calls    atomic.Uint64
 }
 
 var (
@@ -31,7 +31,7 @@ var (
 	_ dlock.MultiLocker   = (*Locker)(nil)
 	_ dlock.Inspector     = (*Locker)(nil)
 	_ dlock.ForceReleaser = (*Locker)(nil)
-	_ dlock.Reseeder      = (*Locker)(nil)
+	_ dlock.CounterRaiser = (*Locker)(nil)
 )
 
 // New returns a Locker on db, which has the table of [Schema]. The caller closes db,
@@ -53,8 +53,8 @@ func New(db *sql.DB, d Dialect, cfg Config) (*Locker, error) {
 		return nil, fmt.Errorf("sqllock: unknown dialect %d", d)
 	}
 	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
-	l.undo = driver.NewUndo(driver.UndoConfig{
-		TTL: cfg.TTL, Pause: cfg.Timeout / 4, Timeout: cfg.Timeout, GiveBack: l.giveBack,
+	l.rollback = driver.NewRollback(driver.RollbackConfig{
+		TTL: cfg.TTL, Pause: cfg.Timeout / 4, Timeout: cfg.Timeout, Revert: l.revert,
 	})
 	return l, nil
 }
@@ -77,7 +77,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (lease *dlock.Lease, e
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
-	pass, err := l.turns.Take(ctx, key)
+	pass, err := l.queue.Take(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (lease *dlock.Lease, e
 }
 
 // AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in
-// order, and gives all back if one fails.
+// order, and releases all if one fails.
 func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
 		return lease, err
@@ -105,12 +105,12 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 	return dlock.InOrder(ctx, keys, l.Acquire)
 }
 
-// Close ends all leases as lost, with the reason [dlock.Closed], and gives them back. It waits
-// until they and every uncertain acquisition have been given back, or their TTL has passed, or
+// Close ends all leases as lost, with the reason [dlock.Closed], and releases them. It waits
+// until they and every uncertain acquisition have been released, or their TTL has passed, or
 // ctx has ended: then it returns the error of ctx, and the rest is left to the TTL. What is
 // acquired later is lost at once.
 func (l *Locker) Close(ctx context.Context) error {
-	return errors.Join(l.renewer.Close(ctx), l.undo.Wait(ctx))
+	return errors.Join(l.renewer.Close(ctx), l.rollback.Wait(ctx))
 }
 
 // maxKey is the size of the column.

@@ -25,9 +25,9 @@ func TestHolderProcess(t *testing.T) {
 	dlocktest.ServeHolder(t, s.locker(t, sqllock.Config{TTL: ttl}))
 }
 
-// TestHistoryOfStoppedHolders stops a process for longer than the TTL, wherever it is.
-// It wakes up and believes in what others have taken meanwhile; it must find out.
-func TestHistoryOfStoppedHolders(t *testing.T) {
+// TestHistoryWithPausedHolders stops a process for longer than the TTL, wherever it is.
+// It resumes and considers leases valid that others have taken meanwhile; it must find out.
+func TestHistoryWithPausedHolders(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := mariaDB(testbedtest.Database(t))
@@ -36,9 +36,9 @@ func TestHistoryOfStoppedHolders(t *testing.T) {
 	})
 }
 
-// TestHistoryOfStoppedHoldersOfAFile is the same on SQLite, where a process that stops
+// TestHistoryWithPausedHoldersOfAFile is the same on SQLite, where a process that stops
 // in the middle of a statement also keeps others from writing.
-func TestHistoryOfStoppedHoldersOfAFile(t *testing.T) {
+func TestHistoryWithPausedHoldersOfAFile(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := sqlite(filepath.Join(t.TempDir(), "locks.db"))

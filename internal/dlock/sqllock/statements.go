@@ -32,8 +32,8 @@ type statements struct {
 	// look begins to read rows.
 	look string
 
-	// force frees a key, whoever holds it. reseed raises the token of a key.
-	force, reseed string
+	// force frees a key, whoever holds it. raiseCounter raises the token of a key.
+	force, raiseCounter string
 }
 
 const (
@@ -61,7 +61,7 @@ ON CONFLICT (name) DO UPDATE SET
 WHERE leases.expires_at <= %now OR leases.owner = excluded.owner
 RETURNING fence`,
 		force: "UPDATE leases SET forced = fence, fence = MAX(fence + 1, %now), owner = '', expires_at = 0 WHERE name = ? AND expires_at > %now",
-		reseed: `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at) VALUES (?, '', ?, 0, 0, 0)
+		raiseCounter: `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at) VALUES (?, '', ?, 0, 0, 0)
 ON CONFLICT (name) DO UPDATE SET fence = MAX(leases.fence, excluded.fence)`,
 	}
 	return s.complete(now, "")
@@ -86,7 +86,7 @@ ON DUPLICATE KEY UPDATE
   expires_at = IF(expires_at <= %now OR owner = VALUES(owner), VALUES(expires_at), expires_at)`,
 		byID:  true,
 		force: "UPDATE leases SET forced = fence, fence = GREATEST(fence + 1, %now), owner = '', expires_at = 0 WHERE name = ? AND expires_at > %now",
-		reseed: `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at) VALUES (?, '', ?, 0, 0, 0)
+		raiseCounter: `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at) VALUES (?, '', ?, 0, 0, 0)
 ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence))`,
 	}
 	// Without the name of the index a small table is read, and locked, as a whole.
@@ -98,7 +98,7 @@ func (s statements) complete(now, key string) statements {
 	fill := strings.NewReplacer("%now", now, "%key", key).Replace
 	return statements{
 		take: fill(s.take), byID: s.byID, release: fill(release), free: fill(free), renew: fill(renew), look: fill(look),
-		force: fill(s.force), reseed: fill(s.reseed),
+		force: fill(s.force), raiseCounter: fill(s.raiseCounter),
 	}
 }
 

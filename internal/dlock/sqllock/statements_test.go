@@ -96,7 +96,7 @@ func TestRenewalsShareAStatement(t *testing.T) {
 		select {
 		case <-leases[7].Done():
 		case <-time.After(2 * ttl):
-			t.Error("the holder does not hear of the loss")
+			t.Error("the holder is not notified of the loss")
 		}
 		renewals := 0
 		for _, statement := range s.sent() {
@@ -148,7 +148,7 @@ func TestStatementsLockOnlyTheirRows(t *testing.T) {
 			t.Error(err)
 		}
 		if d := time.Since(start); d > 2*ttl {
-			t.Errorf("it took %v beside a locked row", d)
+			t.Errorf("it took %v alongside a locked row", d)
 		}
 	})
 }

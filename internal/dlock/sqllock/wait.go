@@ -12,10 +12,10 @@ import (
 
 // waiter waits for a key that another owner has.
 type waiter struct {
-	l       *Locker
-	key, id string
-	doubt   error     // of an attempt of its own whose outcome is unknown
-	answer  time.Time // when the database answered for the last time
+	l         *Locker
+	key, id   string
+	uncertain error     // of an attempt of its own whose outcome is unknown
+	answer    time.Time // when the database answered for the last time
 }
 
 // wait looks until id has key, or ctx ends, or the database has not answered for a TTL.
@@ -63,22 +63,22 @@ func (w *waiter) look(ctx context.Context) (*dlock.Lease, time.Duration, error) 
 	token, sent, err := w.l.attempt(ctx, w.key, w.id)
 	switch {
 	case errors.Is(err, dlock.ErrUncertain):
-		w.doubt = err
+		w.uncertain = err
 		return nil, w.l.cfg.TTL, err
 	case err != nil, token == 0:
 		return nil, w.l.cfg.TTL, err
 	}
 	var ended func(error)
-	if w.doubt != nil { // that attempt may arrive when the key has been released, and take it again
+	if w.uncertain != nil { // that attempt may arrive when the key has been released, and take it again
 		values := context.WithoutCancel(ctx)
 		ended = func(error) { w.l.abandon(values, w.key, w.id) }
 	}
 	return w.l.lease(ctx, w.key, dlock.Fence{Token: token, Owner: w.id}, sent, ended), 0, nil
 }
 
-// leave ends the wait with err, and gives back what an attempt may have taken.
+// leave ends the wait with err, and releases what an attempt may have taken.
 func (w *waiter) leave(ctx context.Context, err error) error {
-	if w.doubt == nil {
+	if w.uncertain == nil {
 		if ctx.Err() != nil {
 			return dlock.Ended(ctx)
 		}
@@ -88,5 +88,5 @@ func (w *waiter) leave(ctx context.Context, err error) error {
 	if errors.Is(err, dlock.ErrUncertain) {
 		return err
 	}
-	return fmt.Errorf("sqllock: acquire %q: %w: %w", w.key, dlock.ErrUncertain, errors.Join(err, w.doubt))
+	return fmt.Errorf("sqllock: acquire %q: %w: %w", w.key, dlock.ErrUncertain, errors.Join(err, w.uncertain))
 }

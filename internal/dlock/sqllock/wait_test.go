@@ -59,7 +59,7 @@ func TestWaiterFindsItsGrant(t *testing.T) {
 }
 
 // Of those who acquire a key in a process one asks at a time.
-func TestWaitersLookOneByOne(t *testing.T) {
+func TestWaitersPollOneByOne(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		st := mariaDB(testbedtest.Database(t))
@@ -94,7 +94,7 @@ func TestWaitersLookOneByOne(t *testing.T) {
 }
 
 // A waiter does not sleep past the end of the lease that it waits for.
-func TestWaiterLooksWhenTheLeaseEnds(t *testing.T) {
+func TestWaiterPollsWhenTheLeaseExpires(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t testing.TB, s store) {
 		s.create(t)
@@ -112,8 +112,8 @@ func TestWaiterLooksWhenTheLeaseEnds(t *testing.T) {
 }
 
 // A waiter that was not answered, and tried again, has the key. Its first attempt arrives when the
-// key has been released: it is given back as one that was never answered would be.
-func TestLateAttemptOfAHolderIsGivenBack(t *testing.T) {
+// key has been released: it is released as one that was never answered would be.
+func TestLateAttemptOfAHolderIsRolledBack(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		l, s, other, pool := scripted(t)
@@ -164,7 +164,7 @@ func TestLateAttemptOfAHolderIsGivenBack(t *testing.T) {
 }
 
 // A driver that panics leaves the turn of its caller to the next one.
-func TestPanicPassesTheTurn(t *testing.T) {
+func TestPanicLeavesTheLocalQueue(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		l, s, _, _ := scripted(t)

@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// The tests of this file keep the wrong variant beside the right one: they show
+// The tests of this file keep the wrong variant alongside the right one: they show
 // that the trap is real, and that the test would see it. The wrong one is the lock
 // of the client library.
 
@@ -35,9 +35,9 @@ func getChildren(path string) string {
 	return "\x00\x00\x00\x0c\x00\x00\x00" + string(rune(len(path))) + path
 }
 
-// TestLostAnswerLeavesNoGhost loses the answer to a request that comes after the
+// TestLostReplyLeavesNoNode loses the answer to a request that comes after the
 // creation of the node.
-func TestLostAnswerLeavesNoGhost(t *testing.T) {
+func TestLostReplyLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	addr := testbedtest.ZooKeeper(t)
 	t.Run("right", func(t *testing.T) {
@@ -117,9 +117,9 @@ func TestForeignChildrenAreTolerated(t *testing.T) {
 	})
 }
 
-// TestHolderHearsOfThePartition cuts a holder off. The session is told that it has
+// TestHolderIsNotifiedOfThePartition cuts a holder off. The session is notified that it has
 // expired only when it is connected again, long after the next holder.
-func TestHolderHearsOfThePartition(t *testing.T) {
+func TestHolderIsNotifiedOfThePartition(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		addr := testbedtest.ZooKeeper(t)
@@ -212,7 +212,7 @@ func TestServerThatIsNotReady(t *testing.T) {
 }
 
 // TestEmptyServerStartsLowFences: a server that has lost its data counts from the
-// beginning. Holders of before are told, and the new fences are low: a resource
+// beginning. Holders of before are notified, and the new fencing tokens are low: a resource
 // refuses them.
 func TestEmptyServerStartsLowFences(t *testing.T) {
 	t.Parallel()

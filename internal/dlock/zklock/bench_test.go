@@ -91,7 +91,7 @@ func take(b *testing.B, all []mutex) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "locks/s")
 }
 
-// BenchmarkUncontended takes and gives back keys that nobody else wants.
+// BenchmarkUncontended takes and releases keys that nobody else wants.
 func BenchmarkUncontended(b *testing.B) {
 	server := testbedtest.StartZooKeeper(b, testbed.ZooKeeperConfig{})
 	for name, open := range benchmarks() {

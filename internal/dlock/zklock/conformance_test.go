@@ -34,11 +34,11 @@ func TestLocker(t *testing.T) {
 		}
 	}
 	dlocktest.Run(t, dlocktest.Harness{
-		New:       with(zklock.Config{}),
-		TTL:       ttl,
-		FIFO:      true,
-		Recheck:   ttl / 6,
-		Reentrant: true,
+		New:          with(zklock.Config{}),
+		TTL:          ttl,
+		FIFO:         true,
+		FallbackPoll: ttl / 6,
+		Reentrant:    true,
 		Expire: func(t testing.TB, key string) {
 			if err := admin.ForceRelease(t.Context(), key); err != nil {
 				t.Fatal(err)

@@ -7,7 +7,7 @@
 //	/shop/locks/KEY/ID-lease-NNN    ephemeral, sequential: a holder or a waiter
 //
 // ID is random, and new for every call of Acquire and TryAcquire. NNN is a number that
-// ZooKeeper counts up; after 2^31 it goes on with the least one, and so do comparisons
+// ZooKeeper counts up; after 2^31 it continues with the least one, and so do comparisons
 // here (NumbersWrapAround). KEY is escaped. The node with the first number holds the
 // key; each other one waits for the node before its own, and watches no other. Nodes
 // whose names are of another form do not count (ForeignChildrenAreTolerated). For [RW]
@@ -17,14 +17,14 @@
 // answer to the creation has. Numbers of transactions grow over all keys, elections
 // and restarts, so tokens need nothing to be kept, and the servers delete containers
 // that are empty. The owner is ID. Servers that lose their data begin again: then
-// fences are low, and a resource refuses them until it is told (EmptyServerStartsLowFences).
+// fencing tokens are low, and a resource refuses them until it is notified (EmptyServerStartsLowFences).
 //
 // # Operations
 //
 // In rounds, c being a commit by a majority. Creating a node also sets the data of the
 // container, in one step, so that the version of the container counts creations.
 //
-//	Acquire, free     1 + c   create, and right behind it list
+//	Acquire, free     1 + c   create, and right after it list
 //	Acquire, waiting  1       get the node before, and its own, with watches; then an event
 //	TryAcquire        2 + c   list; create if the version is still the same
 //	TryAcquire, held  2       list, sync and list
@@ -46,31 +46,31 @@
 // The holder sets the data of its node and deletes it, in one step. The watch of the
 // next one reports the first of the two, so that "changed" means that a holder has
 // left, and the next one is the first without looking. "Deleted" means that somebody
-// gave up, or died, or was forced out: then the next one lists, unless that was the
-// only one ahead (WaiterThatLeavesLetsNobodyIn). So nobody but its owner may write to a node;
+// gave up, or died, or was force-released: then the next one lists, unless that was the
+// only one ahead (LeavingWaiterGrantsNothing). So nobody but its owner may write to a node;
 // to delete one is to force its owner out.
 //
 // So a lock that somebody waits for takes five requests (creation, list, two watches,
 // release) and sends two messages, where a queue without proof would take three and one:
 // that is what it costs beyond its two commits, in processor time and not in rounds. The
 // watch of a waiter on its own node is one of them. Without it a waiter whose node was
-// deleted would take the key beside the one behind it, or ask for its node between a
+// deleted would take the key alongside the one behind it, or ask for its node between a
 // release and the grant: a round more in every hand-off, for a request less.
 //
-// A waiter of the same process is told before the deletion is even sent
+// A waiter of the same process is notified before the deletion is even sent
 // (HandOffWithinAProcess): its node is next and lives as long as that of the holder, so
 // nobody else can be granted the key in between.
 //
-// # Trust
+// # Lease validity
 //
-// A lease has a trust window of nine tenths of three fifths of S, the timeout of the
-// session as the servers have chosen it (ShorterSessionIsTrustedForLess), from when a
+// A lease has a validity window of nine tenths of three fifths of S, the timeout of the
+// session as the servers have chosen it (ShorterSessionHasAShorterValidity), from when a
 // request was sent that a majority has accepted: that is over
 // before the leader can end the session, by the reasoning in package zookeeper. So a
 // holder that is cut off stops before its node is deleted, while the end of the session
-// is news only after the network is back (HolderHearsOfThePartition). A disconnection that
+// is news only after the network recovers (HolderIsNotifiedOfThePartition). A disconnection that
 // is shorter costs nothing. If the servers have raised the session to the shortest that they allow, which is
-// 2 ticks, the window is nine tenths of two fifths of S (RaisedSessionIsTrustedForLess).
+// 2 ticks, the window is nine tenths of two fifths of S (RaisedSessionHasAShorterValidity).
 //
 // A lease that is lost while its session lives has its node deleted, or it would be in
 // the way for ever. A holder whose node was deleted hears it at its next renewal, and
@@ -79,7 +79,7 @@
 // # Unknown outcomes
 //
 // A creation that is not answered is [dlock.ErrUncertain]; the node, if there is one,
-// is deleted in the background, until that is certain (LostAnswerLeavesNoGhost). A waiter
+// is deleted in the background, until that is certain (LostReplyLeavesNoNode). A waiter
 // whose context ends deletes its node before Acquire returns, if the servers answer in
 // a tenth of S, and in the background otherwise. A watch that is left behind ends with
 // the node that it is on (WaitersLeaveNoWatch). If the session ends, or somebody deletes

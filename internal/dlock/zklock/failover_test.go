@@ -14,9 +14,9 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestHistoryOfStoppedLeaders has three servers whose leader stands still, for so
-// long that the others choose another one, and goes on believing that it leads.
-func TestHistoryOfStoppedLeaders(t *testing.T) {
+// TestHistoryWithPausedLeaders has three servers whose leader is paused, for so
+// long that the others choose another one, and continues believing that it leads.
+func TestHistoryWithPausedLeaders(t *testing.T) {
 	t.Parallel()
 	histories(t, true, func(t testing.TB, tr *trial) {
 		if tr.name == "rw" { // the lock goes through the same
@@ -44,7 +44,7 @@ func TestHistoryOfStoppedLeaders(t *testing.T) {
 }
 
 // TestHistoryOfLostQuorums stops two servers of three for longer than a session lasts:
-// nothing is granted then, when all who held something have been told.
+// nothing is granted then, when all who held something have been notified.
 func TestHistoryOfLostQuorums(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -131,7 +131,7 @@ func TestNoQuorumNoLock(t *testing.T) {
 				t.Error(held.Err())
 			}
 		case <-time.After(ttl):
-			t.Error("the holder goes on without a majority")
+			t.Error("the holder continues without a majority")
 		}
 		for _, take := range []func(context.Context, string) (*dlock.Lease, error){l.TryAcquire, l.Acquire} {
 			start := time.Now()

@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// inspect tells who is first, and how many wait. The caller knows what the fence of
+// inspect reports who is first, and how many wait. The caller knows what the fencing token of
 // the first one is.
 func (q *queue) inspect(ctx context.Context, c claim, fence func(p place, zxid uint64) (dlock.Fence, error)) (dlock.State, error) {
 	for {

@@ -42,7 +42,7 @@ func parse(name string) (place, bool) {
 	return place{}, false
 }
 
-// before compares numbers that wrap around: ZooKeeper goes on with the least number
+// before compares numbers that wrap around: ZooKeeper continues with the least number
 // after 2^31 nodes, which a busy queue reaches in weeks.
 func (p place) before(other place) bool { return p.number-other.number < 0 }
 

@@ -55,8 +55,8 @@ func (q *queue) forget(g *grant) {
 }
 
 // release deletes the node. A successor in this process does not wait for that: its
-// own node is next, and keeps all others out. One in another process is told in the
-// same step that it was a holder who left, and not somebody who waited: it hears that
+// own node is next, and keeps all others out. One in another process is notified in the
+// same step that it was a holder who left, and not somebody who waited: it is notified that
 // the node has changed, before it is deleted, and need not look who else is there.
 func (q *queue) release(ctx context.Context, g *grant) error {
 	q.forget(g)
@@ -154,7 +154,7 @@ func (q *queue) watchOwn(ctx context.Context, n zookeeper.Node, gone func()) err
 		q.mu.Lock()
 		g := q.grants[n.ID]
 		q.mu.Unlock()
-		// Readers share a fence, by which the Renewer knows leases: they wait for it.
+		// Readers share a fencing token, by which the Renewer knows leases: they wait for it.
 		if g != nil && g.kind != kindRead {
 			go q.renewer.Lose(g.fence.Owner, q.lost(g)) // it calls what its leases want to have called
 		}

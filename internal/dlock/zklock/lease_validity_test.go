@@ -14,7 +14,7 @@ import (
 
 // The servers give a session less time than was asked for, and say so when they are reached, which
 // may be after the Locker was made. A holder that is cut off stops before they end the session.
-func TestShorterSessionIsTrustedForLess(t *testing.T) {
+func TestShorterSessionHasAShorterValidity(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{Settings: []string{"maxSessionTimeout=3000"}})
@@ -58,7 +58,7 @@ func TestShorterSessionIsTrustedForLess(t *testing.T) {
 
 // The servers give a session more time than was asked for: the shortest that they allow, which is two ticks. A follower
 // may be half a tick behind with what it says of a session, so a holder that is cut off stops earlier.
-func TestRaisedSessionIsTrustedForLess(t *testing.T) {
+func TestRaisedSessionHasAShorterValidity(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		const tick = 2 * time.Second

@@ -14,7 +14,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// contender is something to be taken and given back, whose history is checked.
+// contender is something to be taken and released, whose history is checked.
 type contender struct {
 	name   string
 	places string // is in every request that names a place of a queue
@@ -110,7 +110,7 @@ func TestHistoryOfLostReplies(t *testing.T) {
 }
 
 // TestHistoryOfBlackHoles cuts clients off, some for so long that their sessions
-// expire, which they are told when they are back.
+// expire, which they are notified when they reconnect.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
 	histories(t, true, func(t testing.TB, tr *trial) {
@@ -152,7 +152,7 @@ func TestHistoryOfDeletedNodes(t *testing.T) {
 					if err := admin.Delete(queue+"/"+names[tr.Random.IntN(len(names))], -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
 						t.Error(err)
 					}
-					dlocktest.Pace(t, ttl/100) // until the holder hears of it
+					dlocktest.Pace(t, ttl/100) // until the holder is notified of it
 				})
 			}
 		})
@@ -187,7 +187,7 @@ func TestHistoryOfExpiredSessions(t *testing.T) {
 						if server.Expire(t.Context(), stat.EphemeralOwner) == nil {
 							expired++
 						}
-						dlocktest.Pace(t, ttl/30) // until the holder hears of it
+						dlocktest.Pace(t, ttl/30) // until the holder is notified of it
 					})
 				}
 			})
@@ -221,7 +221,7 @@ func TestHistoryOfRestarts(t *testing.T) {
 
 const holderServer = "SHOP_TEST_ZKLOCK_SERVER"
 
-// TestHolderProcess is no test: it is the process that TestHistoryOfStoppedHolders stops.
+// TestHolderProcess is no test: it is the process that TestHistoryWithPausedHolders stops.
 func TestHolderProcess(t *testing.T) {
 	addr := os.Getenv(holderServer)
 	if addr == "" {
@@ -230,10 +230,10 @@ func TestHolderProcess(t *testing.T) {
 	dlocktest.ServeHolder(t, locker(t, session(t, addr), zklock.Config{}))
 }
 
-// TestHistoryOfStoppedHolders stops a process for longer than its session lasts,
-// wherever it is. It wakes up and believes in what others have taken meanwhile; it
+// TestHistoryWithPausedHolders stops a process for longer than its session lasts,
+// wherever it is. It resumes and considers leases valid that others have taken meanwhile; it
 // must find out.
-func TestHistoryOfStoppedHolders(t *testing.T) {
+func TestHistoryWithPausedHolders(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 2, Faulty: true, Limit: 5 * time.Minute}, func(t testing.TB, tr *dlocktest.Trial) {

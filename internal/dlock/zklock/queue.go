@@ -21,8 +21,8 @@ type queue struct {
 	cfg     Config
 	renewer *driver.Renewer
 
-	// admit completes a grant: it returns the fence of n, and may refuse with
-	// zk.ErrNoNode when n is gone. Nil: the fence is that of the node.
+	// admit completes a grant: it returns the fencing token of n, and may refuse with
+	// zk.ErrNoNode when n is gone. Nil: the fencing token is that of the node.
 	admit func(ctx context.Context, c claim, n zookeeper.Node) (dlock.Fence, error)
 
 	quiet    quiet
@@ -56,8 +56,8 @@ func (q *queue) ttl() time.Duration {
 	return q.s.Timeout() * 3 / 5
 }
 
-// recheck is the longest pause of a waiter between two looks.
-func (q *queue) recheck() time.Duration { return min(time.Second, q.ttl()/4) }
+// fallbackPoll is the longest pause of a waiter between two polls.
+func (q *queue) fallbackPoll() time.Duration { return min(time.Second, q.ttl()/4) }
 
 // errGone means that the node of a waiter is gone: deleted, or with its session.
 var errGone = errors.New("zklock: the place in the queue is gone")

@@ -69,7 +69,7 @@ func TestWaitersShareAConfirmation(t *testing.T) {
 	})
 }
 
-// TestNumbersWrapAround: after 2^31 nodes ZooKeeper goes on with the least number.
+// TestNumbersWrapAround: after 2^31 nodes ZooKeeper continues with the least number.
 func TestNumbersWrapAround(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -97,9 +97,9 @@ func TestNumbersWrapAround(t *testing.T) {
 	})
 }
 
-// TestWaiterThatLeavesLetsNobodyIn has the one in the middle give up: the one behind
-// hears that the node before its own is gone, while the first one still holds.
-func TestWaiterThatLeavesLetsNobodyIn(t *testing.T) {
+// TestLeavingWaiterGrantsNothing has the one in the middle give up: the one behind
+// is notified that the node before its own is gone, while the first one still holds.
+func TestLeavingWaiterGrantsNothing(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		addr := testbedtest.ZooKeeper(t)
@@ -142,9 +142,9 @@ func TestWaiterThatLeavesLetsNobodyIn(t *testing.T) {
 	})
 }
 
-// TestQuietKeyIsHeldOnce has a process use a key alone, so that it takes the short
+// TestUncontendedKeyIsHeldOnce has a process use a key alone, so that it takes the short
 // way, and then want it twice.
-func TestQuietKeyIsHeldOnce(t *testing.T) {
+func TestUncontendedKeyIsHeldOnce(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		l, key := locker(t, session(t, testbedtest.ZooKeeper(t)), zklock.Config{}), rand.Text()
@@ -164,7 +164,7 @@ func TestQuietKeyIsHeldOnce(t *testing.T) {
 	})
 }
 
-// TestReleaseWithoutAServer is made up for, as the session goes on.
+// TestReleaseWithoutAServer is made up for, as the session continues.
 func TestReleaseWithoutAServer(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

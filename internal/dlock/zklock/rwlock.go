@@ -27,18 +27,18 @@ import (
 //	PREFIX/KEY/queue/ID-write-NNN   ephemeral, sequential
 //	PREFIX/KEY/queue/ID-read-NNN    the same
 //
-// A writer that is granted the key writes its fence down, on the condition that its
+// A writer that is granted the key writes its fencing token down, on the condition that its
 // node exists, in one step; readers read it. The token is twice the number of the
 // transaction that created the writer's node, so that there is another one between
 // any two: who forces a writer out leaves that one behind, for the readers that come
-// next. Readers of a key that no writer has had get a fence made of the number of
+// next. Readers of a key that no writer has had get a fencing token made of the number of
 // the transaction that created KEY.
 //
 // # Operations
 //
 // In rounds, and c for a commit of the servers: AcquireRead 3+c, Acquire 3+2c,
 // TryAcquireRead 3+c, TryAcquire 3+2c, Release 1+c. From the release of a writer in
-// the same process to a waiting one 1 (the fence), in another 2+c.
+// the same process to a waiting one 1 (the fencing token), in another 2+c.
 type RW struct {
 	queue *queue
 	sides driver.RWSides
@@ -98,7 +98,7 @@ func (l *RW) take(ctx context.Context, key string, k kind, how func(context.Cont
 
 func (l *RW) claim(key string) claim { return claim{key: key, dir: l.record(key) + "/queue"} }
 
-// record is the node that has the fence of the last writer.
+// record is the node that has the fencing token of the last writer.
 func (l *RW) record(key string) string { return l.queue.cfg.Prefix + "/" + escape(key) }
 
 // token is that of a node, by the transaction that created it.
@@ -106,7 +106,7 @@ func token(zxid uint64) uint64 { return 2 * zxid }
 
 func text(f dlock.Fence) []byte { return fmt.Appendf(nil, "%d %s", f.Token, f.Owner) }
 
-// admit is what a writer does before it is told, and how a reader gets its fence.
+// admit is the work for a writer before its notification, and how a reader gets its fence.
 func (l *RW) admit(ctx context.Context, c claim, n zookeeper.Node) (dlock.Fence, error) {
 	if c.kind == kindRead {
 		return l.last(ctx, c.key)
@@ -116,7 +116,7 @@ func (l *RW) admit(ctx context.Context, c claim, n zookeeper.Node) (dlock.Fence,
 	return f, err
 }
 
-// last returns the fence of the last writer.
+// last returns the fencing token of the last writer.
 func (l *RW) last(ctx context.Context, key string) (dlock.Fence, error) {
 	data, stat, err := l.queue.s.Get(ctx, l.record(key))
 	if err != nil {
@@ -125,7 +125,7 @@ func (l *RW) last(ctx context.Context, key string) (dlock.Fence, error) {
 	return fenceOf(data, stat)
 }
 
-// fenceOf returns the fence on record.
+// fenceOf returns the fencing token on record.
 func fenceOf(data []byte, stat *zk.Stat) (dlock.Fence, error) {
 	if len(data) == 0 {
 		return dlock.Fence{Token: token(uint64(stat.Czxid)), Owner: "nobody-" + strconv.FormatInt(stat.Czxid, 10)}, nil
@@ -138,7 +138,7 @@ func fenceOf(data []byte, stat *zk.Stat) (dlock.Fence, error) {
 	return dlock.Fence{Token: n, Owner: owner}, nil
 }
 
-// Inspect implements [dlock.Inspector]. Of several readers it tells since when the
+// Inspect implements [dlock.Inspector]. Of several readers it reports since when the
 // first one reads.
 func (l *RW) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	if err := checkKey(key); err != nil {
@@ -170,9 +170,9 @@ func (l *RW) ForceRelease(ctx context.Context, key string) error {
 	})
 }
 
-// evict deletes the node of a writer and leaves the fence behind that comes after it, unless a
+// evict deletes the node of a writer and leaves the fencing token behind that comes after it, unless a
 // later one is on record: the writer may have handed the key on within its process already. It
-// returns zk.ErrBadVersion if another fence has been written meanwhile.
+// returns zk.ErrBadVersion if another fencing token has been written meanwhile.
 func (l *RW) evict(ctx context.Context, key, path string) error {
 	s := l.queue.s
 	_, node, err := s.Get(ctx, path)

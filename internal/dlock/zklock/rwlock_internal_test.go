@@ -12,8 +12,8 @@ import (
 )
 
 // A writer has handed the key on within its process, and its node is not deleted yet, when somebody
-// forces it out. The fence of the next writer is on record already, and stays there.
-func TestForcedOutAfterAHandOff(t *testing.T) {
+// forces it out. The fencing token of the next writer is on record already, and stays there.
+func TestForceReleaseAfterAHandOff(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -65,7 +65,7 @@ func TestForcedOutAfterAHandOff(t *testing.T) {
 		if err := second.Release(ctx); err != nil {
 			t.Error(err)
 		}
-		_ = first.Release(ctx) // which was forced out
+		_ = first.Release(ctx) // which was force-released
 		reader, err := admin.AcquireRead(ctx, key)
 		if err != nil {
 			t.Fatal(err)

@@ -45,7 +45,7 @@ func TestRW(t *testing.T) {
 		Capped: func(t testing.TB, limit time.Duration) dlock.RWLocker {
 			return with(zklock.Config{MaxHold: limit})(t)
 		},
-		Patience: ttl,
+		WaiterTTL: ttl,
 		Behind: func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 			proxy := testbedtest.StartProxy(t, addr)
 			link := link(t, proxy)
@@ -109,7 +109,7 @@ func TestWriterWaitsForAllReaders(t *testing.T) {
 				give(two)
 				select {
 				case <-granted:
-					t.Fatal("a writer is in beside a reader")
+					t.Fatal("a writer is in alongside a reader")
 				case <-time.After(ttl / 5): // long after the message
 				}
 				give(one)

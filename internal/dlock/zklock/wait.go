@@ -63,7 +63,7 @@ type self struct {
 	set  chan error    // has the outcome of setting the watch
 }
 
-// watchSelf begins to watch n, beside the node before it: one round trip for both.
+// watchSelf begins to watch n, alongside the node before it: one round trip for both.
 func (q *queue) watchSelf(ctx context.Context, n zookeeper.Node) *self {
 	own := &self{gone: make(chan struct{}), set: make(chan error, 1)}
 	go func() { own.set <- q.watchOwn(ctx, n, func() { close(own.gone) }) }()
@@ -144,7 +144,7 @@ func (q *queue) follow(ctx context.Context, own *self, n zookeeper.Node, path st
 
 // sleep waits for an event, and says when it is time to look without one.
 func (q *queue) sleep(ctx context.Context, own *self, events <-chan event) (e event, again bool, err error) {
-	pause := time.NewTimer(q.recheck()*8/10 + rand.N(q.recheck()*2/10))
+	pause := time.NewTimer(q.fallbackPoll()*8/10 + rand.N(q.fallbackPoll()*2/10))
 	defer pause.Stop()
 	select {
 	case e := <-events:
@@ -173,7 +173,7 @@ func (q *queue) confirm(ctx context.Context) error {
 
 // glance confirms the session, unless that has been done of late, and reads the node at path.
 func (q *queue) glance(ctx context.Context, path string) error {
-	if time.Since(q.s.Confirmed()) > q.recheck()/2 {
+	if time.Since(q.s.Confirmed()) > q.fallbackPoll()/2 {
 		if err := q.confirm(ctx); err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (q *queue) stand(ctx context.Context, c claim, n zookeeper.Node) (standing,
 	}
 }
 
-// patient decides whether a waiter whose reading has failed goes on: as long as its
+// patient decides whether a waiter whose reading has failed continues: as long as its
 // session may live.
 func (q *queue) patient(ctx context.Context, n zookeeper.Node, failed error) error {
 	switch {
@@ -243,7 +243,7 @@ func (q *queue) patient(ctx context.Context, n zookeeper.Node, failed error) err
 	case errors.Is(failed, zookeeper.ErrClosed), time.Since(q.s.Confirmed()) > q.s.Timeout():
 		return unsent(failed)
 	}
-	pause := time.NewTimer(q.recheck()/10 + rand.N(q.recheck()/10))
+	pause := time.NewTimer(q.fallbackPoll()/10 + rand.N(q.fallbackPoll()/10))
 	defer pause.Stop()
 	select {
 	case <-pause.C:

@@ -17,7 +17,7 @@ import (
 func RWHarness(t testing.TB, url string) dlocktest.RWHarness {
 	t.Helper()
 	h := RWHarnessOn(t, func(t testing.TB) redis.UniversalClient { return Watched(t, Client(t, url)) })
-	h.Patience = 3 * time.Second
+	h.WaiterTTL = 3 * time.Second
 	h.Behind = func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 		rdb, link := Proxied(t, url)
 		return RW(t, rdb), link

@@ -21,7 +21,7 @@ func SemaphoreHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 			return Semaphore(t, Watched(t, Client(t, url)), redissem.Config{Permits: permits, TTL: TTL})
 		},
 		TTL:    TTL,
-		Expire: func(t testing.TB, key string) { Lapse(t, admin, SemaphoreKey(key)) },
+		Expire: func(t testing.TB, key string) { Expire(t, admin, SemaphoreKey(key)) },
 		Wipe: func(t testing.TB, key string) {
 			if err := admin.Del(t.Context(), admin.Keys(t.Context(), SemaphoreKey(key)+"*").Val()...).Err(); err != nil {
 				t.Error(err)
@@ -64,8 +64,8 @@ func Semaphore(t testing.TB, rdb redis.UniversalClient, cfg redissem.Config) *re
 // SemaphoreKey is the key in Redis of a semaphore.
 func SemaphoreKey(key string) string { return "shop:sem:{" + key + "}" }
 
-// Lapse makes every member of a sorted set one that has lapsed long ago.
-func Lapse(t testing.TB, rdb redis.UniversalClient, key string) {
+// Expire makes every member of a sorted set one that has expired long ago.
+func Expire(t testing.TB, rdb redis.UniversalClient, key string) {
 	t.Helper()
 	err := redis.NewScript(`
 		for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do

@@ -21,7 +21,7 @@ func TokensHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 			return Tokens(t, Watched(t, Client(t, url)), redistokens.Config{Permits: permits, TTL: TTL})
 		},
 		TTL:    TTL,
-		Expire: func(t testing.TB, key string) { Lapse(t, admin, SemaphoreKey(key)+":holders") },
+		Expire: func(t testing.TB, key string) { Expire(t, admin, SemaphoreKey(key)+":holders") },
 		Wipe: func(t testing.TB, key string) {
 			if err := admin.Del(t.Context(), admin.Keys(t.Context(), SemaphoreKey(key)+"*").Val()...).Err(); err != nil {
 				t.Error(err)

@@ -8,19 +8,19 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// Turns lets one caller per key through, the others wait for their turn, first come,
+// LocalQueue lets one caller per key through; the other callers wait in a queue, first come,
 // first served. It is for backends whose waiters ask the store again and again: of
 // those of one process one asks, and not all. The zero value is ready for use.
-type Turns struct {
+type LocalQueue struct {
 	mu   sync.Mutex
-	keys map[string]*turn
+	keys map[string]*queue
 }
 
-// turn is the queue of a key, which exists while anybody is in it.
-type turn struct {
+// queue is the queue of a key. It exists while it is not empty.
+type queue struct {
 	free chan struct{} // has an element while nobody is through
 
-	// Guarded by Turns.mu:
+	// Guarded by LocalQueue.mu:
 
 	callers int      // in the queue, or through
 	fault   *outcome // of those who wait now
@@ -32,20 +32,20 @@ type outcome struct {
 	err   error
 }
 
-// Take waits for the turn of the caller, or for the end of ctx. After an error it is
-// not the caller's turn; otherwise pass must be called, once, when it is over.
+// Take waits until the caller is first in the queue, or ctx ends. Without an error, the caller must call pass
+// once, when it is done.
 //
-// A turn that failed because the store is away is passed with that failure: then all
+// A caller that failed because the store is unavailable passes that failure: then all
 // who have been waiting fail with it, instead of finding out one after the other.
 // Otherwise pass gets nil.
-func (t *Turns) Take(ctx context.Context, key string) (pass func(failure error), err error) {
+func (t *LocalQueue) Take(ctx context.Context, key string) (pass func(failure error), err error) {
 	t.mu.Lock()
 	q, ok := t.keys[key]
 	if !ok {
-		q = &turn{free: make(chan struct{}, 1), fault: newOutcome()}
+		q = &queue{free: make(chan struct{}, 1), fault: newOutcome()}
 		q.free <- struct{}{}
 		if t.keys == nil {
-			t.keys = map[string]*turn{}
+			t.keys = map[string]*queue{}
 		}
 		t.keys[key] = q
 	}
@@ -71,7 +71,7 @@ func (t *Turns) Take(ctx context.Context, key string) (pass func(failure error),
 
 func newOutcome() *outcome { return &outcome{known: make(chan struct{})} }
 
-func (t *Turns) leave(key string, q *turn, failure error) {
+func (t *LocalQueue) leave(key string, q *queue, failure error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if failure != nil {

@@ -13,9 +13,9 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-func TestTurnsAreInOrder(t *testing.T) {
+func TestLocalQueueIsFIFO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns driver.Turns
+		var turns driver.LocalQueue
 		pass, err := turns.Take(t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)
@@ -51,9 +51,9 @@ func TestTurnsAreInOrder(t *testing.T) {
 }
 
 // Who leaves the queue neither keeps the turn nor the queue.
-func TestTurnsThatNobodyTakes(t *testing.T) {
+func TestLocalQueueSkipsCancelledCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns driver.Turns
+		var turns driver.LocalQueue
 		pass, err := turns.Take(t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)
@@ -82,14 +82,14 @@ func TestTurnsThatNobodyTakes(t *testing.T) {
 }
 
 // Who has been waiting fails with the one whose turn it is; who comes later does not.
-func TestTurnsShareAFailure(t *testing.T) {
+func TestLocalQueueSharesAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns driver.Turns
+		var turns driver.LocalQueue
 		pass, err := turns.Take(t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)
 		}
-		away := errors.New("the store is away")
+		away := errors.New("the store is unavailable")
 		var waiters sync.WaitGroup
 		for range 5 {
 			waiters.Go(func() {
@@ -99,7 +99,7 @@ func TestTurnsShareAFailure(t *testing.T) {
 					time.Sleep(time.Second)
 					pass(away)
 				} else if !strings.Contains(err.Error(), away.Error()) || errors.Is(err, away) {
-					t.Errorf("Take = %v, want to be told of the failure, and that it is another one's", err)
+					t.Errorf("Take = %v, want to be notified of the failure, and that it is another one's", err)
 				}
 				if d := time.Since(start); d > 3*time.Second {
 					t.Errorf("told after %v", d)
@@ -117,15 +117,15 @@ func TestTurnsShareAFailure(t *testing.T) {
 	})
 }
 
-// late is a context that has ended, and whose end nobody has heard of yet.
+// late is a context that has ended, and whose end nobody has been notified of yet.
 type late struct{ context.Context } //nolint:containedctx // It is one.
 
 func (late) Done() <-chan struct{} { return nil }
 
 // Of two reasons to give up, the end of the caller's own time comes first: callers have a name for it.
-func TestTurnsReturnTheEndOfTheContextFirst(t *testing.T) {
+func TestLocalQueueReturnsTheEndOfTheContextFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns driver.Turns
+		var turns driver.LocalQueue
 		pass, err := turns.Take(t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func TestTurnsReturnTheEndOfTheContextFirst(t *testing.T) {
 			failed <- err
 		}()
 		synctest.Wait()
-		pass(errors.New("the store is away"))
+		pass(errors.New("the store is unavailable"))
 		if err := <-failed; !errors.Is(err, context.Canceled) {
 			t.Errorf("Take = %v, want the end of the context", err)
 		}

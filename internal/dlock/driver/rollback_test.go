@@ -24,7 +24,7 @@ type ledger struct {
 
 func newLedger() *ledger { return &ledger{taken: map[string]time.Time{}, asked: map[string]int{}} }
 
-func (l *ledger) giveBack(ctx context.Context, held []dlock.Held) ([]bool, error) {
+func (l *ledger) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ctx.Err() != nil {
@@ -67,10 +67,10 @@ func doubtful(owner string) dlock.Held {
 	return dlock.Held{Key: "k", Fence: dlock.Fence{Owner: owner}}
 }
 
-func TestUndoLooksAgain(t *testing.T) {
+func TestRollbackRepeatsACallThatFoundNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
-		u := driver.NewUndo(driver.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
+		u := driver.NewRollback(driver.RollbackConfig{TTL: 10 * time.Second, Pause: time.Second, Revert: l.revert})
 		if err := u.Wait(t.Context()); err != nil {
 			t.Errorf("Wait = %v with nothing to wait for", err)
 		}
@@ -96,10 +96,10 @@ func TestUndoLooksAgain(t *testing.T) {
 	})
 }
 
-func TestUndoOutlastsAnOutage(t *testing.T) {
+func TestRollbackOutlastsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
-		u := driver.NewUndo(driver.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
+		u := driver.NewRollback(driver.RollbackConfig{TTL: 10 * time.Second, Pause: time.Second, Revert: l.revert})
 		l.set(true)
 		for i := range 250 {
 			owner := fmt.Sprint(i)
@@ -109,14 +109,14 @@ func TestUndoOutlastsAnOutage(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if err := u.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Wait = %v while the store is away, want the end of the context", err)
+			t.Errorf("Wait = %v while the store is unavailable, want the end of the context", err)
 		}
 		l.set(false)
 		if err := u.Wait(t.Context()); err != nil {
 			t.Errorf("Wait = %v", err)
 		}
 		if len(l.taken) > 0 || l.most > 100 {
-			t.Errorf("%d left behind, up to %d given back in one call", len(l.taken), l.most)
+			t.Errorf("%d left behind, up to %d released in one call", len(l.taken), l.most)
 		}
 		for owner, n := range l.asked {
 			if n != 1 {
@@ -126,11 +126,11 @@ func TestUndoOutlastsAnOutage(t *testing.T) {
 	})
 }
 
-// After the TTL there is nothing left to give back, and nobody tries.
-func TestUndoEndsWithTheTTL(t *testing.T) {
+// After the TTL there is nothing left to release, and nobody tries.
+func TestRollbackEndsWithTheTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
-		u := driver.NewUndo(driver.UndoConfig{TTL: 10 * time.Second, Pause: time.Second, GiveBack: l.giveBack})
+		u := driver.NewRollback(driver.RollbackConfig{TTL: 10 * time.Second, Pause: time.Second, Revert: l.revert})
 		l.set(true)
 		start := time.Now()
 		u.Add(t.Context(), doubtful("a"))
@@ -148,7 +148,7 @@ func TestUndoEndsWithTheTTL(t *testing.T) {
 
 // One that always fails, or hangs, keeps nobody waiting: not those that come after it,
 // and not those that were asked for together with it.
-func TestUndoIsNotHeldUpByOne(t *testing.T) {
+func TestRollbackIsNotDelayedByOneCall(t *testing.T) {
 	const pause, timeout = time.Second, 10 * time.Second
 	for name, poison := range map[string]func(ctx context.Context) error{
 		"fails": func(context.Context) error { return errors.New("refused") },
@@ -156,15 +156,15 @@ func TestUndoIsNotHeldUpByOne(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLedger()
-			u := driver.NewUndo(driver.UndoConfig{
+			u := driver.NewRollback(driver.RollbackConfig{
 				TTL: 10 * time.Minute, Pause: pause, Timeout: timeout,
-				GiveBack: func(ctx context.Context, held []dlock.Held) ([]bool, error) {
+				Revert: func(ctx context.Context, held []dlock.Held) ([]bool, error) {
 					for _, h := range held {
 						if h.Fence.Owner == "poison" {
 							return nil, poison(ctx)
 						}
 					}
-					return l.giveBack(ctx, held)
+					return l.revert(ctx, held)
 				},
 			})
 			l.set(true)

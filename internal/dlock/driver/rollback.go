@@ -10,56 +10,56 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// maxUndo bounds the memory that an outage can cost. The TTL frees the rest.
-const maxUndo = 4096
+// maxUnresolved bounds the memory that an outage can cost. The TTL frees the rest.
+const maxUnresolved = 4096
 
-// undoChunk is how many are given back in one call, until it fails.
-const undoChunk = 100
+// rollbackChunk is how many are released in one call, until it fails.
+const rollbackChunk = 100
 
-// maxUndoCalls bounds the calls in flight: those of what has failed before, and the others.
-const maxUndoCalls = 4
+// maxRollbackCalls bounds the calls in flight: those of what has failed before, and the others.
+const maxRollbackCalls = 4
 
-// UndoConfig is the configuration of an [Undo].
-type UndoConfig struct {
+// RollbackConfig is the configuration of a [Rollback].
+type RollbackConfig struct {
 	// TTL is how long the store keeps at most what an attempt took. After that
-	// there is nothing left to give back.
+	// there is nothing left to release.
 	TTL time.Duration
 
-	// Pause is the time between two attempts to give something back. 0 means TTL/20.
+	// Pause is the time between two attempts to release something. 0 means TTL/20.
 	Pause time.Duration
 
-	// Timeout bounds one call of GiveBack. 0 means TTL/3.
+	// Timeout bounds one call of Revert. 0 means TTL/3.
 	Timeout time.Duration
 
-	// GiveBack frees whatever the owners of held have of their keys, whose tokens
-	// are unknown, and tells for each whether there was anything. After an error those
-	// that it has found are done, and it is called again for the others, for fewer at a
-	// time. It is called concurrently.
-	GiveBack func(ctx context.Context, held []dlock.Held) (found []bool, err error)
+	// Revert frees whatever the owners of held have of their keys, whose tokens
+	// are unknown, and reports for each whether it had any. After an error, the owners
+	// that it has found are done. Rollback calls it again for the others, for fewer owners at a
+	// time. Calls run concurrently.
+	Revert func(ctx context.Context, held []dlock.Held) (found []bool, err error)
 }
 
-// Undo gives back, in the background, what attempts whose outcome is unknown may
+// Rollback releases, in the background, what attempts whose outcome is unknown may
 // have taken: it is how a backend keeps the promise of [dlock.ErrUncertain].
 //
-// It asks until the store has answered, and again if that found nothing: the attempt
-// may still be on its way, in the buffers of a connection that was given up. What
-// comes later than that, the TTL frees. Calls run beside one another, so that one that
-// fails or hangs delays no other; those in a call that failed are asked for in smaller
-// ones, less often. There is a timer while there is anything to roll back, and a goroutine
+// It calls Revert until the store has answered, and once more if that found nothing: the attempt
+// may still be in the buffers of an abandoned connection. The TTL frees
+// anything that arrives even later. Calls run concurrently, so that a call that
+// fails or hangs delays no other call. After a failure, calls are smaller and less frequent.
+// A Rollback has a timer while there is anything to roll back, and a goroutine
 // for each call.
-type Undo struct {
-	cfg UndoConfig
+type Rollback struct {
+	cfg RollbackConfig
 
 	mu      sync.Mutex
-	queue   []doubt
+	queue   []unresolved
 	calls   int // in flight, of those that have not failed before
 	repeats int // in flight, of the others
 	timer   *time.Timer
-	idle    chan struct{} // closed when all has been given back or has lapsed; nil if there is nothing
+	idle    chan struct{} // closed when all has been released or has expired; nil if there is nothing
 }
 
-// doubt is an attempt whose outcome is unknown.
-type doubt struct {
+// unresolved is an attempt whose outcome is unknown.
+type unresolved struct {
 	held   dlock.Held
 	values context.Context //nolint:containedctx // Never done.
 	until  time.Time       // when the TTL has freed it
@@ -68,31 +68,31 @@ type doubt struct {
 	looked bool            // and found nothing, once
 }
 
-// NewUndo returns an Undo that has nothing to give back.
-func NewUndo(cfg UndoConfig) *Undo {
+// NewRollback returns a Rollback that has nothing to release.
+func NewRollback(cfg RollbackConfig) *Rollback {
 	cfg.Pause = max(cmp.Or(cfg.Pause, cfg.TTL/20), time.Millisecond)
 	cfg.Timeout = cmp.Or(cfg.Timeout, cfg.TTL/3)
-	return &Undo{cfg: cfg}
+	return &Rollback{cfg: cfg}
 }
 
-// Add has held given back. It takes values from ctx, and nothing else.
-func (u *Undo) Add(ctx context.Context, held dlock.Held) {
+// Add schedules the release of held. It uses the values of ctx, and ignores its end.
+func (u *Rollback) Add(ctx context.Context, held dlock.Held) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.queue) >= maxUndo {
+	if len(u.queue) >= maxUnresolved {
 		return
 	}
 	now := time.Now()
-	u.queue = append(u.queue, doubt{held: held, values: context.WithoutCancel(ctx), until: now.Add(u.cfg.TTL), next: now})
+	u.queue = append(u.queue, unresolved{held: held, values: context.WithoutCancel(ctx), until: now.Add(u.cfg.TTL), next: now})
 	if u.idle == nil {
 		u.idle = make(chan struct{})
 	}
 	u.dispatch()
 }
 
-// Wait blocks until all has been given back or has lapsed, or ctx ends: then it
+// Wait blocks until all has been released or has expired, or ctx ends: then it
 // returns the error of ctx.
-func (u *Undo) Wait(ctx context.Context) error {
+func (u *Rollback) Wait(ctx context.Context) error {
 	u.mu.Lock()
 	idle := u.idle
 	u.mu.Unlock()
@@ -107,10 +107,10 @@ func (u *Undo) Wait(ctx context.Context) error {
 	}
 }
 
-// dispatch starts the calls that are due, and sees to the next time. It is called under mu.
-func (u *Undo) dispatch() {
+// dispatch starts the calls that are due, and sets the timer for the next ones. It requires mu.
+func (u *Rollback) dispatch() {
 	now := time.Now()
-	u.queue = slices.DeleteFunc(u.queue, func(d doubt) bool { return !now.Before(d.until) })
+	u.queue = slices.DeleteFunc(u.queue, func(d unresolved) bool { return !now.Before(d.until) })
 	for {
 		chunk := u.due(now)
 		if len(chunk) == 0 {
@@ -129,7 +129,7 @@ func (u *Undo) dispatch() {
 	}
 	switch {
 	case len(u.queue) > 0:
-		next := slices.MinFunc(u.queue, func(a, b doubt) int { return a.next.Compare(b.next) }).next
+		next := slices.MinFunc(u.queue, func(a, b unresolved) int { return a.next.Compare(b.next) }).next
 		if !next.After(now) { // it waits for a call to return, or for its end
 			next = now.Add(u.cfg.Pause)
 		}
@@ -140,7 +140,7 @@ func (u *Undo) dispatch() {
 	}
 }
 
-func (u *Undo) again() {
+func (u *Rollback) again() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.dispatch()
@@ -149,21 +149,21 @@ func (u *Undo) again() {
 // due takes out of the queue what one call may ask for now, if another may be made. Those
 // that failed equally often are asked for together: fewer each time, until one that
 // always fails is alone.
-func (u *Undo) due(now time.Time) (chunk []doubt) {
-	ready := func(d doubt) bool {
+func (u *Rollback) due(now time.Time) (chunk []unresolved) {
+	ready := func(d unresolved) bool {
 		flying := u.calls
 		if d.failed > 0 {
 			flying = u.repeats
 		}
-		return flying < maxUndoCalls && !now.Before(d.next)
+		return flying < maxRollbackCalls && !now.Before(d.next)
 	}
 	first := slices.IndexFunc(u.queue, ready)
 	if first < 0 {
 		return nil
 	}
 	failed := u.queue[first].failed
-	size := max(1, undoChunk>>min(3*failed, 8))
-	u.queue = slices.DeleteFunc(u.queue, func(d doubt) bool {
+	size := max(1, rollbackChunk>>min(3*failed, 8))
+	u.queue = slices.DeleteFunc(u.queue, func(d unresolved) bool {
 		if len(chunk) >= size || d.failed != failed || !ready(d) {
 			return false
 		}
@@ -174,13 +174,13 @@ func (u *Undo) due(now time.Time) (chunk []doubt) {
 }
 
 // call asks once, and queues those again that have to be asked for again.
-func (u *Undo) call(chunk []doubt, flying *int) {
+func (u *Rollback) call(chunk []unresolved, flying *int) {
 	held := make([]dlock.Held, len(chunk))
 	for i, d := range chunk {
 		held[i] = d.held
 	}
 	ctx, cancel := context.WithTimeout(chunk[0].values, u.cfg.Timeout)
-	found, err := u.cfg.GiveBack(ctx, held)
+	found, err := u.cfg.Revert(ctx, held)
 	cancel()
 	u.mu.Lock()
 	defer u.mu.Unlock()
