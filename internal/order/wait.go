@@ -41,7 +41,7 @@ func (s *Service) wait(p *pending, short error, async bool, until time.Time) err
 		last := short  // why the latest try was refused
 		err := s.waitlist.Wait(waiting, missing.SKU, waitlist.Claim{
 			Owner: req.Order.CustomerID,
-			Look: func(ctx context.Context) (bool, error) {
+			Poll: func(ctx context.Context) (bool, error) {
 				if answered, err := s.answered(ctx, req.Key); answered != nil || err != nil {
 					return true, err
 				}

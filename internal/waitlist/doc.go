@@ -1,134 +1,131 @@
-// Package waitlist lets customers of several processes wait in line for units of
-// something that is sold out, until somebody gives units back.
+// Package waitlist queues customers of several processes that wait for units of a sold-out
+// SKU, until units are released.
 //
 // # Use
 //
-//	list, err := waitlist.New(waitlist.Config{Lock: lock, Cond: cond, Line: line})
+//	list, err := waitlist.New(waitlist.Config{Lock: lock, Cond: cond, Queue: queue})
 //	...
 //	err = list.Wait(ctx, "sku:lamp", waitlist.Claim{
-//		Look: func(ctx context.Context) (bool, error) { return available(ctx, "lamp") >= 2, nil },
+//		Poll: func(ctx context.Context) (bool, error) { return available(ctx, "lamp") >= 2, nil },
 //		Try:  func(ctx context.Context) (bool, error) { return place(ctx, "lamp", 2) },
 //	})
 //
-// Whoever gives units back, in any process, says so after the commit, and does not
-// wait for anything: list.Notify("sku:lamp"). A goroutine that runs [Waitlist.Run] tells
-// the waiters.
+// After a commit that releases units, any process calls list.Notify("sku:lamp"), which does
+// not block. The goroutine that runs [Waitlist.Run] notifies the waiters.
 //
 // # Model
 //
-// What is sold, and where it is counted, is the caller's: the package knows a key,
-// a cheap question whether it is worth a try, and the try. It adds two things.
+// The caller owns the units and their count. The package has a key, a cheap poll that reports
+// whether a try is worthwhile, and the try. It adds a queue and a condition.
 //
-// The line is a lease of Config.Line, which is given in the order in which it was
-// asked for. Who has it is first. The others wait for it and do nothing else: they
-// neither look nor try, so that units which come back cost as many tries as there
-// are customers for them, and not as many as wait.
+// The queue is a lease of Config.Queue, granted in the order of arrival. The holder of that lease is
+// first in the queue. The other waiters neither poll nor try, so that released units cost as many tries
+// as there are units, not as many as there are waiters.
 //
-// The condition, of Config.Lock, is what the first one waits for:
+// The first waiter waits for the condition, of Config.Lock:
 //
 //	waiter                                notifier
 //	------                                --------
-//	line: acquire (first come, first served)
-//	look; yes: try
+//	queue: acquire (first come, first served)
+//	poll; yes: try
 //	units: acquire                        commit
-//	look; yes: release, try               Notify
+//	poll; yes: release, try               Notify
 //	wait: release and sleep, in one step  units: acquire, wake, release
-//	woken with units held: look again     (up to 64 keys at a time)
+//	woken with units held: poll again     (up to 64 keys at a time)
 //	...
-//	line: release: the next one is first
+//	queue: release: the next one is first
 //
-// The lock of the units is held for a look, and never during a try: a try is an order,
-// with a guard and a transaction, and may take seconds. The place in line is held over
-// both, also if a try comes to nothing because somebody was quicker. A waiter that
-// leaves for any reason leaves its place, and the next one looks at once: units may
-// remain, and a signal may have been meant for the one that left.
+// The waiter holds the lock of the units during a poll, and never during a try: a try is an order,
+// with a lock and a transaction, and may take seconds. The waiter keeps its place in the queue during
+// both, even if a try fails because another customer was quicker. A waiter that
+// leaves for any reason leaves its place, and the next waiter polls at once: units may
+// remain, and a signal may have been meant for the waiter that left.
 //
 // So a waiter costs a place in the queue of a lock service, and the goroutine that
-// called Wait. It holds no connection to a database, no permit, and no guard.
+// called Wait. It holds no database connection, no permit, and no lock.
 //
 // # Guarantees
 //
 // Each is the name of a test.
 //
-//   - Those who wait for a key are served in the order in which they came, over all
-//     processes (FirstComeFirstServed). The first one is not overtaken by those behind,
-//     also if they want less (HeadOfLineIsNotOvertaken), and stays first when a try of its
-//     own came to nothing (NewcomerIsQuicker).
-//   - Units that come back are taken by as many as there are units for, without any
-//     re-check (UnitsComeBackToAsManyCustomers). What is committed between the last look
-//     and the wait is not missed (NoSignalIsLostBetweenLookAndWait).
-//   - A signal that is lost costs a re-check (LostSignalCostsARecheck), and so does a
-//     process that died with the lock of the units (LockThatIsHeldCostsARecheck).
-//   - Who gives up, wherever it is, takes no signal along (WhoLeavesTakesNoSignalAlong),
-//     leaves nothing in the lock service but fences (NothingIsLeft), and returns the cause
-//     (EndOfTheContext). Panics free the place, too (PanicFreesAll).
-//   - A try delays nobody who says that units came back (TryHoldsThePlaceAndNoLock), and
-//     is not cut short by the loss of the place (TryOutlastsItsPlace).
-//   - Notifications are merged (StormIsMerged), do not block (NotifyDoesNotBlock), and
-//     cost one command where nobody waits (NobodyWaits).
-//   - A waiter that is killed is first for one TTL of Line at most (FirstInLineIsKilled).
-//   - An owner has at most Config.MaxPerOwner places of a process (OneOwnerDoesNotFillTheList), and those who wait
+//   - Waiters for a key are served in the order of arrival, over all
+//     processes (FirstComeFirstServed). Later waiters do not overtake the first one,
+//     even if they want less (HeadOfTheQueueIsNotOvertaken). The first waiter stays first when its
+//     try fails (NewcomerIsQuicker).
+//   - As many waiters are served as there are released units, without any
+//     fallback poll (ReleasedUnitsServeAsManyCustomers). A commit between the last poll
+//     and the wait is not missed (NoSignalIsLostBetweenPollAndWait).
+//   - A lost signal costs a fallback poll (LostSignalCostsAFallbackPoll), and so does a
+//     process that died with the lock of the units (HeldLockCostsAFallbackPoll).
+//   - A leaving waiter takes no signal along (LeavingWaiterTakesNoSignal),
+//     leaves nothing in the lock service but fencing tokens (NothingIsLeftBehind), and returns the cause
+//     (ContextEndsTheWait). Panics free the place, too (PanicFreesAll).
+//   - A try does not delay Notify (TryHoldsItsPlaceButNoLock), and
+//     continues if the place is lost (TryOutlastsItsPlace).
+//   - Notifications are merged (ManyNotificationsAreMerged), do not block (NotifyDoesNotBlock), and
+//     cost one command if there is no waiter (NotifyWithoutWaitersIsCheap).
+//   - A killed waiter stays first for at most one TTL of Config.Queue (KilledFirstWaiterIsReplaced).
+//   - An owner has at most Config.MaxPerOwner places of a process (OneOwnerDoesNotFillTheList), and the waiters
 //     for one key leave as many places free as they have (OneKeyLeavesPlacesForOthers).
-//   - While the lock service is away customers are served (RedisIsKilled, RedisIsSilent),
-//     few of a process at a time (WithoutALine).
+//   - While the lock service is unavailable, customers are served (RedisIsKilled, UnansweringRedisDelaysNobodyLong),
+//     few of a process at a time (WithoutAQueueWaitersPoll).
 //
 // # Why no signal is lost
 //
-// The first in line holds the lock of the units when it looks for the last time, and
-// gives it up in the same step in which it begins to sleep. A notifier needs that lock
-// to wake it, and asks for it after the commit. If it gets the lock before the waiter
-// does, the look comes after the commit and sees the units. If it gets it later, there is
-// somebody to wake. The look must therefore see what was committed before it was
-// called: it may not use a transaction that began earlier, a replica, or a cache.
+// The first waiter holds the lock of the units during its last poll, and
+// releases it in the same step in which it starts to sleep. A notifier acquires that lock
+// after the commit. If the notifier gets the lock before the waiter, the poll comes after the commit
+// and sees the units. If it gets the lock later, it wakes the waiter. The poll must
+// therefore see every commit before its call: it must not use an earlier transaction, a replica, or
+// a cache.
 //
-// Wake-ups go to all who sleep. That is the first one, and those that have been first and
-// that the lock service believes to sleep still, because their processes have just
-// died: a single signal would be theirs. A notifier that finds nobody in line says
-// nothing. Whoever comes to the line after that looks before it sleeps.
+// Wake-ups go to all sleepers: the first waiter, and former first waiters whose processes have just
+// died and that the lock service still considers asleep. A single signal could reach a dead process.
+// A notifier that finds an empty queue sends nothing. A later waiter polls before it sleeps.
 //
-// # Not promised
+// # Limits
 //
-// That a waiter comes before a customer that does not wait: an order that arrives just
-// when units come back needs no line, and may be quicker. That the line is fair to small
-// wishes: the first one, who wants five, holds up those behind who want the one that
-// came back, until the deadline of its ctx. That order holds over the loss of a place:
-// a lease that lapses, because its process was stopped for longer than the TTL or the
-// lock service has lost its data, sends the waiter to the end of the line. (Then
-// two may believe to be first for a moment. They look and try as any two customers
-// do: what keeps the units exact is the caller's, and not the line.) That a key's first
-// waiter is quick: the others wait for as long as its try takes.
+//   - Precedence over customers that do not wait is not guaranteed. An order that arrives just
+//     when units are released needs no place in the queue, and may be quicker.
+//   - Fairness to small claims is not guaranteed. A first waiter that wants five units blocks
+//     later waiters that want one, until its deadline.
+//   - Order is not guaranteed over the loss of a place. A lease expires if its process was
+//     paused for longer than the TTL, or if the lock service lost its data. The waiter then
+//     goes to the end of the queue, and two waiters may consider themselves first for a moment. They
+//     poll and try as any two customers do; the caller keeps the units exact.
+//   - A fast first waiter is not guaranteed. The other waiters wait for the duration of its try.
 //
 // # Time and failures
 //
-//	a notification                    one round trip to see who waits, three to wake; 10 ms to the next of the same key
-//	a signal is lost                  Config.Recheck
-//	a push of the lock service is lost    its own re-check: a second with redislock
-//	the first one is killed           the TTL of Line
-//	one behind it is killed           nothing
-//	it is killed with units held      the TTL of Lock for signals; the re-check stands in
-//	a process ends before it has told     Config.Recheck
-//	Look and Try contradict each other    a pause of 10 ms that doubles up to Config.Recheck
+//	a notification                        one round trip to read the queue, three to wake; 10 ms to the next of the same key
+//	a lost signal                         Config.FallbackPoll
+//	a lost notification of the lock service   its own fallback poll: a second with redislock
+//	a killed first waiter                 the TTL of Config.Queue
+//	a killed later waiter                 nothing
+//	a waiter killed with units held       the TTL of Config.Lock for signals; the fallback poll replaces them
+//	a process that ends before Run notifies   Config.FallbackPoll
+//	Poll and Try that contradict each other   a pause of 10 ms that doubles up to Config.FallbackPoll
 //
-// When the line cannot be had, because the lock service is away, a waiter goes on alone:
-// it looks every 0.8 to 1 Recheck, with at most eight of its process at the same time, and
+// If the lock service is unavailable, a waiter continues without a place in the queue. It
+// polls every 0.8 to 1 FallbackPoll, with at most eight of its process at the same time, and
 // asks for a place each time. There is no order meanwhile. A service that refuses is
-// noticed at once. One that is silent is noticed by those in the queue of redislock when
-// they have not been answered for the TTL of Line: until then only the first one looks.
-// That is one reason for a short TTL there, of a few seconds; how long a dead waiter
-// holds the line up is the other. Config.OnError hears of all that. With the service silent,
-// Wait may return later than its ctx ends or its try succeeds, by the time that it
-// needs to give up on the release: up to a third of that TTL, or 2 s if that is less.
+// noticed at once. A service that does not answer is noticed by waiters in the queue of redislock after
+// the TTL of Config.Queue; until then only the first waiter polls.
+// That is one reason for a short TTL of a few seconds. The other is the time for which a dead waiter
+// blocks the queue. Config.OnError receives all these errors. While the service does not answer,
+// Wait may return later than its ctx ends or its try succeeds, because the release of its lease
+// takes up to a third of that TTL, or 2 s if that is less.
 //
 // # What it costs
 //
-// In Redis, per second: one command for each waiter behind the first, or one in each quarter
-// of the TTL of Line if that is less than 4 s; some six for the first of each key. In the database: two looks per Recheck for each key, and two for
-// each wake-up, whatever the number of those who wait. A key can be told of a hundred times per
-// second by each process, however often Notify is called.
+// In Redis, per second: one command for each waiter after the first, or one in each quarter
+// of the TTL of Config.Queue if that is less than 4 s; some six for the first of each key. In the database: two polls
+// per FallbackPoll for each key, and two for each wake-up, whatever the number of waiters. Each process notifies
+// a key at most a hundred times per second, however often Notify is called.
 //
 // # Goroutines
 //
-// Wait starts none. Run starts one for each key that it is telling of, 64 at most, and
-// waits for them before it returns. What the lock service does in the background is
+// Wait starts none. Run starts one for each key that it notifies, 64 at most, and
+// waits for them before it returns. The background work of the lock service is
 // its own, and ends with its Close.
 package waitlist

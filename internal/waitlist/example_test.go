@@ -31,7 +31,7 @@ func Example() {
 		list.Notify("sku-1")
 	}()
 	err = list.Wait(ctx, "sku-1", waitlist.Claim{
-		Look: func(context.Context) (bool, error) {
+		Poll: func(context.Context) (bool, error) {
 			n := available.Load()
 			if n == 0 {
 				select {

@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	// senders bounds how many keys are told of at the same time.
+	// senders limits the keys that are notified at the same time.
 	senders = 64
 
 	// gap is the least time between two notifications of one key by one process.
 	gap = 10 * time.Millisecond
 )
 
-// notices are the keys whose waiters are to be told.
+// notices are the keys whose waiters are to be notified.
 type notices struct {
 	news chan struct{} // has an element if fresh is not empty
 
 	mu    sync.Mutex
-	fresh []string        // that nobody is at yet, in the order in which they came
-	due   map[string]bool // those, and those that somebody is at: whether there is something to tell
+	fresh []string        // keys without a sender, in the order of arrival
+	due   map[string]bool // keys of fresh and of senders: whether a notification is pending
 }
 
 func newNotices() notices {
 	return notices{news: make(chan struct{}, 1), due: map[string]bool{}}
 }
 
-// Notify says that units of keys came back. Call it after the commit, or a waiter
-// looks too early. It does not block and does no input or output: Run tells the
-// waiters of all processes. Until it does, notifications of a key are one. A key
-// that Wait refuses is left out.
+// Notify announces that units of keys were released. Call it after the commit; before, a waiter
+// would poll too early. It does not block and does no input or output: Run notifies the
+// waiters of all processes. Until then, notifications of a key are merged. Keys
+// that Wait refuses are ignored.
 func (w *Waitlist) Notify(keys ...string) {
 	w.mu.Lock()
 	for _, key := range keys {
@@ -54,8 +54,8 @@ func (w *Waitlist) Notify(keys ...string) {
 	}
 }
 
-// Run tells waiters until ctx ends, and returns nil then. It is called once. What
-// has not been told by then is found by re-checks.
+// Run notifies waiters until ctx ends, and then returns nil. Call it once. Waiters find
+// units without a notification by their fallback polls.
 func (w *Waitlist) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -74,13 +74,13 @@ func (w *Waitlist) Run(ctx context.Context) error {
 			}
 			group.Go(func() {
 				defer func() { <-slots }()
-				w.tell(ctx, key)
+				w.notify(ctx, key)
 			})
 		}
 	}
 }
 
-// take returns the keys that nobody is at.
+// take returns the keys without a sender.
 func (n *notices) take() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,8 +89,8 @@ func (n *notices) take() []string {
 	return fresh
 }
 
-// begin reports whether there is something to tell of key. If not, the caller is
-// no longer at it.
+// begin reports whether a notification of key is pending. If not, the caller is
+// no longer its sender.
 func (n *notices) begin(key string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -102,8 +102,8 @@ func (n *notices) begin(key string) bool {
 	return true
 }
 
-// tell sends notifications of key until there is none.
-func (w *Waitlist) tell(ctx context.Context, key string) {
+// notify sends notifications of key until none is pending.
+func (w *Waitlist) notify(ctx context.Context, key string) {
 	for ctx.Err() == nil && w.begin(key) {
 		if err := w.send(ctx, key); err != nil && ctx.Err() == nil {
 			w.cfg.OnError(key, fmt.Errorf("waitlist: notify: %w", err))
@@ -112,15 +112,15 @@ func (w *Waitlist) tell(ctx context.Context, key string) {
 	}
 }
 
-// send wakes the first in line, if there is a line. After Recheck it gives up,
-// because whoever waits has looked by then.
+// send wakes the first waiter, if there is one. It gives up after FallbackPoll,
+// because the waiter has polled by then.
 //
-// It wakes all who wait with the condition. That is one waiter and those that were
-// first before: if their processes have died, a single signal could be theirs.
+// It wakes all sleepers of the condition: the first waiter and former first
+// waiters. If their processes have died, a single signal could reach one of them.
 func (w *Waitlist) send(ctx context.Context, key string) error {
-	ctx, cancel := context.WithTimeout(ctx, w.cfg.Recheck)
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.FallbackPoll)
 	defer cancel()
-	if w.deserted(ctx, key) {
+	if w.empty(ctx, key) {
 		return nil
 	}
 	lease, err := w.cfg.Lock.Acquire(ctx, unitsKey(key))
@@ -131,13 +131,13 @@ func (w *Waitlist) send(ctx context.Context, key string) error {
 	return cmp.Or(err, lease.Release(ctx))
 }
 
-// deserted reports whether nobody stands in line, where that can be known. Who
-// comes later looks first, and sees what was committed before.
-func (w *Waitlist) deserted(ctx context.Context, key string) bool {
-	line, ok := w.cfg.Line.(dlock.Inspector)
+// empty reports whether the queue is empty, as far as the lock service can report it. A later waiter
+// polls first, and sees earlier commits.
+func (w *Waitlist) empty(ctx context.Context, key string) bool {
+	queue, ok := w.cfg.Queue.(dlock.Inspector)
 	if !ok {
 		return false
 	}
-	state, err := line.Inspect(ctx, lineKey(key))
+	state, err := queue.Inspect(ctx, queueKey(key))
 	return err == nil && !state.Held && state.Waiters == 0
 }

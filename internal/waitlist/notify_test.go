@@ -34,7 +34,7 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // A storm of notifications costs what its duration allows, not what it has in
 // number, and the last of them still arrives: the waiter wants as many units as
 // notifications.
-func TestStormIsMerged(t *testing.T) {
+func TestManyNotificationsAreMerged(t *testing.T) {
 	t.Parallel()
 	const storm = 10_000
 	url := testbedtest.Redis(t)
@@ -67,12 +67,12 @@ func TestStormIsMerged(t *testing.T) {
 	t.Logf("%d notifications in %v cost %d commands and %d looks", storm, took, sent.n.Load(), read(s, &s.looks))
 }
 
-// A key for which nobody stands in line costs one command.
-func TestNobodyWaits(t *testing.T) {
+// A key for which nobody waits in the queue costs one command.
+func TestNotifyWithoutWaitersIsCheap(t *testing.T) {
 	t.Parallel()
 	const keys = 1000
 	s := connect(t, testbedtest.Redis(t), calm)
-	if _, err := s.line.Inspect(t.Context(), "line:a"); err != nil { // the server knows the script then
+	if _, err := s.queue.Inspect(t.Context(), "line:a"); err != nil { // the server knows the script then
 		t.Fatal(err)
 	}
 	var sent counter
@@ -90,14 +90,14 @@ func TestNobodyWaits(t *testing.T) {
 }
 
 // Before Run, and without a lock service that answers, Notify returns at once, and
-// what it was told is not lost.
+// its notifications are not lost.
 func TestNotifyDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
 		var told atomic.Int32
 		c.OnError = func(string, error) { told.Add(1) }
 		lock := c.Lock
-		c.Lock, c.Line = &absent{}, lock
+		c.Lock, c.Queue = &absent{}, lock
 		w, err := waitlist.New(c)
 		if err != nil {
 			t.Fatal(err)
@@ -122,8 +122,8 @@ func TestNotifyDoesNotBlock(t *testing.T) {
 			t.Errorf("it took %v", d)
 		}
 		time.Sleep(time.Second)
-		if n := told.Load(); n != 2 { // nobody stands in line for the other key
-			t.Errorf("told of %d errors, want one for each time that Run was at it", n)
+		if n := told.Load(); n != 2 { // nobody waits in the queue for the other key
+			t.Errorf("notified of %d errors, want one for each time that Run was at it", n)
 		}
 		stop()
 		if err := <-running; err != nil {

@@ -18,7 +18,7 @@ func full(t *testing.T, w *waitlist.Waitlist, key, owner string) bool {
 	defer cancel()
 	err := w.Wait(ctx, key, waitlist.Claim{
 		Owner: owner,
-		Look:  func(context.Context) (bool, error) { return false, nil },
+		Poll:  func(context.Context) (bool, error) { return false, nil },
 	})
 	if !errors.Is(err, waitlist.ErrFull) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func crowd(t *testing.T, w *waitlist.Waitlist, key string, owner func(i int) str
 		go func() {
 			done <- w.Wait(ctx, key, waitlist.Claim{
 				Owner: owner(n),
-				Look:  func(context.Context) (bool, error) { return false, nil },
+				Poll:  func(context.Context) (bool, error) { return false, nil },
 			})
 		}()
 		synctest.Wait()

@@ -20,23 +20,23 @@ import (
 func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 const (
-	lineTTL = 2 * time.Second  // how long a dead waiter is first in line where one dies
-	calm    = 3 * time.Minute  // the same where nobody may be taken for dead on a busy machine, which may stand still
-	patient = 90 * time.Second // longer than any test here waits for anything
-	never   = 10 * patient     // a re-check that no test lives to see
+	queueTTL = 2 * time.Second  // how long a dead waiter is first in the queue where one dies
+	calm     = 3 * time.Minute  // the same where nobody may be taken for dead on a busy machine, which may be paused
+	patient  = 90 * time.Second // longer than any test here waits for anything
+	never    = 10 * patient     // a fallback poll that no test lives to see
 )
 
 // services are the clients of one process.
 type services struct {
-	lock *redislock.Locker
-	cond *redislock.Cond
-	line *redislock.Locker
-	rdb  redis.UniversalClient
+	lock  *redislock.Locker
+	cond  *redislock.Cond
+	queue *redislock.Locker
+	rdb   redis.UniversalClient
 }
 
-// connect returns the clients of a process of its own. The TTL is that of the line; that
+// connect returns the clients of a process of its own. The TTL is that of the queue; that
 // of the lock is as long as it is by default. Where nobody may be taken for dead, Redis may also
-// take its time: a signal that fails is one that no re-check makes up for.
+// take its time: a signal that fails is one that no fallback poll makes up for.
 func connect(t *testing.T, url string, ttl time.Duration) services {
 	t.Helper()
 	cfg := redislock.Config{}
@@ -55,13 +55,13 @@ func connect(t *testing.T, url string, ttl time.Duration) services {
 		t.Fatal(err)
 	}
 	cfg.TTL = ttl
-	if s.line, err = redislock.New(rdb, cfg); err != nil {
+	if s.queue, err = redislock.New(rdb, cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patient)
 		defer cancel()
-		for _, end := range []func(context.Context) error{s.cond.Close, s.lock.Close, s.line.Close} {
+		for _, end := range []func(context.Context) error{s.cond.Close, s.lock.Close, s.queue.Close} {
 			_ = end(ctx) // a server that a test has stopped lets nothing be given back
 		}
 		rdb.Close()
@@ -69,9 +69,9 @@ func connect(t *testing.T, url string, ttl time.Duration) services {
 	return s
 }
 
-// config uses s, and makes no re-checks.
+// config uses s, and makes no fallback polls.
 func (s services) config() waitlist.Config {
-	return waitlist.Config{Lock: s.lock, Cond: s.cond, Line: s.line, Recheck: never}
+	return waitlist.Config{Lock: s.lock, Cond: s.cond, Queue: s.queue, FallbackPoll: never}
 }
 
 // start returns a running Waitlist that ends with the test.
@@ -109,7 +109,7 @@ func backends(t *testing.T) map[string]func(t *testing.T) waitlist.Config {
 // memory is for one process, or for several goroutines that stand for processes.
 func memory() waitlist.Config {
 	l := memlock.New(memlock.Config{})
-	return waitlist.Config{Lock: l, Cond: memlock.NewCond(l), Recheck: never}
+	return waitlist.Config{Lock: l, Cond: memlock.NewCond(l), FallbackPoll: never}
 }
 
 // shelf has units of one key.
@@ -128,7 +128,7 @@ func newShelf() *shelf { return &shelf{key: "sku:" + rand.Text()} }
 // claim is that of customer id, who wants n units.
 func (s *shelf) claim(id, n int) waitlist.Claim {
 	return waitlist.Claim{
-		Look: func(context.Context) (bool, error) {
+		Poll: func(context.Context) (bool, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.looks++
@@ -148,7 +148,7 @@ func (s *shelf) claim(id, n int) waitlist.Claim {
 	}
 }
 
-// give gives n units back, and has w tell of it unless it is nil.
+// give releases n units, and has w tell of it unless it is nil.
 func (s *shelf) give(w *waitlist.Waitlist, n int) {
 	s.mu.Lock()
 	s.units += n
@@ -172,14 +172,14 @@ func (s *shelf) count() int {
 	return len(s.served)
 }
 
-// standing returns how many stand in line for the key of s, -1 if that is not known.
+// standing returns how many wait in the queue for the key of s, -1 if that is not known.
 func (s *shelf) standing(t *testing.T, c waitlist.Config) int {
 	t.Helper()
-	line := c.Line
-	if line == nil {
-		line = c.Lock
+	queue := c.Queue
+	if queue == nil {
+		queue = c.Lock
 	}
-	state, err := line.(dlock.Inspector).Inspect(t.Context(), "line:"+s.key)
+	state, err := queue.(dlock.Inspector).Inspect(t.Context(), "line:"+s.key)
 	if err != nil {
 		return -1
 	}

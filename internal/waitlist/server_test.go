@@ -20,12 +20,12 @@ import (
 	"example.com/shop/internal/waitlist"
 )
 
-// recheck is what the tests use in which Redis fails. Bounds are many times that.
-const recheck = time.Second
+// fallbackPoll is what the tests use in which Redis fails. Bounds are many times that.
+const fallbackPoll = time.Second
 
 func (s services) rechecking() waitlist.Config {
 	c := s.config()
-	c.Recheck = recheck
+	c.FallbackPoll = fallbackPoll
 	return c
 }
 
@@ -36,16 +36,16 @@ const (
 	waiterKey    = "WAITLIST_TEST_KEY"
 )
 
-// TestWaiterProcess is no test: it is what TestFirstInLineIsKilled runs and kills.
+// TestWaiterProcess is no test: it is what TestKilledFirstWaiterIsReplaced runs and kills.
 func TestWaiterProcess(t *testing.T) {
 	url := os.Getenv(waiterServer)
 	if url == "" {
 		return
 	}
-	w := start(t, connect(t, url, lineTTL).config())
+	w := start(t, connect(t, url, queueTTL).config())
 	looks := 0
 	claim := waitlist.Claim{
-		Look: func(context.Context) (bool, error) {
+		Poll: func(context.Context) (bool, error) {
 			if looks++; looks == 2 { // the one before it waits for a signal
 				fmt.Fprintln(os.Stderr, "first")
 			}
@@ -57,14 +57,14 @@ func TestWaiterProcess(t *testing.T) {
 	_ = w.Wait(ctx, os.Getenv(waiterKey), claim)
 }
 
-// The first in line is killed while it waits for a signal. The next one is first when
+// The first in the queue is killed while it waits for a signal. The next one is first when
 // the lease has ended, and the signal that follows reaches it and not the dead one:
-// there is no re-check.
-func TestFirstInLineIsKilled(t *testing.T) {
+// there is no fallback poll.
+func TestKilledFirstWaiterIsReplaced(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Redis(t)
 	s := newShelf()
-	c := connect(t, url, lineTTL)
+	c := connect(t, url, queueTTL)
 	w := start(t, c.config())
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWaiterProcess$")
 	cmd.Env = append(os.Environ(), waiterServer+"="+url, waiterKey+"="+s.key)
@@ -102,14 +102,14 @@ func TestFirstInLineIsKilled(t *testing.T) {
 }
 
 // Redis is killed, and comes back empty. Customers are served all the time, those
-// included who come while it is away, and in order again when it is back.
+// included who come while it is unavailable, and in order again when it has recovered.
 func TestRedisIsKilled(t *testing.T) {
 	t.Parallel()
 	outage(t, (*testbed.Redis).Kill, func(server *testbed.Redis) error { return server.Restart(t.Context()) })
 }
 
 // Redis is silent: connections stay open.
-func TestRedisIsSilent(t *testing.T) {
+func TestUnansweringRedisDelaysNobodyLong(t *testing.T) {
 	t.Parallel()
 	outage(t, (*testbed.Redis).Pause, (*testbed.Redis).Resume)
 }
@@ -122,7 +122,7 @@ func outage(t *testing.T, begin, end func(*testbed.Redis) error) {
 	var c waitlist.Config
 	var told atomic.Int32
 	for range 3 {
-		c = connect(t, server.URL(), lineTTL).rechecking()
+		c = connect(t, server.URL(), queueTTL).rechecking()
 		c.OnError = func(string, error) { told.Add(1) }
 		lists = append(lists, start(t, c))
 	}
@@ -155,7 +155,7 @@ func outage(t *testing.T, begin, end func(*testbed.Redis) error) {
 	arrive(9, 12)
 	serve(4)
 	if told.Load() == 0 {
-		t.Error("nobody was told of an error")
+		t.Error("nobody was notified of an error")
 	}
 	if err := end(server); err != nil {
 		t.Fatal(err)
@@ -170,13 +170,13 @@ func outage(t *testing.T, begin, end func(*testbed.Redis) error) {
 }
 
 // Many leave at random, and what they leave in Redis are the last fences, for a day.
-func TestNothingIsLeft(t *testing.T) {
+func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	var all sync.WaitGroup
 	var rdb services
 	for range 3 {
-		rdb = connect(t, server.URL(), lineTTL)
+		rdb = connect(t, server.URL(), queueTTL)
 		w := start(t, rdb.rechecking())
 		for i := range 100 {
 			s := &shelf{key: fmt.Sprintf("sku-%d", i%5)}

@@ -24,15 +24,15 @@ func (a *absent) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	return a.Acquire(ctx, key)
 }
 
-// Without a line everybody looks once per Recheck, and no more than a few are at the
+// Without a queue everybody looks once per FallbackPoll, and no more than a few are at the
 // database at the same time.
-func TestWithoutALine(t *testing.T) {
+func TestWithoutAQueueWaitersPoll(t *testing.T) {
 	const waiters = 100
 	var told atomic.Int32
-	line := &absent{}
+	queue := &absent{}
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
-		c.Line, c.Recheck = line, time.Second
+		c.Queue, c.FallbackPoll = queue, time.Second
 		c.OnError = func(string, error) { told.Add(1) }
 		w := start(t, c)
 		s := newShelf()
@@ -68,8 +68,8 @@ func TestWithoutALine(t *testing.T) {
 		if n := most.Load(); n > 8 {
 			t.Errorf("%d tries at the same time", n)
 		}
-		if told.Load() < line.calls.Load() {
-			t.Errorf("%d errors, %d were told", line.calls.Load(), told.Load())
+		if told.Load() < queue.calls.Load() {
+			t.Errorf("%d errors, %d were notified", queue.calls.Load(), told.Load())
 		}
 	})
 }

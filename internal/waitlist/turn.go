@@ -9,24 +9,24 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// turn is one waiter, while it may look and try.
+// turn is one waiter while it may poll and try.
 type turn struct {
 	cfg   *Config
 	key   string
 	claim Claim
-	vain  int // tries in a row that came to nothing although Look had said otherwise
+	vain  int // consecutive tries that failed although Poll had found units
 }
 
-// first is the turn of the waiter that is first in line. It returns whether Try has
-// succeeded, or its error; neither means that ctx has ended or the place is lost.
+// first polls and tries while the waiter is first in the queue. It returns whether Try
+// succeeded, or its error. False without an error means that ctx has ended or the place is lost.
 //
-// Try gets ctx and not that of the place: units that are being taken are taken, and
-// what protects them from others is not the line.
-func (t *turn) first(ctx context.Context, line *dlock.Lease) (done bool, err error) {
-	defer line.Release(ctx) //nolint:errcheck // What it cannot free is freed by the TTL.
-	place, cancel := line.Context(ctx)
+// Try gets ctx, not the context of the place: the loss of the place must not interrupt a try, and
+// the queue does not protect the units.
+func (t *turn) first(ctx context.Context, queue *dlock.Lease) (done bool, err error) {
+	defer queue.Release(ctx) //nolint:errcheck // What it cannot free is freed by the TTL.
+	place, cancel := queue.Context(ctx)
 	defer cancel()
-	for worth := t.look(place); place.Err() == nil; worth = t.round(place) {
+	for worth := t.poll(place); place.Err() == nil; worth = t.round(place) {
 		if !worth {
 			continue
 		}
@@ -39,80 +39,80 @@ func (t *turn) first(ctx context.Context, line *dlock.Lease) (done bool, err err
 	return false, nil
 }
 
-// round lasts until units are seen, or for Recheck. It reports whether a try is
-// worth it.
+// round waits until a poll finds units, or for FallbackPoll. It reports whether a try is
+// worthwhile.
 //
-// The look with the lock held comes before the wait, and the wait begins in the
-// same step in which the lock is given up. So units that were committed before the
-// look are seen by it, and who committed later gets the lock only when there is
-// somebody to wake. The look at the end needs no lock, so that whatever holds it
-// up, as a process that died with it, costs no more than Recheck.
+// The poll with the lock held comes before the wait, and the wait starts in the
+// same step that releases the lock. So the poll sees units that were committed
+// earlier. A notifier of a later commit gets the lock only when the waiter
+// sleeps and can be woken. The last poll needs no lock, so a process that died with
+// the lock delays the waiter by at most FallbackPoll.
 func (t *turn) round(place context.Context) (worth bool) {
-	round, cancel := context.WithTimeout(place, t.cfg.Recheck)
+	round, cancel := context.WithTimeout(place, t.cfg.FallbackPoll)
 	defer cancel()
 	lease, err := t.cfg.Lock.Acquire(round, unitsKey(t.key))
 	defer func() {
-		if lease != nil { // also when Look panics
+		if lease != nil { // also when Poll panics
 			lease.Release(place) //nolint:errcheck // What it cannot free is freed by the TTL.
 		}
 	}()
 	for err == nil {
-		if t.look(round) {
+		if t.poll(round) {
 			return true
 		}
 		lease, err = t.cfg.Cond.Wait(round, lease)
 	}
-	<-round.Done() // it has failed for another reason if this blocks
-	return t.look(place)
+	<-round.Done() // blocks only if the lock or the condition failed
+	return t.poll(place)
 }
 
-// look reports whether a try is worth it.
-func (t *turn) look(ctx context.Context) bool {
-	short, cancel := context.WithTimeout(ctx, t.cfg.Recheck)
+// poll reports whether a try is worthwhile.
+func (t *turn) poll(ctx context.Context) bool {
+	short, cancel := context.WithTimeout(ctx, t.cfg.FallbackPoll)
 	defer cancel()
-	worth, err := t.claim.Look(short)
+	worth, err := t.claim.Poll(short)
 	switch {
 	case err != nil:
-		return true // Try finds out, and has the error for the caller
+		return true // Try returns the error to the caller
 	case !worth:
 		t.vain = 0
 	}
 	return worth
 }
 
-// pause is for a Look and a Try that contradict each other: because others are
-// quicker, which the next look sees at once, or for longer, and then it must not
-// cost a try after the other.
+// pause delays the next try if Poll and Try contradict each other. Another customer may have been
+// quicker, which the next poll sees at once. A lasting contradiction must not become a busy
+// loop.
 func (t *turn) pause(ctx context.Context) {
 	const shortest = 10 * time.Millisecond
 	if t.vain < 2 {
 		return
 	}
-	backoff.Sleep(ctx, min(shortest<<min(t.vain-2, 10), t.cfg.Recheck))
+	backoff.Sleep(ctx, min(shortest<<min(t.vain-2, 10), t.cfg.FallbackPoll))
 }
 
-// stray is one look, and maybe a try, of a waiter that can have no place in line. It
-// takes Recheck in all, unless that ends the wait. hands bounds how many do so at
-// the same time: units that come back while the lock service is away must not bring
-// everybody to the database at once.
-func (t *turn) stray(ctx context.Context, hands chan struct{}) (done bool, err error) {
-	begun := time.Now()
+// stray is one poll, and maybe a try, of a waiter without a place in the queue. It
+// takes FallbackPoll in all, unless it ends the wait. slots limits the waiters that do so at
+// the same time, so that units released while the lock service is unavailable do not make
+// all waiters query the database at once.
+func (t *turn) stray(ctx context.Context, slots chan struct{}) (done bool, err error) {
+	start := time.Now()
 	select {
-	case hands <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		return false, nil
 	}
-	if done, err = t.once(ctx, hands); done || err != nil {
+	if done, err = t.once(ctx, slots); done || err != nil {
 		return done, err
 	}
-	all := t.cfg.Recheck*8/10 + rand.N(t.cfg.Recheck*2/10+1)
-	backoff.Sleep(ctx, all-time.Since(begun))
+	all := t.cfg.FallbackPoll*8/10 + rand.N(t.cfg.FallbackPoll*2/10+1)
+	backoff.Sleep(ctx, all-time.Since(start))
 	return false, nil
 }
 
-func (t *turn) once(ctx context.Context, hands chan struct{}) (done bool, err error) {
-	defer func() { <-hands }()
-	if !t.look(ctx) || ctx.Err() != nil {
+func (t *turn) once(ctx context.Context, slots chan struct{}) (done bool, err error) {
+	defer func() { <-slots }()
+	if !t.poll(ctx) || ctx.Err() != nil {
 		return false, nil
 	}
 	return t.claim.Try(ctx)

@@ -16,13 +16,13 @@ import (
 
 // Units come back just after the last look and before the wait begins. Whoever
 // gives them back must not get by with its signal before somebody listens.
-func TestNoSignalIsLostBetweenLookAndWait(t *testing.T) {
+func TestNoSignalIsLostBetweenPollAndWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, memory())
 		s := newShelf()
 		claim := s.claim(1, 3)
-		look := claim.Look
-		claim.Look = func(ctx context.Context) (bool, error) {
+		poll := claim.Poll
+		claim.Poll = func(ctx context.Context) (bool, error) {
 			worth, err := look(ctx)
 			if !worth {
 				s.give(w, 1)
@@ -35,7 +35,7 @@ func TestNoSignalIsLostBetweenLookAndWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := time.Since(begun); d > time.Second {
-			t.Errorf("served after %v, by the re-check", d)
+			t.Errorf("served after %v, by the fallback poll", d)
 		}
 	})
 }
@@ -46,10 +46,10 @@ type deaf struct{ dlock.Cond }
 func (deaf) Signal(context.Context, *dlock.Lease) error    { return nil }
 func (deaf) Broadcast(context.Context, *dlock.Lease) error { return nil }
 
-func TestLostSignalCostsARecheck(t *testing.T) {
+func TestLostSignalCostsAFallbackPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
-		c.Cond, c.Recheck = deaf{c.Cond}, recheck
+		c.Cond, c.FallbackPoll = deaf{c.Cond}, fallbackPoll
 		w := start(t, c)
 		s := newShelf()
 		for id := range 5 {
@@ -60,8 +60,8 @@ func TestLostSignalCostsARecheck(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
-			if d := time.Since(given); d > recheck {
-				t.Errorf("served after %v, want a re-check's %v at most", d, recheck)
+			if d := time.Since(given); d > fallbackPoll {
+				t.Errorf("served after %v, want a fallback poll's %v at most", d, fallbackPoll)
 			}
 		}
 	})
@@ -69,10 +69,10 @@ func TestLostSignalCostsARecheck(t *testing.T) {
 
 // Somebody has died with the lock of the key: neither signals nor the look with
 // the lock held come through.
-func TestLockThatIsHeldCostsARecheck(t *testing.T) {
+func TestHeldLockCostsAFallbackPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
-		c.Recheck = recheck
+		c.FallbackPoll = fallbackPoll
 		w := start(t, c)
 		s := newShelf()
 		lease, err := c.Lock.TryAcquire(t.Context(), "units:"+s.key)
@@ -88,15 +88,15 @@ func TestLockThatIsHeldCostsARecheck(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
-			if d := time.Since(given); d > recheck {
-				t.Errorf("served after %v, want a re-check's %v at most", d, recheck)
+			if d := time.Since(given); d > fallbackPoll {
+				t.Errorf("served after %v, want a fallback poll's %v at most", d, fallbackPoll)
 			}
 		}
 	})
 }
 
-// Others can say that units came back while one tries for seconds, and it stays first.
-func TestTryHoldsThePlaceAndNoLock(t *testing.T) {
+// Others can say that units were released while one tries for seconds, and it stays first.
+func TestTryHoldsItsPlaceButNoLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
 		w := start(t, c)
@@ -112,7 +112,7 @@ func TestTryHoldsThePlaceAndNoLock(t *testing.T) {
 				lease.Release(ctx)
 			}
 			if _, err := c.Lock.TryAcquire(ctx, "line:"+s.key); !errors.Is(err, dlock.ErrHeld) {
-				t.Errorf("the place in line: %v, want ErrHeld", err)
+				t.Errorf("the place in the queue: %v, want ErrHeld", err)
 			}
 			return try(ctx)
 		}
@@ -132,7 +132,7 @@ func TestTryHoldsThePlaceAndNoLock(t *testing.T) {
 	})
 }
 
-// Newcomers are quicker time after time: the waiter goes on, is still first, and is
+// Newcomers are quicker time after time: the waiter continues, is still first, and is
 // served as soon as nobody is quicker.
 func TestNewcomerIsQuicker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -169,17 +169,17 @@ func TestNewcomerIsQuicker(t *testing.T) {
 	})
 }
 
-// Look and Try contradict each other for good: that must not become a busy loop.
-func TestContradictionIsPaced(t *testing.T) {
+// Poll and Try contradict each other for good: that must not become a busy loop.
+func TestContradictingPollAndTryArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
-		c.Recheck = time.Second
+		c.FallbackPoll = time.Second
 		w := start(t, c)
 		tries := 0
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		err := w.Wait(ctx, "sku", waitlist.Claim{
-			Look: func(context.Context) (bool, error) { return true, nil },
+			Poll: func(context.Context) (bool, error) { return true, nil },
 			Try:  func(context.Context) (bool, error) { tries++; return false, nil },
 		})
 		if !errors.Is(err, context.DeadlineExceeded) {
@@ -191,9 +191,9 @@ func TestContradictionIsPaced(t *testing.T) {
 	})
 }
 
-// The lock service has forgotten who is first: the waiter goes to the line again,
+// The lock service has forgotten who is first: the waiter goes to the queue again,
 // behind the one that has become first.
-func TestPlaceIsLost(t *testing.T) {
+func TestLostPlaceIsTakenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
 		w := start(t, c)
@@ -214,7 +214,7 @@ func TestPlaceIsLost(t *testing.T) {
 			t.Error(err)
 		}
 		if n := s.standing(t, c); n != 0 {
-			t.Errorf("%d stand in line", n)
+			t.Errorf("%d wait in the queue", n)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func TestTryOutlastsItsPlace(t *testing.T) {
 		c := memory()
 		w := start(t, c)
 		err := w.Wait(t.Context(), "sku", waitlist.Claim{
-			Look: func(context.Context) (bool, error) { return true, nil },
+			Poll: func(context.Context) (bool, error) { return true, nil },
 			Try: func(ctx context.Context) (bool, error) {
 				c.Lock.(*memlock.Locker).Expire("line:sku")
 				time.Sleep(time.Minute)

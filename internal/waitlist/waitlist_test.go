@@ -18,11 +18,11 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	l := memlock.New(memlock.Config{})
 	for what, c := range map[string]waitlist.Config{
-		"no lock":          {Cond: memlock.NewCond(l)},
-		"no condition":     {Lock: l},
-		"negative max":     {Lock: l, Cond: memlock.NewCond(l), Max: -1},
-		"negative owner":   {Lock: l, Cond: memlock.NewCond(l), MaxPerOwner: -1},
-		"negative recheck": {Lock: l, Cond: memlock.NewCond(l), Recheck: -1},
+		"no lock":                {Cond: memlock.NewCond(l)},
+		"no condition":           {Lock: l},
+		"negative max":           {Lock: l, Cond: memlock.NewCond(l), Max: -1},
+		"negative owner":         {Lock: l, Cond: memlock.NewCond(l), MaxPerOwner: -1},
+		"negative fallback poll": {Lock: l, Cond: memlock.NewCond(l), FallbackPoll: -1},
 	} {
 		if _, err := waitlist.New(c); err == nil {
 			t.Errorf("%s: no error", what)
@@ -38,7 +38,7 @@ func TestKeys(t *testing.T) {
 			t.Parallel()
 			w := start(t, process(t))
 			now := waitlist.Claim{
-				Look: func(context.Context) (bool, error) { return true, nil },
+				Poll: func(context.Context) (bool, error) { return true, nil },
 				Try:  func(context.Context) (bool, error) { return true, nil },
 			}
 			for _, key := range []string{"a", "sku:A-1_b.c", strings.Repeat("k", 128)} {
@@ -90,7 +90,7 @@ func TestErrorsOfTheCaller(t *testing.T) {
 		limit := errors.New("the limit of the customer")
 		for _, worth := range []bool{true, false} {
 			err := w.Wait(t.Context(), "sku", waitlist.Claim{
-				Look: func(context.Context) (bool, error) {
+				Poll: func(context.Context) (bool, error) {
 					if !worth {
 						return false, errors.New("no such table")
 					}
@@ -104,12 +104,12 @@ func TestErrorsOfTheCaller(t *testing.T) {
 		}
 		s := &shelf{key: "sku"}
 		if n := s.standing(t, c); n != 0 {
-			t.Errorf("%d stand in line", n)
+			t.Errorf("%d wait in the queue", n)
 		}
 	})
 }
 
-// A panic is the caller's. The places of the line, and the lock, are free after it.
+// A panic is the caller's. The places of the queue, and the lock, are free after it.
 func TestPanicFreesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
@@ -117,9 +117,9 @@ func TestPanicFreesAll(t *testing.T) {
 		boom := func(context.Context) (bool, error) { panic("boom") }
 		looks := 0
 		for _, claim := range []waitlist.Claim{
-			{Look: func(context.Context) (bool, error) { return true, nil }, Try: boom},
-			{Look: boom},
-			{Look: func(ctx context.Context) (bool, error) { // the second look is made with the lock held
+			{Poll: func(context.Context) (bool, error) { return true, nil }, Try: boom},
+			{Poll: boom},
+			{Poll: func(ctx context.Context) (bool, error) { // the second look is made with the lock held
 				if looks++; looks == 2 {
 					return boom(ctx)
 				}
@@ -145,9 +145,9 @@ func TestPanicFreesAll(t *testing.T) {
 	})
 }
 
-// The end of a context comes with its cause, wherever the waiter is: first in line,
-// behind, not yet there, or without a line.
-func TestEndOfTheContext(t *testing.T) {
+// The end of a context comes with its cause, wherever the waiter is: first in the queue,
+// behind, not yet there, or without a queue.
+func TestContextEndsTheWait(t *testing.T) {
 	for name, process := range backends(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +159,7 @@ func TestEndOfTheContext(t *testing.T) {
 			for id := range 3 {
 				waits = append(waits, background(t, func(context.Context) error { return w.Wait(ctx, s.key, s.claim(id, 1)) }))
 			}
-			lost := start(t, waitlist.Config{Lock: c.Lock, Cond: c.Cond, Line: &absent{}})
+			lost := start(t, waitlist.Config{Lock: c.Lock, Cond: c.Cond, Queue: &absent{}})
 			waits = append(waits, background(t, func(context.Context) error { return lost.Wait(ctx, s.key, s.claim(3, 1)) }))
 			testbedtest.Eventually(t, "three stand in line, and one looks", func() bool {
 				return s.standing(t, c) == 3 && lost.Waiting() == 1

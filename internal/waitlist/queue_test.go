@@ -57,8 +57,8 @@ func TestFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// The first in line wants five. Who wants one waits behind, though there is one.
-func TestHeadOfLineIsNotOvertaken(t *testing.T) {
+// The first in the queue wants five. Who wants one waits behind, though there is one.
+func TestHeadOfTheQueueIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, process := range backends(t) {
 		t.Run(name, func(t *testing.T) {
@@ -92,8 +92,8 @@ func TestHeadOfLineIsNotOvertaken(t *testing.T) {
 }
 
 // Units come back through any process, as many as there are, to more customers than
-// that. There is no re-check: a signal that is lost would be missed.
-func TestUnitsComeBackToAsManyCustomers(t *testing.T) {
+// that. There is no fallback poll: a signal that is lost would be missed.
+func TestReleasedUnitsServeAsManyCustomers(t *testing.T) {
 	t.Parallel()
 	for name, process := range backends(t) {
 		t.Run(name, func(t *testing.T) {
@@ -139,10 +139,10 @@ func TestUnitsComeBackToAsManyCustomers(t *testing.T) {
 	}
 }
 
-// Most customers give up at random, also when they are first or just being told. In
+// Most customers give up at random, also when they are first or just being notified. In
 // the end there are units for everybody, and nobody tells of them any more: those
 // who stayed must have them, and nothing stays behind.
-func TestWhoLeavesTakesNoSignalAlong(t *testing.T) {
+func TestLeavingWaiterTakesNoSignal(t *testing.T) {
 	t.Parallel()
 	for name, process := range backends(t) {
 		t.Run(name, func(t *testing.T) {
