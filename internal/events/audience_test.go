@@ -88,8 +88,8 @@ func TestListenersAreWokenForTheirEventsOnly(t *testing.T) {
 	}
 }
 
-// TestSleepingListenerLacksNothing when the ring has forgotten many events, and none for it; but it is told when one was.
-func TestSleepingListenerLacksNothing(t *testing.T) {
+// TestSleepingListenerMissesNothing when the ring has forgotten many events, and none for it; but it is notified when one was.
+func TestSleepingListenerMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, all := fleet(t, 1, events.FeedConfig{Buffer: 10})
 		f := events.Filter{Customer: "c2"}
@@ -153,7 +153,7 @@ func BenchmarkEventOfSomebodyElse(b *testing.B) {
 		if err := log.Append(ctx, batch); err != nil {
 			b.Fatal(err)
 		}
-		for feed.Stats().Heard < heard {
+		for feed.Stats().Received < heard {
 			runtime.Gosched()
 		}
 	}

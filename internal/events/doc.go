@@ -19,12 +19,12 @@
 // Each names its tests.
 //
 //   - A listener receives an event at most once, in the order of the log, which is the same at all
-//     instances (TestEveryInstanceHears).
-//   - A listener that may lack an event receives a notice with a [Reason] to start anew,
+//     instances (TestEveryInstanceReceivesEvents).
+//   - A listener that may lack an event receives a notice with a [Reason] to restart,
 //     after that event was published. So a client that reads the present state then is right.
 //     The first notice of a new listener is one, too: listen, and then read. The reasons: the log has lost something or a
-//     publisher has dropped something ([Missed]: TestMissedIsToldToAll), the listener was slower than the ring
-//     (Slow: TestSlowListenerStartsAnew), or it comes back with an ID that is not kept (Gone: TestWhatIsNotKeptIsGone).
+//     publisher has dropped something ([Missed]: TestMissedEventsResetAllListeners), the listener was slower than the ring
+//     (Slow: TestSlowListenerIsReset), or it comes back with an ID that is not kept (Gone: TestResumeBeforeTheBufferIsAReset).
 //   - A listener that comes back with its last ID, to any instance, receives everything that follows, each event once,
 //     or Gone (TestResumeAtAnyInstance, TestResumeThroughLosses). This is also so at an instance that has just
 //     started (TestResumeAtANewInstance).
@@ -48,26 +48,26 @@
 // # How a loss is noticed
 //
 // Each entry of the log names the previous one. A feed that reads an entry whose previous one it has not read has missed something:
-// it was trimmed, or the log has lost its data. Then it reads the latest entries and begins anew. A log that has become empty
+// it was trimmed, or the log has lost its data. Then it reads the latest entries and starts again. A log that has become empty
 // gets a new first entry, so that it never continues an earlier one by chance.
 //
-// A publisher whose queue is full drops events, and marks the next one that it appends. Every feed begins anew at a
+// A publisher whose queue is full drops events, and marks the next one that it appends. Every feed starts again at a
 // mark. A batch that gets no answer is appended again under its number, which the log accepts once.
 //
 // # Failures and what they cost
 //
-//	a connection to the log breaks       nothing: readers go on from their IDs
-//	the log is unavailable               events wait in a queue of 4,096; after that they are dropped, and all start anew
-//	the log loses its data               all listeners start anew
-//	an instance is slow to read          nothing as long as the log keeps what it has not read; after that its listeners start anew
-//	a listener does not read             its connection is cut, or it starts anew
-//	the instance of a listener dies      the listener goes on at another one
+//	a connection to the log breaks       nothing: readers continue from their IDs
+//	the log is unavailable               events wait in a queue of 4,096; after that they are dropped, and all restart
+//	the log loses its data               all listeners restart
+//	an instance is slow to read          nothing as long as the log keeps what it has not read; after that its listeners restart
+//	a listener does not read             its connection is cut, or it restarts
+//	the instance of a listener dies      the listener continues at another one
 //	the database is unavailable          levels are published when it is available again
 //
 // # Alternatives
 //
 // Publish/subscribe with a number per instance delivers events in a different order at each instance. Then an ID has to name a
-// position for each instance, and every broken connection makes all listeners start anew.
+// position for each instance, and every broken connection makes all listeners restart.
 //
 // # Goroutines
 //

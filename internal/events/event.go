@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Type is what an event is about, and the name of the event in a stream.
+// Type is the subject of an event, and the name of the event in a stream.
 type Type string
 
 // The types.
@@ -68,7 +68,7 @@ type Stock struct {
 	Version   int64  `json:"version"`
 }
 
-// Lock is the latest of Count leases of a SKU that an instance was granted since its event before.
+// Lock is the latest of Count leases of a SKU that an instance was granted since its previous event.
 type Lock struct {
 	SKU      string `json:"sku"`
 	Strategy string `json:"strategy"`
@@ -77,7 +77,7 @@ type Lock struct {
 	Count    int64  `json:"count"`
 }
 
-// Timer is how many timers of a kind an instance has worked off since its event before, by outcome.
+// Timer counts the timers of a kind that an instance has handled since its previous event, by outcome.
 type Timer struct {
 	Kind     string           `json:"kind"`
 	Outcomes map[string]int64 `json:"outcomes"`
@@ -91,14 +91,14 @@ type Member struct {
 	Left    bool   `json:"left"`
 }
 
-// Leader is who leads in a term, or, when Ended, led.
+// Leader is the leader of a leadership term, or, if Ended, its former leader.
 type Leader struct {
 	Name  string `json:"name"`
 	Term  uint64 `json:"term"`
 	Ended bool   `json:"ended"`
 }
 
-// SKUs returns those that the event is about.
+// SKUs returns the SKUs of the event.
 func (e Event) SKUs() []string {
 	switch {
 	case e.Order != nil:
@@ -137,7 +137,7 @@ func (f Filter) matches(e Event) bool {
 	return f.SKU == "" || slices.Contains(e.SKUs(), f.SKU)
 }
 
-// wantsStock says whether Types names levels. Without it a customer gets orders only, and is woken by nothing else.
+// wantsStock reports whether Types includes levels. Otherwise a customer gets only orders, and no other event wakes its listener.
 func (f Filter) wantsStock() bool { return slices.Contains(f.Types, TypeStock) }
 
 // encode returns the payload of an event.
@@ -148,7 +148,7 @@ func encode(e Event) (string, error) {
 
 var errForeign = errors.New("events: not an event")
 
-// decode reads an event. The text that it returns has no line break, whoever has written it.
+// decode reads an event. The returned text has no line break, whatever program has written it.
 func decode(raw string) (e Event, text string, err error) {
 	var line bytes.Buffer
 	if err := json.Compact(&line, []byte(raw)); err != nil {

@@ -9,7 +9,7 @@ import (
 	"example.com/shop/internal/events/memlog"
 )
 
-// A page follows the orders of one customer at one instance, and goes on at another one.
+// A page follows the orders of one customer at one instance, and continues at another one.
 func ExampleFeed_Listen() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -37,7 +37,7 @@ func ExampleFeed_Listen() {
 	defer l.Close()
 	show(ctx, l)
 	// Output:
-	// read anew: start
+	// reload: start
 	// o1 PENDING
 	// o1 CONFIRMED
 }
@@ -50,7 +50,7 @@ func show(ctx context.Context, l *events.Listener) (id string) {
 	}
 	for _, n := range notices {
 		if id = n.ID; n.Reset != "" {
-			fmt.Println("read anew:", n.Reset)
+			fmt.Println("reload:", n.Reset)
 			continue
 		}
 		fmt.Println(n.Event.Order.ID, n.Event.Order.Status)

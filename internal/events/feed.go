@@ -12,40 +12,40 @@ import (
 	"example.com/shop/internal/backoff"
 )
 
-// Why there is no [Listener].
+// Errors of [Feed.Listen].
 var (
-	// ErrTooMany says that as many listen as may.
+	// ErrTooMany means that there are too many listeners.
 	ErrTooMany = errors.New("events: too many listeners")
 
-	// ErrClosed says that the feed has ended or is about to.
+	// ErrClosed means that the feed has ended or is closing.
 	ErrClosed = errors.New("events: the feed is closed")
 )
 
 const (
-	// readSize is how many entries are read from the log in one go.
+	// readSize limits the entries of one read of the log.
 	readSize = 64
 
-	// readPause is the pause after the log could not be read.
+	// readPause is the pause after a failed read of the log.
 	readPause = 200 * time.Millisecond
 )
 
 // FeedConfig is the configuration of a [Feed]. Its zero value is the default.
 type FeedConfig struct {
-	// Buffer is how many of the latest events are kept for those who are behind or come
-	// back. 0 means 8,192, which is some 5 MB, and 9 MB while somebody listens.
+	// Buffer is the number of latest events that are kept for slow and returning
+	// listeners. 0 means 8,192, which takes some 5 MB, and 9 MB while there are listeners.
 	Buffer int
 
-	// Listeners is how many may listen at once; 0 means 2,000.
+	// Listeners limits concurrent listeners; 0 means 2,000.
 	Listeners int
 
-	// PerCustomer is how many of them may be of one customer; 0 means 20.
+	// PerCustomer limits concurrent listeners of one customer; 0 means 20.
 	PerCustomer int
 
-	// OnError is called when reading the log begins to fail. It must not block. Nil means that nobody is notified.
+	// OnError is called once per outage, when a read of the log fails. It must not block, and may be nil.
 	OnError func(error)
 }
 
-// Validate returns what is wrong with the configuration, or nil.
+// Validate returns an error for an invalid configuration.
 func (c FeedConfig) Validate() error {
 	if c.Buffer < 0 || c.Listeners < 0 || c.PerCustomer < 0 {
 		return fmt.Errorf("events: a buffer of %d, %d listeners, %d of one customer: give none that is negative", c.Buffer, c.Listeners, c.PerCustomer)
@@ -59,12 +59,12 @@ type Stats struct {
 	Listeners int
 	Kept      int // events in the buffer
 
-	Heard   uint64 // events that were read from the log
-	Foreign uint64 // entries that are no events, as far as somebody listened
-	Missed  uint64 // how often events may have been missed, of which all listeners are notified
-	Resets  uint64 // how often a listener was told so, or that it was too slow or came back too late
-	Refused uint64 // listeners for whom there was no room
-	Looks   uint64 // how often a listener looked for something new
+	Received uint64 // events that were read from the log
+	Foreign  uint64 // entries that are no events, as far as somebody listened
+	Missed   uint64 // how often events may have been missed, of which all listeners are notified
+	Resets   uint64 // how often a listener was notified so, or that it was too slow or came back too late
+	Refused  uint64 // listeners for whom there was no room
+	Looks    uint64 // how often a listener looked for something new
 }
 
 // Feed reads the log for one instance and keeps its latest events for the listeners. It is safe for concurrent use.
@@ -88,8 +88,8 @@ type Feed struct {
 	stats     Stats
 }
 
-// kept is an event in the ring. It is decoded when a listener wants it: most events are never
-// sent to anybody, as only those who come back soon ask for what was before them.
+// kept is an event in the ring. It is decoded on demand: most older events are never
+// sent, because only returning listeners read them.
 type kept struct {
 	at    position
 	raw   string // empty when it has been decoded
@@ -97,7 +97,7 @@ type kept struct {
 	text  string // the event in JSON; empty if the entry is no event
 }
 
-// NewFeed returns a feed of log. Nothing is read before Run. It fails if the configuration is not valid.
+// NewFeed returns a feed of log. It reads nothing before Run. It fails if the configuration is invalid.
 func NewFeed(log Log, c FeedConfig) (*Feed, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func NewFeed(log Log, c FeedConfig) (*Feed, error) {
 	}, nil
 }
 
-// Run reads the log until ctx ends or the feed is closed. It is called once. At its end all listeners end. As a read
-// does not end at once with its context, Run may take some seconds longer.
+// Run reads the log until ctx ends or the feed is closed. Call it once. At its end all listeners end. Run may return some seconds
+// late, because a read does not end at once with its context.
 func (f *Feed) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	f.mu.Lock()
@@ -136,8 +136,8 @@ func (f *Feed) Run(ctx context.Context) error {
 	return nil
 }
 
-// read reads what is new, or after a gap what there is. It reports whether the next read may go on from there.
-func (f *Feed) read(ctx context.Context, continues bool) (goesOn bool, err error) {
+// read reads new entries, or after a gap the latest entries. It reports whether the next read can continue from there.
+func (f *Feed) read(ctx context.Context, continues bool) (continued bool, err error) {
 	if !continues {
 		entries, err := f.log.Latest(ctx, f.cfg.Buffer)
 		if err != nil {
@@ -156,7 +156,7 @@ func (f *Feed) read(ctx context.Context, continues bool) (goesOn bool, err error
 	return f.take(entries), nil
 }
 
-// fails notes that the log cannot be read, and reports whether that is new.
+// fails records that the log cannot be read, and reports whether the outage just began.
 func (f *Feed) fails() (began bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,9 +165,9 @@ func (f *Feed) fails() (began bool) {
 	return began
 }
 
-// Close ends all listeners, which get what they have not received yet, and lets nobody listen
-// any more. An instance that stops calls it when it takes no new connections: those who come
-// back then come to another one. Closing again changes nothing.
+// Close ends all listeners after their pending events, and refuses new
+// listeners. A stopping instance calls it when it accepts no new connections, so that clients
+// reconnect to another instance. Further calls have no effect.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,7 +185,7 @@ func (f *Feed) Stats() Stats {
 	return s
 }
 
-// begin fills the ring with the latest entries. All who listened before start anew: there may have been others in between.
+// begin fills the ring with the latest entries. All earlier listeners are reset, because entries may be missing in between.
 func (f *Feed) begin(entries []Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,7 +235,7 @@ func (f *Feed) add(e Entry) {
 
 // push adds an event to the ring, with the position f.last. It requires mu.
 func (f *Feed) push(text string) {
-	f.stats.Heard++
+	f.stats.Received++
 	if f.next-f.first == uint64(len(f.ring)) {
 		f.evict()
 	}
@@ -273,7 +273,7 @@ func (f *Feed) evict() {
 	*old = kept{}
 }
 
-// miss empties the ring, as events may have been missed. It requires mu.
+// miss empties the ring, because events may have been missed. It requires mu.
 func (f *Feed) miss() {
 	clear(f.ring)
 	f.first, f.before = f.next, position{}

@@ -16,8 +16,8 @@ import (
 	"example.com/shop/internal/events"
 )
 
-// TestEveryInstanceHears what one of them tells.
-func TestEveryInstanceHears(t *testing.T) {
+// TestEveryInstanceReceivesEvents what one of them tells.
+func TestEveryInstanceReceivesEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, all := fleet(t, 3, events.FeedConfig{})
 		var listeners []*events.Listener
@@ -55,8 +55,8 @@ func TestResumeAtAnyInstance(t *testing.T) {
 	})
 }
 
-// TestQuietListenerMovesOn with its heartbeats, past events that its filter does not choose: it comes back without a reset.
-func TestQuietListenerMovesOn(t *testing.T) {
+// TestIdleListenerAdvances with its heartbeats, past events that its filter does not choose: it comes back without a reset.
+func TestIdleListenerAdvances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, all := fleet(t, 2, events.FeedConfig{Buffer: 10})
 		f := events.Filter{Customer: "c2"}
@@ -109,15 +109,15 @@ func TestFilters(t *testing.T) {
 	})
 }
 
-// TestMissedIsToldToAll listeners: once the log has lost its data, and once a publisher has dropped something.
-func TestMissedIsToldToAll(t *testing.T) {
+// TestMissedEventsResetAllListeners listeners: once the log has lost its data, and once a publisher has dropped something.
+func TestMissedEventsResetAllListeners(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, log *shared, i *instance){
 		"the log is wiped": func(t *testing.T, log *shared, i *instance) {
 			t.Helper()
 			i.place("lost")
 			log.wipe()
 		},
-		"the log is wiped and goes on": func(t *testing.T, log *shared, _ *instance) {
+		"the log is wiped and continues": func(t *testing.T, log *shared, _ *instance) {
 			t.Helper()
 			log.wipe()
 			log.write(t, false, `{"type":"order","order":{"id":"first"}}`)
@@ -169,14 +169,14 @@ func TestDropsAreMarked(t *testing.T) {
 		all[0].log.away.Store(false)
 		wantSaid(t, l, "missed")
 		published, dropped := all[0].Stats()
-		if s := all[0].feed.Stats(); published != 5000 || dropped == 0 || s.Heard != 5000-dropped {
+		if s := all[0].feed.Stats(); published != 5000 || dropped == 0 || s.Received != 5000-dropped {
 			t.Errorf("published %d, dropped %d, %+v", published, dropped, s)
 		}
 	})
 }
 
-// TestWhatIsNotKeptIsGone: IDs that are too old, of another log, or none at all.
-func TestWhatIsNotKeptIsGone(t *testing.T) {
+// TestResumeBeforeTheBufferIsAReset: IDs that are too old, of another log, or none at all.
+func TestResumeBeforeTheBufferIsAReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, all := fleet(t, 2, events.FeedConfig{Buffer: 10})
 		l := all[0].listen(t, events.Filter{}, "")
@@ -259,8 +259,8 @@ func TestListenerBeforeTheFirstRead(t *testing.T) {
 	})
 }
 
-// TestOutageOfTheLogIsToldOnce, also one from before the first read.
-func TestOutageOfTheLogIsToldOnce(t *testing.T) {
+// TestOutageOfTheLogIsReportedOnce, also one from before the first read.
+func TestOutageOfTheLogIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &testLog{shared: newShared()}
 		log.unreadable.Store(true)
@@ -297,8 +297,8 @@ func TestEventsAreAppendedOnce(t *testing.T) {
 	})
 }
 
-// TestSlowListenerStartsAnew, and costs nobody else anything.
-func TestSlowListenerStartsAnew(t *testing.T) {
+// TestSlowListenerIsReset, and costs nobody else anything.
+func TestSlowListenerIsReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, all := fleet(t, 1, events.FeedConfig{Buffer: 10})
 		slow, quick := all[0].listen(t, events.Filter{}, ""), all[0].listen(t, events.Filter{}, "")
@@ -312,7 +312,7 @@ func TestSlowListenerStartsAnew(t *testing.T) {
 		all[0].place("b")
 		wantSaid(t, slow, "b")
 		wantSaid(t, all[0].listen(t, events.Filter{}, id), "b")
-		if s := all[0].feed.Stats(); s.Resets != 3 || s.Kept != 10 || s.Heard != 12 {
+		if s := all[0].feed.Stats(); s.Resets != 3 || s.Kept != 10 || s.Received != 12 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -392,8 +392,8 @@ func TestForeignEntries(t *testing.T) {
 	})
 }
 
-// TestKeptUnread: what was published while nobody listened is decoded for those who come back.
-func TestKeptUnread(t *testing.T) {
+// TestUnreadEventsAreKept: what was published while nobody listened is decoded for those who come back.
+func TestUnreadEventsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, all := fleet(t, 1, events.FeedConfig{})
 		l := all[0].listen(t, events.Filter{}, "")
@@ -418,7 +418,7 @@ func TestKeptUnread(t *testing.T) {
 
 // TestResumeThroughLosses: three instances read the log at their own pace. Publishers drop events, and the log loses its data.
 // A listener goes from one instance to the next with the ID of what it received last, and breaks off in the middle. It
-// receives everything exactly once, unless it has to start anew.
+// receives everything exactly once, unless it has to restart.
 func TestResumeThroughLosses(t *testing.T) {
 	rounds := 3000
 	if os.Getenv("SHOP_TEST_SOAK") != "" {

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// pace is how often a listener gets what is new. What comes meanwhile comes in one go.
+	// pace is the least time between two results of Next. Events in between are returned together.
 	pace = 50 * time.Millisecond
 
-	// batch bounds how many events a listener gets in one go.
+	// batch limits the events of one result of Next.
 	batch = 256
 
-	// maxBehind is how long a listener that comes from another instance waits for this one to have read as much, and a new
-	// listener for an instance that has not read anything yet.
+	// maxBehind is the maximum wait of a listener from another instance until this instance has read as much, and of a new
+	// listener for the first read of its instance.
 	maxBehind = 2 * time.Second
 )
 
-// Reason says why a listener has to start anew.
+// Reason is the reason why a listener has to restart.
 type Reason string
 
 // The reasons.
@@ -30,7 +30,7 @@ const (
 	Missed Reason = "missed" // this instance may have missed events
 )
 
-// Notice is one item of a stream: an event, or the order to start anew.
+// Notice is one item of a stream: an event, or a reset.
 type Notice struct {
 	ID    string // of a listener that has received it and everything before
 	Reset Reason // empty with an event
@@ -38,8 +38,8 @@ type Notice struct {
 	Text  string // the event in JSON, in one line
 }
 
-// Listener receives the events of a feed that its filter chooses. It costs the feed nothing but
-// its place: it reads from the buffer of all. One goroutine at a time uses it.
+// Listener receives the events of a feed that match its filter. It has no queue of its
+// own: it reads from the ring of the feed. One goroutine at a time may use it.
 type Listener struct {
 	feed     *Feed
 	filter   Filter
@@ -48,16 +48,16 @@ type Listener struct {
 
 	next   uint64   // the number of the event to look at
 	at     position // of the last event that it has passed
-	misses uint64   // of the feed, when it began or started anew
+	misses uint64   // of the feed, when it began or started again
 	reset  Reason   // to be sent next
 	back   bool     // it has come back to at, and has no place in the ring yet
 	until  time.Time
 	pause  time.Time // when it is sent something again
 }
 
-// Listen begins to listen. lastID is the ID that was received last, here or at another
-// instance, or empty. If everything that follows it is kept here, the
-// listener receives that, each event once, and nothing else; otherwise it has to start anew first.
+// Listen adds a listener. lastID is the ID that was received last, from this or another
+// instance, or empty. If the ring has all later events, the
+// listener receives each of them once; otherwise it receives a reset first.
 //
 // It fails with ErrTooMany, or with ErrClosed after [Feed.Close].
 func (f *Feed) Listen(filter Filter, lastID string) (*Listener, error) {
@@ -92,7 +92,7 @@ func (f *Feed) Listen(filter Filter, lastID string) (*Listener, error) {
 	return l, nil
 }
 
-// Close ends the listener. Closing again changes nothing.
+// Close ends the listener. Further calls have no effect.
 func (l *Listener) Close() {
 	l.end.Do(func() {
 		f := l.feed
@@ -108,8 +108,8 @@ func (l *Listener) Close() {
 	})
 }
 
-// ID returns the ID of a listener that has received as much as this one, which grows also with
-// events that its filter does not choose.
+// ID returns the current position for a reconnect. It advances also with
+// events that do not match the filter.
 func (l *Listener) ID() string {
 	l.feed.mu.Lock()
 	defer l.feed.mu.Unlock()
@@ -119,16 +119,16 @@ func (l *Listener) ID() string {
 	return l.at.String()
 }
 
-// skip moves past all events, if none of them is for the listener. It requires feed.mu.
+// skip moves past all events if none matches the filter. It requires feed.mu.
 func (l *Listener) skip() {
 	if l.next >= l.audience.next {
 		l.next, l.at = l.feed.next, l.feed.last
 	}
 }
 
-// Next returns what is new, in its order. It blocks until there is something, the feed is
-// closed, or ctx ends: then it fails with ErrClosed or the cause of ctx. It gives what comes
-// in quick succession in one go.
+// Next returns new events in order. It blocks until there is one, the feed is
+// closed, or ctx ends: then it fails with ErrClosed or the cause of ctx. It returns events
+// in quick succession together.
 func (l *Listener) Next(ctx context.Context) ([]Notice, error) {
 	if wait := time.Until(l.pause); wait > 0 {
 		t := time.NewTimer(wait)
@@ -154,7 +154,7 @@ func (l *Listener) Next(ctx context.Context) ([]Notice, error) {
 	}
 }
 
-// wait waits until something has changed, or a listener that has not begun has waited long enough.
+// wait waits until something has changed, or until a new listener reaches its maximum wait.
 func (l *Listener) wait(ctx context.Context, changed <-chan struct{}) error {
 	var over <-chan time.Time
 	if l.back || l.reset == Start {
@@ -171,7 +171,7 @@ func (l *Listener) wait(ctx context.Context, changed <-chan struct{}) error {
 	return nil
 }
 
-// take returns what there is, or what to wait for.
+// take returns the pending notices, or the channel to wait for.
 func (l *Listener) take(now time.Time) (all []Notice, changed <-chan struct{}, err error) {
 	f := l.feed
 	f.mu.Lock()
@@ -183,7 +183,7 @@ func (l *Listener) take(now time.Time) (all []Notice, changed <-chan struct{}, e
 		}
 		return nil, f.audiences.back.news(), nil
 	}
-	if l.startsAnew(); l.reset != "" {
+	if l.resetIfBehind(); l.reset != "" {
 		all = append(all, Notice{ID: l.at.String(), Reset: l.reset})
 		l.reset = ""
 		f.stats.Resets++
@@ -205,8 +205,8 @@ func (l *Listener) take(now time.Time) (all []Notice, changed <-chan struct{}, e
 	return all, l.audience.news(), nil
 }
 
-// startsAnew has the listener start anew if it lacks something. It requires feed.mu.
-func (l *Listener) startsAnew() {
+// resetIfBehind resets the listener if it has missed an event. It requires feed.mu.
+func (l *Listener) resetIfBehind() {
 	f := l.feed
 	missed, slow := l.misses != f.misses, l.next < l.audience.lost
 	switch {
@@ -221,7 +221,7 @@ func (l *Listener) startsAnew() {
 	}
 }
 
-// join finds the place of a listener that comes back. It reports false if that is to be waited for.
+// join finds the position of a returning listener. It reports false if the listener must wait for the feed.
 // It requires feed.mu.
 func (l *Listener) join(now time.Time) bool {
 	f := l.feed

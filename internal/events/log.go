@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrGap says that entries which follow the given ID are not in the log any more, or that the log has lost its data.
+// ErrGap means that entries after the given ID have been removed from the log, or that the log has lost its data.
 var ErrGap = errors.New("events: the log does not continue from there")
 
 // ID is the ID of an entry of a [Log], as Redis Streams number entries: a time in milliseconds, and a counter. The IDs of
@@ -33,7 +33,7 @@ func ParseID(text string) (id ID, ok bool) {
 	return id, errors.Join(errs[:]...) == nil && id.String() == text
 }
 
-// position is that of a reader behind event n of an entry, from 1; behind an entry without events, n is 0.
+// position is the position of a reader after event n of an entry, from 1; after an entry without events, n is 0.
 type position struct {
 	ID
 	n uint64
@@ -62,7 +62,7 @@ type Entry struct {
 	Texts    []string // events in JSON; the first entry of a log has none
 }
 
-// Batch is what one call of [Log.Append] appends as an entry.
+// Batch is the events that one call of [Log.Append] appends as an entry.
 type Batch struct {
 	Writer string   // a random name of the writer
 	Number uint64   // of the batch: 1, and then one more each time

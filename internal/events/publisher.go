@@ -11,35 +11,35 @@ import (
 )
 
 const (
-	// quiet is how long an instance tells nothing new about a SKU or a kind of timers that
-	// it has just told something about.
+	// quiet is the least time between two events of an instance about the same SKU or kind of
+	// timers.
 	quiet = 250 * time.Millisecond
 
-	// reads bounds how many levels are read in one go, and readTime for how long.
+	// reads limits the levels of one read, and readTime its duration.
 	reads    = 64
 	readTime = 2 * time.Second
 
-	// lastTime is how long levels are read that are left when an instance stops, and then how long events are appended.
+	// lastTime is the time limit for reading pending levels at shutdown, and then for appending events.
 	lastTime = time.Second
 )
 
-// PublisherConfig is the configuration of a [Publisher]. Its zero value tells no levels.
+// PublisherConfig is the configuration of a [Publisher]. Its zero value publishes no levels.
 type PublisherConfig struct {
 	// Instance is the name of the process.
 	Instance string
 
-	// Levels reads the levels of those SKUs that there are, in any order. It is asked for those that have
-	// changed, behind the change, by one goroutine. Nil means that levels are not told.
+	// Levels reads the levels of existing SKUs, in any order. One goroutine calls it for changed SKUs,
+	// after the change. Nil means that levels are not published.
 	Levels func(ctx context.Context, skus []string) ([]Stock, error)
 
-	// OnError is called when reading levels or appending to the log begins to fail. It must not block. Nil means that
-	// nobody is notified.
+	// OnError is called once per outage, when reading levels or appending to the log fails. It must not block, and
+	// may be nil.
 	OnError func(error)
 }
 
-// Publisher publishes what happens in this instance to all instances. No method but Run blocks or does
-// input or output, whatever the state of the log is: they may be called right after a commit. What it
-// collects is bounded by the SKUs and the kinds of timers that there are. It is safe for
+// Publisher publishes the events of this instance to all instances. Only Run blocks or does
+// input or output, so the other methods may be called right after a commit. Its
+// memory is bounded by the number of SKUs and kinds of timers. It is safe for
 // concurrent use.
 type Publisher struct {
 	cfg    PublisherConfig
@@ -65,7 +65,7 @@ func NewPublisher(log Log, c PublisherConfig) *Publisher {
 	}
 }
 
-// Order tells that an order has changed, at once, and later the levels of its SKUs.
+// Order publishes a change of an order at once, and later the levels of its SKUs.
 func (p *Publisher) Order(o Order) {
 	p.publish(Event{Type: TypeOrder, Order: &o})
 	skus := make([]string, len(o.Items))
@@ -75,7 +75,7 @@ func (p *Publisher) Order(o Order) {
 	p.Stock(skus...)
 }
 
-// Stock tells that the levels of SKUs have changed.
+// Stock publishes the changed levels of SKUs.
 func (p *Publisher) Stock(skus ...string) {
 	if p.cfg.Levels == nil {
 		return
@@ -87,14 +87,14 @@ func (p *Publisher) Stock(skus ...string) {
 	})
 }
 
-// Lock tells that this instance was granted a lease of a SKU.
+// Lock publishes that this instance was granted a lease of a SKU.
 func (p *Publisher) Lock(sku, strategy string, fence uint64) {
 	p.collect(func() {
 		p.locks[sku] = Lock{SKU: sku, Strategy: strategy, Holder: p.cfg.Instance, Fence: fence, Count: p.locks[sku].Count + 1}
 	})
 }
 
-// Timers tells that n timers of a kind were worked off, with an outcome.
+// Timers publishes that n timers of a kind were handled, with an outcome.
 func (p *Publisher) Timers(kind, outcome string, n int) {
 	p.collect(func() {
 		if p.timers[kind] == nil {
@@ -104,14 +104,14 @@ func (p *Publisher) Timers(kind, outcome string, n int) {
 	})
 }
 
-// Member tells that an instance has joined or left, at once.
+// Member publishes at once that an instance has joined or left.
 func (p *Publisher) Member(m Member) { p.publish(Event{Type: TypeMember, Member: &m}) }
 
-// Leader tells who leads, or leads no more, at once.
+// Leader publishes at once that an instance leads, or has lost leadership.
 func (p *Publisher) Leader(l Leader) { p.publish(Event{Type: TypeLeader, Leader: &l}) }
 
-// Run appends to the log until ctx ends, and then what is left: the levels that can be read in a
-// second, and what the log takes in another one. It is called once.
+// Run appends events to the log until ctx ends. Then it has one second to read the pending levels, and
+// another one to append the pending events. Call it once.
 func (p *Publisher) Run(ctx context.Context) error {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var sender sync.WaitGroup
@@ -122,7 +122,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	return nil
 }
 
-// collecting publishes what is collected, until ctx ends and all is published.
+// collecting publishes collected changes until ctx ends and all are published.
 func (p *Publisher) collecting(ctx context.Context) {
 	pause := time.NewTimer(quiet) // after what was published last
 	pause.Stop()
@@ -145,7 +145,7 @@ func (p *Publisher) collecting(ctx context.Context) {
 	}
 }
 
-// finish tells the rest.
+// finish publishes the pending changes.
 func (p *Publisher) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastTime)
 	defer cancel()
@@ -153,7 +153,7 @@ func (p *Publisher) finish(ctx context.Context) {
 	}
 }
 
-// collect notes something for Run.
+// collect records a change for Run.
 func (p *Publisher) collect(note func()) {
 	p.mu.Lock()
 	note()
@@ -168,7 +168,7 @@ func (p *Publisher) wakeUp() {
 	}
 }
 
-// flush tells what was collected. It reports whether there are more levels, which can be read.
+// flush publishes the collected changes. It reports whether more levels can be read.
 func (p *Publisher) flush(ctx context.Context) (more bool) {
 	p.mu.Lock()
 	locks, timers := p.locks, p.timers
@@ -184,8 +184,8 @@ func (p *Publisher) flush(ctx context.Context) (more bool) {
 	return p.flushStock(ctx)
 }
 
-// flushStock reads levels and tells them. What cannot be read is read later. It reports whether there
-// are more than it has read.
+// flushStock reads levels and publishes them. Levels that cannot be read are read later. It reports whether there
+// are more.
 func (p *Publisher) flushStock(ctx context.Context) (more bool) {
 	skus := p.some()
 	if len(skus) == 0 {
@@ -209,7 +209,7 @@ func (p *Publisher) flushStock(ctx context.Context) (more bool) {
 	return len(skus) == reads
 }
 
-// some takes as many of the changed SKUs as are read in one go.
+// some takes the changed SKUs of one read.
 func (p *Publisher) some() (skus []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,7 +234,7 @@ func (p *Publisher) publish(e Event) {
 	p.outbox.put(text)
 }
 
-// Stats returns how many events were published, and how many of them were dropped because too many waited for the log.
+// Stats returns the number of published events, and of those that were dropped because the queue was full.
 func (p *Publisher) Stats() (published, dropped uint64) {
 	p.outbox.mu.Lock()
 	defer p.outbox.mu.Unlock()

@@ -19,8 +19,8 @@ func alone(t *testing.T, p events.PublisherConfig) *instance {
 	return i
 }
 
-// TestCollected: of what happens often, a few events a second are told, and no count is lost.
-func TestCollected(t *testing.T) {
+// TestFrequentEventsAreMerged: of frequent changes, a few events a second are published, and no count is lost.
+func TestFrequentEventsAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads, level atomic.Int64
 		i := alone(t, events.PublisherConfig{Levels: func(_ context.Context, skus []string) ([]events.Stock, error) {
@@ -62,7 +62,7 @@ func TestCollected(t *testing.T) {
 }
 
 // TestPublishingNeverWaits for a log that takes nothing, nor for a database that does not answer; and what could
-// not be read is told when it can.
+// not be read is notified when it can.
 func TestPublishingNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
@@ -123,8 +123,8 @@ func TestPublishingNeverWaits(t *testing.T) {
 	})
 }
 
-// TestStopWithoutALog counts what could not be published, says so, and ends.
-func TestStopWithoutALog(t *testing.T) {
+// TestStopWhileTheLogIsUnavailable counts what could not be published, says so, and ends.
+func TestStopWhileTheLogIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &testLog{shared: newShared()}
 		log.away.Store(true)

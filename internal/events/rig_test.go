@@ -86,7 +86,7 @@ func (s *shared) write(t *testing.T, lost bool, texts ...string) {
 	}
 }
 
-var errAway = errors.New("the log is away")
+var errAway = errors.New("the log is unavailable")
 
 func (l *testLog) Append(ctx context.Context, b events.Batch) error {
 	l.calls.Add(1)
@@ -186,7 +186,7 @@ func said(notices []events.Notice) (all []string) {
 	return all
 }
 
-// wantSaid fails the test unless the listener hears that, and nothing else.
+// wantSaid fails the test unless the listener is notified that, and nothing else.
 func wantSaid(t *testing.T, l *events.Listener, want ...string) []events.Notice {
 	t.Helper()
 	notices := hear(t, l)

@@ -14,7 +14,7 @@ const maxLine = 1 << 20
 
 // Message is one message of a stream of server-sent events.
 type Message struct {
-	ID    string        // the latest that was told, with this message or before
+	ID    string        // the latest that was notified, with this message or before
 	Kind  string        // the field event; empty in a heartbeat
 	Data  string        // empty in a heartbeat
 	Retry time.Duration // how long to wait before coming back; 0 if the stream has not said so

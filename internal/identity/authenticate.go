@@ -13,11 +13,11 @@ const (
 	// LookUpTimeout is how long the database may take to answer.
 	LookUpTimeout = 2 * time.Second
 
-	// Strangers is how many prefixes that are not known to exist may be looked up at once.
-	Strangers = 4
+	// MaxUnknownLookups limits concurrent lookups of prefixes that are not known to exist.
+	MaxUnknownLookups = 4
 
-	// patience is how long such a look-up waits for its turn.
-	patience = time.Second
+	// maxWait is the maximum wait of such a lookup for its slot.
+	maxWait = time.Second
 )
 
 // Outcomes of an authentication.
@@ -26,14 +26,14 @@ var (
 	// [RefusedError].
 	ErrUnauthenticated = errors.New("identity: unauthenticated")
 
-	// ErrUnavailable says that nobody can tell now whether the key works. The same key may
-	// be accepted later. Beside it the error matches what the store returned.
+	// ErrUnavailable means that the key cannot be checked now. The same key may
+	// be accepted later. Alongside it the error matches what the store returned.
 	ErrUnavailable = errors.New("identity: keys cannot be checked now")
 )
 
-// Caller is who sends a request.
+// Caller is the authenticated sender of a request.
 type Caller struct {
-	Customer  string // whose orders may be seen and changed; empty: nobody's, unless Admin
+	Customer  string // may read and change the orders of this customer; empty: none, unless Admin
 	Admin     bool   // everything is allowed
 	KeyPrefix string // of the key, for the log
 }
@@ -51,7 +51,7 @@ const (
 )
 
 // RefusedError is the error of a key that does not work. It matches [ErrUnauthenticated] and has
-// its text. What it holds is for the log, and not for who sent the key.
+// its text. Its fields are for the log, not for the client.
 type RefusedError struct {
 	Prefix string // as it was sent; empty when the text has not the form of a key
 	Why    Reason
@@ -68,7 +68,7 @@ func (r *RefusedError) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("key_prefix", r.Prefix), slog.String("reason", string(r.Why)))
 }
 
-// Authenticate says whose key text is. It may wait for the database, for at most some seconds
+// Authenticate returns the caller of the key text. It may wait for the database, for at most some seconds
 // or until ctx ends, but not for a key that was seen within [Config.Keep]. Errors: a [*RefusedError],
 // which is [ErrUnauthenticated]; [ErrUnavailable], also when ctx ends.
 func (s *Service) Authenticate(ctx context.Context, text string) (Caller, error) {
@@ -104,8 +104,8 @@ func (e entry) judge(t Token, now time.Time) (Caller, error) {
 	return e.caller, nil
 }
 
-// lookUp asks the database for a prefix. Requests that ask for the same one at the same time
-// share the answer, and none of them ends it for the others; but not one to a question that was asked before
+// lookUp reads a prefix from the database. Concurrent requests for the same prefix
+// share the result, and no request cancels the lookup of the others. They do not share a lookup that started before
 // something was forgotten.
 func (s *Service) lookUp(ctx context.Context, prefix string) (entry, error) {
 	round := s.memory.round()
@@ -118,7 +118,7 @@ func (s *Service) lookUp(ctx context.Context, prefix string) (entry, error) {
 	case r := <-result:
 		e, ok := r.Val.(entry)
 		if r.Err == nil && !ok {
-			return entry{}, errors.New("identity: a look-up without an answer")
+			return entry{}, errors.New("identity: a lookup without an answer")
 		}
 		return e, r.Err
 	case <-ctx.Done():
@@ -126,15 +126,15 @@ func (s *Service) lookUp(ctx context.Context, prefix string) (entry, error) {
 	}
 }
 
-// read asks the database and remembers the answer. What is read counts as read when the
+// read queries the database and caches the result. The age of a result counts from when the
 // question is sent, so that nothing is used longer than it should be.
 func (s *Service) read(ctx context.Context, prefix string, round uint64) (entry, error) {
 	if !s.memory.exists(prefix) {
-		turn, cancel := context.WithTimeoutCause(ctx, patience, errors.New("too many unknown keys at once"))
+		turn, cancel := context.WithTimeoutCause(ctx, maxWait, errors.New("too many unknown keys at once"))
 		defer cancel()
 		select {
-		case s.strangers <- struct{}{}:
-			defer func() { <-s.strangers }()
+		case s.unknownLookups <- struct{}{}:
+			defer func() { <-s.unknownLookups }()
 		case <-turn.Done():
 			return entry{}, context.Cause(turn)
 		}

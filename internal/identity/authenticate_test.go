@@ -72,7 +72,7 @@ func TestRefusalsLookAlike(t *testing.T) {
 
 // While many requests carry a key it is revoked, elsewhere. From then on it works for Keep at
 // most, and no request that comes later slips through.
-func TestRevokedWhileInUse(t *testing.T) {
+func TestKeyRevokedWhileInUseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{})
 		shelf.reply = 300 * time.Millisecond
@@ -116,9 +116,9 @@ func TestRevokedWhileInUse(t *testing.T) {
 	})
 }
 
-// A look-up reads the key before it is revoked and answers after. What it says is as old as
+// A lookup reads the key before it is revoked and answers after. What it says is as old as
 // the question.
-func TestRevokedDuringALookUp(t *testing.T) {
+func TestKeyRevokedDuringALookupIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{})
 		shelf.reply = identity.LookUpTimeout - time.Millisecond
@@ -146,7 +146,7 @@ func TestRevokedDuringALookUp(t *testing.T) {
 }
 
 // A key ends when it is due, also when it was seen just before and however wrong the clocks
-// are; it needs no further look-up for that.
+// are; it needs no further lookup for that.
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{})
@@ -161,16 +161,16 @@ func TestExpiry(t *testing.T) {
 				t.Errorf("%s later: %v", c.after, err)
 			}
 			if c.after == time.Millisecond && shelf.count() != 1 {
-				t.Errorf("%d look-ups until it ended, want 1", shelf.count())
+				t.Errorf("%d lookups until it ended, want 1", shelf.count())
 			}
 		}
 	})
 }
 
-// When the database is away nobody is let in and nobody is told that the key is wrong. What is
+// When the database is unavailable nobody is let in and nobody is notified that the key is wrong. What is
 // remembered holds as long as ever, and no longer.
 func TestUnavailable(t *testing.T) {
-	away := errors.New("the database is away")
+	away := errors.New("the database is unavailable")
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{})
 		seen, fresh := makeKey(t, s, identity.NewKey{Admin: true}), makeKey(t, s, identity.NewKey{Admin: true})
@@ -200,18 +200,18 @@ func TestUnavailable(t *testing.T) {
 		shelf.set(func() { shelf.failing = nil })
 		for _, text := range []string{seen, fresh} {
 			if _, err := s.Authenticate(t.Context(), text); err != nil {
-				t.Errorf("when it is back: %v", err)
+				t.Errorf("when it has recovered: %v", err)
 			}
 		}
 		if _, err := s.Authenticate(t.Context(), golden); !errors.Is(err, identity.ErrUnauthenticated) {
-			t.Errorf("when it is back: %v", err)
+			t.Errorf("when it has recovered: %v", err)
 		}
 	})
 }
 
 // A database that says nothing is waited for, but not for long; who gives up earlier leaves
 // the others waiting.
-func TestSilence(t *testing.T) {
+func TestUnansweredLookupIsBounded(t *testing.T) {
 	gone := errors.New("the client is gone")
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{})
@@ -239,7 +239,7 @@ func TestSilence(t *testing.T) {
 		cancel(gone)
 		wg.Wait()
 		if n := shelf.count(); n != 2 {
-			t.Errorf("%d look-ups, want 2", n)
+			t.Errorf("%d lookups, want 2", n)
 		}
 	})
 }

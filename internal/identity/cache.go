@@ -7,7 +7,7 @@ import (
 
 // entry is what is remembered of a prefix.
 type entry struct {
-	read    time.Time // when the database was asked
+	read    time.Time // when the database was queried
 	exists  bool      // it is the prefix of a key, and the rest is that key's
 	hash    [32]byte
 	state   State
@@ -16,8 +16,8 @@ type entry struct {
 	caller  Caller
 }
 
-// memory remembers the answers to look-ups, those about keys and those about prefixes that
-// are nobody's apart: anybody can send any number of the latter. When one kind is full,
+// memory caches the results of lookups. Keys and unknown prefixes have separate
+// caches, because any client can send any number of unknown prefixes. When one kind is full,
 // any entry of it makes room. Old entries about keys are of use, too: the key exists.
 type memory struct {
 	most int // entries of each kind
@@ -43,9 +43,9 @@ func (m *memory) get(prefix string) (entry, bool) {
 	return e, ok
 }
 
-// doubt has a look-up of prefix count as old, or of every prefix if that is empty, and those that
-// are under way. What it was is still known: whose prefix is that of a key may be looked up without standing in line.
-func (m *memory) doubt(prefix string) {
+// invalidate makes the result for prefix stale, or of every prefix if prefix is empty, including lookups that
+// are in flight. What it was is still known: whose prefix is that of a key may be looked up without standing in the queue.
+func (m *memory) invalidate(prefix string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.doubts++
@@ -69,13 +69,13 @@ func (m *memory) round() uint64 {
 	return m.doubts
 }
 
-// exists reports whether prefix was that of a key when it was last looked up.
+// exists reports whether prefix belonged to a key at its last lookup.
 func (m *memory) exists(prefix string) bool {
 	e, ok := m.get(prefix)
 	return ok && e.exists
 }
 
-// put remembers the answer to a question that was asked in a round. It is old when the next one has begun.
+// put caches the result of a lookup that started in a round. The result is stale if the next round has begun.
 func (m *memory) put(prefix string, e entry, round uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

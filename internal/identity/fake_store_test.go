@@ -23,11 +23,11 @@ type shelf struct {
 	mu        sync.Mutex
 	keys      map[string]identity.Record
 	lookUps   int
-	atOnce    int // look-ups that are under way
+	atOnce    int // lookups that are under way
 	most      int // atOnce at its highest
 	failing   error
 	reply     time.Duration // how long an answer is on its way
-	taken     int           // how many new keys are to be told that their prefix is taken
+	taken     int           // how many new keys are to be notified that their prefix is taken
 	onCreated error         // the error of a key that was stored all the same
 }
 
@@ -119,7 +119,7 @@ func (s *shelf) set(change func()) {
 	change()
 }
 
-// count returns how many look-ups there were.
+// count returns how many lookups there were.
 func (s *shelf) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -103,7 +103,7 @@ type Store interface {
 	// Key returns the key with the given prefix, or [ErrNotFound].
 	Key(ctx context.Context, prefix string) (Record, error)
 
-	// Keys returns up to limit keys in the order of their prefixes, beginning behind after.
+	// Keys returns up to limit keys in the order of their prefixes, beginning after after.
 	Keys(ctx context.Context, after string, limit int) ([]Key, error)
 
 	// RevokeKey ends a key now. One that is revoked stays as it is. It returns the key, or

@@ -12,7 +12,7 @@ import (
 
 // However many requests carry a key, the database is asked for it once per Keep; wrong
 // secrets for its prefix do not add to that.
-func TestOneLookUpForMany(t *testing.T) {
+func TestConcurrentCallersShareOneLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{})
 		text := makeKey(t, s, identity.NewKey{Customer: "c1"})
@@ -32,16 +32,16 @@ func TestOneLookUpForMany(t *testing.T) {
 			}
 			wg.Wait()
 			if n := shelf.count(); n != round {
-				t.Errorf("%d look-ups in %d rounds", n, round)
+				t.Errorf("%d lookups in %d rounds", n, round)
 			}
 			time.Sleep(identity.Keep)
 		}
 	})
 }
 
-// A flood of guesses has few look-ups under way at once, asks for no prefix twice, and costs the
-// keys in use nothing: neither their place in memory nor their look-ups.
-func TestGuesses(t *testing.T) {
+// A flood of guesses has few lookups under way at once, asks for no prefix twice, and costs the
+// keys in use nothing: neither their place in memory nor their lookups.
+func TestGuessedKeysAreRefusedCheaply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{MaxKeys: 10})
 		text := makeKey(t, s, identity.NewKey{Customer: "c1"})
@@ -54,7 +54,7 @@ func TestGuesses(t *testing.T) {
 			}
 		}
 		if n := shelf.count(); n != 2 {
-			t.Errorf("%d look-ups for a key and a guess, want 2", n)
+			t.Errorf("%d lookups for a key and a guess, want 2", n)
 		}
 		time.Sleep(identity.Keep)
 
@@ -86,18 +86,18 @@ func TestGuesses(t *testing.T) {
 		if took := time.Since(start); took > identity.LookUpTimeout || refused < 350 || shed < 350 {
 			t.Errorf("%d guesses were looked up, %d were not, within %s", refused, shed, took)
 		}
-		if most := identity.Strangers + 1; shelf.most > most {
-			t.Errorf("%d look-ups at once, want at most %d", shelf.most, most)
+		if most := identity.MaxUnknownLookups + 1; shelf.most > most {
+			t.Errorf("%d lookups at once, want at most %d", shelf.most, most)
 		}
 		before := shelf.count()
 		if _, err := s.Authenticate(t.Context(), text); err != nil || shelf.count() != before {
-			t.Errorf("the key in use was forgotten: %d look-ups, %v", shelf.count()-before, err)
+			t.Errorf("the key in use was forgotten: %d lookups, %v", shelf.count()-before, err)
 		}
 	})
 }
 
 // A key that turns out to exist, or to exist no more, is remembered as that.
-func TestWhatIsRememberedIsReplaced(t *testing.T) {
+func TestCachedKeyIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{Keep: time.Second})
 		text := makeKey(t, s, identity.NewKey{Admin: true})

@@ -21,11 +21,11 @@ const (
 
 // Config configures a Service.
 type Config struct {
-	// Keep is how long the answer of a look-up is used. A revoked key works at most that
-	// long where nobody tells [Service.Forget], or for [LookUpTimeout] if that is longer. Default 5 s, at most a minute.
+	// Keep is how long the result of a lookup is cached. Without a call of [Service.Forget], a revoked key works for at
+	// most that long, or for [LookUpTimeout] if that is longer. Default 5 s, at most a minute.
 	Keep time.Duration
 
-	// MaxKeys is how many keys are remembered, and how many prefixes that are nobody's.
+	// MaxKeys limits the cached keys, and also the cached unknown prefixes.
 	// Default 10,000, which is some 5 MB.
 	MaxKeys int
 }
@@ -48,9 +48,9 @@ type Service struct {
 	keep   time.Duration
 	memory *memory
 
-	lookUps   singleflight.Group
-	strangers chan struct{} // one token per look-up of a prefix that is not known to exist
-	watchers  watchers
+	lookUps        singleflight.Group
+	unknownLookups chan struct{} // one token per lookup of an unknown prefix
+	watchers       watchers
 }
 
 // New returns a service on the keys in store.
@@ -59,16 +59,16 @@ func New(store Store, c Config) (*Service, error) {
 		return nil, err
 	}
 	return &Service{
-		store:     store,
-		keep:      cmp.Or(c.Keep, Keep),
-		memory:    newMemory(cmp.Or(c.MaxKeys, defaultMaxKeys)),
-		strangers: make(chan struct{}, Strangers),
-		watchers:  watchers{by: make(map[string]map[*watcher]struct{})},
+		store:          store,
+		keep:           cmp.Or(c.Keep, Keep),
+		memory:         newMemory(cmp.Or(c.MaxKeys, defaultMaxKeys)),
+		unknownLookups: make(chan struct{}, MaxUnknownLookups),
+		watchers:       watchers{by: make(map[string]map[*watcher]struct{})},
 	}, nil
 }
 
 // Create makes a key and stores it. text is the key as its holder needs it; it cannot be had
-// again. Errors: [ErrInvalid], those of the store, after which the key may exist; nobody has it.
+// again. Errors: [ErrInvalid], those of the store, after which the key may exist without a holder.
 func (s *Service) Create(ctx context.Context, n NewKey) (text string, k Key, err error) {
 	if err := n.Validate(); err != nil {
 		return "", Key{}, err
@@ -86,7 +86,7 @@ func (s *Service) Create(ctx context.Context, n NewKey) (text string, k Key, err
 	return "", Key{}, fmt.Errorf("create a key: %w", err)
 }
 
-// List returns up to limit keys in the order of their prefixes, beginning behind the prefix
+// List returns up to limit keys in the order of their prefixes, beginning after the prefix
 // after. Errors: those of the store.
 func (s *Service) List(ctx context.Context, after string, limit int) ([]Key, error) {
 	keys, err := s.store.Keys(ctx, after, limit)
@@ -97,7 +97,7 @@ func (s *Service) List(ctx context.Context, after string, limit int) ([]Key, err
 }
 
 // Revoke ends a key for good. It still works for at most [Config.Keep] where it is in use, in
-// other processes, unless they are told to [Service.Forget] it. One that is revoked stays as it is. Errors: [ErrNotFound], those of
+// other processes, unless they call [Service.Forget]. A revoked key stays revoked. Errors: [ErrNotFound], those of
 // the store, after which the key may be revoked.
 func (s *Service) Revoke(ctx context.Context, prefix string) (Key, error) {
 	k, err := s.store.RevokeKey(ctx, prefix)

@@ -33,7 +33,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("%+v, %v", keys, err)
 	}
 	if keys, err := s.List(t.Context(), k.Prefix, 10); err != nil || len(keys) != 0 {
-		t.Errorf("behind the last: %+v, %v", keys, err)
+		t.Errorf("after the last: %+v, %v", keys, err)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestRevoke(t *testing.T) {
 	if _, err := s.Revoke(t.Context(), "aaaaaaaaaa"); !errors.Is(err, identity.ErrNotFound) {
 		t.Errorf("a key that is nobody's: %v", err)
 	}
-	away := errors.New("the database is away")
+	away := errors.New("the database is unavailable")
 	shelf.failing = away
 	_, revoke := s.Revoke(t.Context(), prefixOf(text))
 	_, list := s.List(t.Context(), "", 1)

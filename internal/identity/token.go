@@ -28,7 +28,7 @@ var encoding = base32.NewEncoding(alphabet).WithPadding(base32.NoPadding)
 // errMalformed does not repeat the text, which may be a key but for one letter.
 var errMalformed = errors.New("identity: no API key: want shop_ and 67 more characters as they were shown")
 
-// Token is a key as its holder has it. It prints as its prefix; only [Token.Reveal] tells
+// Token is an API key in plain text. It prints as its prefix; only [Token.Reveal] returns
 // the secret. The zero Token is no key.
 type Token struct {
 	prefix string
@@ -69,13 +69,13 @@ func ValidPrefix(s string) bool {
 // Prefix names the key.
 func (t Token) Prefix() string { return t.prefix }
 
-// Reveal returns the key as it is given to its holder, and to nobody else.
+// Reveal returns the key in plain text. Show it only to its holder.
 func (t Token) Reveal() string {
 	rest := append(t.secret[:], t.check()...)
 	return mark + t.prefix + "_" + encoding.EncodeToString(rest)
 }
 
-// check is over the prefix as well, in which a mistake would be a look-up in vain.
+// check covers the prefix as well, so that a mistyped prefix costs no lookup.
 func (t Token) check() []byte {
 	sum := sha256.Sum256(append([]byte(mark+t.prefix+"_"), t.secret[:]...))
 	return sum[:checkBytes]

@@ -47,7 +47,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// Whoever mistypes one character, swaps two or loses an end is told so by the key alone.
+// Whoever mistypes one character, swaps two or loses an end is notified so by the key alone.
 func TestMistakes(t *testing.T) {
 	refused := func(what, text string) {
 		t.Helper()

@@ -2,30 +2,30 @@ package identity
 
 import "sync"
 
-// Forget has the key with a prefix looked up when it is seen next: it may have been revoked. No request
-// that comes later gets an answer from before. Whoever watches the key is told. For a prefix that is nobody's
-// it does nothing. It is what messages are for that tell of a revocation; where one is lost, [Config.Keep]
-// bounds for how long the key goes on working.
+// Forget drops the cached result for a prefix, because the key may have been revoked. The next request looks the key
+// up, and no later request gets an earlier result. Watchers of the key are notified. For an unknown prefix,
+// it does nothing. Call it for each notification of a revocation; if a notification is lost, [Config.Keep]
+// bounds for how long the key continues working.
 func (s *Service) Forget(prefix string) {
 	if prefix == "" {
 		return
 	}
-	s.memory.doubt(prefix)
+	s.memory.invalidate(prefix)
 	s.watchers.tell(prefix)
 }
 
-// ForgetAll does the same for every key, when messages may have been lost; but nobody is told, so that not all
-// who watch come with their questions at once.
-func (s *Service) ForgetAll() { s.memory.doubt("") }
+// ForgetAll does the same for every key. Call it if notifications may have been lost. It does not notify watchers, so that
+// they do not all authenticate at once.
+func (s *Service) ForgetAll() { s.memory.invalidate("") }
 
 // Watch calls changed when the key with a prefix is forgotten, until stop is called; once or more often.
-// It must not block. Who relies on a key for long, and watches it, and asks then, learns of a revocation when this
-// process does; but must ask from time to time, as nobody may tell.
+// It must not block. A long-lived user of a key that watches it and authenticates on each change learns of a revocation when this
+// process does. It must also authenticate from time to time, because notifications can be lost.
 func (s *Service) Watch(prefix string, changed func()) (stop func()) {
 	return s.watchers.add(prefix, changed)
 }
 
-// watchers are those who watch keys.
+// watchers are the functions of Watch by prefix.
 type watchers struct {
 	mu sync.Mutex
 	by map[string]map[*watcher]struct{}

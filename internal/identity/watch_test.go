@@ -30,7 +30,7 @@ func works(t *testing.T, s *identity.Service, text string) bool {
 	return err == nil
 }
 
-// Who is told of a revocation refuses the key at once, and asks for no other one.
+// Who is notified of a revocation refuses the key at once, and asks for no other one.
 func TestForget(t *testing.T) {
 	s, shelf := newService(t, identity.Config{Keep: time.Minute})
 	text, other := makeKey(t, s, identity.NewKey{Customer: "c1"}), makeKey(t, s, identity.NewKey{Customer: "c2"})
@@ -44,16 +44,16 @@ func TestForget(t *testing.T) {
 	s.Forget("")
 	s.Forget(goldenPrefix)
 	if works(t, s, text) || !works(t, s, other) || shelf.count() != 3 {
-		t.Errorf("after %d look-ups, want 3", shelf.count())
+		t.Errorf("after %d lookups, want 3", shelf.count())
 	}
 	if _, err := s.Revoke(t.Context(), prefixOf(other)); err != nil || works(t, s, other) {
 		t.Errorf("revoked here: %v", err)
 	}
 }
 
-// A look-up that has read the key before it was revoked answers after the process was told. Neither a
+// A lookup that has read the key before it was revoked answers after the process was notified. Neither a
 // later request nor memory takes that answer.
-func TestForgetDuringALookUp(t *testing.T) {
+func TestForgetDuringALookupDropsItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{Keep: time.Minute})
 		shelf.reply = time.Second
@@ -75,7 +75,7 @@ func TestForgetDuringALookUp(t *testing.T) {
 }
 
 // The answer to a question from before comes after that to one from after, and is not kept.
-func TestLateAnswerIsNotKept(t *testing.T) {
+func TestLateLookupIsNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{Keep: time.Minute})
 		shelf.reply = time.Second
@@ -92,7 +92,7 @@ func TestLateAnswerIsNotKept(t *testing.T) {
 	})
 }
 
-// Who may not have been told asks for every key.
+// Who may not have been notified asks for every key.
 func TestForgetAll(t *testing.T) {
 	s, shelf := newService(t, identity.Config{Keep: time.Minute})
 	text, other := makeKey(t, s, identity.NewKey{Customer: "c1"}), makeKey(t, s, identity.NewKey{Customer: "c2"})
@@ -101,11 +101,11 @@ func TestForgetAll(t *testing.T) {
 	elsewhere(t, shelf, text)
 	s.ForgetAll()
 	if works(t, s, text) || !works(t, s, other) || shelf.count() != 4 {
-		t.Errorf("after %d look-ups, want 4", shelf.count())
+		t.Errorf("after %d lookups, want 4", shelf.count())
 	}
 }
 
-// Who watches a key is told when that one is forgotten, as often as it is, until it stops.
+// Who watches a key is notified when that one is forgotten, as often as it is, until it stops.
 func TestWatch(t *testing.T) {
 	s, _ := newService(t, identity.Config{})
 	var one, two, other int

@@ -1,7 +1,7 @@
 // Package redislog is a log of events in a Redis Stream.
 //
 // All instances append to one stream and read it from where they are, so all of them have the same events in the same order. A
-// connection that breaks loses nothing: the reader goes on behind the last entry that it has. Each entry names the previous
+// connection that breaks loses nothing: the reader continues after the last entry that it has. Each entry names the previous
 // one, so a reader notices whatever the stream has lost: what was trimmed before it was read, and what a failover, a restart
 // or a FLUSHALL has removed.
 //

@@ -103,7 +103,7 @@ var faults = []fault{
 }
 
 // A listener receives each event once, in order, through faults; if the server has lost data, it may lack events only where
-// it had to start anew.
+// it had to restart.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, f := range faults {
