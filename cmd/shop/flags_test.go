@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/cli"
 )
 
-// everyCommand has the arguments that each command needs beside its flags.
+// everyCommand has the arguments that each command needs alongside its flags.
 var everyCommand = [][]string{
 	{"serve"},
 	{"demo"},
@@ -41,9 +41,9 @@ var everyCommand = [][]string{
 
 var flagLine = regexp.MustCompile(`(?m)^  -([a-z-]+)(?: (\S+))?`)
 
-// TestEveryFlagRefusesWhatItCannotRead: of every command every flag with a form names the value and the form, also from the environment, in
+// TestEveryFlagRefusesMalformedValues: of every command every flag with a form names the value and the form, also from the environment, in
 // one line; and no command does anything then.
-func TestEveryFlagRefusesWhatItCannotRead(t *testing.T) {
+func TestEveryFlagRefusesMalformedValues(t *testing.T) {
 	t.Chdir(t.TempDir())
 	forms := map[string]string{"duration": "duration such as 90s", "int": "a whole number", "": "true or false"}
 	tried := 0

@@ -27,7 +27,7 @@ func experiment(ctx context.Context, f *cli.Flags, args []string) error {
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell")
 	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
 	f.IntVar(&c.SKUs, "skus", 1, "SKUs that are sold at the same time")
-	f.IntVar(&c.Catalog, "catalog", 0, "SKUs on sale that nobody wants")
+	f.IntVar(&c.Catalog, "catalog", 0, "SKUs on sale without buyers")
 	f.IntVar(&c.Open, "open", 0, "orders that are open before the first turn, placed by the last of --strategies")
 	f.BoolVar(&c.Keys, "keys", false, "send an Idempotency-Key with each order")
 	f.IntVar(&c.Rounds, "rounds", 3, "turns of each strategy")

@@ -123,7 +123,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestStoresThatAreAwayAreNamed(t *testing.T) {
+func TestUnavailableStoresAreNamed(t *testing.T) {
 	for address, args := range map[string][]string{
 		"no/such/place": {"serve", "--database", "sqlite:no/such/place/shop.db"},
 		"nothing.db":    {"audit", "--database", "sqlite:nothing.db"},

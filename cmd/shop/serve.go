@@ -53,7 +53,7 @@ func parseServe(f *cli.Flags, args []string) (c app.Config, exitOnStdin bool, er
 	f.IntVar(&c.CustomerRate, "customer-rate", -1, "how many orders a customer may place per second, and twice that at once; 0: any number (default 50 with --auth keys; else 0, for then anybody can claim to be anybody)")
 	f.Lookup("customer-rate").DefValue = "0" // the text says what the default is
 	f.Int64Var(&c.MaxOpenOrders, "max-open-orders", 0, "how many unpaid orders a customer may have; 0: any number")
-	f.StringVar(&c.Auth, "auth", "", "keys: every request needs an API key, see shop keys; none: nobody is asked (default none if --listen is a loopback address, otherwise keys)")
+	f.StringVar(&c.Auth, "auth", "", "keys: every request needs an API key, see shop keys; none: authentication disabled (default none if --listen is a loopback address, otherwise keys)")
 	f.BoolVar(&c.Canary, "canary", false, "schedule the expiry of orders and leave it to other instances, so that a version on trial expires nothing")
 	f.StringVar(&c.Partition, "partition", timeout.Base, "`PARTITION` of the orders that this instance places and expires: one of its own keeps a version on trial to its own orders; those of a partition without instances go to base after 30s")
 	f.BoolVar(&exitOnStdin, "exit-on-stdin-eof", false, "stop when standard input ends, so that the instance does not outlive the process that holds it")

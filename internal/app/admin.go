@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/httpapi"
 )
 
-// admin is the listener for those who look after the instance; nil if there is none.
+// admin is the listener for operators; nil if there is none.
 type admin struct {
 	server   *http.Server
 	listener net.Listener
@@ -43,7 +43,7 @@ func (a *admin) address() string {
 	return a.listener.Addr().String()
 }
 
-// run serves until ctx ends. What is still being answered a second later is cut off.
+// run serves until ctx ends. Requests that are in flight a second later are cut off.
 func (a *admin) run(ctx context.Context) error {
 	if a == nil {
 		return nil

@@ -42,7 +42,7 @@ func TestAdvertised(t *testing.T) {
 		t.Errorf("others are told %s", got)
 	}
 	if got := advertised(Config{Advertise: "shop-1.example:80"}, everywhere); got != "shop-1.example:80" {
-		t.Errorf("%s is told, and not what was given", got)
+		t.Errorf("%s is notified, and not what was given", got)
 	}
 	for _, bad := range []string{"8080", ":8080", "0.0.0.0:8080", "[::]:8080", "shop:0", "shop:x", strings.Repeat("a", 130) + ":8080", "a b:80"} {
 		if err := validAdvertise(bad); err == nil || !strings.Contains(err.Error(), "--advertise") {

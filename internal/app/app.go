@@ -66,16 +66,16 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	}
 	guarded, breakers := withBreakers(lockers, c, log)
 	breakers.probe(ctx)
-	told, err := openEvents(c, clients.events, store.LevelsOf, log)
+	published, err := openEvents(c, clients.events, store.LevelsOf, log)
 	if err != nil {
 		return err
 	}
-	node, err := openNode(ctx, c, session, locks, lockers, told, log)
+	node, err := openNode(ctx, c, session, locks, lockers, published, log)
 	if err != nil {
 		return err
 	}
 	c = node.withClusterSettings(c)
-	timers, err := openTimers(ctx, c, clients.timers, store, node.lead, told, tel, log)
+	timers, err := openTimers(ctx, c, clients.timers, store, node.lead, published, tel, log)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	}
 	placing := order.Config{
 		TTL: c.OrderTTL, MaxOpen: c.MaxOpenOrders, Stopping: ctx,
-		Tracer: tel.TracerProvider, Observer: observer, Publisher: told,
+		Tracer: tel.TracerProvider, Observer: observer, Publisher: published,
 	}
 	limits.apply(&placing)
 	orders := order.NewService(store, strategies, placing)
@@ -100,10 +100,10 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	}
 	stocks := stock.NewService(store, strategies, func(skus ...string) {
 		limits.restocked(skus...)
-		told.Stock(skus...)
+		published.Stock(skus...)
 	})
 	audit := func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") }
-	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchAdaptiveLimit(tel.MeterProvider, orders.Usable), telemetry.WatchEvents(tel.MeterProvider, told.Stats, told.feed.Stats)); err != nil {
+	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchAdaptiveLimit(tel.MeterProvider, orders.Usable), telemetry.WatchEvents(tel.MeterProvider, published.Stats, published.feed.Stats)); err != nil {
 		return err
 	}
 	audits, err := telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{})
@@ -115,22 +115,22 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	api := httpapi.Config{
 		Orders: orders, Stock: stocks, Strategies: strategies, Timers: timers, Instance: c.Instance, Drain: new(httpapi.Drain), Logger: log,
 		// Not the lock services: without one its strategies are refused, and an instance that
-		// called itself unready would take the others away as well.
+		// reported itself unready would make the other SKUs unavailable as well.
 		Ready:          store.Ping,
 		LocalOnly:      c.Auth == AuthNone && IsLoopback(c.Listen),
 		Metrics:        tel.Metrics,
 		TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider, Propagator: tel.Propagator,
 	}
-	limits.tell(&api)
+	limits.configure(&api)
 	var watchKeys func(context.Context) error
 	if api.Identity, watchKeys, err = openIdentity(ctx, c, clients.events, store, log); err != nil {
 		return err
 	}
-	api.Cluster, api.Events = node, told.feed
-	address, front, admin, err := listen(ctx, stdout, c, api, told.feed.Close, &closers)
+	api.Cluster, api.Events = node, published.feed
+	address, front, admin, err := listen(ctx, stdout, c, api, published.feed.Close, &closers)
 	if err != nil {
 		return err
 	}
 	follow := reloadable{permits: limits.resize, permitted: limits.permitted, orderTTL: orders.SetTTL, pace: timers.SetPace, logLevel: level}
-	return runAll(ctx, front, told.run, timers.Run, breakers.run, limits.run, node.run(address, follow), purgeIdempotencyKeys(store, node.lead, c.Partition, log), watchKeys, admin.run, audits)
+	return runAll(ctx, front, published.run, timers.Run, breakers.run, limits.run, node.run(address, follow), purgeIdempotencyKeys(store, node.lead, c.Partition, log), watchKeys, admin.run, audits)
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	// awaitTimeout is how long a starting instance begins attempts to reach a store. The last one takes the time
-	// that it takes. A server that restarts is back by then, and a wrong address is reported while somebody
+	// that it takes. A server that restarts has recovered by then, and a wrong address is reported while somebody
 	// still watches.
 	awaitTimeout = 10 * time.Second
 
@@ -43,7 +43,7 @@ func await(ctx context.Context, log *slog.Logger, open func() error) error {
 }
 
 // unreachable reports whether no server answers, or one that is starting. A name without an address, a refused
-// password and an unknown database are mistakes.
+// password and an unknown database are permanent errors.
 func unreachable(err error) bool {
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
 		return false

@@ -24,7 +24,7 @@ const (
 	leaveLimit = 2 * time.Second
 )
 
-// node is this instance in the cluster: what it knows of the others, who leads, and the
+// node is this instance in the cluster: the members, the leader, and the
 // configuration that all share. With --zookeeper all of it is there; with --redis alone the
 // configuration is that of the flags; without both an instance knows only itself, and the
 // database elects the leader.
@@ -49,13 +49,13 @@ type node struct {
 }
 
 // openNode prepares the instance to be a member; run makes it one.
-func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks, lockers stock.Lockers, told *eventLog, log *slog.Logger) (*node, error) {
+func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks, lockers stock.Lockers, published *eventLog, log *slog.Logger) (*node, error) {
 	n := &node{
 		self:      cluster.Member{Name: c.Instance, Role: role(c), Version: c.Version, Started: time.Now()},
-		candidate: !c.Canary, lead: newLeadership(c.Instance, log), members: membershipDiff{self: c.Instance, events: told}, log: log, stale: make(map[string]error),
+		candidate: !c.Canary, lead: newLeadership(c.Instance, log), members: membershipDiff{self: c.Instance, events: published}, log: log, stale: make(map[string]error),
 	}
 	if c.Partition == timeout.Base { // the leader of a partition is not that of the shop
-		n.lead.news = told
+		n.lead.events = published
 	}
 	var registry cluster.Registry
 	var store cluster.ConfigStore = cluster.Fixed{}
@@ -113,7 +113,7 @@ func role(c Config) string {
 	return "shop"
 }
 
-// electionOf names the election of those who look after the timers of a partition.
+// electionOf returns the name of the election of the instances that reconcile the timers of a partition.
 func electionOf(partition string) string {
 	if partition == timeout.Base {
 		return "leader"

@@ -75,7 +75,7 @@ func (c Config) Validate() error {
 		bad = append(bad, fmt.Errorf("--partition %q: want 1 to 32 letters, digits, dots, dashes and underscores", c.Partition))
 	}
 	if c.Canary && c.Partition != timeout.Base {
-		bad = append(bad, errors.New("--canary expires nothing, so a --partition of its own would have no consumer: give one of them"))
+		bad = append(bad, errors.New("--canary and --partition exclude each other: a canary expires nothing, so its partition would have no consumer"))
 	}
 	bad = append(bad, ValidDatabase(c.Database), ValidRedis(c.Redis),
 		ValidRedlock(c.Redlock), ValidServers("zookeeper", c.ZooKeeper), validZooKeeperAuth(c.ZooKeeperAuth, c.ZooKeeper), ValidServers("etcd", c.Etcd))

@@ -46,8 +46,8 @@ func file(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestDeploymentComesBack: a machine that reboots ends all containers in order, and starts those again whose policy says so.
-func TestDeploymentComesBack(t *testing.T) {
+// TestDeploymentRestarts: a machine that reboots ends all containers in order, and starts those again whose policy says so.
+func TestDeploymentRestarts(t *testing.T) {
 	t.Parallel()
 	jobs := []string{"migrate", "demo", "k6"}
 	for name, s := range readDeployment(t).Services {
@@ -94,7 +94,7 @@ func TestDeploymentIsBounded(t *testing.T) {
 	if got := d.Services["mariadb"].Environment; got["MARIADB_RANDOM_ROOT_PASSWORD"] != "" {
 		t.Error("MariaDB prints the password of root into its log")
 	}
-	// What an instance takes to stop, at most; the queue drains beside the requests.
+	// What an instance takes to stop, at most; the queue drains alongside the requests.
 	if took, grace := drainWait+stopTimeout+cutTimeout+timersDrain+5*time.Second, d.Services["shop"].Grace; grace < took+10*time.Second {
 		t.Errorf("an instance that takes %v to stop is killed after %v", took, grace)
 	}

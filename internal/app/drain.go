@@ -18,24 +18,24 @@ import (
 
 const (
 	// drainWait is how long /readyz says no before connections are refused: two
-	// questions of a balancer that asks once a second.
+	// health checks of a balancer, once a second.
 	drainWait = 2 * time.Second
 
-	// stopTimeout is how long requests may go on after that. It is longer than one takes,
+	// stopTimeout is how long requests may continue after that. It is longer than one takes,
 	// unless its client prefers to wait for longer.
 	stopTimeout = 12 * time.Second
 
-	// cutTimeout is for those to be told that the instance stops.
+	// cutTimeout is for those to be notified that the instance stops.
 	cutTimeout = 2 * time.Second
 )
 
-// runAll runs front until ctx ends or one of them fails. Those behind it go on until the
-// front has answered its last request, and last, to whom they tell what they do, until they have ended.
+// runAll runs front until ctx ends or one of them fails. The others continue until front
+// has answered its last request. last, which publishes their events, continues until they have ended.
 func runAll(ctx context.Context, front, last func(context.Context) error, behind ...func(context.Context) error) error {
 	g, serving := errgroup.WithContext(ctx)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	telling, end := context.WithCancel(context.WithoutCancel(ctx))
-	g.Go(func() error { return last(telling) })
+	publishing, end := context.WithCancel(context.WithoutCancel(ctx))
+	g.Go(func() error { return last(publishing) })
 	var working sync.WaitGroup
 	for _, run := range behind {
 		working.Add(1)

@@ -80,15 +80,15 @@ func (n *eventLog) Changed(o order.Order) {
 // Held implements [order.Publisher].
 func (n *eventLog) Held(sku, strategy string, f dlock.Fence) { n.Lock(sku, strategy, f.Token) }
 
-// timerEvents is an observer of timers that tells what became of them.
+// timerEvents is an observer of timers that reports what became of them.
 type timerEvents struct {
 	timeout.Observer
 
-	news *eventLog
+	events *eventLog
 }
 
 // Settled implements [timeout.Observer].
 func (t timerEvents) Settled(kind string, v timeout.Verdict, n int) {
 	t.Observer.Settled(kind, v, n)
-	t.news.Timers(kind, string(v), n)
+	t.events.Timers(kind, string(v), n)
 }

@@ -15,8 +15,8 @@ import (
 	"example.com/shop/internal/events/memlog"
 )
 
-// TestStopTellsTheRest: what timers do last is told before the instance is silent, with the levels behind it.
-func TestStopTellsTheRest(t *testing.T) {
+// TestStopPublishesTheRemainingEvents: the last events of timers are published before the instance is silent, with the levels after them.
+func TestStopPublishesTheRemainingEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const skus = 200

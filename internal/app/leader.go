@@ -15,17 +15,17 @@ import (
 	"example.com/shop/internal/events"
 )
 
-// troubled is for how long after its last error an election counts as one that nobody can win.
+// troubled is how long after its last error an election counts as failed.
 const troubled = 2 * sessionTimeout
 
 // leadership is the leading of this instance, for those parts that only the leader does. As a
-// [dlock.Locker] it grants each key once, for as long as the term lasts, and whoever gives one
+// [dlock.Locker] it grants each key once, for the duration of the term, and a holder that releases one
 // back has resigned.
 type leadership struct {
 	election *cluster.Election
 	renewer  *driver.Renewer
 	name     string
-	news     *eventLog // may be nil
+	events   *eventLog // may be nil
 	log      *slog.Logger
 
 	mu     sync.Mutex
@@ -43,10 +43,10 @@ func newLeadership(name string, log *slog.Logger) *leadership {
 	return l
 }
 
-// trouble is told of what goes wrong in the election.
+// trouble is notified of what goes wrong in the election.
 func (l *leadership) trouble(err error) {
 	if errors.Is(err, dlock.ErrReleased) {
-		return // whoever gave a key back has resigned
+		return // a holder that released a key has resigned
 	}
 	l.mu.Lock()
 	l.err, l.failed = err, time.Now()
@@ -59,10 +59,10 @@ func (l *leadership) run(ctx context.Context) error {
 	return l.election.Lead(ctx, func(ctx context.Context, term *cluster.Term) error {
 		l.begin(term)
 		l.log.InfoContext(ctx, "leading", slog.Uint64("term", term.Fence().Token))
-		l.tell(term, false)
+		l.publish(term, false)
 		<-ctx.Done() // which ends with the term
 		l.begin(nil)
-		l.tell(term, true)
+		l.publish(term, true)
 		l.log.InfoContext(ctx, "leading no more", slog.String("cause", context.Cause(ctx).Error()))
 		return nil
 	})
@@ -77,10 +77,10 @@ func (l *leadership) begin(term *cluster.Term) {
 	}
 }
 
-// tell tells all instances who leads. The end of a term is told only by who lives on.
-func (l *leadership) tell(term *cluster.Term, ended bool) {
-	if l.news != nil {
-		l.news.Leader(events.Leader{Name: l.name, Term: term.Fence().Token, Ended: ended})
+// publish publishes to all instances who leads. Only a surviving instance publishes the end of a term.
+func (l *leadership) publish(term *cluster.Term, ended bool) {
+	if l.events != nil {
+		l.events.Leader(events.Leader{Name: l.name, Term: term.Fence().Token, Ended: ended})
 	}
 }
 
@@ -121,7 +121,7 @@ func (l *leadership) TryAcquire(ctx context.Context, key string) (*dlock.Lease, 
 			}
 			return nil
 		},
-		Ended: func(error) { // without waiting for what the holder does with the news
+		Ended: func(error) { // without waiting for what the holder does with the events
 			l.free(term, key)
 			stop()
 		},
@@ -141,14 +141,14 @@ func (r termRenewer) Keep(ctx context.Context, h *dlock.Hold) bool {
 	return r.Renewer.Keep(ctx, h)
 }
 
-// take notes that a key of the term is taken.
+// take records that a key of the term is held.
 func (l *leadership) take(key string) (*cluster.Term, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	term := l.term
 	switch {
 	case (term == nil || term.Err() != nil) && l.err != nil && time.Since(l.failed) < troubled:
-		return nil, fmt.Errorf("nobody can be elected: %w", l.err)
+		return nil, fmt.Errorf("no leader can be elected: %w", l.err)
 	case term == nil, term.Err() != nil, l.taken[key]:
 		return nil, fmt.Errorf("leader: %q: %w", key, dlock.ErrHeld)
 	}
@@ -156,8 +156,8 @@ func (l *leadership) take(key string) (*cluster.Term, error) {
 	return term, nil
 }
 
-// free has a key of the term taken again. One that is lost while the term goes on, as the process stood still,
-// would otherwise be nobody's for as long as that lasts.
+// free makes a key of the term available again. A key that is lost while the term continues, because the process was paused,
+// would otherwise have no holder until the term ends.
 func (l *leadership) free(term *cluster.Term, key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

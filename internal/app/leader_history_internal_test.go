@@ -35,7 +35,7 @@ type reign struct {
 	overdue       sync.WaitGroup
 }
 
-// lead does the leader's work for as long as the term lasts, and goes on with it in the
+// lead does the leader's work for as long as the term lasts, and continues with it in the
 // background, as one that has noticed nothing, until it is refused, or on ends.
 func (r *reign) lead(ctx, on context.Context, t *testing.T, name string, term *cluster.Term) error {
 	t.Helper()
@@ -120,10 +120,10 @@ func candidateOf(t *testing.T, name, key, server string) (*leadership, *testbed.
 }
 
 // The leader is cut off from ZooKeeper until its session has expired, again and again. It ceases to
-// lead before the next one begins, and if it goes on working, the database takes its work as
+// lead before the next one begins, and if it continues working, the database takes its work as
 // long as nobody else has the role, and not after that: what it has recorded is one term after
 // the other.
-func TestHistoryOfLeadersThatAreCutOff(t *testing.T) {
+func TestHistoryOfPartitionedLeaders(t *testing.T) {
 	t.Parallel()
 	server, database := testbedtest.ZooKeeper(t), testbedtest.Database(t)
 	r := &reign{store: openTestStore(t, database)}

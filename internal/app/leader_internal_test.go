@@ -93,7 +93,7 @@ func TestKeysOfALeader(t *testing.T) {
 	}
 }
 
-// A key that is lost while the term goes on can be had again: its work would stand still otherwise.
+// A key that is lost while the term continues can be had again: its work would are paused otherwise.
 func TestLostKeyOfALeader(t *testing.T) {
 	t.Parallel()
 	l := candidate(t)
@@ -119,10 +119,10 @@ func TestLostKeyOfALeader(t *testing.T) {
 }
 
 // While nobody can be elected the keys are not free, and not held either.
-func TestElectionInTrouble(t *testing.T) {
+func TestFailedElectionGrantsNoKey(t *testing.T) {
 	t.Parallel()
 	l := candidate(t)
-	away := errors.New("the lock service is away")
+	away := errors.New("the lock service is unavailable")
 	l.trouble(away)
 	if _, err := l.TryAcquire(t.Context(), "a"); !errors.Is(err, away) || errors.Is(err, dlock.ErrHeld) {
 		t.Errorf("in trouble: %v", err)
@@ -134,7 +134,7 @@ func TestElectionInTrouble(t *testing.T) {
 }
 
 // The loss of a key is not that of the grant which comes next in the same term.
-func TestLossOfAKeyIsThatOfOneGrant(t *testing.T) {
+func TestLossEndsOneGrantOnly(t *testing.T) {
 	t.Parallel()
 	l := candidate(t)
 	elect(t, l)

@@ -30,7 +30,7 @@ const (
 	permitsKey = "orders"
 )
 
-// limits is what keeps customers from asking for too much at once. Each part may be nil.
+// limits are the limits of orders in flight, of rates and of the waitlist. Each part may be nil.
 type limits struct {
 	permits  *permits.Limiter
 	rates    *ratelimit.Limiter
@@ -99,15 +99,15 @@ func (l limits) instances() int {
 	return max(1, l.permits.Stats().Instances)
 }
 
-// restocked tells those who wait for units of skus.
+// restocked notifies orders that wait for units of skus.
 func (l limits) restocked(skus ...string) {
 	if l.waitlist != nil {
 		l.waitlist.Notify(skus...)
 	}
 }
 
-// tell tells the API what it says about the limits.
-func (l limits) tell(api *httpapi.Config) {
+// configure gives the API the limits.
+func (l limits) configure(api *httpapi.Config) {
 	if l.permits != nil {
 		api.Permits = l.permits.Stats
 	}
@@ -145,9 +145,9 @@ func openPermits(ctx context.Context, c Config, l locks, log *slog.Logger) (*per
 		Permits: c.Permits, TTL: permitsTTL, Timeout: permitsTimeout,
 		OnDegraded: func(ctx context.Context, alone bool) {
 			if alone {
-				log.WarnContext(ctx, "permits are limited by this instance alone, as redis does not answer")
+				log.WarnContext(ctx, "permits degraded: redis unavailable, this instance serves its equal share")
 			} else {
-				log.InfoContext(ctx, "permits are shared again")
+				log.InfoContext(ctx, "permits recovered")
 			}
 		},
 	})

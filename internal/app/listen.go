@@ -57,7 +57,7 @@ func listen(ctx context.Context, stdout io.Writer, c Config, api httpapi.Config,
 	fmt.Fprintf(stdout, "shop %s %shttp://%s\n", c.Instance, fleet.Listening, listener.Addr())
 	front = func(ctx context.Context) error {
 		server := httpapi.NewServer(handler, api.Logger)
-		server.RegisterOnShutdown(endStreams) // when balancers have noticed, so that clients come back elsewhere
+		server.RegisterOnShutdown(endStreams) // after balancers have noticed, so that clients reconnect to other instances
 		return serveHTTP(ctx, server, listener, api.Drain, api.Logger)
 	}
 	return advertised(c, listener.Addr()), front, back, nil

@@ -43,7 +43,7 @@ type locks struct {
 	locker dlock.Locker // the same, measured
 }
 
-// ping asks Redis whether it is there.
+// ping checks that Redis answers.
 func (l locks) ping(ctx context.Context) error {
 	if l.rdb == nil {
 		return nil
@@ -82,7 +82,7 @@ type silent struct{}
 func (silent) Printf(context.Context, string, ...any) {}
 
 // openLockers prepares the other lock services that c names, and the one that the database
-// is. None of them is asked whether it is there.
+// is. None of them is checked.
 func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, units redis.UniversalClient, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (all stock.Lockers, err error) {
 	all.Redis = l.locker
 	if units != nil {
@@ -194,7 +194,7 @@ func measured(l dlock.Locker, backend string, tel *telemetry.Telemetry) (dlock.L
 	return otellock.New(l, otellock.Config{Backend: backend, TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider})
 }
 
-// closeBestEffort closes a lock service, which gives back what it may have granted. When it is away
+// closeBestEffort closes a lock service, which releases uncertain grants. If it is unavailable
 // the TTL does that.
 func closeBestEffort(closing func(context.Context) error, backend string, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {

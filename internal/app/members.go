@@ -7,8 +7,8 @@ import (
 	"example.com/shop/internal/events"
 )
 
-// membershipDiff follows who is in the cluster, to tell of changes. Of all instances the one whose
-// name comes first tells: so each change is told once, as long as they see the same.
+// membershipDiff publishes changes of the cluster's members. The instance with the first name
+// publishes, so each change is published once while all instances see the same members.
 type membershipDiff struct {
 	self   string
 	events *eventLog
@@ -23,7 +23,7 @@ func (c *membershipDiff) compare(view cluster.View) {
 	}
 	before := c.seen
 	c.seen = now
-	if before == nil { // who was there before this instance is no news
+	if before == nil { // the first list has no changes
 		before = maps.Clone(now)
 		delete(before, c.self)
 	}

@@ -7,8 +7,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestOldAnswersArePurged when they are a day old, by the leader and nobody else.
-func TestOldAnswersArePurged(t *testing.T) {
+// TestOldIdempotencyKeysArePurged when they are a day old, by the leader and nobody else.
+func TestOldIdempotencyKeysArePurged(t *testing.T) {
 	t.Parallel()
 	database := "sqlite:" + t.TempDir() + "/shop.db"
 	in := start(t, Config{Database: database})

@@ -13,7 +13,7 @@ import (
 
 // The number that the permits are set to is there again after the store has lost it, or somebody has
 // written another one; the leader sees to that, and nobody else. Nobody does while it is not set.
-func TestLostPermitsComeBack(t *testing.T) {
+func TestLostPermitsAreSetAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := make(entries)

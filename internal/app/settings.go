@@ -118,8 +118,8 @@ func (n *node) withClusterSettings(c Config) Config {
 	return c
 }
 
-// keepPermits gives the permits the number that they are set to, until ctx ends: when the setting has changed, and again every second
-// until that has worked. They begin with the default, and have it again when the setting is deleted. The leader also gives
+// keepPermits sets the number of permits to the setting, until ctx ends: after each change, and again every second
+// until that succeeds. Without the setting, the number is the default. The leader also gives
 // them the number if they have another one: Redis may have lost it with its data, or has that of an instance that started when the
 // configuration could not be read. Only the leader does, as what others know may be old.
 func (n *node) keepPermits(ctx context.Context, to reloadable) {
@@ -136,7 +136,7 @@ func (n *node) keepPermits(ctx context.Context, to reloadable) {
 	})
 	every := time.NewTicker(keepEvery)
 	defer every.Stop()
-	set, changed := false, false // once at least; and not given to the permits yet
+	set, changed := false, false // set: at least once; changed: not yet applied
 	for {
 		select {
 		case <-ctx.Done():

@@ -11,7 +11,7 @@ import (
 )
 
 // What is configured reaches the part of the instance that it is about.
-func TestFollow(t *testing.T) {
+func TestSettingsReachTheirComponents(t *testing.T) {
 	t.Parallel()
 	n := &node{lead: candidate(t), log: slog.New(slog.DiscardHandler)}
 	var err error

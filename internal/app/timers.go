@@ -29,15 +29,15 @@ const (
 	// placeBatch is how many queued orders are tried at a time by an instance.
 	placeBatch = 16
 
-	// placePoll is how often they are looked for without having been told: there are
-	// few, and each look costs Redis a script.
+	// placePoll is the interval of fallback polls for queued orders: there are
+	// few, and each poll costs Redis a script.
 	placePoll = time.Second
 )
 
 // openTimers returns the queue that ends the wait for payments: its timers are
-// in the database, and Redis, if there is one, wakes whoever is to fire them.
+// in the database, and Redis, if configured, wakes the instance that fires them.
 // Without Redis each instance wakes itself.
-func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store *sqlstore.Store, leader dlock.Locker, told *eventLog, tel *telemetry.Telemetry, log *slog.Logger) (*timeout.Queue, error) {
+func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store *sqlstore.Store, leader dlock.Locker, published *eventLog, tel *telemetry.Telemetry, log *slog.Logger) (*timeout.Queue, error) {
 	timers, err := store.Timers()
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store 
 		Leader:    leader,
 		Roles:     store,
 		Drain:     timersDrain,
-		Observer:  timerEvents{observer, told},
+		Observer:  timerEvents{observer, published},
 		Trace:     tel.Traceparent,
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store 
 	return queue, telemetry.WatchTimers(tel.MeterProvider, queue.Stats, telemetry.WatchTimersConfig{Canary: c.Canary})
 }
 
-// handleTimers says who works off the timers of orders.
+// handleTimers registers the handlers of the timers of orders.
 func handleTimers(timers *timeout.Queue, orders *order.Service, tel *telemetry.Telemetry) error {
 	return errors.Join(
 		timers.Handle(order.ExpireTimer, tel.TraceTimers(order.ExpireTimer, orders.Expire), timeout.Options{Batch: expireBatch}),

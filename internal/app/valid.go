@@ -27,7 +27,7 @@ func validAddress(name, address string) error {
 	return nil
 }
 
-// validAdvertise looks at an address that others are told; an empty one is none.
+// validAdvertise validates the address for other instances; it may be empty.
 func validAdvertise(address string) error {
 	if address == "" {
 		return nil
@@ -42,7 +42,7 @@ func validAdvertise(address string) error {
 	return nil
 }
 
-// validAdmin allows loopback addresses only: metrics and, with --auth none, all of it are for whoever can connect.
+// validAdmin allows loopback addresses only: metrics and, with --auth none, all operations are open to every client that can connect.
 func validAdmin(address string) error {
 	if address == "" {
 		return nil

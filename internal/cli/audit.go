@@ -19,7 +19,7 @@ func Audit(ctx context.Context, f *Flags, args []string) (err error) {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	store, err := openBooks(ctx, "audit", database, sqlstore.AccessRead)
+	store, err := openDatabase(ctx, "audit", database, sqlstore.AccessRead)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func printAudit(w io.Writer, audits []stock.Audit) error {
 		}
 	}
 	if broken > 0 {
-		return fmt.Errorf("audit: the books of %d of %d SKUs are wrong", broken, len(audits))
+		return fmt.Errorf("audit: invariants of %d of %d SKUs are violated", broken, len(audits))
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ const (
 	maxAnswer   = 16 << 20
 
 	// keyVariable has the key of an admin, for instances that ask for one. It is no
-	// flag: those of a process are for everybody to read.
+	// flag: every user can read the flags of a process.
 	keyVariable = "SHOP_KEY"
 )
 
@@ -45,7 +45,7 @@ type client struct {
 	p        Process
 	command  string // that asks
 	base     string // URL
-	listener string // the flag of the listener that is asked
+	listener string // the flag of the listener that the command uses
 }
 
 // ValidBase returns the URL of a listener, as --url has it.

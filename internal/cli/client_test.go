@@ -32,7 +32,7 @@ func stranger(t *testing.T) (url string, asked *atomic.Int64) {
 }
 
 // TestEventsCommandStaysAtItsURLs: it asks no address that a member announces, which may be anybody's, and
-// goes on at the next of the URLs that the user names, also when somebody else listens at one of them.
+// continues at the next of the URLs that the user names, also when somebody else listens at one of them.
 func TestEventsCommandStaysAtItsURLs(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())

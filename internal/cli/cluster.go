@@ -64,7 +64,7 @@ func Cluster(ctx context.Context, f *Flags, args []string) error {
 		What: "shop cluster shows the instances, as any of them knows them.",
 		Commands: []Command{
 			c.subcommand("cluster", "members", "", "show which instances live, and which of them leads", 0, 0, c.members),
-			c.subcommand("cluster", "leader", "", "show who leads, and in which term; exit 1 if nobody does", 0, 0, c.leader),
+			c.subcommand("cluster", "leader", "", "show the leader and its term; exit 1 without a leader", 0, 0, c.leader),
 		},
 		Note: commandHelp("cluster"),
 	}.Run(ctx, f, args)
@@ -108,7 +108,7 @@ func (c *clusterCall) leader(ctx context.Context, _ []string) error {
 	}
 	c.warn(s)
 	if s.Leader == nil {
-		return errors.New("cluster leader: nobody leads")
+		return errors.New("cluster leader: there is no leader")
 	}
 	if c.json {
 		return c.print(s.Leader)

@@ -19,8 +19,8 @@ type Process struct {
 // Command is one command of a [Group].
 type Command struct {
 	Name string
-	Args string // beside the flags
-	What string // it does, in a line
+	Args string // alongside the flags
+	What string // description in one line
 	More string // that its help adds
 
 	// Run reads its flags and args with f, and does its work until ctx ends.
@@ -29,7 +29,7 @@ type Command struct {
 
 // Group is commands that share a name.
 type Group struct {
-	What     string // it is for, in a line
+	What     string // description in one line
 	Commands []Command
 	Note     string // the last line of its usage
 }
@@ -90,7 +90,7 @@ type ExitError int
 // Error implements [error].
 func (e ExitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// errHelp says that help was asked for and given.
+// errHelp means that help was requested and printed.
 const errHelp = ExitError(0)
 
 // ExitCode prints err in one line, unless everything has been said, and returns the code to exit with.

@@ -12,14 +12,14 @@ import (
 	"example.com/shop/internal/httpapi"
 )
 
-// watchEvery is how often shop config watch looks.
+// watchEvery is the poll interval of shop config watch.
 const watchEvery = 250 * time.Millisecond
 
-// Config looks after the settings that can be changed while instances run.
+// Config manages the settings that can change while instances run.
 func Config(ctx context.Context, f *Flags, args []string) error {
 	c := &clusterCall{}
 	return Group{
-		What: "shop config looks after the settings that can be changed while instances run.",
+		What: "shop config manages the settings that can change while instances run.",
 		Commands: []Command{
 			c.subcommand("config", "get", "[NAME]", "show all settings, or the value of one", 0, 1, c.getSetting),
 			c.subcommand("config", "set", "NAME VALUE", "change a setting on all instances", 2, 2, c.setSetting),

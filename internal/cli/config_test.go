@@ -27,8 +27,8 @@ func TestNamesOfSettingsAreEscaped(t *testing.T) {
 	}
 }
 
-// Who watches the settings goes on when an instance was away for a while, and is told that once.
-func TestWatchOfSettingsGoesOn(t *testing.T) {
+// Who watches the settings continues when an instance was unavailable for a while, and is notified that once.
+func TestWatchOfSettingsReconnects(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// streamSilence is how long nothing, not even a heartbeat, may come before a stream is given up.
+	// streamSilence is the time without any data, even a heartbeat, after which the client reconnects.
 	streamSilence = 45 * time.Second
 
 	// streamPause is the longest pause before another attempt, which doubles up to that.
@@ -37,12 +37,12 @@ type follower struct {
 	lastID string
 	retry  time.Duration
 	joined bool // an instance has let it listen
-	begun  bool // it has heard that it begins
+	begun  bool // the first reset has been received
 }
 
 // Events prints the events of all instances until ctx ends.
 func Events(ctx context.Context, f *Flags, args []string) error {
-	urls := f.String("url", "http://"+app.DefaultListen, "`URL` of any instance, or of several, with commas between them: when one stops, the next one is asked")
+	urls := f.String("url", "http://"+app.DefaultListen, "`URL` of any instance, or of several, with commas between them: when one stops, the command connects to the next one")
 	types := f.String("types", "", "only events of these `TYPES`, with commas between them: order, stock, lock, timer, member, leader (default all)")
 	sku := f.String("sku", "", "only events about this `SKU`")
 	id := f.String("order", "", "only events about the order with this `ID`")
@@ -75,7 +75,7 @@ func Events(ctx context.Context, f *Flags, args []string) error {
 	return w.run(ctx)
 }
 
-// run goes on until ctx ends, or an instance refuses for good.
+// run continues until ctx ends, or an instance refuses for good.
 func (f *follower) run(ctx context.Context) error {
 	pause := time.Duration(0)
 	for untried := len(f.others); ; untried-- {
@@ -138,7 +138,7 @@ func (f *follower) connect(ctx context.Context) (heard bool, err error) {
 		if resp.StatusCode < http.StatusInternalServerError && resp.Header.Get("X-Instance-Id") != "" {
 			return false, finalError{err}
 		}
-		return false, err // also of somebody else, who listens where an instance did
+		return false, err // also if another program now listens on the port of an instance
 	}
 	if !f.joined {
 		fmt.Fprintf(f.p.Stderr, "Following events at %s (instance %s). Ctrl-C ends.\n", f.base, resp.Header.Get("X-Instance-Id"))
@@ -149,7 +149,7 @@ func (f *follower) connect(ctx context.Context) (heard bool, err error) {
 			return true, fmt.Errorf("events: the stream of %s has ended: %w", f.base, cmp.Or(context.Cause(ctx), err))
 		}
 		silence.Reset(streamSilence)
-		f.lastID, f.retry = cmp.Or(m.ID, f.lastID), cmp.Or(m.Retry, f.retry) // a stream may have told neither yet
+		f.lastID, f.retry = cmp.Or(m.ID, f.lastID), cmp.Or(m.Retry, f.retry) // a stream may have sent neither yet
 		if err := f.show(m); err != nil {
 			return true, finalError{err}
 		}

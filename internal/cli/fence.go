@@ -38,23 +38,23 @@ func Fence(ctx context.Context, f *Flags, args []string) error {
 		}}
 	}
 	return Group{
-		What: "shop fence helps when a lock service has lost its data, and the books refuse its fences.",
+		What: "shop fence repairs SKUs whose lock service has lost its data, so that the database refuses its fencing tokens.",
 		Commands: []Command{
-			command("list", "", "show the SKUs that are sold with fences, and which of them need a rebase; a service is asked that --zookeeper or --etcd names", call.list),
-			command("rebase", "SKU", "let the next lease of a SKU change it, however low its fence: for a lock service that has lost its data", call.rebase),
+			command("list", "", "show the SKUs with fencing tokens, and which of them need a rebase; --zookeeper or --etcd names a service to query", call.list),
+			command("rebase", "SKU", "accept the next lease of a SKU, however low its fencing token: for a lock service that has lost its data", call.rebase),
 		},
 		Note: "shop fence COMMAND --help lists the flags.",
 	}.Run(ctx, f, args)
 }
 
-// fenceCall is one command and what it was told.
+// fenceCall is one command with its flags and arguments.
 type fenceCall struct {
 	database, zookeeper, zookeeperAuth, etcd string // as the flags have them
 
 	address string // of the database, once it is open
 }
 
-// rebase has the fences of one SKU counted from what its row has accepted.
+// rebase raises the token offset of one SKU above the last accepted fencing token.
 func (c *fenceCall) rebase(ctx context.Context, f *Flags, args []string) (err error) {
 	rest, err := f.ParseWith(args, 0, len(args))
 	switch {
@@ -65,7 +65,7 @@ func (c *fenceCall) rebase(ctx context.Context, f *Flags, args []string) (err er
 	case !stock.ValidSKU(rest[0]):
 		return UsageError{fmt.Errorf("fence rebase: %q cannot be a SKU", rest[0])}
 	}
-	store, err := openBooks(ctx, operator(f.Process), c.database, sqlstore.AccessChange)
+	store, err := openDatabase(ctx, operator(f.Process), c.database, sqlstore.AccessChange)
 	if err != nil {
 		return err
 	}
@@ -85,13 +85,13 @@ func (c *fenceCall) rebase(ctx context.Context, f *Flags, args []string) (err er
 	return err
 }
 
-// operator names who does something in the ledger, which has room for 64 characters.
+// operator is the name of the operator in the ledger, at most 64 characters.
 func operator(p Process) string {
 	name := cmp.Or(p.Getenv("USER"), "fence") + "@" + app.Hostname()
 	return strings.ToValidUTF8(name[:min(len(name), 64)], "")
 }
 
-// list shows what the rows have accepted beside what the services would give now.
+// list shows the last accepted fencing tokens alongside the tokens that the services would issue now.
 func (c *fenceCall) list(ctx context.Context, f *Flags, args []string) (err error) {
 	f.StringVar(&c.zookeeper, "zookeeper", "", "HOST:2181,... of the strategy zookeeper, to ask for its fence")
 	f.StringVar(&c.zookeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD` for --zookeeper, as the instances have it")
@@ -102,7 +102,7 @@ func (c *fenceCall) list(ctx context.Context, f *Flags, args []string) (err erro
 	if err := errors.Join(app.ValidServers("zookeeper", c.zookeeper), app.ValidServers("etcd", c.etcd)); err != nil {
 		return UsageError{err}
 	}
-	store, err := openBooks(ctx, "fence", c.database, sqlstore.AccessRead)
+	store, err := openDatabase(ctx, "fence", c.database, sqlstore.AccessRead)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *fenceCall) present(ctx context.Context) (tokens map[string]uint64, err 
 		token, asking := ask(ctx)
 		switch {
 		case asking != nil:
-			err = errors.Join(err, fmt.Errorf("fence list: %s does not answer: %w", name, asking))
+			err = errors.Join(err, fmt.Errorf("fence list: %s is unavailable: %w", name, asking))
 		case token > 0:
 			tokens[name] = token
 		}
@@ -198,7 +198,7 @@ func (c *fenceCall) askEtcd(ctx context.Context) (token uint64, err error) {
 	return tokenOf(ctx, locker)
 }
 
-// tokenOf acquires a lease that nobody needs.
+// tokenOf acquires a lease of an unused key.
 func tokenOf(ctx context.Context, l dlock.Locker) (uint64, error) {
 	call, cancel := context.WithTimeout(ctx, openTimeout/2)
 	defer cancel()
@@ -210,7 +210,7 @@ func tokenOf(ctx context.Context, l dlock.Locker) (uint64, error) {
 	return lease.Fence().Token, nil
 }
 
-// closeWithin closes a lock service, which ends by itself what it cannot hear of.
+// closeWithin closes a lock service. Leases that it cannot release expire.
 func closeWithin(ctx context.Context, closing func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

@@ -55,9 +55,9 @@ func TestFenceByCommand(t *testing.T) {
 			if lines := strings.Count(out, "\n"); code != 0 || lines != 5 || strings.Count(out, "never") != 3 || strings.Contains(out, "conditional") {
 				t.Errorf("exit code %d: %s%s", code, out, stderr)
 			}
-			// A service that is away leaves its column open, and is named.
+			// A service that is unavailable leaves its column open, and is named.
 			code, away, stderr := call(t, noEnv, "fence", "list", "--database", database, "--etcd", "127.0.0.1:1")
-			if code != 1 || away != out || !strings.Contains(stderr, "etcd does not answer") {
+			if code != 1 || away != out || !strings.Contains(stderr, "etcd is unavailable") {
 				t.Errorf("exit code %d: %s%s", code, away, stderr)
 			}
 

@@ -14,7 +14,7 @@ import (
 	"example.com/shop/internal/app"
 )
 
-// Flags is a flag set whose flags can also be given by the environment, and what its command sees of the process.
+// Flags is a flag set whose flags can also be set by the environment, with the process of its command.
 type Flags struct {
 	*flag.FlagSet
 	Process
@@ -55,7 +55,7 @@ func (f *Flags) Parse(args []string) error {
 }
 
 // ParseWith does the same for a command that takes between least and most
-// arguments beside its flags, in any order, and returns them. What follows -- is no flag.
+// arguments alongside its flags, in any order, and returns them. What follows -- is no flag.
 func (f *Flags) ParseWith(args []string, least, most int) (rest []string, err error) {
 	if err := f.environment(); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (f *Flags) explain(err error) string {
 	return text
 }
 
-// form says what a flag takes whose value was refused with err.
+// form describes the values of a flag whose value was refused with err.
 func form(fl *flag.Flag, err error) string {
 	if g, ok := fl.Value.(flag.Getter); ok {
 		switch g.Get().(type) {

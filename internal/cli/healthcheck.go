@@ -23,7 +23,7 @@ func Healthcheck(ctx context.Context, f *Flags, args []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	c := client{f.Process, "healthcheck", at, "listen"}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"/readyz", http.NoBody) // for which nobody needs a key
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"/readyz", http.NoBody) // which needs no authentication
 	if err != nil {
 		return fmt.Errorf("healthcheck: %w", err)
 	}

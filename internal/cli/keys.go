@@ -15,7 +15,7 @@ import (
 // keysTimeout is how long a command on keys may take, once the database is open.
 const keysTimeout = time.Minute
 
-// Keys looks after the API keys in the database.
+// Keys manages the API keys in the database.
 func Keys(ctx context.Context, f *Flags, args []string) error {
 	k := &keysCall{p: f.Process}
 	command := func(name, args, what string, run func(context.Context) error) Command {
@@ -27,7 +27,7 @@ func Keys(ctx context.Context, f *Flags, args []string) error {
 		}}
 	}
 	return Group{
-		What: "shop keys looks after the API keys in the database, with or without a running instance.",
+		What: "shop keys manages the API keys in the database, with or without a running instance.",
 		Commands: []Command{
 			command("create", "", "make a key and print it, once: give --customer C, or --admin, or both", k.create),
 			command("list", "", "show all keys, the newest last, without their secrets", k.list),
@@ -37,11 +37,11 @@ func Keys(ctx context.Context, f *Flags, args []string) error {
 	}.Run(ctx, f, args)
 }
 
-// keysCall is one command and what it was told.
+// keysCall is one command with its flags and arguments.
 type keysCall struct {
 	p        Process
 	database string
-	redis    string // of the instances, to tell them what was revoked
+	redis    string // of the instances, to notify them of the revocation
 	json     bool
 	prefix   string          // to revoke
 	key      identity.NewKey // to create
@@ -61,7 +61,7 @@ func (k *keysCall) parse(f *Flags, command string, args []string) error {
 		f.StringVar(&k.key.Name, "name", "", "a `LABEL` for people: up to 64 characters")
 		f.DurationVar(&k.key.Life, "expires", 0, "how long the key works, such as 720h (default for ever)")
 	case "revoke":
-		f.StringVar(&k.redis, "redis", "", "the `URL` of the Redis that the instances use: they are told, and refuse the key at once; SHOP_REDIS in the environment")
+		f.StringVar(&k.redis, "redis", "", "the `URL` of the Redis that the instances use: they are notified, and refuse the key at once; SHOP_REDIS in the environment")
 		wanted = 1
 	}
 	rest, err := f.ParseWith(args, 0, len(args)) // which would repeat one too many, and it may be a key
@@ -108,7 +108,7 @@ func (k *keysCall) validate(command string, ends bool) error {
 			return UsageError{err}
 		}
 		if t, err := identity.ParseToken(k.prefix); err == nil {
-			k.prefix = t.Prefix() // whoever found a lost key has all of it
+			k.prefix = t.Prefix() // the argument may be a whole key
 		}
 		if !identity.ValidPrefix(k.prefix) {
 			return UsageError{errors.New("keys revoke: want the PREFIX of a key as shop keys list shows it: ten letters and digits")}
@@ -123,7 +123,7 @@ func (k *keysCall) on(ctx context.Context, command string, run func(context.Cont
 	if command == "list" {
 		access = sqlstore.AccessRead
 	}
-	if k.store, err = openBooks(ctx, "keys", k.database, access); err != nil {
+	if k.store, err = openDatabase(ctx, "keys", k.database, access); err != nil {
 		return err
 	}
 	defer closing(&err, k.store.Close)

@@ -49,7 +49,7 @@ func (k *keysCall) create(ctx context.Context) error {
 		_, err = fmt.Fprintln(k.p.Stdout, text)
 	}
 	if err != nil {
-		return fmt.Errorf("the key %s was made and could not be shown, so nobody has it: end it with shop keys revoke %s: %w", made.Prefix, made.Prefix, err)
+		return fmt.Errorf("the key %s was created and could not be shown: revoke it with shop keys revoke %s: %w", made.Prefix, made.Prefix, err)
 	}
 	if !k.json {
 		fmt.Fprintf(k.p.Stderr, "The key %s is in %s, for %s, %s. It is shown this once; send it as Authorization: Bearer KEY.\n",
@@ -96,7 +96,7 @@ func (k *keysCall) revoke(ctx context.Context) error {
 	}
 	if k.redis != "" {
 		if err := app.NotifyRevoked(ctx, k.redis, revoked.Prefix); err != nil {
-			fmt.Fprintf(k.p.Stderr, "The key is revoked, and the instances are not told: %v\n", err)
+			fmt.Fprintf(k.p.Stderr, "The key is revoked, and the instances were not notified: %v\n", err)
 		}
 	}
 	if k.json {

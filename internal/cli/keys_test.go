@@ -81,7 +81,7 @@ type keyJSON struct {
 var keyText = regexp.MustCompile(`^shop_[a-z2-7]{10}_[a-z2-7]{56}\n$`)
 
 // The first key of a new database, and its whole life, from the command line alone.
-func TestLifeOfAKey(t *testing.T) {
+func TestKeyIsCreatedListedAndRevoked(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { testLifeOfAKey(t, "sqlite:"+t.TempDir()+"/shop.db") })
 	t.Run("mariadb", func(t *testing.T) { testLifeOfAKey(t, testbedtest.Database(t)) })
 }
@@ -195,7 +195,7 @@ func keysOf(t *testing.T, database string) *identity.Service {
 }
 
 // What is not there is named, and not made by asking for it.
-func TestKeysOfNothing(t *testing.T) {
+func TestKeysCommandDoesNotCreateADatabase(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range [][]string{{"create", "--admin"}, {"list"}, {"revoke", "aaaaaaaaaa"}} {
 		code, out, stderr := call(t, noEnv, append([]string{"keys"}, args...)...)

@@ -19,9 +19,9 @@ const (
 	migrateTimeout = 2 * time.Minute
 )
 
-// openBooks opens a database that shop migrate or an instance has prepared. Any other, such as one whose name is
+// openDatabase opens a database that shop migrate or an instance has prepared. Any other, such as one whose name is
 // mistyped, is refused and left as it is.
-func openBooks(ctx context.Context, instance, database string, access sqlstore.Access) (*sqlstore.Store, error) {
+func openDatabase(ctx context.Context, instance, database string, access sqlstore.Access) (*sqlstore.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	store, err := openStoreAt(ctx, instance, database, access)
@@ -63,7 +63,7 @@ func Migrate(ctx context.Context, f *Flags, args []string) (err error) {
 	if *create {
 		store, err = openStoreAt(ctx, "migrate", database, sqlstore.AccessCreate)
 	} else {
-		store, err = openBooks(ctx, "migrate", database, sqlstore.AccessChange)
+		store, err = openDatabase(ctx, "migrate", database, sqlstore.AccessChange)
 	}
 	if err != nil {
 		return err

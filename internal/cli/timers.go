@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/httpapi"
 )
 
-// Timers looks after the timers of a running instance.
+// Timers manages the timers of a running instance.
 func Timers(ctx context.Context, f *Flags, args []string) error {
 	t := &timersCall{p: f.Process}
 	command := func(name, args, what string, least, most int, run func(context.Context, []string) error) Command {
@@ -25,13 +25,13 @@ func Timers(ctx context.Context, f *Flags, args []string) error {
 		}}
 	}
 	return Group{
-		What: "shop timers looks after the timers of a running instance, by its --admin-listen.",
+		What: "shop timers manages the timers of a running instance, by its --admin-listen.",
 		Commands: []Command{
 			command("list", "", "show stored timers, those that are tried soonest first", 0, 0, t.list),
 			command("get", "KIND ID", "show one timer", 2, 2, t.get),
 			command("fire", "KIND ID", "make a timer due now; its handler decides whether there is anything to do", 2, 2, t.fire),
 			command("redrive", "KIND [ID...]", "try dead timers again: the given ones, or all of the kind", 1, 1000, t.redrive),
-			command("rebuild", "KIND", "tell the index every open timer again", 1, 1, t.rebuild),
+			command("rebuild", "KIND", "add every open timer to the index again", 1, 1, t.rebuild),
 			command("pause", "KIND", "stop the handling of a kind on all instances", 1, 1, t.pause),
 			command("resume", "KIND", "end a pause", 1, 1, t.resume),
 		},
@@ -39,7 +39,7 @@ func Timers(ctx context.Context, f *Flags, args []string) error {
 	}.Run(ctx, f, args)
 }
 
-// timersCall is one command and what it was told.
+// timersCall is one command with its flags and arguments.
 type timersCall struct {
 	p           Process
 	url         string
@@ -160,7 +160,7 @@ func kindPath(kind string) string { return "/" + url.PathEscape(kind) }
 
 func timerPath(kind, id string) string { return kindPath(kind) + "/" + url.PathEscape(id) }
 
-// change posts to path and says what came of it, in the given words or in those of
+// change posts to path and prints the result, in the given words or in those of
 // the answer.
 func (t *timersCall) change(ctx context.Context, path, words string) error {
 	var answer struct {

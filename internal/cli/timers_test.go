@@ -37,7 +37,7 @@ func TestTimersListReadsAllPages(t *testing.T) {
 }
 
 // Who answers may be nobody, or somebody else.
-func TestTimersOfNobody(t *testing.T) {
+func TestTimersCommandReportsAWrongServer(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -33,7 +33,7 @@ type Config struct {
 	Redis    string
 	Database string
 
-	// Redlock, ZooKeeper and Etcd name lock services as the instances are told of them.
+	// Redlock, ZooKeeper and Etcd name lock services as the instances are notified of them.
 	// The strategies of empty ones are left out.
 	Redlock, ZooKeeper, Etcd string
 
@@ -94,7 +94,7 @@ func (c Config) Validate() error {
 		bad = append(bad, fmt.Errorf("--instances %d: want 1 to 32", c.Instances))
 	}
 	if c.URL != "" && c.Database == "" {
-		bad = append(bad, errors.New("--url needs --database: the audit reads the books themselves"))
+		bad = append(bad, errors.New("--url needs --database: the audit reads the database itself"))
 	}
 	if c.URL != "" && (c.All || c.Redis != "" || c.Redlock != "" || c.ZooKeeper != "" || c.Etcd != "") {
 		bad = append(bad, errors.New("--url: the service has its lock services already"))

@@ -49,7 +49,7 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 		defer func() { err = closing(err, f) }()
 		urls = f.URLs()
 	}
-	books, err := openBooks(ctx, st.database)
+	books, err := openDatabase(ctx, st.database)
 	if err != nil {
 		return Report{}, err
 	}
@@ -115,8 +115,8 @@ func (d *demo) choose(ctx context.Context) ([]string, error) {
 	return d.Strategies, nil
 }
 
-// openBooks opens the database of the instances, to read it. One that no instance has prepared is refused before anything is sold.
-func openBooks(ctx context.Context, url string) (*sqlstore.Store, error) {
+// openDatabase opens the database of the instances, to read it. One that no instance has prepared is refused before anything is sold.
+func openDatabase(ctx context.Context, url string) (*sqlstore.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	books, err := sqlstore.Open(ctx, sqlstore.Config{URL: url, Instance: "demo", Connections: 2, Access: sqlstore.AccessRead})
@@ -171,7 +171,7 @@ func (d *demo) unpaid(ctx context.Context, f *fleet.Fleet) (*Expiry, error) {
 func closing(err error, c io.Closer) error { return errors.Join(err, c.Close()) }
 
 // arm holds the sale by one strategy. A control gets more than one chance to
-// oversell, and a lock without fences more than one not to: on a machine that stands still
+// oversell, and a lock without fences more than one not to: on a machine that is paused
 // for longer than a lease lasts it may. How often it was held again is part of the result. A sale that cannot be
 // held is a result as well.
 func (d *demo) arm(ctx context.Context, strategy string) (arm Arm, err error) {
@@ -202,7 +202,7 @@ func again(a Arm) bool {
 }
 
 // errStalled ends a sale. That all permits are in use counts as an answer: who says so is at work for others.
-var errStalled = fmt.Errorf("nobody got an answer for %v", stall)
+var errStalled = fmt.Errorf("no request got a response for %v", stall)
 
 // sale sells one new SKU and audits it. It gives up when nobody gets an answer any more.
 func (d *demo) sale(ctx context.Context, strategy string, try int) (Arm, error) {

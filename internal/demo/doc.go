@@ -10,9 +10,9 @@
 // else has, and when columns, ledger and orders agree.
 //
 // naive and local are the controls. If they do not oversell, the load was too
-// weak to show anything, and the exact arms beside them prove nothing: such a
+// weak to show anything, and the exact arms alongside them prove nothing: such a
 // run is inconclusive, not passed. Each has three sales to do it in. redis-unfenced has
-// as many for the opposite: it may oversell where a holder stands still for longer than its
+// as many for the opposite: it may oversell where a holder is paused for longer than its
 // lease lasts. That a sale was repeated is part of the report.
 //
 // Then time limits are shown. Instances that give orders a few seconds take one for

@@ -135,7 +135,7 @@ func (d *demo) awaitReleases(ctx context.Context, sku string, orders int) error 
 }
 
 // judge compares what became of the orders, and of those that took their units
-// afterwards, with what customers were told.
+// afterwards, with the responses that customers received.
 func (e *Expiry) judge(placed sale, orders, fates []sqlstore.Fate) {
 	first := make(map[string]bool, len(orders))
 	for _, o := range orders {
@@ -163,6 +163,6 @@ func (e *Expiry) judge(placed sale, orders, fates []sqlstore.Fate) {
 	e.P50, e.P99 = milliseconds(late.percentile(50)), milliseconds(late.percentile(99))
 	e.err = merge([]sale{placed, e.second}, 0).firstError
 	if e.err == "" && placed.accepted != len(orders) {
-		e.err = fmt.Sprintf("%d customers were told 201, and there are %d orders", placed.accepted, len(orders))
+		e.err = fmt.Sprintf("%d customers received 201, and there are %d orders", placed.accepted, len(orders))
 	}
 }

@@ -91,7 +91,7 @@ func TestVerdictOnExpiry(t *testing.T) {
 		if err := p.report(r); err != nil {
 			t.Fatal(err)
 		}
-		if failed := strings.Contains(out.String(), "orders that nobody paid did not all give"); failed != (c.want == Failed) {
+		if failed := strings.Contains(out.String(), "not all unpaid orders released"); failed != (c.want == Failed) {
 			t.Errorf("%s: a person reads\n%s", name, &out)
 		}
 		for line := range strings.Lines(out.String()) {

@@ -80,7 +80,7 @@ func TestVerdict(t *testing.T) {
 }
 
 // A sale is held again only where the strategy promises nothing else, and the report says that it was.
-func TestAgain(t *testing.T) {
+func TestSaleIsRepeatedOnlyForUnsafeBaselines(t *testing.T) {
 	for _, c := range []struct {
 		strategy, verdict string
 		instances         int

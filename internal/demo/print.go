@@ -41,7 +41,7 @@ func (p *printer) start(s *stores) {
 
 // members prints who sells, and the header of the arms.
 func (p *printer) members(c Cluster) {
-	leader := "nobody leads yet"
+	leader := "no leader yet"
 	if c.Leader != "" {
 		leader = fmt.Sprintf("%s leads, in term %d", c.Leader, c.Term)
 	}
@@ -50,7 +50,7 @@ func (p *printer) members(c Cluster) {
 	p.printf("%s\n", strings.Repeat("-", columns))
 }
 
-// others names the lock services beside Redis and the database.
+// others names the lock services alongside Redis and the database.
 func (s Stores) others() string {
 	var b strings.Builder
 	for _, o := range []struct {
@@ -139,7 +139,7 @@ func (p *printer) report(r Report) error {
 	case Proved:
 		p.printf("PROVED: the controls oversold under this load, and every other strategy was exact under the same load.\n")
 		if r.Expiry != nil {
-			p.printf("        Orders that nobody paid gave their units back once, at their time, though an instance was killed.\n")
+			p.printf("        Unpaid orders released their units once, on time, although an instance was killed.\n")
 		}
 	case Failed:
 		p.printf("FAILED: %s.\n", failure(r))

@@ -55,7 +55,7 @@ func failure(r Report) string {
 		what = append(what, "a strategy that must be exact was not")
 	}
 	if r.Expiry != nil && !r.Expiry.ok() {
-		what = append(what, "orders that nobody paid did not all give their units back, once, at their time, to be sold again")
+		what = append(what, "not all unpaid orders released their units once, on time, to be sold again")
 	}
 	return strings.Join(what, "; ")
 }

@@ -162,7 +162,7 @@ func (s *shop) count(ctx context.Context) (int, error) {
 
 // sell lets the buyers make all attempts at sku, each by another customer. It
 // calls progress with the number of attempts answered so far, also when somebody
-// hears that all permits are in use, from several goroutines.
+// is notified that all permits are in use, from several goroutines.
 func (s *shop) sell(ctx context.Context, sku string, attempts int, progress func(done int)) sale {
 	var (
 		next, done atomic.Int64

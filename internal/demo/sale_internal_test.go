@@ -9,15 +9,15 @@ import (
 )
 
 // A service that says again and again that all permits are in use is at work, and a sale at it is
-// not given up; one whose lock service is away is not at work.
+// not given up; one whose lock service is unavailable is not at work.
 func TestProgressOfASale(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status int
 		want   int64 // calls for a sale of one attempt, which is refused twice
 	}{
-		"concurrency limit":        {http.StatusTooManyRequests, 3},
-		"the lock service is away": {http.StatusServiceUnavailable, 1},
+		"concurrency limit":               {http.StatusTooManyRequests, 3},
+		"the lock service is unavailable": {http.StatusServiceUnavailable, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,7 +39,7 @@ func TestProgressOfASale(t *testing.T) {
 }
 
 // Whose order is in doubt reads it: it counts if it is there, and is a failure otherwise.
-func TestOrderInDoubtIsRead(t *testing.T) {
+func TestOrderWithUnknownOutcomeIsRead(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]sale{http.StatusOK: {accepted: 1}, http.StatusNotFound: {errors: 1}} {
 		var asked atomic.Int64

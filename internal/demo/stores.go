@@ -18,7 +18,7 @@ import (
 // stores are what the instances share.
 type stores struct {
 	redis, database          string // URLs
-	redlock, zookeeper, etcd string // as instances are told of them; empty: none
+	redlock, zookeeper, etcd string // as instances are notified of them; empty: none
 	kinds                    Stores // for the report
 	missing                  []string
 	dir                      string
@@ -58,7 +58,7 @@ func openStores(ctx context.Context, c Config) (s *stores, err error) {
 	return s, nil
 }
 
-// env is what an instance is told about the stores.
+// env has the addresses of the stores for an instance.
 func (s *stores) env() []string {
 	env := []string{"SHOP_DATABASE=" + s.database, "SHOP_REDIS=" + s.redis}
 	for name, value := range map[string]string{"SHOP_REDLOCK": s.redlock, "SHOP_ZOOKEEPER": s.zookeeper, "SHOP_ETCD": s.etcd} {
@@ -70,7 +70,7 @@ func (s *stores) env() []string {
 }
 
 // embedRedis starts a Redis in this process. Its keys age only when it is told
-// that time has passed, so it is told all the time.
+// that time has passed, so it is notified all the time.
 func (s *stores) embedRedis() error {
 	m := miniredis.NewMiniRedis()
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {

@@ -76,7 +76,7 @@ func (r *readers) waiting(before time.Time) (n int) {
 }
 
 // An instance that is paused keeps nobody: the others answer at once, and what it had is answered long before it
-// goes on. One that is killed costs what it had.
+// continues. One that is killed costs what it had.
 func TestBalancerLeavesAnInstanceThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -143,5 +143,5 @@ func TestBalancerLetsAStoppingInstanceFinish(t *testing.T) {
 		t.Errorf("%v, want the answer of the instance", a)
 	}
 	stops.Store(false)
-	testbedtest.Eventually(t, "the balancer knows that it is back", func() bool { return health() == http.StatusOK })
+	testbedtest.Eventually(t, "the balancer knows that it has recovered", func() bool { return health() == http.StatusOK })
 }

@@ -177,7 +177,7 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 }
 
 // nobody reports whether the balancer knows of no instance that is ready, and so has sent the order to none: on a machine that
-// stands still its questions are not answered in time.
+// is paused its questions are not answered in time.
 func nobody(a answer) bool {
 	return a.status == http.StatusServiceUnavailable && strings.Contains(a.body, `"type":"about:blank"`)
 }

@@ -55,7 +55,7 @@ func (c *crowd) reset() (placed int) {
 	return placed
 }
 
-// strange counts the answers that none should get, by status. A 503 is none of them if the machine has stood still: an order that
+// strange counts the answers that none should get, by status. A 503 is none of them if the machine has been paused: an order that
 // had a permit then may have run out of time.
 func (c *crowd) strange(still *stillness) map[int]int {
 	c.mu.Lock()

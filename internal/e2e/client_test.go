@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// answer is what a client hears. It hears nothing if err is set.
+// answer is what a client hears. It receives nothing if err is set.
 type answer struct {
 	status int
 	header http.Header
@@ -76,7 +76,7 @@ type patient struct {
 
 	mu   sync.Mutex
 	told int
-	last string // what it was told
+	last string // the latest event
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -101,13 +101,13 @@ func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// judge fails the test if the client was told to come again, though the machine did not stand still.
+// judge fails the test if the client was told to come again, though the machine was not paused.
 func (p *patient) judge(t *testing.T, still *stillness) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.told > 0 && still.stood() == 0 {
-		t.Errorf("%d requests were refused for now, though the machine did not stand still, such as %s", p.told, p.last)
+		t.Errorf("%d requests were refused for now, though the machine was not paused, such as %s", p.told, p.last)
 	}
 }
 
@@ -133,7 +133,7 @@ func inUse(status int, body string) bool {
 
 // later reports whether a request was refused for now and without effect: all permits are in use, its time was
 // up before its turn came, an equal one is at work, or a store did not answer. An instance says so where the machine is busy, or
-// stood still for seconds. What may have had an effect is not among it, nor that the instance stops.
+// was paused for seconds. What may have had an effect is not among it, nor that the instance stops.
 func later(status int, body string) bool {
 	var kinds []string
 	switch status {

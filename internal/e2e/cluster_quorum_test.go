@@ -49,8 +49,8 @@ func releasedByOthers(t *testing.T, db *sql.DB, name string) (ids []string) {
 }
 
 // Two of three servers of ZooKeeper are stopped under three instances. Nobody leads, and nobody is
-// elected. Orders are placed at all instances, and told of; one instance dies, and what it alone
-// would have been woken for expires all the same, once and in time. When the servers are back there
+// elected. Orders are placed at all instances, and notified of; one instance dies, and what it alone
+// would have been woken for expires all the same, once and in time. When the servers have recovered there
 // is a leader, in a later term.
 func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	dies.kill()
 	late := expired(t, store, "a", 4*each)
 	t.Logf("the latest expired %v after its time, %v after the quorum was lost", late.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
-	// Without Redis an instance tells of what it does itself. What it was woken for too late, on a machine that stood still, another one
+	// Without Redis an instance publishes what it does itself. What it was woken for too late, on a machine that was paused, another one
 	// may have done.
 	others := releasedByOthers(t, db, living[0])
 	heard := 0
@@ -112,7 +112,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 		if slices.Contains(others, id) {
 			continue
 		}
-		testbedtest.Eventually(t, "the end of the order is told", func() bool { return watcher.status(id) == string(order.Expired) })
+		testbedtest.Eventually(t, "the end of the order is notified", func() bool { return watcher.status(id) == string(order.Expired) })
 		heard++
 	}
 	if heard == 0 && still.stood() == 0 {

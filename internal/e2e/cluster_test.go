@@ -171,7 +171,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 	if err != nil || !audits[0].OK() || audits[0].Accepted() < placed.Load() {
 		t.Errorf("%d orders were promised: %v, %+v", placed.Load(), err, audits)
 	}
-	testbedtest.Eventually(t, "the command names the leader", func() bool { // who may be another one by now, on a machine that stood still
+	testbedtest.Eventually(t, "the command names the leader", func() bool { // who may be another one by now, on a machine that was paused
 		code, out, _ := call(t, noEnv, "cluster", "leader", "--url", fleet[alive[0]].url)
 		s := stateOf(t.Context(), t, client, fleet[alive[0]].url)
 		return code == 0 && s.Leader != nil && strings.HasPrefix(out, s.Leader.Name+", term ")

@@ -41,7 +41,7 @@ func call(t *testing.T, env map[string]string, args ...string) (code int, stdout
 	return code, out.String(), errs.String()
 }
 
-// callUntil is call for a command that goes on until it is interrupted, when ctx ends.
+// callUntil is call for a command that continues until it is interrupted, when ctx ends.
 func callUntil(ctx context.Context, t *testing.T, env map[string]string, stdout, stderr io.Writer, args ...string) (code int) {
 	t.Helper()
 	said := new(testbedtest.Buffer)

@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestEventsSurviveKilledConnections to Redis, again and again under load: a page receives each order once, without a reset.
-func TestEventsSurviveKilledConnections(t *testing.T) {
+// TestEventStreamSurvivesKilledConnections to Redis, again and again under load: a page receives each order once, without a reset.
+func TestEventStreamSurvivesKilledConnections(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	fleet := s.three(t)
@@ -88,9 +88,9 @@ func reread(t *testing.T, w *page, client *http.Client, url string) {
 	}
 }
 
-// TestOrdersGoOnWithoutRedis: those that need no lock of it are placed as before, though nobody can be told. Who listens is
-// told so when it is back.
-func TestOrdersGoOnWithoutRedis(t *testing.T) {
+// TestOrdersContinueWithoutRedis: those that need no lock of it are placed as before, though nobody can be notified. Who listens is
+// told so when it has recovered.
+func TestOrdersContinueWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	r := start(t, "--database", testbedtest.Database(t), "--redis", server.URL(), "--permits", "0")
@@ -119,9 +119,9 @@ func TestOrdersGoOnWithoutRedis(t *testing.T) {
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	testbedtest.Eventually(t, "the watcher is told", func() bool { return w.count(func() int { return len(w.resets) }) > resets })
+	testbedtest.Eventually(t, "the watcher is notified", func() bool { return w.count(func() int { return len(w.resets) }) > resets })
 	known := w.count(func() int { return len(w.orders) })
-	testbedtest.Eventually(t, "orders are told again", func() bool {
+	testbedtest.Eventually(t, "orders are notified again", func() bool {
 		buyOne(t, client, r.url)
 		return w.count(func() int { return len(w.orders) }) > known
 	})

@@ -121,7 +121,7 @@ func (w *page) begin(t *testing.T, url string) (end func()) {
 	var group sync.WaitGroup
 	group.Go(func() {
 		for ctx.Err() == nil {
-			_ = w.watch(ctx, url) // the next one goes on
+			_ = w.watch(ctx, url) // the next one continues
 		}
 	})
 	testbedtest.Eventually(t, "the stream has begun", func() bool { return w.count(func() int { return len(w.resets) }) > 0 })

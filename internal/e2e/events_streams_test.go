@@ -45,7 +45,7 @@ func TestStreamsEndWithTheInstance(t *testing.T) {
 	for _, w := range watchers {
 		resets := func() int { return w.count(func() int { return len(w.resets) }) }
 		w.follow(t, other.url)
-		testbedtest.Eventually(t, "they go on elsewhere", func() bool { return w.status(id) == "PENDING" || resets() > 1 })
+		testbedtest.Eventually(t, "they continue elsewhere", func() bool { return w.status(id) == "PENDING" || resets() > 1 })
 		if resets() != 1 && still.stood() == 0 { // otherwise something may be missing
 			t.Errorf("resets: %q", w.resets)
 		}
@@ -77,13 +77,13 @@ func TestEventsCommand(t *testing.T) {
 	}()
 	first.listeners(t, 1) // what happens before that is not shown
 	first.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
-	// What it has missed it says, and it has missed something only if the machine stood still.
+	// What it has missed it says, and it has missed something only if the machine was paused.
 	missing := func() bool { return still.stood() > 0 && strings.Contains(problems.String(), "missing") }
 	one := buyOne(t, client, first.url)
 	testbedtest.Eventually(t, "the order is shown", func() bool { return strings.Contains(out.String(), one+" PENDING of ") || missing() })
 	first.kill()
 	two := buyOne(t, client, second.url)
-	testbedtest.Eventually(t, "it goes on", func() bool { return strings.Contains(out.String(), two+" PENDING of ") || missing() })
+	testbedtest.Eventually(t, "it continues", func() bool { return strings.Contains(out.String(), two+" PENDING of ") || missing() })
 	testbedtest.Eventually(t, "the level is shown", func() bool { return strings.Contains(out.String(), "a: 8 available, 2 reserved of 10") || missing() })
 	if n := strings.Count(out.String(), one); !missing() && (n != 1 || strings.Contains(problems.String(), "missing")) {
 		t.Errorf("%d times: %s%s", n, out, problems)
@@ -131,17 +131,17 @@ func TestStreamThroughTheBalancer(t *testing.T) {
 	toldOfOne(t, w, still, customers(t), r.url)
 }
 
-// toldOfOne places orders until the watcher is told of one: of another one only if it hears that something may be missing, as
-// it does where the machine has stood still.
+// toldOfOne places orders until the watcher is notified of one: of another one only if it is notified that something may be missing, as
+// it does where the machine has been paused.
 func toldOfOne(t *testing.T, w *page, still *stillness, client *http.Client, url string) {
 	t.Helper()
 	resets := func() int { return w.count(func() int { return len(w.resets) }) }
 	first := resets()
 	for range rounds {
 		before, id := resets(), buyOne(t, client, url)
-		testbedtest.Eventually(t, "it is told, or may be missing", func() bool { return w.status(id) == "PENDING" || resets() > before })
+		testbedtest.Eventually(t, "it is notified, or may be missing", func() bool { return w.status(id) == "PENDING" || resets() > before })
 		if resets() > first && still.stood() == 0 {
-			t.Fatal("something was missed, though the machine did not stand still")
+			t.Fatal("something was missed, though the machine was not paused")
 		}
 		if w.status(id) == "PENDING" {
 			return

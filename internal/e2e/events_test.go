@@ -31,7 +31,7 @@ func TestEventsReachEveryInstance(t *testing.T) {
 		watchers = append(watchers, w)
 	}
 	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"redis"}`)
-	resets := func() (n int) { // who was told that something may be missing need not hear it
+	resets := func() (n int) { // who was notified that something may be missing need not hear it
 		for _, w := range watchers {
 			n += w.count(func() int { return len(w.resets) })
 		}
@@ -47,7 +47,7 @@ func TestEventsReachEveryInstance(t *testing.T) {
 		paid++
 		calm = true
 		for i, w := range watchers {
-			testbedtest.Eventually(t, fmt.Sprintf("at %d all is told, or may be missing", i), func() bool {
+			testbedtest.Eventually(t, fmt.Sprintf("at %d all is notified, or may be missing", i), func() bool {
 				all := !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(id string) bool { return w.status(id) != want[id] }) &&
 					w.any(func(e events.Event) bool {
 						return e.Stock != nil && e.Stock.SKU == "a" && e.Stock.OnHand == 1000-paid && e.Stock.Reserved == 0
@@ -66,7 +66,7 @@ func TestEventsReachEveryInstance(t *testing.T) {
 			}
 		}
 		if resets() > first && still.stood() == 0 {
-			t.Fatal("something was missed, though the machine did not stand still")
+			t.Fatal("something was missed, though the machine was not paused")
 		}
 		if !calm && round == rounds {
 			t.Fatalf("something was missed in each of %d rounds", rounds)
@@ -78,7 +78,7 @@ func TestEventsReachEveryInstance(t *testing.T) {
 const rounds = 5
 
 // ended places an order at one instance, and pays or cancels it at another one: again if its time was over by then, on a machine
-// that stood still.
+// that was paused.
 func ended(t *testing.T, client *http.Client, at, r *instance, how, body string) (id string) {
 	t.Helper()
 	testbedtest.Eventually(t, how, func() bool {
@@ -113,16 +113,16 @@ func TestEventsOfTheCluster(t *testing.T) {
 	w := newPage(t, "?types=member,leader")
 	w.follow(t, spawned[alive].url)
 	spawn(t, append(s.flags, "--instance", "shop-3")...)
-	testbedtest.Eventually(t, "who joins is told", func() bool {
+	testbedtest.Eventually(t, "who joins is notified", func() bool {
 		return w.any(func(e events.Event) bool {
 			return e.Member != nil && e.Member.Name == "shop-3" && !e.Member.Left && e.Member.Address != ""
 		})
 	})
 	spawned[dead].kill()
-	testbedtest.Eventually(t, "who has gone is told", func() bool {
+	testbedtest.Eventually(t, "who has gone is notified", func() bool {
 		return w.any(func(e events.Event) bool { return e.Member != nil && e.Member.Name == dead && e.Member.Left })
 	})
-	testbedtest.Eventually(t, "who leads is told", func() bool {
+	testbedtest.Eventually(t, "who leads is notified", func() bool {
 		return w.any(func(e events.Event) bool {
 			return e.Leader != nil && e.Leader.Name != dead && e.Leader.Term > uint64(state.Leader.Term)
 		})
@@ -132,8 +132,8 @@ func TestEventsOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestWatcherGoesFromInstanceToInstance under load, with what it heard last: it sees every order once, or is told.
-func TestWatcherGoesFromInstanceToInstance(t *testing.T) {
+// TestWatcherReconnectsToAnotherInstance under load, with the id of its latest event: it receives every order once, or a reset.
+func TestWatcherReconnectsToAnotherInstance(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	fleet := s.three(t)
@@ -177,7 +177,7 @@ func TestWatcherGoesFromInstanceToInstance(t *testing.T) {
 		want = 100
 	}
 	before := hops.Load()
-	testbedtest.Eventually(t, "the watcher was everywhere, and mostly went on where it was", func() bool {
+	testbedtest.Eventually(t, "the watcher was everywhere, and mostly continued where it was", func() bool {
 		return hops.Load() >= before+want && w.count(func() int { return len(w.resets) }) <= 1+int(hops.Load())/4
 	})
 	enough.Store(true)

@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// keptWithin bounds the p99 of orders that are placed beside a mass of expiries. A batch keeps
+// keptWithin bounds the p99 of orders that are placed alongside a mass of expiries. A batch keeps
 // stock rows for milliseconds; the rest is for machines that have a lot else to do.
 const keptWithin = 5 * time.Second
 
@@ -47,13 +47,13 @@ func TestManyOverdueAtOnce(t *testing.T) {
 	left := new(atomic.Int32)
 	left.Store(200)
 	quiet := buyers(t, r.url, func() bool { return left.Add(-1) >= 0 })
-	t.Logf("%d overdue orders are gone after %v; beside that %d orders, p50 %v, p99 %v; afterwards %d orders, p50 %v, p99 %v", overdue,
+	t.Logf("%d overdue orders are gone after %v; alongside that %d orders, p50 %v, p99 %v; afterwards %d orders, p50 %v, p99 %v", overdue,
 		took.Round(time.Millisecond), len(beside), quantile(beside, 50), quantile(beside, 99), len(quiet), quantile(quiet, 50), quantile(quiet, 99))
 	if len(beside) == 0 {
 		t.Error("no order was taken meanwhile")
 	}
 	if p99 := quantile(beside, 99); p99 > keptWithin+still.stood() {
-		t.Errorf("beside the overdue orders the p99 of new ones is %v, want at most %v", p99, keptWithin)
+		t.Errorf("alongside the overdue orders the p99 of new ones is %v, want at most %v", p99, keptWithin)
 	}
 }
 

@@ -37,7 +37,7 @@ func (b *balancer) set(urls ...string) {
 const forgotten = 28 * time.Second
 
 // Three instances are replaced one after the other while orders come in and expire. Customers
-// and orders notice nothing, on a machine that runs: where it stands still customers may be asked to come again, and
+// and orders notice nothing, on a machine that runs: where it is paused customers may be asked to come again, and
 // what an order that is late says of those who stopped is looked at once more.
 func TestRollingRestartUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -48,12 +48,12 @@ func TestRollingRestartUnderLoad(t *testing.T) {
 		case !ok || latest <= forgotten:
 			return
 		case stood == 0 || try == 3:
-			t.Fatalf("an order expired %v late, as if an instance that stopped had kept it; the machine stood still for %v", latest, stood)
+			t.Fatalf("an order expired %v late, as if an instance that stopped had kept it; the machine was paused for %v", latest, stood)
 		}
 	}
 }
 
-// rollingRestart returns how late the latest order was, and for how long the machine stood still.
+// rollingRestart returns how late the latest order was, and for how long the machine was paused.
 func rollingRestart(t *testing.T) (latest, stood time.Duration) {
 	t.Helper()
 	database := testbedtest.Database(t)

@@ -98,7 +98,7 @@ func stores(t *testing.T, f func(t *testing.T, database string, flags ...string)
 
 // An unpaid order expires at its time and not before, its unit is sold again,
 // and it cannot be paid any more.
-func TestUnpaidOrdersGiveTheirUnitsBack(t *testing.T) {
+func TestUnpaidOrdersReleaseTheirUnits(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, database string, flags ...string) {
 		t.Helper()

@@ -98,7 +98,7 @@ func TestStartWithoutLockServices(t *testing.T) {
 			t.Errorf("%q: %v", skus, a)
 		}
 		if a := served(t.Context(), client, r.url, "a", "Prefer", "wait=0"); a.status != http.StatusCreated {
-			t.Errorf("beside %q: %v", skus, a)
+			t.Errorf("alongside %q: %v", skus, a)
 		}
 	}
 
@@ -160,11 +160,11 @@ func TestBasketOfADeadLockService(t *testing.T) {
 		if a := purchase(t.Context(), client, r.url, "a", "Prefer", "wait=1"); later(a.status, a.body) {
 			refused++
 		} else if a.status != http.StatusCreated {
-			t.Errorf("beside baskets that are refused: %v", a)
+			t.Errorf("alongside baskets that are refused: %v", a)
 		}
 	}
-	if refused > 0 && still.stood() == 0 || refused > 10 { // one that stood still may have left its lease to the TTL
-		t.Errorf("beside baskets that are refused %d of 20 orders are", refused)
+	if refused > 0 && still.stood() == 0 || refused > 10 { // one that was paused may have left its lease to the TTL
+		t.Errorf("alongside baskets that are refused %d of 20 orders are", refused)
 	}
 	close(stop)
 	for _, a := range <-done {
@@ -174,9 +174,9 @@ func TestBasketOfADeadLockService(t *testing.T) {
 	}
 }
 
-// TestOneMemberStopped: calls to a paused member wait. The two other members grant locks, so that the service
+// TestOnePausedEtcdMemberKeepsTheService: calls to a paused member wait. The two other members grant locks, so that the service
 // is available and orders are placed.
-func TestOneMemberStopped(t *testing.T) {
+func TestOnePausedEtcdMemberKeepsTheService(t *testing.T) {
 	t.Parallel()
 	c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
 	leader, err := c.Leader(t.Context())

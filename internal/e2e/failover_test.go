@@ -72,8 +72,8 @@ func TestOrdersOverAFailoverOfRedis(t *testing.T) {
 }
 
 // A Redis that is stopped, or gone, makes orders that need it fail in time and
-// without effect; the others go on.
-func TestRedisAway(t *testing.T) {
+// without effect; the others continue.
+func TestUnavailableRedisRefusesOrdersInTime(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	database := sqliteURL(t)
@@ -157,7 +157,7 @@ type server interface {
 }
 
 // While most of the servers of a lock service are stopped, orders that need it are answered 503
-// in time and change nothing; the others go on, and when the servers do so do all.
+// in time and change nothing; the others continue, and when the servers do so do all.
 func TestQuorumLost(t *testing.T) {
 	t.Parallel()
 	for strategy, begin := range map[string]func(t *testing.T) (address string, majority []server){

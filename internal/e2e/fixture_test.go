@@ -39,7 +39,7 @@ func (s stage) three(t *testing.T, more ...string) (all [3]*instance) {
 }
 
 // locks returns the locks of the instances, for a test that holds or inspects them itself. What it
-// holds it keeps, though the machine stand still for longer than a lease of theirs lasts.
+// holds it keeps, though the machine are paused for longer than a lease of theirs lasts.
 func (s stage) locks(t *testing.T) *redislock.Locker {
 	t.Helper()
 	rdb, err := redisx.New(s.redis)
@@ -96,7 +96,7 @@ func inspect(t *testing.T, locks *redislock.Locker, key string) (state dlock.Sta
 	return state
 }
 
-// surely does what can be repeated until it succeeds: where the machine stands still, an answer may come too late.
+// surely does what can be repeated until it succeeds: where the machine is paused, an answer may come too late.
 func surely(t *testing.T, do func() error) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {

@@ -81,12 +81,12 @@ func TestDuplicateOfAWaitingOrder(t *testing.T) {
 		}()
 	}
 	send(fleet[0].url, "30")
-	testbedtest.Eventually(t, "the first one is first in line", func() bool {
+	testbedtest.Eventually(t, "the first one is first in the queue", func() bool {
 		state, err := locks.Inspect(t.Context(), "line:a")
 		return err == nil && state.Held
 	})
 	send(fleet[0].url, "30") // waits behind it, in its instance
-	send(fleet[1].url, "30") // stands in line itself
+	send(fleet[1].url, "30") // waits in the queue itself
 	queued(t, locks, "line:a", 1)
 	fleet[2].want(t, http.StatusOK, "POST", "/api/v1/orders/"+sold+"/cancel", "")
 
@@ -110,8 +110,8 @@ func TestDuplicateOfAWaitingOrder(t *testing.T) {
 	}
 }
 
-// A customer who is told that the outcome of an order is unknown places it again only if it is not there.
-func TestCertain(t *testing.T) {
+// A customer who is notified that the outcome of an order is unknown places it again only if it is not there.
+func TestUnknownOutcomeIsReadBeforeARetry(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		there, status int

@@ -178,7 +178,7 @@ func (m *mall) expiries(t *testing.T, ids []string) (late []time.Duration) {
 	}
 	query := "SELECT l.created_at - o.expires_at FROM orders o JOIN ledger l ON l.order_id = o.id AND l.movement = 'RELEASE'" +
 		" WHERE o.id IN (?" + strings.Repeat(", ?", len(ids)-1) + ")"
-	testbedtest.Eventually(t, "units of unpaid orders are back", func() bool {
+	testbedtest.Eventually(t, "units of unpaid orders are free again", func() bool {
 		late = nil
 		rows, err := m.raw.QueryContext(t.Context(), query, args...)
 		if err != nil {
@@ -201,7 +201,7 @@ func (m *mall) expiries(t *testing.T, ids []string) (late []time.Duration) {
 func (m *mall) back(t *testing.T, sku string) time.Duration {
 	t.Helper()
 	began := time.Now()
-	testbedtest.Eventually(t, "all overdue units of "+sku+" are back", func() bool {
+	testbedtest.Eventually(t, "all overdue units of "+sku+" are free again", func() bool {
 		var n int
 		err := m.raw.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders o JOIN order_lines l ON l.order_id = o.id WHERE l.sku = ? AND o.status = 'PENDING'"+
 			" AND o.expires_at < UNIX_TIMESTAMP(NOW(6)) * 1000000", sku).Scan(&n)

@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// quality is how other SKUs do while a fault lasts, beside the time before and after it.
+// quality is how other SKUs do while a fault lasts, alongside the time before and after it.
 type quality struct {
 	speed, p99, noise float64 // medians of the ratios with / without, and of p99 after / before
 	before, during    time.Duration
@@ -54,7 +54,7 @@ func (m *mall) measure(t *testing.T, f mishap, skus []string) (q quality) {
 	return q
 }
 
-// suffer is window with faults, and waits until all overdue units of their SKUs are back.
+// suffer is window with faults, and waits until all overdue units of their SKUs are free again.
 func (m *mall) suffer(t *testing.T, faults []mishap, length time.Duration, perSecond int, skus []string) (d trade, back time.Duration) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
@@ -79,8 +79,8 @@ func (m *mall) suffer(t *testing.T, faults []mishap, length time.Duration, perSe
 }
 
 // The rows of orders or of customers of one SKU are locked, of more than there are connections. Others are bought, paid for, read and
-// expire, the instances are ready, and the units of the SKU are back by themselves.
-func TestHeldRowsOfOneSKULeaveOthersAlone(t *testing.T) {
+// expire, the instances are ready, and the units of the SKU are free again by themselves.
+func TestHeldRowsDelayOnlyTheirSKU(t *testing.T) {
 	t.Parallel()
 	m := newMall(t)
 	skus := []string{"plain", "cohort"}
@@ -163,7 +163,7 @@ func lockStock(t *testing.T, database, sku string) (release func()) {
 
 // A session keeps the stock row of one SKU locked while 80 customers buy that SKU and others pay for it. Meanwhile
 // another SKU is sold, paid for and read as if nothing had happened, and the instance is ready.
-func TestLockedRowLeavesOtherSKUsAlone(t *testing.T) {
+func TestLockedRowDelaysOnlyItsSKU(t *testing.T) {
 	t.Parallel()
 	strategies := []string{"conditional", "redis", "sql-cohort"} // no lock, one for each order, and one for a batch
 	if testbedtest.Size(0, 1) == 1 {

@@ -80,13 +80,13 @@ func (r *instance) metric(t *testing.T, name string) float64 {
 	return 0
 }
 
-// memory returns how much an instance has, in MiB; 0 if this system does not tell.
+// memory returns how much an instance has, in MiB; 0 if this system does not report it.
 func (r *instance) memory(t *testing.T) int {
 	t.Helper()
 	return int(r.metric(t, "process_resident_memory_bytes") / (1 << 20))
 }
 
-// Ten times as many orders come in as the instances can place. Those who are too many are told
+// Ten times as many orders come in as the instances can place. Those who are too many are notified
 // so, quickly, and cost those who are served next to nothing. At full size the instances are
 // killed one after the other meanwhile.
 func TestOverload(t *testing.T) {
@@ -118,7 +118,7 @@ func TestOverload(t *testing.T) {
 
 	before := fleet[0].memory(t)
 	goodput := 0.0
-	for rate, again := 10*peak, true; again; rate *= 4 { // as the machine may have stood still when the peak was measured
+	for rate, again := 10*peak, true; again; rate *= 4 { // as the machine may have been paused when the peak was measured
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
@@ -139,7 +139,7 @@ func TestOverload(t *testing.T) {
 	t.Logf("peak %.0f orders/s; at ten times that %.0f/s are placed (%.0f%%), p50 %v, p99 %v; refusals p50 %v, p99 %v; memory %d MiB, before %d; answers %v",
 		peak, goodput, 100*goodput/peak, quantile(c.accepted, 50), quantile(c.accepted, 99), quantile(c.refused, 50), quantile(c.refused, 99), after, before, c.answers)
 	total += c.answers[http.StatusCreated]
-	if least := float64(testbedtest.Size(0, 70)) / 100; goodput < least*peak || len(c.accepted) == 0 { // three seconds beside other tests tell nothing about rates
+	if least := float64(testbedtest.Size(0, 70)) / 100; goodput < least*peak || len(c.accepted) == 0 { // three seconds alongside other tests tell nothing about rates
 		t.Errorf("%.0f orders/s are placed, want at least %.0f%% of %.0f/s", goodput, 100*least, peak)
 	}
 	if len(c.refused) < len(c.accepted) {

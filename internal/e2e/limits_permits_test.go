@@ -37,12 +37,12 @@ func TestTwoPermitsForTwoInstances(t *testing.T) {
 	paid, cancelled := one.eventuallyPlaced(t, client, "a"), two.eventuallyPlaced(t, client, "a")
 
 	// Orders stand in the queue of the guard as long as somebody else holds it: there they can
-	// be counted. Who has a permit and stands still for longer than it lasts has lost it, and another
+	// be counted. Who has a permit and is paused for longer than it lasts has lost it, and another
 	// order may be on its way as well: such a round is not judged, nor is one in which the store was too slow to
 	// give anybody a permit.
 	all := int64(0)
 	for judged := false; !judged; {
-		one.eventuallyPlaced(t, client, "a") // by now the permits are back
+		one.eventuallyPlaced(t, client, "a") // by now the permits are free again
 		two.eventuallyPlaced(t, client, "a")
 		still := watchStillness(t)
 		guard := hold(t, locks, stock.LockKey("a"))
@@ -98,11 +98,11 @@ func balancedBut(t *testing.T, s stage, sku string, reserved int64) {
 	}
 }
 
-// returned is when the permits of an instance that was killed are back at the latest: 3 s, and
+// returned is when the permits of an instance that was killed are free again at the latest: 3 s, and
 // what a busy machine makes of it.
 const returned = time.Minute
 
-// The permits of an instance that is killed are back after their TTL.
+// The permits of an instance that is killed are free again after their TTL.
 func TestPermitsOfAKilledInstance(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -122,7 +122,7 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 	}
 	// Only now, as all that live have a share.
 	lives := start(t, append(s.flags, "--instance", "lives", "--permits", "2")...)
-	testbedtest.Eventually(t, "all permits are in use", func() bool { // one that stood still takes its permits again, if nobody was faster
+	testbedtest.Eventually(t, "all permits are in use", func() bool { // one that was paused takes its permits again, if nobody was faster
 		a := purchase(t.Context(), client, lives.url, "b")
 		if a.status != http.StatusCreated {
 			wantConcurrencyLimit(t, a)

@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/timeout/memindex"
 )
 
-// books opens the database of a test beside its instances. Orders that are committed
-// there have timers, of which nobody is told.
+// books opens the database of a test alongside its instances. Orders that are committed
+// there have timers, of which nobody is notified.
 func books(t *testing.T, url string) *sqlstore.Store {
 	t.Helper()
 	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url, Instance: "test", Connections: 4})

@@ -49,8 +49,8 @@ func TestStartWaitsForAStore(t *testing.T) {
 	}
 }
 
-// TestStartDoesNotWaitForMistakes: an answer that no wait will change ends the start.
-func TestStartDoesNotWaitForMistakes(t *testing.T) {
+// TestStartFailsAtOnceOnInvalidInput: an answer that no wait will change ends the start.
+func TestStartFailsAtOnceOnInvalidInput(t *testing.T) {
 	t.Parallel()
 	change := func(address string, f func(*url.URL)) string {
 		u, err := url.Parse(address)

@@ -100,7 +100,7 @@ func (s *shoppers) stop(t *testing.T, again *instance) {
 }
 
 // Instances stop and start all the time. Customers, whose requests go to those that say that
-// they are ready, notice nothing: none is refused, unless the machine stood still or permits are in use, and none is left
+// they are ready, notice nothing: none is refused, unless the machine was paused or permits are in use, and none is left
 // without an answer.
 func TestRestartsUnderLoad(t *testing.T) {
 	t.Parallel()

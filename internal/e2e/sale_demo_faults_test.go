@@ -106,7 +106,7 @@ func TestDemoFindsABrokenStrategy(t *testing.T) {
 }
 
 // Instances that leave the timers to others are found out. A demo has no such
-// flag, so a script adds it to what they are told.
+// flag, so a script adds it to their arguments.
 func TestDemoFindsOrdersThatDoNotExpire(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "canary")

@@ -109,7 +109,7 @@ func TestDemoWithSnapshotIsolation(t *testing.T) {
 	proved(t, code, r, arms)
 }
 
-func TestOneInstanceNeedsNoMoreThanAMutex(t *testing.T) {
+func TestMutexSufficesForOneInstance(t *testing.T) {
 	t.Parallel()
 	code, r := play(t, "--instances", "1", "--strategies", "local", "--stock", "20")
 	if code != 3 || r.Verdict != demo.Inconclusive || r.Arms[0].Expected != demo.Exact || r.Arms[0].Verdict != demo.Exact {
@@ -117,7 +117,7 @@ func TestOneInstanceNeedsNoMoreThanAMutex(t *testing.T) {
 	}
 }
 
-func TestDemoTellsAPerson(t *testing.T) {
+func TestDemoPrintsItsVerdict(t *testing.T) {
 	t.Parallel()
 	code, out, stderr := command(t, "demo", "--strategies", "naive,conditional", "--stock", "20")
 	if code != 0 {

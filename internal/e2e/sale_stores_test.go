@@ -143,7 +143,7 @@ func TestLabThroughput(t *testing.T) {
 	testbedtest.Database(t)
 	out := t.TempDir()
 	var r lab.Report
-	for again := true; again; { // in a round for all of which the machine stood still nothing is sold
+	for again := true; again; { // in a round for all of which the machine was paused nothing is sold
 		still := watchStillness(t)
 		code, stdout, stderr := command(t, "lab", "throughput", "--json", "--strategies", "naive,redis", "--connections", "12",
 			"--rounds", "2", "--duration", "1500ms", "--warmup", "500ms", "--out", out)

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// stillness notices when this process, and with it the machine, stands still or has no turn. What has a limit of time is judged
+// stillness notices when this process, and with it the machine, is paused or has no turn. What has a limit of time is judged
 // without that: a virtual machine may be stopped for seconds at any moment.
 type stillness struct {
 	mu    sync.Mutex
-	last  time.Time // when the process was last seen to go on
+	last  time.Time // when the process was last seen to continue
 	total time.Duration
 }
 
@@ -42,7 +42,7 @@ func watchStillness(t *testing.T) *stillness {
 	return s
 }
 
-// stood returns for how long the process stood still, in all.
+// stood returns for how long the process was paused, in all.
 func (s *stillness) stood() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,9 +17,9 @@ import (
 )
 
 // Three instances sell by redis-cohort, and all that can go wrong does, while customers buy and
-// cancel: a leader is stopped beyond its lease and goes on; another is killed with the lease in its
-// hands; Redis loses its data; replies to COMMIT are lost. Customers who hear nothing, or that the
-// service is busy, ask again elsewhere, with the same key. What they were told in the end is what
+// cancel: a leader is stopped beyond its lease and continues; another is killed with the lease in its
+// hands; Redis loses its data; replies to COMMIT are lost. Customers who receive nothing, or that the
+// service is busy, ask again elsewhere, with the same key. What they were notified in the end is what
 // the books say, and what nobody has can still be bought.
 func TestCohortsThroughFaults(t *testing.T) {
 	t.Parallel()
@@ -117,7 +117,7 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 	testbedtest.Eventually(t, "another lease", func() bool { return soldUnder(t, db) > held })
 	sells("a leader has stopped")
 	all[1].signal(t, syscall.SIGCONT)
-	sells("it goes on")
+	sells("it continues")
 
 	// A leader that never comes back.
 	stopHolder(t, db, all[0])
@@ -125,7 +125,7 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 	sale.forget(all[0].url)
 	sells("a leader was killed")
 
-	// The lock service forgets who has the lease, or is away.
+	// The lock service forgets who has the lease, or is unavailable.
 	times := testbedtest.Size(2, 5)
 	for range times {
 		surely(t, func() error { return harm(ctx) })

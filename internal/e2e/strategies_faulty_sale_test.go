@@ -43,7 +43,7 @@ func crashing(kill func() error, restart func(context.Context) error) func(conte
 	return func(ctx context.Context) error { return errors.Join(kill(), restart(ctx)) }
 }
 
-// faultySale is what customers were told who ask until they get an answer.
+// faultySale has the responses to customers who ask until they get one.
 type faultySale struct {
 	client *http.Client
 

@@ -70,7 +70,7 @@ func TestLockServiceThatLostItsData(t *testing.T) {
 			client := customers(t)
 			refused := purchase(t.Context(), client, r.url, "a", "Prefer", "wait=0")
 			for deadline := time.Now().Add(3 * time.Minute); !strings.Contains(refused.body, "shop fence rebase"); {
-				// Until the service is back for this instance it is unavailable.
+				// Until the service has recovered for this instance it is unavailable.
 				if refused.status != http.StatusServiceUnavailable || time.Now().After(deadline) {
 					t.Fatalf("from a service without data: %v", refused)
 				}
@@ -113,7 +113,7 @@ func TestLockServiceThatLostItsData(t *testing.T) {
 }
 
 // changes makes more changes than an order gets to that is tried again and again. One that the service does not confirm, on a
-// machine that stood still, is made again.
+// machine that was paused, is made again.
 func changes(t *testing.T, change func(context.Context) error) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(t.Context())

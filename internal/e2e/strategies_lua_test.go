@@ -151,7 +151,7 @@ func TestLuaThroughFaults(t *testing.T) {
 // luaLevel is the key of what Redis knows of the SKU a.
 const luaLevel = "shop:units:{a}"
 
-// killTaker kills an instance that cannot go on to its transaction, once it has taken units. For that
+// killTaker kills an instance that cannot continue to its transaction, once it has taken units. For that
 // it gets an order without a key, as the keys are looked for in the database where some were repeated.
 func killTaker(t *testing.T, rdb redis.UniversalClient, proxy *testbed.Proxy, sale *faultySale, s *instance) {
 	t.Helper()

@@ -33,7 +33,7 @@ func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
 }
 
 // A lock service that lost its data and whose clock is behind issues fences that the
-// row refuses, until it is told what the row has accepted.
+// row refuses, until it is notified what the row has accepted.
 func TestFenceAheadOfTheLockService(t *testing.T) {
 	t.Parallel()
 	for strategy, flags := range map[string]func() []string{
@@ -78,7 +78,7 @@ func TestFenceAheadOfTheLockService(t *testing.T) {
 // Three instances that all have customers waiting get equally many leases of a SKU from lock services
 // that are first come, first served. How many they get from the others is in the log, at full size.
 // The ledger knows: each lease has a fence. Other tests wait meanwhile.
-func TestCohortsHaveTheirTurns(t *testing.T) {
+func TestCohortsShareTheLockFairly(t *testing.T) {
 	s := newStage(t)
 	z := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
 	e := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
@@ -99,7 +99,7 @@ func TestCohortsHaveTheirTurns(t *testing.T) {
 	}
 }
 
-// turns sells a SKU by a strategy at all instances, and counts the leases of each. Who stands still, or has no turn on the machine,
+// turns sells a SKU by a strategy at all instances, and counts the leases of each. Who is paused, or has no turn on the machine,
 // does not wait for its next lease meanwhile: then others get more, and it is counted again.
 func turns(t *testing.T, instances [3]*instance, db *sql.DB, strategy string, fair bool) {
 	t.Helper()

@@ -34,11 +34,11 @@ func heard(t *testing.T, c <-chan answer) answer {
 	return answer{}
 }
 
-// inLine waits until somebody is first in line for the SKU a and so many stand behind.
+// inLine waits until somebody is first in the queue for the SKU a and so many stand behind.
 func inLine(t *testing.T, s stage, behind int) {
 	t.Helper()
 	locks := s.locks(t)
-	testbedtest.Eventually(t, "customers are in line", func() bool {
+	testbedtest.Eventually(t, "customers are in the queue", func() bool {
 		state, err := locks.Inspect(t.Context(), "line:a")
 		return err == nil && state.Held && state.Waiters == behind
 	})
@@ -92,7 +92,7 @@ func (r *instance) eventuallyPlaced(t *testing.T, client *http.Client, sku strin
 
 // An instance that is told to stop sends those who wait away at once, and with an answer. It
 // does the same with those who have just come, and those who wait for a guard.
-func TestWhoWaitsIsSentAwayAtTheEnd(t *testing.T) {
+func TestWaitingOrderIsRefusedAtShutdown(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	stops := spawn(t, append(s.flags, "--instance", "stops")...)
@@ -124,16 +124,16 @@ func TestWhoWaitsIsSentAwayAtTheEnd(t *testing.T) {
 		draining(heard(t, c))
 	}
 	if d := time.Since(began) - still.stood(); d > 10*time.Second {
-		t.Errorf("they were told after %v", d)
+		t.Errorf("they were notified after %v", d)
 	}
-	// The one at the guard had the time of a request; then it is told, too, and is not cut off.
+	// The one at the guard had the time of a request; then it is notified, too, and is not cut off.
 	if a := heard(t, atGuard); a.status != http.StatusServiceUnavailable && still.stood() == 0 {
 		t.Errorf("at the guard: %v", a)
 	}
 	stops.stopped(t)
 	free(t, guard)
 	balancedBut(t, s, "guarded", 0)
-	testbedtest.Eventually(t, "nobody is in line", func() bool {
+	testbedtest.Eventually(t, "nobody waits", func() bool {
 		state, err := locks.Inspect(t.Context(), "line:a")
 		return err == nil && !state.Held && state.Waiters == 0
 	})

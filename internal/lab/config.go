@@ -16,31 +16,31 @@ import (
 type Config struct {
 	Strategies []string // default: all that Stores allow
 	Stores     []string // of those that ValidStores names; default mariadb and redis
-	Peers      []Peer   // arms beside those of the service
+	Peers      []Peer   // arms alongside those of the service
 
 	Executable  string // that serves
 	Instances   int    // default 3
 	Connections int    // of buyers, over all instances; default 96
 	SKUs        int    // that are sold at the same time; default 1
 	Own         bool   // each buyer buys one SKU only, the n-th buyer the n-th; otherwise all buy all in turn
-	Catalog     int    // SKUs that are on sale beside those, and that nobody wants
+	Catalog     int    // SKUs that are on sale alongside those, and that nobody wants
 	Open        int    // orders that are open before the first turn
 	Keys        bool   // each order has an Idempotency-Key
 	Rounds      int    // default 3
 	WarmUp      time.Duration
-	Duration    time.Duration // of a turn, beside its warm-up; default 5 s
+	Duration    time.Duration // of a turn, alongside its warm-up; default 5 s
 	Rate        int           // orders per second that arrive by the clock; 0: a closed loop
 	NoLimits    bool          // the parts are not measured alone, and the report has no rows of them
 
-	Args []string  // for the instances, beside those of the stores
-	Log  io.Writer // is told how it goes
+	Args []string  // for the instances, alongside those of the stores
+	Log  io.Writer // is notified how it goes
 }
 
 // Peer is an arm whose orders are taken by another program, on the same stores. It is
 // started with the arguments of shop serve, speaks its API, and sells by Strategy.
 type Peer struct {
 	Name, Executable, Strategy string
-	Args                       []string // beside those
+	Args                       []string // alongside those
 }
 
 var validStores = []string{"sqlite", "mariadb", "redis", "redlock", "zookeeper", "etcd"}

@@ -25,5 +25,5 @@
 // how many rows in large transactions, the database takes from the same number of
 // connections, and how many requests the HTTP stack answers that ask for nothing.
 // The load generator runs on the same machine, and its share of the processors is reported
-// beside those of the servers.
+// alongside those of the servers.
 package lab

@@ -391,6 +391,6 @@ func (l *lab) books(ctx context.Context, a *arm) (err error) {
 		a.LostUpdates += audits[0].LostUpdates()
 		a.AuditOK = a.AuditOK && audits[0].OK()
 	}
-	l.say("books of %-16s oversold %d, undersold %d, lost updates %d", a.Strategy, a.Oversold, a.Undersold, a.LostUpdates)
+	l.say("audit of %-16s oversold %d, undersold %d, lost updates %d", a.Strategy, a.Oversold, a.Undersold, a.LostUpdates)
 	return nil
 }

@@ -50,12 +50,12 @@ func TestOpenLoopCountsFromWhenOrdersWereDue(t *testing.T) {
 	}
 	closed := p50(0)
 	if open := p50(400); open < stall/3 || closed > open/2 {
-		t.Errorf("half of the orders took less than %v, and %v in a closed loop; the service stood still for %v", open, closed, stall)
+		t.Errorf("half of the orders took less than %v, and %v in a closed loop; the service was paused for %v", open, closed, stall)
 	}
 }
 
 // Buyers buy all SKUs in turn, or one each, at their instance.
-func TestBuyersOfTheirOwn(t *testing.T) {
+func TestBuyersWithTheirOwnSKU(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{false, true} {
 		var mu sync.Mutex
@@ -113,8 +113,8 @@ func TestBuyersOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A refusal is tried again until the order is placed; a failure is told.
-func TestBuyersComeBack(t *testing.T) {
+// A refusal is tried again until the order is placed; a failure is notified.
+func TestBuyersRetry(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -159,7 +159,7 @@ func TestSummaryAndPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := xml.Unmarshal([]byte(svg), new(struct{})); err != nil || strings.Count(svg, "books wrong") != 2 {
+	if err := xml.Unmarshal([]byte(svg), new(struct{})); err != nil || strings.Count(svg, "invariants violated") != 2 {
 		t.Errorf("%v\n%s", err, svg)
 	}
 	if r.OK() != true {

@@ -125,7 +125,7 @@ func (b *buyers) run(ctx context.Context, from time.Time) *tally {
 }
 
 // clock returns what tells a buyer when its next order is due: at once, or by the rate,
-// which goes on whether there are buyers at leisure or not.
+// which continues whether there are buyers at leisure or not.
 func (b *buyers) clock() func(context.Context) (time.Time, error) {
 	start := time.Now()
 	var issued atomic.Int64
@@ -151,7 +151,7 @@ func (b *buyers) clock() func(context.Context) (time.Time, error) {
 	}
 }
 
-// pause is how long a buyer who was told that the service is busy waits.
+// pause is how long a buyer who was notified that the service is busy waits.
 const pause = 5 * time.Millisecond
 
 // order is attempt n: it asks for one unit of sku, again while the service says that it is

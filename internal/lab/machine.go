@@ -57,7 +57,7 @@ func field(text, name string) string {
 	return ""
 }
 
-// commitOf returns what a program was built from, or nothing if it does not tell, as those
+// commitOf returns what a program was built from, or nothing if it does not report it, as those
 // of go run.
 func commitOf(executable string) string {
 	info, err := buildinfo.ReadFile(executable)

@@ -73,7 +73,7 @@ func (m *meter) read(ctx context.Context) (c counters, err error) {
 	return c, nil
 }
 
-// processorTime is what a process has used, or 0 where the system does not tell.
+// processorTime is what a process has used, or 0 where the system does not report it.
 func processorTime(pid int) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // stores are the servers of a run.
 type stores struct {
 	dir     string
-	args    []string // as instances are told of them
+	args    []string // as instances are notified of them
 	mariadb *testbed.MariaDB
 	redis   *testbed.Redis
 	closers []io.Closer

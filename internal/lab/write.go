@@ -60,7 +60,7 @@ type bar struct {
 	Color, Verdict string
 }
 
-// SVG returns the orders per second as a chart: red where the books are wrong.
+// SVG returns the orders per second as a chart: red if an invariant is violated.
 func (r Report) SVG() (string, error) {
 	const rowHeight, longest = 30, 560
 	most := 1.0
@@ -74,7 +74,7 @@ func (r Report) SVG() (string, error) {
 			Value: count(a.OrdersPerSecond) + "/s", Color: "#2f7d4f", Verdict: "exact",
 		}
 		if !a.AuditOK || a.Oversold > 0 {
-			one.Color, one.Verdict = "#b3392f", "books wrong"
+			one.Color, one.Verdict = "#b3392f", "invariants violated"
 		}
 		one.Text = 170 + one.Width + 8
 		bars = append(bars, one)

@@ -38,12 +38,12 @@ type Config struct {
 	// MaxKeys bounds the memory that the local buckets may take. 0 means 10,000.
 	MaxKeys int
 
-	// Instances returns how many instances share the rate while Redis is away: the
+	// Instances returns how many instances share the rate while Redis is unavailable: the
 	// local bucket is that much smaller, down to one operation. Nil means 1.
 	Instances func() int
 }
 
-// Verdict says whether a key may go on, and what to tell its owner.
+// Verdict says whether a key may continue, and what to tell its owner.
 type Verdict struct {
 	Allowed    bool
 	Limit      int           // the burst
@@ -54,7 +54,7 @@ type Verdict struct {
 }
 
 // Limiter bounds how often each key may begin an operation, over all instances, by
-// the generic cell rate algorithm (GCRA) in Redis. While Redis is away each
+// the generic cell rate algorithm (GCRA) in Redis. While Redis is unavailable each
 // instance decides by token buckets of its own. It is safe for concurrent use.
 type Limiter struct {
 	cfg     Config

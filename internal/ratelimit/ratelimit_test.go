@@ -86,8 +86,8 @@ func TestRateIsShared(t *testing.T) {
 	}
 }
 
-// A key may go on after what it was told.
-func TestRateComesBack(t *testing.T) {
+// A key may continue after the delay of its verdict.
+func TestRateRefills(t *testing.T) {
 	t.Parallel()
 	r, key := rates(t, testbedtest.Redis(t)+unhurried, ratelimit.Config{Rate: 5, Burst: 1, Timeout: patience}), rand.Text()
 	allow(t, r, key)
@@ -100,7 +100,7 @@ func TestRateComesBack(t *testing.T) {
 	}
 }
 
-// While Redis is away each instance decides alone, at once, and within a bounded memory.
+// While Redis is unavailable each instance decides alone, at once, and within a bounded memory.
 func TestRateWithoutRedis(t *testing.T) {
 	t.Parallel()
 	const burst, instances, keys, limit = 8, 2, 50, 500 * time.Millisecond
@@ -134,7 +134,7 @@ func TestRateWithoutRedis(t *testing.T) {
 	if allowed != burst/instances {
 		t.Errorf("%d were allowed, want the part of one instance, %d", allowed, burst/instances)
 	}
-	if waited > burst/2 { // one waits, and after a cooldown another; a machine that stands still makes one as slow
+	if waited > burst/2 { // one waits, and after a cooldown another; a machine that is paused makes one as slow
 		t.Errorf("%d of %d verdicts without Redis have waited for it", waited, burst)
 	}
 	for i := range 10 * keys {

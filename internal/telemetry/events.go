@@ -43,7 +43,7 @@ func WatchEvents(mp metric.MeterProvider, publisher func() (published, dropped u
 		to.ObserveInt64(listeners, int64(f.Listeners))
 		to.ObserveInt64(published, int64(sent))
 		to.ObserveInt64(dropped, int64(lost))
-		to.ObserveInt64(received, int64(f.Heard))
+		to.ObserveInt64(received, int64(f.Received))
 		to.ObserveInt64(missed, int64(f.Missed))
 		to.ObserveInt64(resets, int64(f.Resets))
 		to.ObserveInt64(refused, int64(f.Refused))

@@ -72,7 +72,7 @@ func TestLogWithoutSpanHasNoIDs(t *testing.T) {
 	}
 }
 
-func TestLogForPeople(t *testing.T) {
+func TestTextLogIsReadable(t *testing.T) {
 	tel := setup(t, telemetry.Config{})
 	ctx, span := tel.TracerProvider.Tracer("test").Start(t.Context(), "work")
 	defer span.End()

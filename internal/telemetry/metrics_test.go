@@ -122,7 +122,7 @@ func TestEventsAreShown(t *testing.T) {
 	tel := setup(t, telemetry.Config{})
 	publisher := func() (published, dropped uint64) { return 9, 3 }
 	feed := func() events.Stats {
-		return events.Stats{Live: true, Listeners: 3, Heard: 4, Missed: 5, Resets: 6, Refused: 7}
+		return events.Stats{Live: true, Listeners: 3, Received: 4, Missed: 5, Resets: 6, Refused: 7}
 	}
 	if err := telemetry.WatchEvents(tel.MeterProvider, publisher, feed); err != nil {
 		t.Fatal(err)

@@ -143,7 +143,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 	if err := tel.Shutdown(ctx); err == nil {
 		t.Error("Shutdown reports no error, though nothing was exported")
 	}
-	if d := time.Since(start) - still.Longest(); d > 8*time.Second { // the exporter would go on for ten
+	if d := time.Since(start) - still.Longest(); d > 8*time.Second { // the exporter would continue for ten
 		t.Errorf("Shutdown took %v", d)
 	}
 }

@@ -85,7 +85,7 @@ func (t *timerMeters) open(m metric.Meter) error {
 		name, what string
 	}{
 		{&t.scheduled, "scheduled", "Timers that were stored, including those whose transaction failed later."},
-		{&t.dropped, "hints_dropped", "Index entries that were dropped; the reconciler adds them later."},
+		{&t.dropped, "index_entries_dropped", "Index entries that were dropped; the reconciler adds them later."},
 		{&t.woken, "wakeups", "Polls of the index by a consumer, by cause."},
 		{&t.claims, "claims", "Claims by consumers: with timers, or empty."},
 		{&t.claimed, "claimed", "Timers that were claimed from the index."},

@@ -107,7 +107,7 @@ func checkLink(t *testing.T, spans tracetest.SpanStubs, consumer, origin trace.S
 }
 
 // A batch links to each trace once, to no more than are kept, and to none that is malformed.
-func TestLinksOfABatch(t *testing.T) {
+func TestBatchSpanLinksToItsTimers(t *testing.T) {
 	spans := keep{tracetest.NewInMemoryExporter()}
 	tel := setup(t, telemetry.Config{Spans: spans})
 	var batch []timeout.Fired

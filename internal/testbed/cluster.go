@@ -113,7 +113,7 @@ func (c *Cluster) join(ctx context.Context) error {
 }
 
 // meetFirst has a node meet the first one, of which the id is given, and says so as long as they have not. One forgets whom it
-// has not heard of for the node timeout, as on a machine that stalls, and then has to be told again.
+// has not heard of for the node timeout, as on a machine that stalls, and then has to be notified again.
 func (c *Cluster) meetFirst(id string) func(ctx context.Context, r *redis.Client) error {
 	return func(ctx context.Context, r *redis.Client) error {
 		known, err := r.ClusterNodes(ctx).Result()

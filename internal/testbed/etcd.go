@@ -19,7 +19,7 @@ type EtcdConfig struct {
 	// Dir is the server's folder. Default: a temporary one, removed by Close. A
 	// cluster ignores it.
 	Dir string
-	// Election is how long a member must hear nothing from its leader before it calls
+	// Election is how long a member must receive nothing from its leader before it calls
 	// for another one. The shortest TTL of a lease grows with it: 1 s up to 666 ms.
 	// Default: half a second.
 	Election time.Duration
@@ -112,7 +112,7 @@ func (cfg EtcdConfig) args(e *Etcd, members []*Etcd) []string {
 func (e *Etcd) Addr() string { return e.addr }
 
 // RestartEmpty starts the server again without its data, stopped in good order if
-// it is running: a cluster of one begins anew, with revision 1. A member of several
+// it is running: a cluster of one starts again, with revision 1. A member of several
 // cannot be started so, since the others know that it had data.
 func (e *Etcd) RestartEmpty(ctx context.Context) error {
 	if err := e.Stop(ctx); err != nil {

@@ -73,7 +73,7 @@ func (c *EtcdCluster) Addrs() []string {
 }
 
 // Members are the servers behind Addrs, to be paused, killed and restarted. One that
-// is killed while another one is away cannot be restarted before that is back.
+// is killed while another one is unavailable cannot be restarted before that has recovered.
 func (c *EtcdCluster) Members() []*Etcd { return slices.Clone(c.members) }
 
 // Leader waits until most of the servers name the same leader, and returns it. It

@@ -124,7 +124,7 @@ var errExited = errors.New("server exited while starting")
 // Pausing a paused server changes nothing.
 func (p *Process) Pause() error { return p.setPaused(true) }
 
-// Resume lets a paused server go on.
+// Resume lets a paused server continue.
 func (p *Process) Resume() error { return p.setPaused(false) }
 
 func (p *Process) setPaused(paused bool) error {

@@ -111,7 +111,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
-func TestStartReportsWhatTheServerSaid(t *testing.T) {
+func TestStartReportsTheOutputOfTheServer(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		testbedtest.StartRedis(t, testbed.RedisConfig{})

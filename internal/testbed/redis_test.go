@@ -38,7 +38,7 @@ func silent(ctx context.Context, c *redis.Client) error {
 	return fmt.Errorf("the server answered or hung up: %w", cmp.Or(err, errors.New("no error")))
 }
 
-func TestPausedRedisIsSilent(t *testing.T) {
+func TestPausedRedisDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		r := testbedtest.StartRedis(t, testbed.RedisConfig{})

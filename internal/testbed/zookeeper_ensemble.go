@@ -38,7 +38,7 @@ func StartZooKeeperEnsemble(ctx context.Context, cfg ZooKeeperConfig) (*ZooKeepe
 }
 
 func (e *ZooKeeperEnsemble) start(ctx context.Context, cfg ZooKeeperConfig) error {
-	// A follower that does not hear of its leader for five ticks gives it up.
+	// A follower that is not notified of its leader for five ticks gives it up.
 	members := []string{"initLimit=100", "syncLimit=5"}
 	var ports []int
 	for i := range ensembleSize {

@@ -39,9 +39,9 @@ var doors = map[string]struct {
 	"resumeTimers":     {"", [5]int{401, 401, 403, 403, 200}},
 }
 
-// TestEveryDoor asks for every operation of the specification with every kind of key. Whoever is
+// TestEveryOperationChecksItsAccess asks for every operation of the specification with every kind of key. Whoever is
 // refused changes nothing.
-func TestEveryDoor(t *testing.T) {
+func TestEveryOperationChecksItsAccess(t *testing.T) {
 	t.Parallel()
 	public, admin := locked(t)
 	public.as(t, "admin", http.MethodPut, "/api/v1/skus/s1", `{"on_hand":9,"strategy":"conditional"}`)

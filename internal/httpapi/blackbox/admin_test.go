@@ -211,8 +211,8 @@ func TestPagesOfTimers(t *testing.T) {
 	}
 }
 
-// TestRebuildTellsWhatTheIndexMissed and is no task for a canary.
-func TestRebuildTellsWhatTheIndexMissed(t *testing.T) {
+// TestRebuildReportsWhatTheIndexMissed and is no task for a canary.
+func TestRebuildReportsWhatTheIndexMissed(t *testing.T) {
 	t.Parallel()
 	q, _ := newQueue(t, timeout.Config{})
 	if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: "k", ID: "a", Due: time.Now().Add(time.Hour)}); err != nil {

@@ -14,7 +14,7 @@ const basket = `{"customer_id":"c1","items":[{"sku":"s1","quantity":2}]}`
 
 // Every answer below is held against the specification by call.
 
-func TestLifeOfASKU(t *testing.T) {
+func TestSKUIsCreatedReadAndRestocked(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	want := map[string]any{
@@ -39,7 +39,7 @@ func TestLifeOfASKU(t *testing.T) {
 	}
 }
 
-func TestLifeOfAnOrder(t *testing.T) {
+func TestOrderIsPlacedPaidAndRead(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":3,"strategy":"conditional"}`)
@@ -87,7 +87,7 @@ func TestLifeOfAnOrder(t *testing.T) {
 	}
 }
 
-func TestCancelGivesUnitsBack(t *testing.T) {
+func TestCancelReleasesUnits(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":2,"strategy":"optimistic"}`)
@@ -173,8 +173,8 @@ func parseTime(t *testing.T, v any) time.Time {
 }
 
 // An order that nobody paid reads as expired before anything has come by to
-// expire it, and whoever pays then is told why that is too late.
-func TestLatePayment(t *testing.T) {
+// expire it, and whoever pays then is notified why that is too late.
+func TestPaymentAfterExpiryIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newShopWith(t, order.Config{TTL: time.Millisecond, MaxLife: time.Hour})
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":5,"strategy":"conditional"}`)

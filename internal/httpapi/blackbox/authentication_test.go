@@ -70,8 +70,8 @@ func (s *shop) as(tb testing.TB, key, method, path, body string) (status int, an
 	return status, answer
 }
 
-// TestOwnersDoNotSeeEachOther in lists, whatever they ask for.
-func TestOwnersDoNotSeeEachOther(t *testing.T) {
+// TestCustomerCannotSeeOrdersOfAnother in lists, whatever they ask for.
+func TestCustomerCannotSeeOrdersOfAnother(t *testing.T) {
 	t.Parallel()
 	public, _ := locked(t)
 	public.as(t, "admin", http.MethodPut, "/api/v1/skus/s1", `{"on_hand":9,"strategy":"conditional"}`)
@@ -105,9 +105,9 @@ func idsOf(tb testing.TB, s *shop, key, query string) (all []string) {
 	return all
 }
 
-// TestKeysOfCustomersAreApart: the same Idempotency-Key of two customers is two keys, and what one
+// TestIdempotencyKeysOfCustomersAreSeparate: the same Idempotency-Key of two customers is two keys, and what one
 // of them was answered is not for the other.
-func TestKeysOfCustomersAreApart(t *testing.T) {
+func TestIdempotencyKeysOfCustomersAreSeparate(t *testing.T) {
 	t.Parallel()
 	m := newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil })
 	s := newHandler(t, httpapi.Config{Orders: m, Stock: m, Identity: keys})
@@ -176,8 +176,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestNobodyIsAskedBefore: what is open stays open while keys cannot be checked.
-func TestNobodyIsAskedBefore(t *testing.T) {
+// TestOpenPathsNeedNoAuthentication: what is open stays open while keys cannot be checked.
+func TestOpenPathsNeedNoAuthentication(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{Identity: keyring(nil)})
 	for _, path := range []string{"/livez", "/readyz", "/docs", "/docs/problems", "/docs/problems/lock-timeout", "/api/v1/openapi.yaml"} {

@@ -119,8 +119,8 @@ func TestSwagger(t *testing.T) {
 	}
 }
 
-// TestPagesAreTheOnlyOnes that may load anything.
-func TestPagesAreTheOnlyOnes(t *testing.T) {
+// TestOnlyDocsMayLoadResources that may load anything.
+func TestOnlyDocsMayLoadResources(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	for _, path := range []string{"/livez", "/api/v1/skus", "/nothing", "/api/v1/openapi.yaml", "/docs/nothing"} {

@@ -19,9 +19,9 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestToldOfARevocation: the instance is told that a key was revoked. Its streams end then, though no heartbeat is
-// due for an hour, and those of others go on. It is told again of a key that works, which goes on, too.
-func TestToldOfARevocation(t *testing.T) {
+// TestRevocationEndsStreamsAtOnce: the instance is notified that a key was revoked. Its streams end then, though no heartbeat is
+// due for an hour, and those of others continue. It is notified again of a key that works, which continues, too.
+func TestRevocationEndsStreamsAtOnce(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	here, err := identity.New(store, identity.Config{Keep: time.Minute})
@@ -57,7 +57,7 @@ func TestToldOfARevocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := s.feed.Stats().Listeners; n != 4 {
-		t.Errorf("%d streams before anybody was told", n)
+		t.Errorf("%d streams before anybody was notified", n)
 	}
 	here.Forget(prefixes[0])
 	testbedtest.Eventually(t, "its streams have ended", func() bool { return s.feed.Stats().Listeners == 1 })
@@ -65,9 +65,9 @@ func TestToldOfARevocation(t *testing.T) {
 	upTo(t, other.body, lastOrder)
 }
 
-// TestNobodyTellsOfARevocation: a key is revoked, at any time after the stream began. Nobody tells the instance; the
+// TestRevocationWithoutNotificationEndsStreams: a key is revoked, at any time after the stream began. Nobody tells the instance; the
 // stream ends within identity.Keep and a heartbeat, 15 s, also where an event comes just before each heartbeat.
-func TestNobodyTellsOfARevocation(t *testing.T) {
+func TestRevocationWithoutNotificationEndsStreams(t *testing.T) {
 	for after := range 21 {
 		synctest.Test(t, func(t *testing.T) {
 			log := memlog.New()

@@ -29,7 +29,7 @@ const (
 	lastOrder   = "00000000-0000-7000-8000-000000000009"
 )
 
-// TestStream lasts far longer than a request may, on which nothing happens but heartbeats, and then goes on after the last id.
+// TestStream lasts far longer than a request may, on which nothing happens but heartbeats, and then continues after the last id.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	s := newStationWith(t, nil, events.FeedConfig{}, heartbeat, time.Second)
@@ -91,8 +91,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamIsNotCollected on its way: what there is comes at once.
-func TestStreamIsNotCollected(t *testing.T) {
+// TestStreamIsNotBuffered on its way: what there is comes at once.
+func TestStreamIsNotBuffered(t *testing.T) {
 	t.Parallel()
 	s := newStationWith(t, nil, events.FeedConfig{}, time.Hour, time.Hour)
 	answer := s.open(t, streamClient(t), "", "", "")
@@ -154,7 +154,7 @@ func TestStreamsOfCustomers(t *testing.T) {
 	}
 }
 
-// TestRevokedKeyEndsItsStreams also while events come all the time. While nobody can be asked they go on.
+// TestRevokedKeyEndsItsStreams also while events come all the time. While nobody can be asked they continue.
 func TestRevokedKeyEndsItsStreams(t *testing.T) {
 	t.Parallel()
 	var answers atomic.Value
@@ -217,9 +217,9 @@ func TestStreamCap(t *testing.T) {
 	wantType(t, s.shop.must(t, http.StatusServiceUnavailable, http.MethodGet, "/api/v1/events", ""), "draining")
 }
 
-// TestListenersVanish: half of many clients read no more, and do not say so. They are cut off, the others hear
+// TestDisconnectedListenersAreRemoved: half of many clients read no more, and do not say so. They are cut off, the others hear
 // everything, and what they cost is given back: goroutines, descriptors, places.
-func TestListenersVanish(t *testing.T) {
+func TestDisconnectedListenersAreRemoved(t *testing.T) {
 	n, patience, pause := 100, 2*time.Second, 50*time.Millisecond
 	if os.Getenv("SHOP_TEST_SOAK") != "" {
 		n, patience, pause = 1000, 10*time.Second, 500*time.Millisecond
@@ -232,7 +232,7 @@ func TestListenersVanish(t *testing.T) {
 }
 
 // vanish has half of n clients vanish from a server that gives each of them so much time. judged is false
-// if this process stood still for most of that: then those who read cannot be told from those who do not.
+// if this process was paused for most of that: then those who read cannot be notified from those who do not.
 func vanish(t *testing.T, n int, patience, pause time.Duration) (judged bool) {
 	t.Helper()
 	still := testbedtest.WatchStillness(t)

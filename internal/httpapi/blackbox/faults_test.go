@@ -182,7 +182,7 @@ func TestPanic(t *testing.T) {
 	s.must(t, 404, http.MethodGet, "/nothing", "") // the handler still works
 }
 
-func TestAbortIsPassedOn(t *testing.T) {
+func TestAbortHandlerPanicIsRethrown(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{Orders: fake{func(context.Context) (order.Order, error) { panic(http.ErrAbortHandler) }}})
 	defer func() {
@@ -207,7 +207,7 @@ func TestUnknownErrorsAreLogged(t *testing.T) {
 	}
 }
 
-// TestOutagesAreLoggedSparingly: while a store is away every request fails, and so does every question of a balancer.
+// TestOutagesAreLoggedSparingly: while a store is unavailable every request fails, and so does every question of a balancer.
 func TestOutagesAreLoggedSparingly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

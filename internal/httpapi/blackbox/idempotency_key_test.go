@@ -65,8 +65,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestTwoKeys are none, also when they are the same.
-func TestTwoKeys(t *testing.T) {
+// TestTwoIdempotencyKeysAreRefused are none, also when they are the same.
+func TestTwoIdempotencyKeysAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{Orders: new(recorder)})
 	status, _, p := s.send(t, post(basket, "Idempotency-Key", "k1", "Idempotency-Key", "k1"))

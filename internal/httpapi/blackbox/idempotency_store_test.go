@@ -33,9 +33,9 @@ func (l *looking) Answer(ctx context.Context, r *idempotency.Request) (idempoten
 	return l.memory.Answer(ctx, r)
 }
 
-// TestOrdersAreNotLookedForFirst; a repetition has its
+// TestNewOrderReadsNoStoredResponse; a repetition has its
 // answer all the same, also when it is refused before it comes to the stored keys.
-func TestOrdersAreNotLookedForFirst(t *testing.T) {
+func TestNewOrderReadsNoStoredResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused error
 		m := &looking{memory: newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), refused })}
@@ -60,9 +60,9 @@ func TestOrdersAreNotLookedForFirst(t *testing.T) {
 	})
 }
 
-// TestARepetitionThatEndsOtherwise has its answer all the same: when it waited for a guard until its time
+// TestFailedRetryReturnsTheStoredResponse has its answer all the same: when it waited for a guard until its time
 // was over, and when nobody knows what became of it.
-func TestARepetitionThatEndsOtherwise(t *testing.T) {
+func TestFailedRetryReturnsTheStoredResponse(t *testing.T) {
 	for name, end := range map[string]func(context.Context) error{
 		"time":    func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("%w: %w", stock.ErrBusy, ctx.Err()) },
 		"unknown": func(context.Context) error { return order.ErrOutcomeUnknown },
@@ -175,10 +175,10 @@ func TestOneKeyManyInstances(t *testing.T) {
 	}
 }
 
-// TestWhatChangesNothingIsNotStored: a customer may pay, cancel and extend as often as it likes, with a fresh key each
+// TestResponseWithoutEffectIsNotStored: a customer may pay, cancel and extend as often as it likes, with a fresh key each
 // time, so a row for each of them would let the table grow without limit. The state of the order gives the
 // same answer again.
-func TestWhatChangesNothingIsNotStored(t *testing.T) {
+func TestResponseWithoutEffectIsNotStored(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	strategies := stock.NewStrategies(stock.Lockers{})

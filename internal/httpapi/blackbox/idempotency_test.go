@@ -143,8 +143,8 @@ func possible(path string, err error) bool {
 	return !errors.Is(err, order.ErrInvalid) || !strings.HasSuffix(path, "/cancel")
 }
 
-// TestEveryAnswerIsReplayed byte for byte by every operation that takes a key, if it is final.
-func TestEveryAnswerIsReplayed(t *testing.T) {
+// TestEveryFinalResponseIsReplayed byte for byte by every operation that takes a key, if it is final.
+func TestEveryFinalResponseIsReplayed(t *testing.T) {
 	t.Parallel()
 	queued := someOrderOf("c1")
 	queued.Status = order.Queued
@@ -261,8 +261,8 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestOtherPayload with the same key is refused. What means the same is the same payload.
-func TestOtherPayload(t *testing.T) {
+// TestKeyWithAnotherPayloadIsRefused with the same key is refused. What means the same is the same payload.
+func TestKeyWithAnotherPayloadIsRefused(t *testing.T) {
 	t.Parallel()
 	m := newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil })
 	s := newHandler(t, httpapi.Config{Orders: m})

@@ -17,8 +17,8 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// TestDuplicatesWait for the first one, and all give its answer.
-func TestDuplicatesWait(t *testing.T) {
+// TestConcurrentDuplicatesWait for the first one, and all give its answer.
+func TestConcurrentDuplicatesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(func(context.Context) (order.Order, error) {
 			time.Sleep(2 * time.Second)
@@ -51,8 +51,8 @@ func TestDuplicatesWait(t *testing.T) {
 	})
 }
 
-// TestNextInLine does the work when the first one ended without an answer that counts.
-func TestNextInLine(t *testing.T) {
+// TestNextDuplicateRunsAfterAFailure does the work when the first one ended without an answer that counts.
+func TestNextDuplicateRunsAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
 		m := newMemory(func(context.Context) (order.Order, error) {
@@ -81,8 +81,8 @@ func TestNextInLine(t *testing.T) {
 	})
 }
 
-// TestLateInLine: whoever comes while the second one is at work waits for that.
-func TestLateInLine(t *testing.T) {
+// TestThirdDuplicateWaitsForTheSecond: whoever comes while the second one is at work waits for that.
+func TestThirdDuplicateWaitsForTheSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		atWork, tries := 0, 0
 		m := newMemory(func(context.Context) (order.Order, error) {
@@ -109,7 +109,7 @@ func TestLateInLine(t *testing.T) {
 	})
 }
 
-// TestInFlight: whoever waits longer than it may is told that the first one is still at work. Others
+// TestInFlight: whoever waits longer than it may is notified that the first one is still at work. Others
 // are not kept by that.
 func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -138,8 +138,8 @@ func TestInFlight(t *testing.T) {
 	})
 }
 
-// TestPanicLeavesTheLine to the next one.
-func TestPanicLeavesTheLine(t *testing.T) {
+// TestPanicReleasesTheKeyLock to the next one.
+func TestPanicReleasesTheKeyLock(t *testing.T) {
 	t.Parallel()
 	broken := true
 	m := newMemory(func(context.Context) (order.Order, error) {

@@ -134,8 +134,8 @@ func TestRejectedOrders(t *testing.T) {
 	}
 }
 
-// TestImpatience on a lock that is held is answered as busy, with what was preferred.
-func TestImpatience(t *testing.T) {
+// TestWaitZeroOnAHeldLockIsLockTimeout on a lock that is held is answered as busy, with what was preferred.
+func TestWaitZeroOnAHeldLockIsLockTimeout(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{Orders: failing(stock.ErrLockHeld)})
 	status, header, p := s.send(t, post(basket, "Prefer", "wait=0"))
@@ -151,8 +151,8 @@ func TestImpatience(t *testing.T) {
 	wantType(t, s.must(t, 503, http.MethodPost, orders, basket), "draining")
 }
 
-// TestPreferencesThatHadNoEffect are not said to have had one: an order waits for locks and for units, and for nothing else.
-func TestPreferencesThatHadNoEffect(t *testing.T) {
+// TestPreferenceWithoutEffectIsNotApplied are not said to have had one: an order waits for locks and for units, and for nothing else.
+func TestPreferenceWithoutEffectIsNotApplied(t *testing.T) {
 	t.Parallel()
 	short := &stock.ShortageError{Shortages: []stock.Shortage{{SKU: "s1", Requested: 2}}}
 	for _, c := range []struct {
@@ -180,8 +180,8 @@ func TestPreferencesThatHadNoEffect(t *testing.T) {
 	}
 }
 
-// TestPatienceIsBeyondTheDeadline of the route, and of no other one.
-func TestPatienceIsBeyondTheDeadline(t *testing.T) {
+// TestPreferredWaitExtendsTheDeadline of the route, and of no other one.
+func TestPreferredWaitExtendsTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newHandler(t, httpapi.Config{Orders: fake{func(ctx context.Context) (order.Order, error) {
 			<-ctx.Done()

@@ -59,7 +59,7 @@ func TestPagesOfOrders(t *testing.T) {
 	}
 }
 
-// lists is a domain with endless orders, of which it tells what it was asked for.
+// lists is a domain with endless orders, of which it reports what it was asked for.
 type lists struct {
 	fake
 	asked order.Filter
@@ -132,8 +132,8 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// TestHistory of an order is in the ledger.
-func TestHistory(t *testing.T) {
+// TestLedgerOfAnOrder of an order is in the ledger.
+func TestLedgerOfAnOrder(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":9,"strategy":"conditional"}`)

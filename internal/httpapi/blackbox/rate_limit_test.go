@@ -33,7 +33,7 @@ func (r *rates) Allow(_ context.Context, customer string) (ratelimit.Verdict, er
 	return v, nil
 }
 
-// TestRatesOfRefusedOrders are told as well, whatever the order was refused for.
+// TestRatesOfRefusedOrders are notified as well, whatever the order was refused for.
 func TestRatesOfRefusedOrders(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

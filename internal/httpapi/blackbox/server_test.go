@@ -43,7 +43,7 @@ func TestHealth(t *testing.T) {
 	wantType(t, s.must(t, 503, http.MethodGet, "/readyz", ""), "store-unavailable")
 	down = nil
 	if ready := get("/readyz"); ready != 200 {
-		t.Errorf("readyz %d when the store is back", ready)
+		t.Errorf("readyz %d when the store has recovered", ready)
 	}
 }
 

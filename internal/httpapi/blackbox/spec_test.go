@@ -167,8 +167,8 @@ func TestFencesAreNumbers(t *testing.T) {
 	}
 }
 
-// TestBrokenBooks are reported, and are no error of the request.
-func TestBrokenBooks(t *testing.T) {
+// TestAuditShowsViolatedInvariants are reported, and are no error of the request.
+func TestAuditShowsViolatedInvariants(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{Stock: shelf{audits: []stock.Audit{
 		{SKU: "s1", Strategy: "naive", Stocked: 5, OnHand: 5, LedgerOnHand: 5, Reserved: 4, LedgerReserved: 6, Open: 6},

@@ -78,7 +78,7 @@ func mutateValue(schema *openapi3.Schema, value any, at string, put func(raw str
 func mutateObject(schema *openapi3.Schema, object map[string]any, at string, put func(raw string) string, emit func(name, body string)) {
 	names := slices.Sorted(maps.Keys(object))
 	// with returns the object with other text for one member, without it if there is none, and
-	// with more text behind the last one.
+	// with more text after the last one.
 	with := func(name, raw, more string) string {
 		var members []string
 		for _, n := range names {

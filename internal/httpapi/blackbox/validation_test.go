@@ -17,9 +17,9 @@ const (
 	jsonType = "application/json"
 )
 
-// TestBadInput sends what a client can get wrong. Each request is refused with
+// TestInvalidInputIsRefused sends what a client can get wrong. Each request is refused with
 // a problem of a stable type, and changes nothing.
-func TestBadInput(t *testing.T) {
+func TestInvalidInputIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":100000,"strategy":"conditional"}`)
@@ -43,8 +43,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestGoodInput is the other side of the fence: what is unusual and allowed.
-func TestGoodInput(t *testing.T) {
+// TestValidInputIsAccepted is the other side of the fence: what is unusual and allowed.
+func TestValidInputIsAccepted(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":1000000000,"strategy":"conditional"}`)
@@ -117,8 +117,8 @@ func TestViolationsNameTheirPlace(t *testing.T) {
 	}
 }
 
-// TestRefusalsSayWhatIsWanted, in the words of the API and not of the language that it is written in.
-func TestRefusalsSayWhatIsWanted(t *testing.T) {
+// TestRefusalsNameTheAllowedValues, in the words of the API and not of the language that it is written in.
+func TestRefusalsNameTheAllowedValues(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":9,"strategy":"conditional"}`)

@@ -71,7 +71,7 @@ func StartMariaDB(t testing.TB, cfg testbed.MariaDBConfig) *testbed.MariaDB {
 	return server
 }
 
-// newDatabase creates a database with a unique name beside the one in the URL.
+// newDatabase creates a database with a unique name alongside the one in the URL.
 func newDatabase(t testing.TB, server string) string {
 	t.Helper()
 	cfg, address, err := parse(server)

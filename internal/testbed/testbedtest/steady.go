@@ -19,7 +19,7 @@ const (
 	standstillShare = 5 // a fifth
 )
 
-// Steady runs f. If it fails, and if this machine, or this process, stood still meanwhile,
+// Steady runs f. If it fails, and if this machine, or this process, was paused meanwhile,
 // f runs again, with what it had registered for its end done, seven times at most. The limits
 // in time that a test sets, and the leases that it expects to be kept, hold on a machine that
 // runs: a failure in a run during which nothing could run says nothing about the product.
@@ -38,7 +38,7 @@ type host interface {
 	Deadline() (end time.Time, ok bool)
 }
 
-// judge says at the end of a run whether the machine stood still.
+// judge says at the end of a run whether the machine was paused.
 type judge interface {
 	end() (stood string, still bool)
 }
@@ -101,7 +101,7 @@ func (r *trial) run(f func(t testing.TB)) {
 	r.over = true
 }
 
-// cleanUp goes on with the next function when one ends the goroutine.
+// cleanUp continues with the next function when one ends the goroutine.
 func (r *trial) cleanUp() {
 	r.mu.Lock()
 	last := len(r.atEnd) - 1

@@ -39,7 +39,7 @@ type verdict bool
 
 func (v verdict) end() (string, bool) { return "", bool(v) }
 
-// runs returns how often f was run, if the machine stood still or not.
+// runs returns how often f was run, if the machine was paused or not.
 func runs(o *outer, still bool, f func(t testing.TB, n int)) (n int) {
 	done := make(chan struct{})
 	go func() {
@@ -63,10 +63,10 @@ func TestSteady(t *testing.T) {
 		failed, skipped bool
 		deadline        time.Time
 	}{
-		"passes":                         {true, func(testing.TB, int) {}, 1, false, false, soon},
-		"fails on a machine that runs":   {false, func(t testing.TB, _ int) { t.Error("x") }, 1, true, false, soon},
-		"ends on a machine that runs":    {false, func(t testing.TB, _ int) { t.Fatal("x") }, 1, true, false, soon},
-		"fails on one that stands still": {true, func(t testing.TB, _ int) { t.Errorf("x") }, trials, true, false, soon},
+		"passes":                       {true, func(testing.TB, int) {}, 1, false, false, soon},
+		"fails on a machine that runs": {false, func(t testing.TB, _ int) { t.Error("x") }, 1, true, false, soon},
+		"ends on a machine that runs":  {false, func(t testing.TB, _ int) { t.Fatal("x") }, 1, true, false, soon},
+		"fails on one that is paused":  {true, func(t testing.TB, _ int) { t.Errorf("x") }, trials, true, false, soon},
 		"fails twice": {true, func(t testing.TB, n int) {
 			if n < 3 {
 				t.Fatalf("x")
@@ -128,7 +128,7 @@ func TestSteadyCleansUpAfterEachRun(t *testing.T) {
 			t.Cleanup(func() {
 				order = append(order, i)
 				if t.Context().Err() == nil {
-					t.Error("the context goes on")
+					t.Error("the context continues")
 				}
 				if i == 1 {
 					t.FailNow()

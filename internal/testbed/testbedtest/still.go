@@ -41,7 +41,7 @@ func WatchStillness(t testing.TB) *Stillness {
 	return s
 }
 
-// Longest returns for how long at most the process stood still since it is watched.
+// Longest returns for how long at most the process was paused since it is watched.
 func (s *Stillness) Longest() time.Duration {
 	return time.Duration(max(s.longest.Load(), int64(time.Since(s.began))-s.looked.Load()))
 }
