@@ -1,9 +1,9 @@
 // One flash sale per strategy, one after another, on any number of instances: the load test
 // that shows the oversell, and shows which strategies prevent it.
 //
-// k6 exits with 0 if each control oversold and every other arm sold exactly its stock, with
-// 99 if a threshold was crossed, so an arm was not exact or the run itself was at fault, and
-// with 110 if a control did not oversell or none ran: then the run proves nothing.
+// k6 exits with 0 if each unsafe baseline oversold and every other variant sold exactly its stock, with
+// 99 if a threshold was crossed, so a variant was not exact or the run itself was at fault, and
+// with 110 if an unsafe baseline did not oversell or none ran: then the run proves nothing.
 import exec from 'k6/execution';
 import * as env from './lib/env.js';
 import { ask, audit, busy, createSKU, instance, once, placeOrder, ready, unit } from './lib/api.js';
@@ -20,11 +20,11 @@ export const options = {
       executor: 'shared-iterations', // an exact number of attempts, however long they take
       exec: 'buy',
       vus: env.buyers,
-      iterations: env.attempts * env.arms.length,
+      iterations: env.attempts * env.variants.length,
       maxDuration: env.maxDuration,
     },
   },
-  thresholds: thresholds(env.arms, env),
+  thresholds: thresholds(env.variants, env),
   summaryTrendStats: ['min', 'med', 'p(95)', 'p(99)', 'max'],
 };
 
@@ -43,7 +43,7 @@ export function setup() {
   const instances = discover();
   const run = `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 6)}`;
   const skus = {};
-  for (const { strategy } of env.arms) {
+  for (const { strategy } of env.variants) {
     skus[strategy] = `k6-${run}-${strategy}`;
     const r = createSKU(env.urls[0], skus[strategy], env.stock, strategy);
     if (r.status < 200 || r.status > 299) throw new Error(`PUT ${r.url}: ${r.status || r.error} ${r.body || ''}`);
@@ -57,13 +57,13 @@ let complained = false;
 
 export function buy({ run, instances, skus, began }) {
   const nth = exec.scenario.iterationInTest;
-  const arm = env.arms[Math.floor(nth / env.attempts)].strategy;
+  const variant = env.variants[Math.floor(nth / env.attempts)].strategy;
   const url = env.urls[(exec.vu.idInTest + exec.vu.iterationInScenario) % env.urls.length];
-  exec.vu.metrics.tags.arm = arm; // on every metric of this attempt, those of k6 too
+  exec.vu.metrics.tags.variant = variant; // on every metric of this attempt, those of k6 too
   metrics.elapsed.add(Date.now() - began);
   const customer = `${run}-${nth}`;
   const r = ask(
-    () => placeOrder(url, customer, unit(skus[arm]), once(customer)),
+    () => placeOrder(url, customer, unit(skus[variant]), once(customer)),
     (answer) => metrics.busy.add(busy(answer) ? 1 : 0),
   );
   metrics.attempted.add(1);
@@ -75,26 +75,26 @@ export function buy({ run, instances, skus, began }) {
     metrics.refused.add(1);
   } else {
     metrics.failed.add(1);
-    if (!complained) console.error(`${arm}: POST ${r.url}: ${r.status || r.error} ${r.body || ''}`);
+    if (!complained) console.error(`${variant}: POST ${r.url}: ${r.status || r.error} ${r.body || ''}`);
     complained = true;
     return;
   }
   const who = instance(r);
-  seen.add(`${arm} ${who}`);
-  metrics.seen.add([...seen].filter((s) => s.startsWith(`${arm} `)).length);
+  seen.add(`${variant} ${who}`);
+  metrics.seen.add([...seen].filter((s) => s.startsWith(`${variant} `)).length);
   metrics.answered.add(1, { place: String(instances.indexOf(who)) });
 }
 
 export function teardown({ skus }) {
   let exact = true;
-  let proof = env.arms.some((arm) => arm.expected === 'oversold');
-  for (const { strategy, expected } of env.arms) {
+  let proof = env.variants.some((variant) => variant.expected === 'oversold');
+  for (const { strategy, expected } of env.variants) {
     const books = audit(env.urls[0], skus[strategy]);
     if (books === null) { // audit_ran stays at 0, and its threshold speaks
       exact = false;
       continue;
     }
-    const tags = { arm: strategy };
+    const tags = { variant: strategy };
     const unsold = Math.max(0, env.exactly - books.accepted);
     metrics.audited.add(1, tags);
     metrics.recorded.add(books.accepted, tags);

@@ -203,7 +203,7 @@ rm -f out/k6-*.json out/loadtest.html
 if wanted oversell baskets waiting retries; then
   serve
   say "$instances instances: ${urls[*]}"
-  for ((sale = 1; sale <= 3; sale++)); do # a control that does not oversell at once gets more chances
+  for ((sale = 1; sale <= 3; sale++)); do # an unsafe baseline that does not oversell at once gets more chances
     before=$worst
     run oversell "$@"
     ((worst == 110 && sale < 3)) || break

@@ -59,18 +59,18 @@ func (g goal) wanted() string {
 
 const hot = "redis-cohort"
 
-func armOf(r lab.Report, name string) lab.Arm {
-	i := slices.IndexFunc(r.Arms, func(a lab.Arm) bool { return a.Strategy == name })
+func variantOf(r lab.Report, name string) lab.Variant {
+	i := slices.IndexFunc(r.Variants, func(a lab.Variant) bool { return a.Strategy == name })
 	if i < 0 {
-		return lab.Arm{}
+		return lab.Variant{}
 	}
-	return r.Arms[i]
+	return r.Variants[i]
 }
 
-// best returns the arm from that report in which it sold most.
-func best(reports []lab.Report, name string) (most lab.Arm) {
+// best returns the variant from that report in which it sold most.
+func best(reports []lab.Report, name string) (most lab.Variant) {
 	for _, r := range reports {
-		if a := armOf(r, name); a.OrdersPerSecond >= most.OrdersPerSecond {
+		if a := variantOf(r, name); a.OrdersPerSecond >= most.OrdersPerSecond {
 			most = a
 		}
 	}
@@ -78,7 +78,7 @@ func best(reports []lab.Report, name string) (most lab.Arm) {
 }
 
 // rounds returns the ratios of a figure, round by round.
-func rounds(of, to lab.Arm, figure func(lab.Round) float64) (ratios []float64) {
+func rounds(of, to lab.Variant, figure func(lab.Round) float64) (ratios []float64) {
 	for i, r := range of.Rounds {
 		if i < len(to.Rounds) {
 			ratios = append(ratios, figure(r)/figure(to.Rounds[i]))
@@ -89,7 +89,7 @@ func rounds(of, to lab.Arm, figure func(lab.Round) float64) (ratios []float64) {
 
 func rate(r lab.Round) float64 { return r.OrdersPerSecond }
 
-// reach measures all goals. The first come from the runs of all arms; the others from
+// reach measures all goals. The first come from the runs of all variants; the others from
 // pairs of runs that differ in one thing, one after the other. With an error it returns those that
 // were measured.
 func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, error) {
@@ -103,12 +103,12 @@ func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, err
 		{"redsync", "one redsync lock per order", 60},
 	} {
 		for _, r := range reports {
-			if armOf(r, to.name).Rounds == nil {
+			if variantOf(r, to.name).Rounds == nil {
 				continue
 			}
 			goals = append(goals, goal{
 				fmt.Sprintf("orders/s, %s / %s, %d buyers", hot, to.what, r.Load.Connections),
-				to.target, false, rounds(armOf(r, hot), armOf(r, to.name), rate),
+				to.target, false, rounds(variantOf(r, hot), variantOf(r, to.name), rate),
 			})
 		}
 		if len(reports) > 1 {
@@ -153,12 +153,12 @@ func atThePeakOfNaive(ctx context.Context, c lab.Config) (goal, error) {
 			return goal{}, err
 		}
 		open := c
-		open.Strategies, open.Rate = []string{"naive", hot}, max(1, int(r.Arms[0].OrdersPerSecond))
+		open.Strategies, open.Rate = []string{"naive", hot}, max(1, int(r.Variants[0].OrdersPerSecond))
 		if r, err = lab.Throughput(ctx, open); err != nil {
 			return goal{}, err
 		}
 		rates = append(rates, strconv.Itoa(open.Rate))
-		g.pairs = append(g.pairs, rounds(armOf(r, hot), armOf(r, "naive"), func(r lab.Round) float64 { return r.P99 })...)
+		g.pairs = append(g.pairs, rounds(variantOf(r, hot), variantOf(r, "naive"), func(r lab.Round) float64 { return r.P99 })...)
 	}
 	g.name = fmt.Sprintf("p99, %s / naive, at as many orders/s by the clock as naive sold a moment before: %s", hot, strings.Join(rates, ", "))
 	return g, nil
@@ -170,7 +170,7 @@ type comparison struct {
 	target float64 // 0: none
 	most   bool    // the target is not to be exceeded
 	of, to func(*lab.Config)
-	figure func(lab.Arm) float64
+	figure func(lab.Variant) float64
 
 	telemetry string // of one run: the variable of OpenTelemetry that says where to send it; empty: nowhere
 	once      bool   // one pair is long enough
@@ -213,10 +213,10 @@ var comparisons = []comparison{
 	},
 }
 
-func perSecond(a lab.Arm) float64 { return a.OrdersPerSecond }
+func perSecond(a lab.Variant) float64 { return a.OrdersPerSecond }
 
 // processorTime is what an order costs all processes but the one that places it.
-func processorTime(a lab.Arm) (sum float64) {
+func processorTime(a lab.Variant) (sum float64) {
 	for kind, used := range a.CPU {
 		if kind != "load" {
 			sum += used
@@ -241,7 +241,7 @@ func (p comparison) measure(ctx context.Context, c lab.Config) (g goal, err erro
 		} else {
 			r, err = telling(ctx, one, telemetry)
 		}
-		return p.figure(armOf(r, hot))
+		return p.figure(variantOf(r, hot))
 	}
 	for n := 0; err == nil && n < times && (n == 0 || !p.once); n++ {
 		var of, to float64

@@ -26,8 +26,8 @@ func demonstrate(ctx context.Context, f *cli.Flags, args []string) error {
 		return getenv(name)
 	}
 	f.StringVar(&strategies, "strategies", "", "comma-separated `NAMES` of the strategies to sell by (default all whose stores there are)")
-	f.IntVar(&c.Stock, "stock", 100, "units on sale in each arm")
-	f.IntVar(&c.Attempts, "attempts", 0, "attempts to buy in each arm, at least twice the stock (default 8 times the stock)")
+	f.IntVar(&c.Stock, "stock", 100, "units on sale in each variant")
+	f.IntVar(&c.Attempts, "attempts", 0, "attempts to buy in each variant, at least twice the stock (default 8 times the stock)")
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell")
 	f.StringVar(&c.Redis, "redis", "", "redis://HOST:6379/0 (default: embedded)")
 	f.StringVar(&c.Database, "database", "", "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB (default: a temporary SQLite file)")

@@ -14,7 +14,7 @@ import (
 )
 
 // Strategies that are expected to oversell.
-var controls = []string{"naive", "local"}
+var baselines = []string{"naive", "local"}
 
 // A strategy that is exact as long as nobody outlives a lease.
 const unfenced = "redis-unfenced"
@@ -24,8 +24,8 @@ const buyers = 32
 // Config says what to sell, where, and how to tell.
 type Config struct {
 	Strategies []string // default: all whose stores there are
-	Stock      int      // units per arm; default 100
-	Attempts   int      // buyers' attempts per arm; default 8 times the stock
+	Stock      int      // units per variant; default 100
+	Attempts   int      // buyers' attempts per variant; default 8 times the stock
 	Instances  int      // default 3
 
 	// Redis and Database name real stores. Empty ones are embedded: a Redis in

@@ -19,7 +19,7 @@ const (
 	startTimeout = 2 * time.Minute
 	armTimeout   = 15 * time.Minute
 	stall        = 20 * time.Second // without an answer, after which a sale is given up: twice what an instance takes for one
-	tries        = 3                // for a control that does not oversell, and a lock without fences that does
+	tries        = 3                // for an unsafe baseline that does not oversell, and a lock without fences that does
 )
 
 // Run holds one sale per strategy and reports what came of it. It prints to
@@ -79,11 +79,11 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 	p.members(members)
 	r = Report{Instances: d.Instances, Stores: st.kinds, Missing: Missing{Stores: st.missing, Strategies: d.missing}, Cluster: members}
 	for _, s := range c.Strategies {
-		arm, err := d.arm(ctx, s)
+		variant, err := d.variant(ctx, s)
 		if err != nil {
 			return r, err
 		}
-		r.Arms = append(r.Arms, arm)
+		r.Variants = append(r.Variants, variant)
 	}
 	if r.Expiry, err = d.unpaid(ctx, f); err != nil {
 		return r, err
@@ -170,48 +170,48 @@ func (d *demo) unpaid(ctx context.Context, f *fleet.Fleet) (*Expiry, error) {
 // closing closes c and adds what goes wrong to err.
 func closing(err error, c io.Closer) error { return errors.Join(err, c.Close()) }
 
-// arm holds the sale by one strategy. A control gets more than one chance to
+// variant runs the sale of one strategy. An unsafe baseline gets more than one chance to
 // oversell, and a lock without fences more than one not to: on a machine that is paused
 // for longer than a lease lasts it may. How often it was held again is part of the result. A sale that cannot be
 // held is a result as well.
-func (d *demo) arm(ctx context.Context, strategy string) (arm Arm, err error) {
+func (d *demo) variant(ctx context.Context, strategy string) (variant Variant, err error) {
 	for try := 1; ; try++ {
-		if arm, err = d.sale(ctx, strategy, try); ctx.Err() != nil {
-			return arm, fmt.Errorf("%s: %w", strategy, context.Cause(ctx))
+		if variant, err = d.sale(ctx, strategy, try); ctx.Err() != nil {
+			return variant, fmt.Errorf("%s: %w", strategy, context.Cause(ctx))
 		}
 		if err != nil {
-			arm = Arm{
+			variant = Variant{
 				Strategy: strategy, Expected: expected(strategy, d.Instances), Stock: d.Stock, Attempts: d.Attempts,
 				Verdict: Broken, firstError: err.Error(),
 			}
 		}
-		arm.Repeated = try - 1
-		if !again(arm) || try == tries {
-			d.printer.arm(arm)
-			return arm, nil
+		variant.Repeated = try - 1
+		if !again(variant) || try == tries {
+			d.printer.variant(variant)
+			return variant, nil
 		}
 	}
 }
 
 // again reports whether a sale shows nothing of its strategy, so that it is held once more.
-func again(a Arm) bool {
+func again(a Variant) bool {
 	if a.Strategy == unfenced {
 		return a.Verdict == Oversold
 	}
-	return slices.Contains(controls, a.Strategy) && a.Expected == Oversold && a.Verdict != Oversold
+	return slices.Contains(baselines, a.Strategy) && a.Expected == Oversold && a.Verdict != Oversold
 }
 
 // errStalled ends a sale. That all permits are in use counts as an answer: who says so is at work for others.
 var errStalled = fmt.Errorf("no request got a response for %v", stall)
 
 // sale sells one new SKU and audits it. It gives up when nobody gets an answer any more.
-func (d *demo) sale(ctx context.Context, strategy string, try int) (Arm, error) {
+func (d *demo) sale(ctx context.Context, strategy string, try int) (Variant, error) {
 	ctx, cancel := context.WithTimeout(ctx, armTimeout)
 	defer cancel()
 	sku := fmt.Sprintf("demo-%s-%s-%d", strategy, d.run, try)
 	d.lastSKU = sku
 	if err := d.shop.stock(ctx, sku, strategy, d.Stock); err != nil {
-		return Arm{}, err
+		return Variant{}, err
 	}
 	bar := d.printer.bar(strategy, d.Attempts)
 	selling, stop := context.WithCancelCause(ctx)
@@ -231,7 +231,7 @@ func (d *demo) sale(ctx context.Context, strategy string, try int) (Arm, error) 
 	}
 	audits, err := d.books.Audit(ctx, sku)
 	if err != nil {
-		return Arm{}, err
+		return Variant{}, err
 	}
 	return judge(strategy, d.Stock, d.Attempts, d.Instances, s, audits[0]), nil
 }

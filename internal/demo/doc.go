@@ -2,15 +2,15 @@
 // from several instances at once, once per strategy, and then the books are
 // audited in the database.
 //
-// An arm is one sale of one SKU by one strategy. Buyers, each with its own
+// A variant is one sale of one SKU by one strategy. Buyers, each with its own
 // connection, wait at a barrier, and then make all attempts, which go round the
-// instances. Every attempt is a customer of its own who wants one unit. An arm
+// instances. Every attempt is a customer of its own who wants one unit. A variant
 // is exact when as many units were accepted as there were units or buyers,
 // whichever is less, when every customer who heard 201 has an order and nobody
 // else has, and when columns, ledger and orders agree.
 //
-// naive and local are the controls. If they do not oversell, the load was too
-// weak to show anything, and the exact arms alongside them prove nothing: such a
+// naive and local are the unsafe baselines. If they do not oversell, the load was too
+// weak to show anything, and the exact variants alongside them prove nothing: such a
 // run is inconclusive, not passed. Each has three sales to do it in. redis-unfenced has
 // as many for the opposite: it may oversell where a holder is paused for longer than its
 // lease lasts. That a sale was repeated is part of the report.

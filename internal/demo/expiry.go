@@ -21,11 +21,11 @@ const (
 // Expiry is the result of the orders that nobody paid. Its JSON form is public.
 type Expiry struct {
 	Orders int     `json:"orders"`
-	Fired  int     `json:"fired"`  // units given back
+	Fired  int     `json:"fired"`  // orders whose unit was released
 	Early  int     `json:"early"`  // of these, before expires_at
-	Lost   int     `json:"lost"`   // not given back, though there was time
+	Lost   int     `json:"lost"`   // not released, although there was time
 	Double int     `json:"double"` // orders that ended more than once
-	P50    float64 `json:"p50_ms"` // lateness
+	P50    float64 `json:"p50_ms"` // delay from the expiry to the release
 	P99    float64 `json:"p99_ms"`
 
 	victim string        // the instance that was killed

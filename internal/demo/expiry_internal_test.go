@@ -70,7 +70,7 @@ func TestVerdictOnExpiry(t *testing.T) {
 	unbalanced, unanswered := good, good
 	unbalanced.broken = []string{"reserved differs from the ledger: column 1, ledger 0"}
 	unanswered.err = "status 500"
-	arms := []Arm{{Strategy: "naive", Verdict: Oversold}, {Strategy: "redis", Verdict: Exact}}
+	variants := []Variant{{Strategy: "naive", Verdict: Oversold}, {Strategy: "redis", Verdict: Exact}}
 	for name, c := range map[string]struct {
 		expiry *Expiry
 		want   string
@@ -78,7 +78,7 @@ func TestVerdictOnExpiry(t *testing.T) {
 		"not held": {nil, Proved}, "good": {&good, Proved}, "unbalanced": {&unbalanced, Failed},
 		"unanswered": {&unanswered, Failed}, "nothing happened": {&Expiry{}, Failed},
 	} {
-		r := Report{Arms: arms, Instances: 3, Expiry: c.expiry}
+		r := Report{Variants: variants, Instances: 3, Expiry: c.expiry}
 		r.Verdict = verdict(r)
 		if r.Verdict != c.want {
 			t.Errorf("%s: %s, want %s", name, r.Verdict, c.want)
@@ -106,9 +106,9 @@ func TestVerdictOnExpiry(t *testing.T) {
 func TestExpiryAsJSON(t *testing.T) {
 	e := &Expiry{Orders: 100, Fired: 99, Early: 1, Lost: 2, Double: 3, P50: 1.5, P99: 9}
 	for want, r := range map[string]Report{
-		`,"arms":null,"expiry":{"orders":100,"fired":99,"early":1,"lost":2,"double":3,"p50_ms":1.5,"p99_ms":9}}`: {Expiry: e},
-		`,"arms":null,"cluster":{"members":["a","b"],"leader":"a","term":7}}`:                                    {Cluster: Cluster{Members: []string{"a", "b"}, Leader: "a", Term: 7}},
-		`,"arms":null}`: {},
+		`,"variants":null,"expiry":{"orders":100,"fired":99,"early":1,"lost":2,"double":3,"p50_ms":1.5,"p99_ms":9}}`: {Expiry: e},
+		`,"variants":null,"cluster":{"members":["a","b"],"leader":"a","term":7}}`:                                    {Cluster: Cluster{Members: []string{"a", "b"}, Leader: "a", Term: 7}},
+		`,"variants":null}`: {},
 	} {
 		if b, err := json.Marshal(r); err != nil || !strings.HasSuffix(string(b), want) {
 			t.Errorf("%s, want %s, %v", b, want, err)

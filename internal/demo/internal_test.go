@@ -34,8 +34,8 @@ func TestJudge(t *testing.T) {
 		"attempts went missing":         {100, 699, 0, books(100, 0), Broken},
 	} {
 		s := sale{instances: map[string]bool{"shop-1": true, "shop-2": true}, accepted: c.accepted, rejected: c.rejected, errors: c.errors, elapsed: time.Second}
-		if arm := judge("redis", 100, 800, 3, s, c.books); arm.Verdict != c.want {
-			t.Errorf("%s: %s, want %s", name, arm.Verdict, c.want)
+		if variant := judge("redis", 100, 800, 3, s, c.books); variant.Verdict != c.want {
+			t.Errorf("%s: %s, want %s", name, variant.Verdict, c.want)
 		}
 	}
 }
@@ -44,15 +44,15 @@ func TestJudge(t *testing.T) {
 func TestJudgeWantsTwoInstances(t *testing.T) {
 	s := sale{accepted: 100, rejected: 700, elapsed: time.Second, instances: map[string]bool{"shop-1": true}}
 	for instances, want := range map[int]string{1: Exact, 3: Broken} {
-		if arm := judge("redis", 100, 800, instances, s, books(100, 0)); arm.Verdict != want {
-			t.Errorf("of %d: %s, want %s", instances, arm.Verdict, want)
+		if variant := judge("redis", 100, 800, instances, s, books(100, 0)); variant.Verdict != want {
+			t.Errorf("of %d: %s, want %s", instances, variant.Verdict, want)
 		}
 	}
 }
 
 func TestVerdict(t *testing.T) {
 	for _, c := range []struct {
-		arms      string // STRATEGY=VERDICT ...
+		variants  string // STRATEGY=VERDICT ...
 		instances int
 		want      string
 	}{
@@ -68,13 +68,13 @@ func TestVerdict(t *testing.T) {
 		{"naive=exact redis=undersold", 3, Failed},
 		{"naive=oversold conditional=broken redis=exact", 3, Failed},
 	} {
-		var arms []Arm
-		for f := range strings.FieldsSeq(c.arms) {
+		var variants []Variant
+		for f := range strings.FieldsSeq(c.variants) {
 			strategy, v, _ := strings.Cut(f, "=")
-			arms = append(arms, Arm{Strategy: strategy, Verdict: v})
+			variants = append(variants, Variant{Strategy: strategy, Verdict: v})
 		}
-		if got := verdict(Report{Arms: arms, Instances: c.instances}); got != c.want {
-			t.Errorf("%s on %d: %s, want %s", c.arms, c.instances, got, c.want)
+		if got := verdict(Report{Variants: variants, Instances: c.instances}); got != c.want {
+			t.Errorf("%s on %d: %s, want %s", c.variants, c.instances, got, c.want)
 		}
 	}
 }
@@ -98,19 +98,19 @@ func TestSaleIsRepeatedOnlyForUnsafeBaselines(t *testing.T) {
 		{"redis", Oversold, 3, false},
 		{"conditional", Broken, 3, false},
 	} {
-		if got := again(Arm{Strategy: c.strategy, Expected: expected(c.strategy, c.instances), Verdict: c.verdict}); got != c.want {
+		if got := again(Variant{Strategy: c.strategy, Expected: expected(c.strategy, c.instances), Verdict: c.verdict}); got != c.want {
 			t.Errorf("%s, %s on %d: %t, want %t", c.strategy, c.verdict, c.instances, got, c.want)
 		}
 	}
 	for strategy, want := range map[string]string{unfenced: "sale 3 of at most 3: each one before it oversold", "naive": "each one before it did not oversell"} {
 		var out strings.Builder
 		p := &printer{Config{Out: &out}}
-		p.arm(Arm{Strategy: strategy, Repeated: 2})
+		p.variant(Variant{Strategy: strategy, Repeated: 2})
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q says not %q", out.String(), want)
 		}
 		out.Reset()
-		if p.arm(Arm{Strategy: strategy}); strings.Contains(out.String(), "sale") {
+		if p.variant(Variant{Strategy: strategy}); strings.Contains(out.String(), "sale") {
 			t.Errorf("%q, though it was not repeated", out.String())
 		}
 	}

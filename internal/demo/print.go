@@ -39,14 +39,14 @@ func (p *printer) start(s *stores) {
 	}
 }
 
-// members prints who sells, and the header of the arms.
+// members prints who sells, and the header of the variants.
 func (p *printer) members(c Cluster) {
 	leader := "no leader yet"
 	if c.Leader != "" {
 		leader = fmt.Sprintf("%s leads, in term %d", c.Leader, c.Term)
 	}
 	p.printf("Members: %s; %s.\n\n", strings.Join(c.Members, ", "), leader)
-	p.printf(header, "strategy", "expected", "accepted", "rejected", "oversold", "undersold", "lost", "orders/s", "p50 ms", "p99 ms", "seen", "verdict")
+	p.printf(header, "strategy", "expected", "accepted", "rejected", "oversold", "undersold", "lost", "orders/s", "p50 ms", "p99 ms", "hit", "verdict")
 	p.printf("%s\n", strings.Repeat("-", columns))
 }
 
@@ -64,9 +64,9 @@ func (s Stores) others() string {
 	return b.String()
 }
 
-func (p *printer) arm(a Arm) {
+func (p *printer) variant(a Variant) {
 	p.printf(row, a.Strategy, a.Expected, a.Accepted, a.Rejected, a.Oversold, a.Undersold, a.LostUpdates,
-		a.OrdersPerSecond, a.P50, a.P99, a.InstancesSeen, mark(a.Verdict, a.Expected))
+		a.OrdersPerSecond, a.P50, a.P99, a.InstancesHit, mark(a.Verdict, a.Expected))
 	if why := explain(a); why != "" {
 		p.note("%s", why)
 	}
@@ -83,7 +83,7 @@ func (p *printer) arm(a Arm) {
 	if a.Errors > 0 {
 		p.note("%d attempts got neither yes nor no; the first: %s", a.Errors, a.firstError)
 	}
-	if a.InstancesSeen < 2 && p.Instances > 1 {
+	if a.InstancesHit < 2 && p.Instances > 1 {
 		p.note("one instance answered everything, so nothing was shown about several")
 	}
 	if a.Expected == Exact && a.Verdict != Exact && len(a.broken) > 0 {
@@ -91,7 +91,7 @@ func (p *printer) arm(a Arm) {
 	}
 }
 
-// mark returns the verdict of an arm, in capitals if it is not the one to expect.
+// mark returns the verdict of a variant, in capitals if it is not the one to expect.
 func mark(verdict, expected string) string {
 	if verdict == expected {
 		return verdict
@@ -112,8 +112,8 @@ func (p *printer) note(format string, args ...any) {
 	p.printf("%s\n", line)
 }
 
-// explain says in one line how an arm came to oversell.
-func explain(a Arm) string {
+// explain says in one line how a variant came to oversell.
+func explain(a Variant) string {
 	if a.Oversold == 0 {
 		return ""
 	}
@@ -134,17 +134,17 @@ func (p *printer) report(r Report) error {
 		e.SetEscapeHTML(false)
 		return e.Encode(r)
 	}
-	p.printf("\nseen = instances that answered; lost = updates in the ledger that the columns do not show;\norders/s = attempts answered per second, yes or no; a verdict in capitals is not the expected one.\n\n")
+	p.printf("\nhit = instances that answered; lost = lost updates, in the ledger and not in the stock columns;\norders/s = attempts answered per second, yes or no; a verdict in capitals is not the expected one.\n\n")
 	switch r.Verdict {
 	case Proved:
-		p.printf("PROVED: the controls oversold under this load, and every other strategy was exact under the same load.\n")
+		p.printf("PROVED: the unsafe baselines oversold under this load, and every other strategy was exact under the same load.\n")
 		if r.Expiry != nil {
 			p.printf("        Unpaid orders released their units once, on time, although an instance was killed.\n")
 		}
 	case Failed:
 		p.printf("FAILED: %s.\n", failure(r))
 	default:
-		p.printf("INCONCLUSIVE: no control oversold under this load, so the exact arms prove nothing. Try --attempts %d.\n", 4*p.Attempts)
+		p.printf("INCONCLUSIVE: no unsafe baseline oversold under this load, so the exact variants prove nothing. Try --attempts %d.\n", 4*p.Attempts)
 	}
 	if p.URL == "" && !p.Keep {
 		p.printf("\nNext:\n" +

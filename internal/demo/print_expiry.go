@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// The columns stand where those of the arms do.
+// The columns stand where those of the variants do.
 const (
 	expiryHeader = "\n%-16s %-9s %9s %9s %9s %10s %8s %9s %8s %8s %5s  %s\n"
 	expiryRow    = "%-16s %-9s %9d %9d %9d %10d %8d %9d %8.1f %8.1f %5d  %s\n"
 )
 
 func (p *printer) expiry(e Expiry) {
-	p.printf(expiryHeader, "unpaid orders", "expected", "orders", "fired", "early", "lost", "double", "resold", "p50 ms", "p99 ms", "seen", "verdict")
+	p.printf(expiryHeader, "unpaid orders", "expected", "orders", "fired", "early", "lost", "double", "resold", "p50 ms", "p99 ms", "hit", "verdict")
 	p.printf("%s\n", strings.Repeat("-", columns))
 	verdict := Exact
 	if !e.ok() {
@@ -24,7 +24,7 @@ func (p *printer) expiry(e Expiry) {
 	if e.victim != "" {
 		p.note("%s", e.story())
 	}
-	p.note("p50, p99 = lateness: from the moment an order expires until its unit is given back, by the database's clock")
+	p.note("p50, p99 = delay from the expiry of an order to the release of its unit, by the database's clock")
 	if e.err != "" {
 		p.note("an answer that is neither yes nor no: %s", e.err)
 	}
@@ -39,7 +39,7 @@ func (e Expiry) story() string {
 	if e.ahead <= 0 {
 		when = "while orders expired"
 	}
-	return fmt.Sprintf("%s was killed (kill -9) %s; the others gave back %d units, and sold %d to customers of whom %d paid",
+	return fmt.Sprintf("%s was killed (kill -9) %s; the others released %d units, and sold %d to customers of whom %d paid",
 		e.victim, when, e.Fired, e.second.accepted, e.second.paid)
 }
 
@@ -51,7 +51,7 @@ func (p *printer) noExpiry() {
 // failure says what a failed run has failed in.
 func failure(r Report) string {
 	var what []string
-	if slices.ContainsFunc(r.Arms, func(a Arm) bool { return !slices.Contains(controls, a.Strategy) && a.Verdict != Exact }) {
+	if slices.ContainsFunc(r.Variants, func(a Variant) bool { return !slices.Contains(baselines, a.Strategy) && a.Verdict != Exact }) {
 		what = append(what, "a strategy that must be exact was not")
 	}
 	if r.Expiry != nil && !r.Expiry.ok() {

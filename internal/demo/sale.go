@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// sale is what the buyers of one arm saw.
+// sale is what the buyers of one variant saw.
 type sale struct {
 	accepted, rejected, errors int
 	paid                       int // of the accepted

@@ -8,7 +8,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// The verdicts of an arm and, the last three, of a run.
+// The verdicts of a variant and, the last three, of a run.
 const (
 	Exact        = "exact"
 	Oversold     = "oversold"
@@ -19,8 +19,8 @@ const (
 	Inconclusive = "inconclusive"
 )
 
-// Arm is the result of one sale. Its JSON form is public.
-type Arm struct {
+// Variant is the result of one sale. Its JSON form is public.
+type Variant struct {
 	Strategy        string  `json:"strategy"`
 	Expected        string  `json:"expected"`
 	Stock           int     `json:"stock"`
@@ -34,7 +34,7 @@ type Arm struct {
 	OrdersPerSecond float64 `json:"orders_per_second"` // attempts answered, accepted or not
 	P50             float64 `json:"p50_ms"`
 	P99             float64 `json:"p99_ms"`
-	InstancesSeen   int     `json:"instances_seen"`
+	InstancesHit    int     `json:"instances_hit"`
 	AuditOK         bool    `json:"audit_ok"`
 	Verdict         string  `json:"verdict"`
 	Repeated        int     `json:"repeated,omitempty"` // sales before this one that were not as expected, and showed nothing
@@ -45,10 +45,10 @@ type Arm struct {
 
 // Report is the result of a run. Its JSON form is public.
 type Report struct {
-	Instances int    `json:"instances"`
-	Stores    Stores `json:"stores"`
-	Verdict   string `json:"verdict"`
-	Arms      []Arm  `json:"arms"`
+	Instances int       `json:"instances"`
+	Stores    Stores    `json:"stores"`
+	Verdict   string    `json:"verdict"`
+	Variants  []Variant `json:"variants"`
 
 	Missing Missing `json:"missing,omitzero"`
 	Cluster Cluster `json:"cluster,omitzero"`
@@ -74,7 +74,7 @@ type Stores struct {
 	Etcd      int `json:"etcd,omitempty"`
 }
 
-// expected returns what an arm has to show. local is exact on one instance.
+// expected returns what a variant has to show. local is exact on one instance.
 func expected(strategy string, instances int) string {
 	if strategy == "naive" || strategy == "local" && instances > 1 {
 		return Oversold
@@ -83,8 +83,8 @@ func expected(strategy string, instances int) string {
 }
 
 // judge compares what the buyers saw with what the books say.
-func judge(strategy string, units, attempts, instances int, s sale, a stock.Audit) Arm {
-	arm := Arm{
+func judge(strategy string, units, attempts, instances int, s sale, a stock.Audit) Variant {
+	variant := Variant{
 		Strategy:        strategy,
 		Expected:        expected(strategy, instances),
 		Stock:           units,
@@ -98,7 +98,7 @@ func judge(strategy string, units, attempts, instances int, s sale, a stock.Audi
 		OrdersPerSecond: round(float64(attempts-s.errors) / s.elapsed.Seconds()),
 		P50:             milliseconds(s.percentile(50)),
 		P99:             milliseconds(s.percentile(99)),
-		InstancesSeen:   len(s.instances),
+		InstancesHit:    len(s.instances),
 		AuditOK:         a.OK(),
 		broken:          a.Broken(),
 		firstError:      s.firstError,
@@ -108,30 +108,30 @@ func judge(strategy string, units, attempts, instances int, s sale, a stock.Audi
 	complete := s.accepted+s.rejected+s.errors == attempts
 	switch {
 	case !matches || !complete:
-		arm.Verdict = Broken
-	case arm.Oversold > 0:
-		arm.Verdict = Oversold
-	case arm.Undersold > 0:
-		arm.Verdict = Undersold
-	case !arm.AuditOK, arm.Errors > 0, arm.InstancesSeen < min(2, instances):
-		arm.Verdict = Broken
+		variant.Verdict = Broken
+	case variant.Oversold > 0:
+		variant.Verdict = Oversold
+	case variant.Undersold > 0:
+		variant.Verdict = Undersold
+	case !variant.AuditOK, variant.Errors > 0, variant.InstancesHit < min(2, instances):
+		variant.Verdict = Broken
 	default:
-		arm.Verdict = Exact
+		variant.Verdict = Exact
 	}
-	return arm
+	return variant
 }
 
-// verdict judges a run. Strategies other than the controls must be exact, and
-// unpaid orders must expire; the controls must oversell, or the load was too
-// weak to prove anything. local is no control on a single instance.
+// verdict judges a run. Strategies other than the unsafe baselines must be exact, and
+// unpaid orders must expire; the unsafe baselines must oversell, or the load was too
+// weak to prove anything. local is no unsafe baseline on a single instance.
 func verdict(r Report) string {
 	if r.Expiry != nil && !r.Expiry.ok() {
 		return Failed
 	}
 	controlled := false
 	weak := false
-	for _, a := range r.Arms {
-		if !slices.Contains(controls, a.Strategy) {
+	for _, a := range r.Variants {
+		if !slices.Contains(baselines, a.Strategy) {
 			if a.Verdict != Exact {
 				return Failed
 			}

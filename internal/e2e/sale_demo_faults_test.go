@@ -94,10 +94,10 @@ func TestDemoFindsABrokenStrategy(t *testing.T) {
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	code, r := play(t, "--url", server.URL, "--database", database, "--strategies", "naive,conditional,for-update", "--stock", "40")
-	for try := 1; try < 3 && r.Arms[1].Verdict == demo.Exact; try++ { // a race need not show at the first try
+	for try := 1; try < 3 && r.Variants[1].Verdict == demo.Exact; try++ { // a race need not show at the first try
 		code, r = play(t, "--url", server.URL, "--database", database, "--strategies", "naive,conditional,for-update", "--stock", "40")
 	}
-	if code != 1 || r.Verdict != demo.Failed || r.Arms[1].Verdict != demo.Oversold || r.Arms[2].Verdict != demo.Exact {
+	if code != 1 || r.Verdict != demo.Failed || r.Variants[1].Verdict != demo.Oversold || r.Variants[2].Verdict != demo.Exact {
 		t.Errorf("exit code %d: %+v", code, r)
 	}
 	if r.Expiry != nil {
@@ -117,8 +117,8 @@ func TestDemoFindsOrdersThatDoNotExpire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := r.Expiry; r.Verdict != demo.Failed || r.Arms[1].Verdict != demo.Exact || e.Orders != 100 || e.Fired != 0 || e.Lost != 100 || e.Early != 0 {
-		t.Errorf("%s: %+v %+v", r.Verdict, r.Arms, r.Expiry)
+	if e := r.Expiry; r.Verdict != demo.Failed || r.Variants[1].Verdict != demo.Exact || e.Orders != 100 || e.Fired != 0 || e.Lost != 100 || e.Early != 0 {
+		t.Errorf("%s: %+v %+v", r.Verdict, r.Variants, r.Expiry)
 	}
 }
 

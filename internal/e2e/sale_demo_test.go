@@ -37,15 +37,15 @@ func report(t *testing.T, code int, out, stderr string) demo.Report {
 	return r
 }
 
-// proved fails the test unless every arm came out as expected, and every unpaid
+// proved fails the test unless every variant came out as expected, and every unpaid
 // order expired once, at its time, and is not to be paid any more.
-func proved(t *testing.T, code int, r demo.Report, arms int) {
+func proved(t *testing.T, code int, r demo.Report, variants int) {
 	t.Helper()
-	if code != 0 || r.Verdict != demo.Proved || len(r.Arms) != arms {
-		t.Errorf("exit code %d: %s after %d arms", code, r.Verdict, len(r.Arms))
+	if code != 0 || r.Verdict != demo.Proved || len(r.Variants) != variants {
+		t.Errorf("exit code %d: %s after %d variants", code, r.Verdict, len(r.Variants))
 	}
-	for _, a := range r.Arms {
-		if a.Verdict != a.Expected || a.InstancesSeen != 3 || a.Accepted+a.Rejected+a.Errors != a.Attempts {
+	for _, a := range r.Variants {
+		if a.Verdict != a.Expected || a.InstancesHit != 3 || a.Accepted+a.Rejected+a.Errors != a.Attempts {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -73,12 +73,12 @@ func stockSize() string { return strconv.Itoa(testbedtest.Size(25, 400)) }
 
 func TestDemoOnRealStores(t *testing.T) {
 	t.Parallel()
-	args, arms := []string{"--redis", ownRedis(t), "--database", testbedtest.Database(t), "--stock", stockSize()}, 12
+	args, variants := []string{"--redis", ownRedis(t), "--database", testbedtest.Database(t), "--stock", stockSize()}, 12
 	if testbedtest.Size(0, 1) == 0 { // the demo of every lock runs the others
-		args, arms = append(args, "--strategies", "naive,redis,lua"), 3
+		args, variants = append(args, "--strategies", "naive,redis,lua"), 3
 	}
 	code, r := play(t, args...)
-	proved(t, code, r, arms)
+	proved(t, code, r, variants)
 }
 
 // Every lock of the house sells the same stock, each on its real server. The instances are
@@ -101,18 +101,18 @@ func TestDemoOfEveryLock(t *testing.T) {
 func TestDemoWithSnapshotIsolation(t *testing.T) {
 	t.Parallel()
 	db := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"innodb_snapshot_isolation": "ON"}})
-	args, arms := []string{"--redis", ownRedis(t), "--database", db.URL(), "--stock", stockSize()}, 12
+	args, variants := []string{"--redis", ownRedis(t), "--database", db.URL(), "--stock", stockSize()}, 12
 	if testbedtest.Size(0, 1) == 0 { // each way to write a row
-		args, arms = append(args, "--strategies", "naive,conditional,segmented,optimistic,for-update,redis,redis-cohort"), 7
+		args, variants = append(args, "--strategies", "naive,conditional,segmented,optimistic,for-update,redis,redis-cohort"), 7
 	}
 	code, r := play(t, args...)
-	proved(t, code, r, arms)
+	proved(t, code, r, variants)
 }
 
 func TestMutexSufficesForOneInstance(t *testing.T) {
 	t.Parallel()
 	code, r := play(t, "--instances", "1", "--strategies", "local", "--stock", "20")
-	if code != 3 || r.Verdict != demo.Inconclusive || r.Arms[0].Expected != demo.Exact || r.Arms[0].Verdict != demo.Exact {
+	if code != 3 || r.Verdict != demo.Inconclusive || r.Variants[0].Expected != demo.Exact || r.Variants[0].Verdict != demo.Exact {
 		t.Errorf("exit code %d: %+v", code, r)
 	}
 }

@@ -152,15 +152,15 @@ func TestLabThroughput(t *testing.T) {
 			t.Fatalf("exit code %d: %v\n%s%s", code, err, stdout, stderr)
 		}
 		nothing := func(r lab.Round) bool { return r.OrdersPerSecond == 0 }
-		again = still.stood() > time.Second && slices.ContainsFunc(r.Arms, func(a lab.Arm) bool { return slices.ContainsFunc(a.Rounds, nothing) })
+		again = still.stood() > time.Second && slices.ContainsFunc(r.Variants, func(a lab.Variant) bool { return slices.ContainsFunc(a.Rounds, nothing) })
 	}
-	if len(r.Arms) != 2 || r.Arms[0].Strategy != "naive" || r.Arms[0].Oversold == 0 && r.Arms[0].LostUpdates == 0 || r.Arms[0].ToNaive != 1 {
-		t.Errorf("%+v", r.Arms)
+	if len(r.Variants) != 2 || r.Variants[0].Strategy != "naive" || r.Variants[0].Oversold == 0 && r.Variants[0].LostUpdates == 0 || r.Variants[0].ToNaive != 1 {
+		t.Errorf("%+v", r.Variants)
 	}
 	if v := r.Machine.Servers; !strings.Contains(v["mariadb"], ".") || !strings.Contains(v["redis"], ".") {
 		t.Errorf("the versions of the servers are missing: %+v", r.Machine)
 	}
-	for _, a := range r.Arms {
+	for _, a := range r.Variants {
 		if !a.OK() || len(a.Rounds) != 2 || a.OrdersPerSecond <= 0 || a.P50 <= 0 || a.P999 < a.P99 || a.P99 < a.P50 {
 			t.Errorf("%+v", a)
 		}
@@ -168,7 +168,7 @@ func TestLabThroughput(t *testing.T) {
 			t.Errorf("the cost of an order is missing: %+v", a)
 		}
 	}
-	if fenced := r.Arms[1]; !fenced.AuditOK || fenced.Oversold != 0 || fenced.Undersold != 0 || fenced.LostUpdates != 0 || fenced.Redis < 1 {
+	if fenced := r.Variants[1]; !fenced.AuditOK || fenced.Oversold != 0 || fenced.Undersold != 0 || fenced.LostUpdates != 0 || fenced.Redis < 1 {
 		t.Errorf("%+v", fenced)
 	}
 	if l := r.Limits; l.Commits <= 0 || l.Rows <= l.Commits || l.Requests <= 0 {

@@ -16,7 +16,7 @@ import (
 type Config struct {
 	Strategies []string // default: all that Stores allow
 	Stores     []string // of those that ValidStores names; default mariadb and redis
-	Peers      []Peer   // arms alongside those of the service
+	Peers      []Peer   // variants alongside those of the service
 
 	Executable  string // that serves
 	Instances   int    // default 3
@@ -36,7 +36,7 @@ type Config struct {
 	Log  io.Writer // is notified how it goes
 }
 
-// Peer is an arm whose orders are taken by another program, on the same stores. It is
+// Peer is a variant whose orders are taken by another program, on the same stores. It is
 // started with the arguments of shop serve, speaks its API, and sells by Strategy.
 type Peer struct {
 	Name, Executable, Strategy string

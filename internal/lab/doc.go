@@ -3,9 +3,9 @@
 //
 // # What is measured
 //
-// An arm is a strategy. All arms sell on the same instances, which are processes of their
+// A variant is a strategy. All variants sell on the same instances, which are processes of their
 // own, through the same API and into the same database, which flushes at every commit. In each
-// round every arm has its turn, each time beginning with another one, so that a machine that
+// round every variant has its turn, each time beginning with another one, so that a machine that
 // becomes slower does so for all; a figure is the median of the rounds, and a ratio the median of
 // the ratios within a round. Each turn sells a new SKU of which there is plenty, after a
 // warm-up whose orders count for the books only.
@@ -16,7 +16,7 @@
 // not, and the latency counts from the time at which an order was due, so that a
 // service which stalls is not spared the orders that it kept waiting.
 //
-// In a last turn every arm sells out a SKU of few units to 96 buyers at most. What it oversells,
+// In a last turn every variant sells out a SKU of few units to 96 buyers at most. What it oversells,
 // undersells, or loses of updates, there and before, comes from the books in the database.
 //
 // # What it is compared with

@@ -31,8 +31,8 @@ const (
 	offering     = 8             // SKUs that are made at the same time
 )
 
-// Throughput measures every arm. It returns an error when it could not; what the books
-// say of the arms is in the report.
+// Throughput measures every variant. It returns an error when it could not; what the books
+// say of the variants is in the report.
 func Throughput(ctx context.Context, c Config) (r Report, err error) {
 	if err := c.Validate(); err != nil {
 		return r, err
@@ -50,27 +50,27 @@ func Throughput(ctx context.Context, c Config) (r Report, err error) {
 	if err := l.fill(ctx); err != nil {
 		return r, err
 	}
-	l.turns, l.began = l.Rounds*len(l.arms), time.Now()
-	l.say("%d strategies, %d rounds: %d turns of %v, about %v, and then the audits", len(l.arms), l.Rounds, l.turns,
+	l.turns, l.began = l.Rounds*len(l.variants), time.Now()
+	l.say("%d strategies, %d rounds: %d turns of %v, about %v, and then the audits", len(l.variants), l.Rounds, l.turns,
 		l.WarmUp+l.Duration, time.Duration(l.turns)*(l.WarmUp+l.Duration))
 	for n := range l.Rounds {
-		for i := range l.arms {
-			a := l.arms[(i+n)%len(l.arms)]
+		for i := range l.variants {
+			a := l.variants[(i+n)%len(l.variants)]
 			if err := l.turn(ctx, a, n); err != nil {
 				return r, fmt.Errorf("%s, round %d: %w", a.Strategy, n+1, err)
 			}
 		}
 	}
-	arms := make([]*Arm, len(l.arms))
-	for i, a := range l.arms {
+	variants := make([]*Variant, len(l.variants))
+	for i, a := range l.variants {
 		if err := l.books(ctx, a); err != nil {
 			return r, fmt.Errorf("%s: %w", a.Strategy, err)
 		}
-		arms[i] = &a.Arm
+		variants[i] = &a.Variant
 	}
-	summarize(arms)
-	for _, a := range arms {
-		r.Arms = append(r.Arms, *a)
+	summarize(variants)
+	for _, a := range variants {
+		r.Variants = append(r.Variants, *a)
 	}
 	if r.Machine, err = l.machine(ctx); err != nil {
 		return r, err
@@ -85,13 +85,13 @@ func Throughput(ctx context.Context, c Config) (r Report, err error) {
 // lab is a run under way.
 type lab struct {
 	Config
-	stores *stores
-	meter  *meter
-	store  *sqlstore.Store
-	fleets []*fleet.Fleet
-	arms   []*arm
-	run    string // tells the SKUs of this run
-	client *http.Client
+	stores   *stores
+	meter    *meter
+	store    *sqlstore.Store
+	fleets   []*fleet.Fleet
+	variants []*variant
+	run      string // tells the SKUs of this run
+	client   *http.Client
 
 	turns, taken int
 	began        time.Time // when the first turn began
@@ -102,9 +102,9 @@ func (l *lab) left() time.Duration {
 	return (time.Since(l.began) / time.Duration(l.taken) * time.Duration(l.turns-l.taken)).Round(time.Second)
 }
 
-// arm is a strategy and where it sells.
-type arm struct {
-	Arm
+// variant is a strategy and where it sells.
+type variant struct {
+	Variant
 	strategy string
 	urls     []string
 	buyers   *buyers
@@ -172,21 +172,21 @@ func (l *lab) start(ctx context.Context, executable string, more []string, pids 
 	return f.URLs(), nil
 }
 
-// add makes an arm.
+// add makes a variant.
 func (l *lab) add(name, strategy string, urls []string) error {
 	b, err := newBuyers(urls, l.Connections)
 	if l.Keys {
 		b.keys = l.run
 	}
 	b.own = l.Own
-	l.arms = append(l.arms, &arm{Arm: Arm{Strategy: name}, strategy: strategy, urls: urls, buyers: b})
+	l.variants = append(l.variants, &variant{Variant: Variant{Strategy: name}, strategy: strategy, urls: urls, buyers: b})
 	return err
 }
 
 // Close ends what open has started.
 func (l *lab) Close() error {
 	var errs []error
-	for _, a := range l.arms {
+	for _, a := range l.variants {
 		a.buyers.Close()
 	}
 	l.client.CloseIdleConnections()
@@ -269,7 +269,7 @@ func (l *lab) choose(ctx context.Context, url string) ([]string, error) {
 }
 
 // offer puts new SKUs on sale.
-func (l *lab) offer(ctx context.Context, a *arm, n, units int) ([]string, error) {
+func (l *lab) offer(ctx context.Context, a *variant, n, units int) ([]string, error) {
 	skus := make([]string, n)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(offering)
@@ -287,10 +287,10 @@ func (l *lab) offer(ctx context.Context, a *arm, n, units int) ([]string, error)
 // fill puts the SKUs on sale that nobody wants, and places the orders that are to be open
 // from the beginning, both by the last strategy.
 func (l *lab) fill(ctx context.Context) (err error) {
-	a := l.arms[len(l.Strategies)-1]
+	a := l.variants[len(l.Strategies)-1]
 	b := a.buyers
 	if l.Catalog > 0 {
-		unwanted := &arm{Arm: Arm{Strategy: "other"}, strategy: a.strategy, urls: a.urls}
+		unwanted := &variant{Variant: Variant{Strategy: "other"}, strategy: a.strategy, urls: a.urls}
 		if _, err := l.offer(ctx, unwanted, l.Catalog, plenty); err != nil {
 			return err
 		}
@@ -312,8 +312,8 @@ func (l *lab) fill(ctx context.Context) (err error) {
 	return ctx.Err()
 }
 
-// turn lets one arm sell for a while.
-func (l *lab) turn(ctx context.Context, a *arm, n int) (err error) {
+// turn lets one variant sell for a while.
+func (l *lab) turn(ctx context.Context, a *variant, n int) (err error) {
 	b := a.buyers
 	if b.skus, err = l.offer(ctx, a, l.SKUs, plenty); err != nil {
 		return err
@@ -368,8 +368,8 @@ func (t *tally) round(d time.Duration, before, after counters) Round {
 	return r
 }
 
-// books sells a SKU out by one arm, and audits that and all that the arm has sold before.
-func (l *lab) books(ctx context.Context, a *arm) (err error) {
+// books sells a SKU out by one variant, and audits that and all that the variant has sold before.
+func (l *lab) books(ctx context.Context, a *variant) (err error) {
 	b := a.buyers
 	if b.skus, err = l.offer(ctx, a, 1, few); err != nil {
 		return err

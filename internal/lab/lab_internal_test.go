@@ -136,19 +136,19 @@ func TestBuyersRetry(t *testing.T) {
 
 func TestSummaryAndPage(t *testing.T) {
 	t.Parallel()
-	arm := func(name string, ok bool, perSecond ...float64) *Arm {
-		a := &Arm{Strategy: name, AuditOK: ok, Placed: 1}
+	variant := func(name string, ok bool, perSecond ...float64) *Variant {
+		a := &Variant{Strategy: name, AuditOK: ok, Placed: 1}
 		for _, x := range perSecond {
 			a.Rounds = append(a.Rounds, Round{OrdersPerSecond: x, P50: 1000 / x, cpu: map[string]float64{"shop": 1 / x}})
 		}
 		return a
 	}
-	arms := []*Arm{arm("naive", false, 100, 200, 50), arm("conditional", true, 200, 200, 200), arm("redis", true, 300, 400, 200)}
-	summarize(arms)
-	if a := arms[2]; a.OrdersPerSecond != 300 || a.ToNaive != 3 || a.ToConditional != 1.5 {
+	variants := []*Variant{variant("naive", false, 100, 200, 50), variant("conditional", true, 200, 200, 200), variant("redis", true, 300, 400, 200)}
+	summarize(variants)
+	if a := variants[2]; a.OrdersPerSecond != 300 || a.ToNaive != 3 || a.ToConditional != 1.5 {
 		t.Errorf("%+v", a)
 	}
-	r := Report{Arms: []Arm{*arms[0], *arms[1], *arms[2]}, Limits: Limits{Commits: 1000, Rows: 10_000, Requests: 50_000}}
+	r := Report{Variants: []Variant{*variants[0], *variants[1], *variants[2]}, Limits: Limits{Commits: 1000, Rows: 10_000, Requests: 50_000}}
 	page := r.Markdown()
 	for _, want := range []string{"| redis | 300 | 3 | 1.5 |", "| commits of one row | 1,000 | 10.0% | 20.0% | 30.0% |"} {
 		if !strings.Contains(page, want) {
@@ -165,7 +165,7 @@ func TestSummaryAndPage(t *testing.T) {
 	if r.OK() != true {
 		t.Error("naive may be wrong")
 	}
-	r.Arms[2].AuditOK = false
+	r.Variants[2].AuditOK = false
 	if r.OK() {
 		t.Error("redis may not be wrong")
 	}

@@ -96,7 +96,7 @@ func (l *lab) database(ctx context.Context) (commits, rows float64, err error) {
 
 // requests is what the instances answer of requests that ask for nothing.
 func (l *lab) requests(ctx context.Context) (float64, error) {
-	b := l.arms[0].buyers
+	b := l.variants[0].buyers
 	return l.repeat(ctx, l.Connections, func(w, _ int) error {
 		host := b.hosts[w%len(b.hosts)]
 		req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()

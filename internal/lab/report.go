@@ -7,14 +7,14 @@ import (
 
 // Report is the result of a run. Its JSON form is public.
 type Report struct {
-	Arms    []Arm   `json:"arms"`
-	Limits  Limits  `json:"limits"`
-	Load    Load    `json:"load"`
-	Machine Machine `json:"machine"`
+	Variants []Variant `json:"variants"`
+	Limits   Limits    `json:"limits"`
+	Load     Load      `json:"load"`
+	Machine  Machine   `json:"machine"`
 }
 
-// Arm is what one strategy did. Figures are medians of the rounds.
-type Arm struct {
+// Variant is what one strategy did. Figures are medians of the rounds.
+type Variant struct {
 	Strategy string `json:"strategy"`
 
 	OrdersPerSecond float64 `json:"orders_per_second"`
@@ -37,7 +37,7 @@ type Arm struct {
 	Redis   float64            `json:"redis_per_order"`
 	CPU     map[string]float64 `json:"cpu_ms_per_order"` // by kind of process
 
-	// Medians of the ratios within a round; 0 if there is no such arm.
+	// Medians of the ratios within a round; 0 if there is no such variant.
 	ToNaive       float64 `json:"ratio_to_naive,omitempty"`
 	ToConditional float64 `json:"ratio_to_conditional,omitempty"`
 
@@ -92,26 +92,26 @@ type Machine struct {
 	Servers map[string]string `json:"servers"`          // versions of those that say theirs
 }
 
-// OK reports whether every arm that must be exact was, and no request failed.
+// OK reports whether every variant that must be exact was, and no request failed.
 func (r Report) OK() bool {
-	return !slices.ContainsFunc(r.Arms, func(a Arm) bool { return !a.OK() })
+	return !slices.ContainsFunc(r.Variants, func(a Variant) bool { return !a.OK() })
 }
 
 // unsafe are the strategies that are there to fail.
 var unsafe = []string{"naive", "local"}
 
-// OK reports whether the arm came out as it must.
-func (a Arm) OK() bool {
+// OK reports whether the variant came out as it must.
+func (a Variant) OK() bool {
 	if a.Errors > 0 || a.Placed == 0 {
 		return false
 	}
 	return slices.Contains(unsafe, a.Strategy) || a.AuditOK && a.Oversold == 0 && a.Undersold == 0 && a.LostUpdates == 0
 }
 
-// summarize fills the medians of all arms.
-func summarize(arms []*Arm) {
-	find := func(name string) *Arm {
-		for _, a := range arms {
+// summarize fills the medians of all variants.
+func summarize(variants []*Variant) {
+	find := func(name string) *Variant {
+		for _, a := range variants {
 			if a.Strategy == name {
 				return a
 			}
@@ -119,7 +119,7 @@ func summarize(arms []*Arm) {
 		return nil
 	}
 	naive, conditional := find("naive"), find("conditional")
-	for _, a := range arms {
+	for _, a := range variants {
 		a.OrdersPerSecond = over(a.Rounds, func(r Round) float64 { return r.OrdersPerSecond })
 		a.P50 = over(a.Rounds, func(r Round) float64 { return r.P50 })
 		a.P99 = over(a.Rounds, func(r Round) float64 { return r.P99 })
@@ -145,7 +145,7 @@ func over(rounds []Round, of func(Round) float64) float64 {
 }
 
 // ratio is the median of the ratios of the rounds.
-func ratio(a, to *Arm) float64 {
+func ratio(a, to *Variant) float64 {
 	if to == nil {
 		return 0
 	}

@@ -64,11 +64,11 @@ type bar struct {
 func (r Report) SVG() (string, error) {
 	const rowHeight, longest = 30, 560
 	most := 1.0
-	for _, a := range r.Arms {
+	for _, a := range r.Variants {
 		most = max(most, a.OrdersPerSecond)
 	}
 	var bars []bar
-	for i, a := range r.Arms {
+	for i, a := range r.Variants {
 		one := bar{
 			Y: 60 + i*rowHeight, Width: max(1, int(a.OrdersPerSecond/most*longest)), Label: a.Strategy,
 			Value: count(a.OrdersPerSecond) + "/s", Color: "#2f7d4f", Verdict: "exact",
@@ -106,7 +106,7 @@ func cpu(used map[string]float64) string {
 	return strings.Join(parts, ", ")
 }
 
-// percent is how much of a limit an arm reaches.
+// percent is how much of a limit a variant reaches.
 func percent(x, limit float64) string {
 	if limit == 0 {
 		return "-"
@@ -115,7 +115,7 @@ func percent(x, limit float64) string {
 }
 
 // books says what the audit found.
-func books(a Arm) string {
+func books(a Variant) string {
 	switch {
 	case a.AuditOK && a.Oversold == 0 && a.Undersold == 0:
 		return "exact"

@@ -52,21 +52,21 @@ export const minInstances = whole('MIN_INSTANCES', 2);
 // Where the reports go; an empty name writes none.
 export const out = __ENV.OUT === undefined ? 'out' : __ENV.OUT;
 
-// What an exact arm sells: every unit that somebody wants, and none twice.
+// What an exact variant sells: every unit that somebody wants, and none twice.
 export const exactly = Math.min(stock, attempts);
 
-// EXPECT=exact judges the controls as if they were safe: a run that must end red, and so
+// EXPECT=exact judges the baselines as if they were safe: a run that must end red, and so
 // shows that the judge can tell.
 const expect = __ENV.EXPECT || 'auto';
 if (expect !== 'auto' && expect !== 'exact') throw new Error(`EXPECT=${expect}: want auto or exact`);
 
-// A mutex in one process is a control only when there is a second process.
-const controls = minInstances > 1 ? ['naive', 'local'] : ['naive'];
+// A mutex in one process is an unsafe baseline only when there is a second process.
+const baselines = minInstances > 1 ? ['naive', 'local'] : ['naive'];
 
-// One arm per strategy: the same sale of the same stock, of a SKU that this strategy guards.
-export const arms = [...new Set(list('STRATEGIES', 'naive,redis'))].map((strategy) => ({
+// One variant per strategy: the same sale of the same stock, of a SKU that this strategy guards.
+export const variants = [...new Set(list('STRATEGIES', 'naive,redis'))].map((strategy) => ({
   strategy,
-  expected: expect === 'auto' && controls.includes(strategy) ? 'oversold' : 'exact',
+  expected: expect === 'auto' && baselines.includes(strategy) ? 'oversold' : 'exact',
 }));
 
 // The strategies of what baskets.js, limits.js and retries.js sell, which must be exact.

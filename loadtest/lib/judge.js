@@ -1,7 +1,7 @@
 // The metrics of a sale, and the thresholds that judge it.
 //
-// Buyers share no memory, so everything is a metric with the tag `arm`, and a threshold per
-// arm. A threshold on a metric without samples holds: "oversold_units == 0" says nothing if
+// Buyers share no memory, so everything is a metric with the tag `variant`, and a threshold per
+// variant. A threshold on a metric without samples holds: "oversold_units == 0" says nothing if
 // nobody has looked. That is why attempts and audits are counted as well.
 import { Counter, Gauge, Trend } from 'k6/metrics';
 
@@ -12,7 +12,7 @@ export const metrics = {
   busy: new Counter('orders_busy'), // 429 and 503, which had no effect and are asked again
   failed: new Counter('orders_failed'), // no answer, or any other
   answered: new Counter('orders_answered'), // by instance
-  seen: new Trend('instances_seen'), // by one buyer: its greatest value is a lower bound
+  seen: new Trend('instances_hit'), // by one buyer: its greatest value is a lower bound
   elapsed: new Gauge('elapsed_ms', true), // at both ends of each attempt
 
   audited: new Counter('audit_ran'),
@@ -29,14 +29,14 @@ export const metrics = {
 // Instances that get a line of their own in the report.
 export const places = 16;
 
-function judge(arm, { attempts, exactly, minInstances }) {
+function judge(variant, { attempts, exactly, minInstances }) {
   const rules = {
     orders_attempted: `count==${attempts}`,
     orders_failed: 'count==0',
     audit_ran: 'count==1',
     orders_unmatched: 'count==0',
-    instances_seen: `max>=${minInstances}`,
-    // Always true: a series for one arm exists only if a threshold names it.
+    instances_hit: `max>=${minInstances}`,
+    // Always true: a series for one variant exists only if a threshold names it.
     orders_accepted: 'count>=0',
     orders_refused: 'count>=0',
     orders_busy: 'count>=0',
@@ -56,15 +56,15 @@ function judge(arm, { attempts, exactly, minInstances }) {
     updates_lost: 'value==0',
     audit_broken: 'value==0',
   };
-  return Object.entries({ ...rules, ...(arm.expected === 'exact' ? exact : {}) })
-    .map(([metric, rule]) => [`${metric}{arm:${arm.strategy}}`, [rule]]);
+  return Object.entries({ ...rules, ...(variant.expected === 'exact' ? exact : {}) })
+    .map(([metric, rule]) => [`${metric}{variant:${variant.strategy}}`, [rule]]);
 }
 
-export function thresholds(arms, sale) {
+export function thresholds(variants, sale) {
   const byInstance = Array.from({ length: places }, (_, i) => [`orders_answered{place:${i}}`, ['count>=0']]);
   return Object.fromEntries([
     ['http_req_failed', ['rate==0']],
     ...byInstance,
-    ...arms.flatMap((arm) => judge(arm, sale)),
+    ...variants.flatMap((variant) => judge(variant, sale)),
   ]);
 }

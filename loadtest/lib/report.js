@@ -20,7 +20,7 @@ const columns = [
   ['orders/s', (a) => fixed(0)(a.orders_per_second)],
   ['p50 ms', (a) => fixed(1)(a.p50_ms)],
   ['p99 ms', (a) => fixed(1)(a.p99_ms)],
-  ['instances', (a) => plain(a.instances_seen)],
+  ['instances', (a) => plain(a.instances_hit)],
   ['verdict', (a) => a.verdict],
 ];
 
@@ -31,7 +31,7 @@ function answered({ instances }) {
 }
 
 export function text(summary) {
-  const rows = [columns.map(([title]) => title), ...summary.arms.map((a) => columns.map(([, cell]) => cell(a)))];
+  const rows = [columns.map(([title]) => title), ...summary.variants.map((a) => columns.map(([, cell]) => cell(a)))];
   const widths = columns.map((_, i) => Math.max(...rows.map((row) => row[i].length)));
   const lines = rows.map((row) => row.map((c, i) => (isText(i) ? c.padEnd(widths[i]) : c.padStart(widths[i]))).join('  ').trimEnd());
   return `\n${lines.join('\n')}\n\nanswered by: ${answered(summary)}\n${summary.line}\n`;
@@ -51,19 +51,19 @@ const style = `
   .bar { display: flex; height: 1.3rem; margin: .2rem 0 .8rem }
   .sold { background: var(--sold) } .over { background: var(--over) }`;
 
-function table({ arms }) {
+function table({ variants }) {
   const row = (tag, cells) => `<tr>${cells.map((c, i) => `<${tag}${isText(i) ? ' class="text"' : ''}>${escape(c)}</${tag}>`).join('')}</tr>`;
   return `<div class="scroll"><table>
 ${row('th', columns.map(([title]) => title))}
-${arms.map((a) => row('td', columns.map(([, cell]) => cell(a)))).join('\n')}
+${variants.map((a) => row('td', columns.map(([, cell]) => cell(a)))).join('\n')}
 </table></div>`;
 }
 
-// bars draws the units that each arm promised, those beyond the stock in red.
-function bars({ arms }) {
-  const widest = Math.max(1, ...arms.map((a) => Math.max(a.recorded || 0, a.stock)));
+// bars draws the units that each variant promised, those beyond the stock in red.
+function bars({ variants }) {
+  const widest = Math.max(1, ...variants.map((a) => Math.max(a.recorded || 0, a.stock)));
   const part = (name, units) => `<div class="${name}" style="width:${(100 * units) / widest}%"></div>`;
-  return arms.map((a) => {
+  return variants.map((a) => {
     const over = a.oversold || 0;
     const label = `${a.strategy}: ${plain(a.recorded)} units promised of ${a.stock}${over > 0 ? `, ${over} of them do not exist` : ''}`;
     return `<div>${escape(label)}</div><div class="bar">${part('sold', (a.recorded || 0) - over)}${part('over', over)}</div>`;

@@ -13,16 +13,16 @@ function crossed(metrics, concerns) {
     Object.entries(m.thresholds || {}).filter(([, t]) => !t.ok).map(([rule]) => `${name} ${rule}`));
 }
 
-// summarizeArm names its fields as `shop demo --json` does.
-function summarizeArm(metrics, { strategy, expected }, { stock, attempts }) {
-  const of = (name, figure) => value(metrics, `${name}{arm:${strategy}}`, figure);
+// summarizeVariant names its fields as `shop demo --json` does.
+function summarizeVariant(metrics, { strategy, expected }, { stock, attempts }) {
+  const of = (name, figure) => value(metrics, `${name}{variant:${strategy}}`, figure);
   const count = (name) => of(name, 'count') || 0;
   const audited = count('audit_ran') === 1;
   const book = (name) => (audited ? of(name, 'value') : null); // a gauge that nobody set reads 0
   const accepted = count('orders_accepted');
   const rejected = count('orders_refused');
   const seconds = ((of('elapsed_ms', 'max') || 0) - (of('elapsed_ms', 'min') || 0)) / 1000;
-  const arm = {
+  const variant = {
     strategy,
     expected,
     stock,
@@ -38,29 +38,29 @@ function summarizeArm(metrics, { strategy, expected }, { stock, attempts }) {
     orders_per_second: seconds > 0 ? (accepted + rejected) / seconds : 0,
     p50_ms: of('http_req_duration', 'med'),
     p99_ms: of('http_req_duration', 'p(99)'),
-    instances_seen: of('instances_seen', 'max') || 0,
+    instances_hit: of('instances_hit', 'max') || 0,
     audit_ok: audited && book('audit_broken') === 0,
-    crossed: crossed(metrics, (name) => name.endsWith(`{arm:${strategy}}`)),
+    crossed: crossed(metrics, (name) => name.endsWith(`{variant:${strategy}}`)),
   };
-  return { ...arm, verdict: judge(arm) };
+  return { ...variant, verdict: judge(variant) };
 }
 
-function judge(arm) {
-  if (arm.oversold > 0) return 'oversold';
-  if (arm.undersold > 0) return 'undersold';
-  return arm.audit_ok && arm.crossed.length === 0 ? 'exact' : 'broken';
+function judge(variant) {
+  if (variant.oversold > 0) return 'oversold';
+  if (variant.undersold > 0) return 'undersold';
+  return variant.audit_ok && variant.crossed.length === 0 ? 'exact' : 'broken';
 }
 
 export function summarize({ metrics, setup_data: sale }, env) {
-  const arms = env.arms.map((arm) => summarizeArm(metrics, arm, env));
+  const variants = env.variants.map((variant) => summarizeVariant(metrics, variant, env));
   const failures = crossed(metrics, () => true);
-  const controls = arms.filter((arm) => arm.expected === 'oversold');
-  const proved = controls.length > 0 && controls.every((arm) => arm.oversold > 0);
+  const baselines = variants.filter((variant) => variant.expected === 'oversold');
+  const proved = baselines.length > 0 && baselines.every((variant) => variant.oversold > 0);
   const instances = ((sale && sale.instances) || []).map((name, i) => ({
     name, orders: value(metrics, `orders_answered{place:${i}}`, 'count') || 0,
   }));
   let verdict = 'proved';
-  let line = `PROVED: ${controls.map((a) => a.strategy).join(', ')} oversold, every other strategy sold exactly ${env.exactly}`;
+  let line = `PROVED: ${baselines.map((a) => a.strategy).join(', ')} oversold, every other strategy sold exactly ${env.exactly}`;
   if (sale === undefined) {
     verdict = 'failed';
     line = 'FAILED: the sale did not begin, see the error above or below';
@@ -71,5 +71,5 @@ export function summarize({ metrics, setup_data: sale }, env) {
     verdict = 'inconclusive';
     line = inconclusive;
   }
-  return { verdict, line, urls: env.urls, buyers: env.buyers, instances, arms };
+  return { verdict, line, urls: env.urls, buyers: env.buyers, instances, variants };
 }
