@@ -58,8 +58,8 @@ func backends() []backend {
 	}
 }
 
-// powers are the interfaces that a type can have.
-func powers() map[string]reflect.Type {
+// capabilities are the interfaces that a type can have.
+func capabilities() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"MultiLocker": reflect.TypeFor[dlock.MultiLocker](), "Inspector": reflect.TypeFor[dlock.Inspector](),
 		"ForceReleaser": reflect.TypeFor[dlock.ForceReleaser](), "CounterRaiser": reflect.TypeFor[dlock.CounterRaiser](),
@@ -78,7 +78,7 @@ func (b backend) typed(name string) reflect.Type {
 	return nil
 }
 
-// has reports whether b has what a row names: the power of a type, LocalQueue, or the field of
+// has reports whether b has what a row names: the capability of a type, LocalQueue, or the field of
 // a harness, of which its tests have set some. known is false if the row names nothing of these.
 func (b backend) has(code []string, set map[string]bool) (has, known bool) {
 	if len(code) == 1 {
@@ -94,8 +94,8 @@ func (b backend) has(code []string, set map[string]bool) (has, known bool) {
 		}
 		return has, true
 	}
-	power, known := powers()[code[1]]
-	return known && of != nil && of.Implements(power), known
+	capability, known := capabilities()[code[1]]
+	return known && of != nil && of.Implements(capability), known
 }
 
 // fields are those of the harnesses that say what a backend can do, or what a test can do
@@ -123,7 +123,7 @@ func fields() map[string]bool {
 // The matrix of docs/choosing.md says of each backend what its types can do, and what its
 // contract tests say of it.
 func TestChoosingMatrixIsTheCode(t *testing.T) {
-	columns := []string{"power", "in code", "shown by"}
+	columns := []string{"capability", "in code", "shown by"}
 	set := map[string]map[string]bool{}
 	for _, b := range backends() {
 		columns = append(columns, b.name)
@@ -166,21 +166,21 @@ func TestChoosingMatrixIsTheCode(t *testing.T) {
 		"Locker": {"MultiLocker", "Inspector", "ForceReleaser", "CounterRaiser", "LocalQueue"},
 		"RW":     {"RWLocker", "Inspector", "ForceReleaser"}, "Semaphore": {"Semaphore", "Resizer"}, "Tokens": {"Semaphore"}, "Cond": {"Cond"},
 	} {
-		for _, power := range rows {
-			if !said[of+" "+power] {
-				t.Errorf("the matrix says nothing of %s as %s", of, power)
+		for _, capability := range rows {
+			if !said[of+" "+capability] {
+				t.Errorf("the matrix says nothing of %s as %s", of, capability)
 			}
 		}
 	}
 }
 
-// What the matrix is about is all there is: a new power, backend or type has its place.
+// What the matrix is about is all there is: a new capability, backend or type has its place.
 func TestChoosingMatrixIsComplete(t *testing.T) {
 	for name, of := range parse(t, ".", false).types {
 		if _, ok := of.(*ast.InterfaceType); !ok || !ast.IsExported(name) || name == "Locker" || name == "Renewer" {
 			continue
 		}
-		if _, ok := powers()[name]; !ok {
+		if _, ok := capabilities()[name]; !ok {
 			t.Errorf("dlock.%s is in no row", name)
 		}
 	}

@@ -108,7 +108,7 @@ func TestValidityCountsFromTheSentTimeOfTheLastAcknowledgedAttempt(t *testing.T)
 			t.Errorf("%d renewals, want some retries after the second", got)
 		}
 		if got, want := time.Since(sent), ttl*9/10; got != want {
-			t.Errorf("trust ended %v after the last acknowledged renewal was sent, want %v", got, want)
+			t.Errorf("validity ended %v after the last acknowledged renewal was sent, want %v", got, want)
 		}
 		wantReason(t, lease.Err(), dlock.Expired)
 	})

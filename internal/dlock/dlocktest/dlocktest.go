@@ -37,7 +37,7 @@ type Harness struct {
 	// FIFO says that Acquire grants in the order of the calls.
 	FIFO bool
 
-	// FallbackPoll is how long a waiter pauses at most between two looks of its own, if
+	// FallbackPoll is how long a waiter pauses at most between two polls of its own, if
 	// it is otherwise woken by a message. 0: there are no messages.
 	FallbackPoll time.Duration
 

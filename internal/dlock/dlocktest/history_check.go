@@ -156,7 +156,7 @@ func (h *History) CheckLossBeforeNextGrant(t testing.TB) {
 			before := part[i-1].Output.(Outcome).Fence.Owner
 			if end, ok := ends[before]; (!ok || end > part[i].Return) && found < most {
 				found++
-				t.Errorf("%s: %s and then %s, while the former holder believed for another %v",
+				t.Errorf("%s: %s and then %s, while the former holder considered its lease valid for another %v",
 					part[i].Input.(Call).Key, describe(part[i-1].Input, part[i-1].Output), describe(part[i].Input, part[i].Output),
 					time.Duration(end-part[i].Return))
 			}

@@ -58,7 +58,7 @@ func TestLockModel(t *testing.T) {
 			op(1, 20, 30, try(1), granted("b", 2)),
 			op(0, 40, 50, release("a"), ended(dlocktest.Done)),
 		}},
-		{"two believers, the loss told before the grant", porcupine.Ok, []porcupine.Operation{
+		{"two concurrent holders, the loss told before the grant", porcupine.Ok, []porcupine.Operation{
 			op(0, 0, 10, try(1), granted("a", 1)),
 			op(9, 19, open, expire("a"), ended(dlocktest.Unknown)),
 			op(1, 15, 30, try(1), granted("b", 2)),

@@ -35,7 +35,7 @@ func maxHoldEndsTheLease(ctx context.Context, t testing.TB, h Harness, key strin
 	wantErr(t, err, nil)
 	defer lease.Release(ctx)
 	h.wantMaxHold(t, lease, start)
-	release(ctx, t, acquire(ctx, t, h, l, key)) // the store is not told, and forgets
+	release(ctx, t, acquire(ctx, t, h, l, key)) // the store is not notified, and forgets
 }
 
 // maxHoldEndsAllLeases: the limit is that of the grant, however many leases share it, and

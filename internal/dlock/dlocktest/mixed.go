@@ -42,7 +42,7 @@ func passedOn(ctx context.Context, t testing.TB, h Harness, short, long dlock.Lo
 		return got
 	}
 	one, other := wait(h.side(long), 1), wait(short, 2)
-	pause(ctx, rand.N(h.TTL/3)) // anywhere between two looks of the one
+	pause(ctx, rand.N(h.TTL/3)) // anywhere between two polls of the one
 	kept := first.Release(ctx) == nil
 	var a, b result
 	select {

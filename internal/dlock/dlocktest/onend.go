@@ -45,7 +45,7 @@ func blockingOnEnd(ctx context.Context, t testing.TB, h Harness, key string) {
 			fastest = min(fastest, handOff(ctx, t, h, other, mine, key))
 		}
 		if fastest > h.FallbackPoll/4 {
-			t.Errorf("a hand-off takes %v, while a waiter looks by itself every %v", fastest, h.FallbackPoll)
+			t.Errorf("a hand-off takes %v, while a waiter polls by itself every %v", fastest, h.FallbackPoll)
 		}
 	}
 	pause(ctx, h.TTL)

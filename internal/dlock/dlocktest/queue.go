@@ -120,7 +120,7 @@ func handOff(ctx context.Context, t testing.TB, h Harness, from, to dlock.Locker
 		lease.Release(ctx)
 	})
 	wantWaiters(ctx, t, h, in, key, 1)
-	pause(ctx, rand.N(h.FallbackPoll/2)) // anywhere between two looks
+	pause(ctx, rand.N(h.FallbackPoll/2)) // anywhere between two polls
 	start := time.Now()
 	release(ctx, t, first)
 	return (<-granted).Sub(start)
@@ -137,9 +137,9 @@ func handOffWithoutPolling(ctx context.Context, t testing.TB, h Harness, key str
 		took = append(took, handOff(ctx, t, h, a, b, key))
 	}
 	slices.Sort(took)
-	// A waiter looks again after three tenths of the pause at the earliest.
+	// A waiter polls again after three tenths of the pause at the earliest.
 	if d := took[len(took)/3]; d > h.FallbackPoll/4 {
-		t.Errorf("a hand-off takes %v, while a waiter looks by itself every %v", d, h.FallbackPoll)
+		t.Errorf("a hand-off takes %v, while a waiter polls by itself every %v", d, h.FallbackPoll)
 	}
 }
 

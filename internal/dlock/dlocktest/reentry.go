@@ -145,7 +145,7 @@ func reentryRefused(ctx context.Context, t testing.TB, h Harness, key string) {
 	wantErr(t, lease.Err(), nil)
 }
 
-// reentryAfterUncertainPoll has a waiter lose the answer to a look of its own, before it is
+// reentryAfterUncertainPoll has a waiter lose the answer to a poll of its own, before it is
 // granted the key. What is done about that when the lease has ended, is not done when one
 // of several leases has.
 func reentryAfterUncertainPoll(ctx context.Context, t testing.TB, h Harness, key string) {

@@ -43,7 +43,7 @@ type RWHarness struct {
 	// Behind returns a client whose network can be broken. Nil: there is no network.
 	Behind func(t testing.TB) (dlock.RWLocker, Link)
 
-	// WaiterTTL is how long the store believes in a waiter that has fallen silent.
+	// WaiterTTL is how long the store keeps a waiter that has fallen silent.
 	// It is needed with Behind only.
 	WaiterTTL time.Duration
 

@@ -26,7 +26,7 @@ type SemaphoreHarness struct {
 
 	// Wipe makes the store forget all it knows of key. The limit is not promised
 	// over that: the cases check that it holds among the permits granted before, and
-	// among those granted after, and that the holders of before hear of it. Nil: the
+	// among those granted after, and that the former holders hear of it. Nil: the
 	// store cannot forget.
 	Wipe func(t testing.TB, key string)
 

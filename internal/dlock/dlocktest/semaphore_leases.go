@@ -117,7 +117,7 @@ func semFenceIncreases(ctx context.Context, t testing.TB, h SemaphoreHarness, ke
 		check(one)
 		two := h.take(ctx, t, b, key, 1) // alongside the other
 		check(two)
-		got := h.waiting(ctx, t, a, key, 2, 1) // handed over
+		got := h.waiting(ctx, t, a, key, 2, 1) // handed off
 		release(ctx, t, two)
 		release(ctx, t, one)
 		r := <-got

@@ -9,7 +9,7 @@ import (
 )
 
 // semWipe lets clients that are new to a key take what they get of a store that has
-// forgotten the holders of before.
+// forgotten the former holders.
 func semWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Wipe == nil {
 		t.Skip("the store cannot forget")
@@ -38,7 +38,7 @@ func semWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) 
 	h.wantFreePermits(ctx, t, h.New(t, permits), key, permits)
 }
 
-// semKnownWipe has the holder of before believe for as long as it may: it hears
+// semKnownWipe has the former holder believe for as long as it may: it hears
 // nothing. The others know the key, and wait.
 func semKnownWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Wipe == nil || h.Behind == nil || !h.Remembers {

@@ -56,7 +56,7 @@ type renewal struct {
 	hold   *dlock.Hold
 	values context.Context //nolint:containedctx // Never done: the values that renewals run with.
 	due    time.Time
-	window time.Duration // of trust, as it stands
+	window time.Duration // the current validity window
 	flight *flight       // nil if none
 }
 

@@ -158,7 +158,7 @@ func TestHolderIsNotifiedAtOnce(t *testing.T) {
 					select {
 					case <-lease.Done():
 					case <-ctx.Done():
-						t.Fatal("the holder is not told")
+						t.Fatal("the holder is not notified")
 					}
 					if !errors.Is(lease.Err(), dlock.ErrLost) {
 						t.Errorf("Err = %v, want ErrLost", lease.Err())
@@ -220,7 +220,7 @@ func TestWaiterWhoseLeaseIsGone(t *testing.T) {
 						testbedtest.Eventually(t, "the waiter", func() bool { return len(keysOf(t, admin, lockQueue(key))) == ahead+1 })
 						harm(t, lockQueue(key))
 						if strings.HasSuffix(hearing, "watches") {
-							<-time.After(time.Second / 2) // it watches now, and has not looked by itself yet
+							<-time.After(time.Second / 2) // it watches now, and has not polled by itself yet
 						}
 						leave()
 						release(ctx, t, first)

@@ -79,7 +79,7 @@ func (s *store) enter(ctx context.Context, key, kind string, take func(ahead, ow
 		case err != nil:
 			return nil, nil, s.failed(ctx, p, err)
 		default:
-			p.revision, p.looked = answer.Header.Revision, answer.Header.Revision
+			p.revision, p.polled = answer.Header.Revision, answer.Header.Revision
 			return p, answer, nil
 		}
 	}

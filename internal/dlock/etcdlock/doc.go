@@ -36,9 +36,9 @@
 //	Inspect      Range of KEY; LeaseTimeToLive                                      2 rounds
 //	ForceRelease Range of KEY; Txn: if it is the same Put word, delete OWNER        2 rounds, 1 c
 //
-// A queue is sorted by etcd, in O(n) for n who wait; a look that finds all as it was is
+// A queue is sorted by etcd, in O(n) for n who wait; a poll that finds all as it was is
 // O(1). From the release to the next holder it is the deletion with its commit, and half
-// a round for the message. The waiter looks then, unless it knows that
+// a round for the message. The waiter polls then, unless it knows that
 // nobody else was ahead; that is another round, to the memory of one member. All
 // watches of a Locker are on one stream.
 //
@@ -51,24 +51,24 @@
 // A waiter watches the last one that came before it, so that an end wakes one waiter
 // up. It is the turn of a waiter when its own key is there and none that was created
 // before is. Who was ahead can only leave, so any state of etcd that shows this proves
-// it, and a look may be answered by any member from its memory. If the last one was the
-// only one ahead, no look is needed. Then one watch covers its key and the waiter's own,
+// it, and a poll may be answered by any member from its memory. If the last one was the
+// only one ahead, no poll is needed. Then one watch covers its key and the waiter's own,
 // and all names between them. A member sends the events of one watch in order, so own was
 // there if its end did not come first. The events of two watches may come in any order.
 //
 // A watch begins at the present, since etcd serves one that begins in the past only ten
-// times a second (the library's Mutex waits for that), and a look reports what happened
+// times a second (the library's Mutex waits for that), and a poll reports what happened
 // before. If a commit comes while a watch is made, its present is the past already: so a
-// waiter looks again 10, 30 and 70 ms after it has begun to watch, in the memory of one
-// member. Nothing depends on messages: it looks by itself every 0.8 to 1 s thereafter, a
-// quarter of the TTL if that is shorter, and those looks are linearizable.
+// waiter polls again 10, 30 and 70 ms after it has begun to watch, in the memory of one
+// member. Nothing depends on messages: it polls by itself every 0.8 to 1 s thereafter, a
+// quarter of the TTL if that is shorter, and those polls are linearizable.
 //
 // # Leases
 //
 // To grant a lease and to revoke it takes a commit each, as many as a lock without it.
 // So a lease is used again: a release deletes the key, and leaves the lease to the next
 // acquisition of the same Locker, as long as it was granted less than a third of its TTL
-// ago. Then the trust of the next holder counts from that grant, and rests on no renewal.
+// ago. Then the lease validity of the next holder counts from that grant, and rests on no renewal.
 // At most 64 wait to be used again; they are not renewed, and end by their TTL. Close
 // revokes them.
 //
@@ -88,7 +88,7 @@
 // was stopped, and replaced, answers for a moment after it continues. So the read that is
 // sent along must have been answered in the same term: it shows that the leader was one
 // after the renewal was sent. Every new leader keeps all leases for a TTL from when it
-// was elected, so that the trust of the holder is over before.
+// was elected, so that the lease validity of the holder is over before.
 //
 // One thing no client can help: a leader that was stopped for longer than a TTL, and was
 // replaced, may have leases revoked when it continues, which were renewed with the next

@@ -182,14 +182,14 @@ func (p *place) keep(ctx context.Context, backend any) {
 	})
 }
 
-// granted is the last look before the caller gets its lease: a waiter whose lease
+// granted is the last poll before the caller gets its lease: a waiter whose lease
 // has ended must not have the key, whatever the queue says.
 func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
 	if p.lease.Err() != nil {
 		p.leave(ctx)
 		return nil, p.lost()
 	}
-	p.after(watchAfter, func() { p.s.notifier.add(p.watch, p.looked+1) })
+	p.after(watchAfter, func() { p.s.notifier.add(p.watch, p.polled+1) })
 	if limit := p.s.cfg.MaxHold; limit > 0 { // from now on, and not from when the lease of etcd was granted
 		p.after(limit, func() { p.s.renewer.Lose(p.owner, &dlock.LostError{Reason: dlock.MaxHold}) })
 	}

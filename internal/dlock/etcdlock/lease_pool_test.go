@@ -179,7 +179,7 @@ func TestIdleLeaseIsRevoked(t *testing.T) {
 	})
 }
 
-// A lease that is no longer young serves nobody any more: its trust would be over soon.
+// A lease that is no longer young serves nobody any more: its validity would end soon.
 func TestOldLeaseIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

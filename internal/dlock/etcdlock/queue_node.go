@@ -17,7 +17,7 @@ type place struct {
 	owner    string
 	own      string // the key in etcd
 	revision int64  // at which own was created
-	looked   int64  // revision at which own was seen last, and who was ahead of it
+	polled   int64  // revision at which own was seen last, and who was ahead of it
 	lease    *dlock.Lease
 	leaving  atomic.Bool // the caller gives up, and waits for little
 	watch    *watch      // of own

@@ -25,7 +25,7 @@ func ifFree(ahead, own string, id int64) *pb.TxnRequest {
 	return &pb.TxnRequest{Compare: []*pb.Compare{nobody}, Success: []*pb.RequestOp{putting(own, id)}}
 }
 
-// whoIsLeft is the transaction of a look: whether own is still there, and if next is
+// whoIsLeft is the transaction of a poll: whether own is still there, and if next is
 // gone, who of those before revision is left.
 //
 // A member may answer it from what it has, if local is set. It is then late at worst:

@@ -19,16 +19,16 @@ type wait struct {
 	next *watch        // of the last one ahead; and of own, if nobody else is ahead
 	wake chan struct{} // there is news of next
 
-	timer *time.Timer   // of a look without news
+	timer *time.Timer   // of a poll without news
 	early time.Duration // what that was set to, while the watch of next may be late
 }
 
 // A watch that begins now begins in the past if a commit comes while it is made, and then
-// etcd serves it up to 100 ms later. So who has begun to watch looks after firstLook, and
-// after twice that, and so on until lastLook.
+// etcd serves it up to 100 ms later. So who has begun to watch looks after firstPoll, and
+// after twice that, and so on until lastPoll.
 const (
-	firstLook = 10 * time.Millisecond
-	lastLook  = 50 * time.Millisecond
+	firstPoll = 10 * time.Millisecond
+	lastPoll  = 50 * time.Millisecond
 )
 
 // cause is why a waiter decides whether it is its turn.
@@ -43,7 +43,7 @@ const (
 // wait returns nil when nobody is ahead any more. ahead are the last ones that came
 // before.
 func (p *place) wait(ctx context.Context, ahead []string) error {
-	w := &wait{place: p, wake: make(chan struct{}, 1), timer: time.NewTimer(firstLook)}
+	w := &wait{place: p, wake: make(chan struct{}, 1), timer: time.NewTimer(firstPoll)}
 	defer w.timer.Stop()
 	w.follow(ahead)
 	defer func() { p.s.notifier.drop(w.next) }()
@@ -66,11 +66,11 @@ func (p *place) wait(ctx context.Context, ahead []string) error {
 
 // again sets the timer, which has fired, and returns why it has.
 func (w *wait) again() cause {
-	if w.early >= lastLook {
+	if w.early >= lastPoll {
 		w.timer.Reset(w.pause())
 		return overdue
 	}
-	if w.early *= 2; w.early < lastLook {
+	if w.early *= 2; w.early < lastPoll {
 		w.timer.Reset(w.early)
 	} else {
 		w.timer.Reset(w.pause())
@@ -89,8 +89,8 @@ func (w *wait) follow(ahead []string) {
 		w.next.own = w.own
 	}
 	w.s.notifier.add(w.next, 0)
-	w.early = firstLook
-	w.timer.Reset(firstLook)
+	w.early = firstPoll
+	w.timer.Reset(firstPoll)
 }
 
 // signal wakes the waiter up.
@@ -101,7 +101,7 @@ func (w *wait) signal() {
 	}
 }
 
-// turn decides whether it is the turn of w. It is so without a look if the one that
+// turn decides whether it is the turn of w. It is so without a poll if the one that
 // has ended was the only one ahead, and all that has happened since that was read was
 // heard of, in the order in which it happened: then own was still there.
 func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
@@ -110,13 +110,13 @@ func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
 		switch {
 		case own > 0:
 			return false, w.ended()
-		case since > w.looked, next > 0 && w.next.own == "", why != told:
+		case since > w.polled, next > 0 && w.next.own == "", why != told:
 		case next > 0 && since > 0:
 			return true, nil
 		default:
 			return false, nil
 		}
-		again, done, err := w.look(ctx, max(since, next), why != overdue)
+		again, done, err := w.poll(ctx, max(since, next), why != overdue)
 		if done || err != nil || !again {
 			return done, err
 		}
@@ -124,10 +124,10 @@ func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
 	}
 }
 
-// look asks etcd, and again if a member that may answer as it likes does not know yet
-// what another one has told. It reports whether to decide again. A look that fails is
+// poll asks etcd, and again if a member that may answer as it likes does not know yet
+// what another one has told. It reports whether to decide again. A poll that fails is
 // repeated after a pause, for as long as the lease is considered valid.
-func (w *wait) look(ctx context.Context, heard int64, local bool) (again, done bool, err error) {
+func (w *wait) poll(ctx context.Context, heard int64, local bool) (again, done bool, err error) {
 	ask := func(local bool) (*pb.TxnResponse, error) {
 		return w.s.txn(ctx, whoIsLeft(w.s.keys.ahead(w.key, w.kind), w.own, w.next.key, w.revision, local))
 	}
@@ -141,7 +141,7 @@ func (w *wait) look(ctx context.Context, heard int64, local bool) (again, done b
 	if !slices.Contains(names(answer.Responses[0]), w.own) {
 		return false, false, w.ended()
 	}
-	w.looked = answer.Header.Revision
+	w.polled = answer.Header.Revision
 	if answer.Succeeded {
 		return true, false, nil
 	}
@@ -165,7 +165,7 @@ func (w *wait) ended() error {
 // nothing from it. It is notified of what happened before.
 const watchAfter = 100 * time.Millisecond
 
-// pause is how long a waiter waits before it looks by itself.
+// pause is how long a waiter waits before it polls by itself.
 func (p *place) pause() time.Duration {
 	longest := p.s.fallbackPoll()
 	return longest*4/5 + rand.N(longest/5)

@@ -151,7 +151,7 @@ func all(ctx context.Context, t testing.TB, admin *clientv3.Client, together int
 	}
 }
 
-// A watch may hear of nothing for a moment after it has begun. A waiter looks early then,
+// A watch may hear of nothing for a moment after it has begun. A waiter polls early then,
 // long before it looks because it has received nothing.
 func TestWaiterPollsEarly(t *testing.T) {
 	t.Parallel()
@@ -195,7 +195,7 @@ func TestPanicDeletesTheQueueNode(t *testing.T) {
 		first := take(ctx, t, locker(t, admin), key)
 		l := locker(t, client(t, addr, grpc.WithChainUnaryInterceptor(
 			func(ctx context.Context, method string, q, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-				if q, ok := q.(*pb.TxnRequest); ok && len(q.Failure) > 0 { // a look
+				if q, ok := q.(*pb.TxnRequest); ok && len(q.Failure) > 0 { // a poll
 					panic("in an interceptor")
 				}
 				return call(ctx, method, q, reply, conn, options...)

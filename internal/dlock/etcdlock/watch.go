@@ -81,7 +81,7 @@ func (h *notifier) close(ctx context.Context) error {
 //
 // A watch that begins at a revision of the past is served by a loop of etcd that runs
 // ten times a second, until it has caught up. One that begins now is served at once,
-// and its owner has to look what happened before.
+// and its owner has to poll what happened before.
 func (h *notifier) add(w *watch, from int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,7 +226,7 @@ func (h *notifier) hear(r *pb.WatchResponse) {
 	case r.Canceled && r.CompactRevision > 0: // it was to begin too long ago
 		w.since, w.from = 0, 0
 		h.send(create(w))
-	case r.Canceled: // refused; whoever waits looks by itself
+	case r.Canceled: // refused; whoever waits polls by itself
 		w.since = 0
 	case r.Created:
 		w.since = r.GetHeader().GetRevision()

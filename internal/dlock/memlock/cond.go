@@ -41,7 +41,7 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 		return nil, fmt.Errorf("memlock: wait with %q: %w", key, err)
 	}
 	expire := time.NewTimer(l.ttl)
-	expire.Stop() // nobody has to look while w waits for a signal
+	expire.Stop() // nobody has to poll while w waits for a signal
 	defer expire.Stop()
 	queued := w.queued
 	for {
@@ -50,9 +50,9 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 			return l.lease(ctx, key, g), nil
 		case <-queued:
 			queued = nil
-			expire.Reset(l.look(key))
+			expire.Reset(l.poll(key))
 		case <-expire.C:
-			expire.Reset(l.look(key))
+			expire.Reset(l.poll(key))
 		case <-ctx.Done():
 			c.leave(key, w)
 			return nil, dlock.Ended(ctx)

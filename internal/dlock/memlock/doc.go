@@ -12,7 +12,7 @@
 // # Operations
 //
 // Each takes the one mutex of its service, for O(1) work or, in queues, O(n). Release
-// hands the key to the first waiter. A waiter also looks when the grant of the holder
+// hands the key to the first waiter. A waiter also polls when the grant of the holder
 // expires, so that nothing depends on Release being called.
 //
 // # What a crash leaves behind

@@ -86,7 +86,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 		case g := <-w.granted:
 			return l.lease(ctx, key, g), nil
 		case <-expire.C:
-			expire.Reset(l.look(key))
+			expire.Reset(l.poll(key))
 		case <-ctx.Done():
 			l.leave(key, w)
 			return nil, dlock.Ended(ctx)

@@ -130,7 +130,7 @@ func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease,
 		case g := <-w.granted:
 			return l.lease(ctx, key, write, g), nil
 		case <-expire.C:
-			expire.Reset(l.look(key))
+			expire.Reset(l.poll(key))
 		case <-ctx.Done():
 			l.leave(key, w, write)
 			return nil, dlock.Ended(ctx)
@@ -176,8 +176,8 @@ func (l *RW) held(key string, fence dlock.Fence, id string, f func(*rwEntry, *ho
 	return &dlock.LostError{Key: key, Fence: fence, Reason: dlock.Expired}
 }
 
-// look passes key on if grants have expired, and returns when to look again.
-func (l *RW) look(key string) time.Duration {
+// poll passes key on if grants have expired, and returns when to poll again.
+func (l *RW) poll(key string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, ok := l.keys[key]

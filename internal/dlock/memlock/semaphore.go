@@ -95,7 +95,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 			}
 			return s.lease(ctx, key, v.grant), nil
 		case <-expire.C:
-			expire.Reset(s.look(key))
+			expire.Reset(s.poll(key))
 		case <-ctx.Done():
 			s.leave(key, w)
 			return nil, dlock.Ended(ctx)
@@ -166,8 +166,8 @@ func (s *Semaphore) mine(key string, fence dlock.Fence, f func(*pool)) error {
 	return nil
 }
 
-// look hands on what has expired, and returns when to look again.
-func (s *Semaphore) look(key string) time.Duration {
+// poll hands on what has expired, and returns when to poll again.
+func (s *Semaphore) poll(key string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, ok := s.keys[key]

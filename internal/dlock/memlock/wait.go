@@ -9,8 +9,8 @@ type waiter struct {
 	granted chan grant // buffered: the granter never waits
 }
 
-// look passes key on if its grant has expired, and returns when to look again.
-func (l *Locker) look(key string) time.Duration {
+// poll passes key on if its grant has expired, and returns when to poll again.
+func (l *Locker) poll(key string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, ok := l.keys[key]

@@ -30,7 +30,7 @@ func TestCondOnMiniredis(t *testing.T) {
 func condHarness(t testing.TB, url string) dlocktest.CondHarness {
 	t.Helper()
 	h := condHarnessOn(t, func(t testing.TB) redis.UniversalClient { return redistest.Watched(t, redistest.Client(t, url)) })
-	h.WaiterTTL = 5 * ttl / 4 // five looks, one every TTL/4
+	h.WaiterTTL = 5 * ttl / 4 // five polls, one every TTL/4
 	h.Behind = func(t testing.TB) (dlocktest.CondClient, dlocktest.Link) {
 		rdb, link := redistest.Proxied(t, url)
 		return condClient(t, rdb), link

@@ -116,7 +116,7 @@ func TestCondHandOff(t *testing.T) {
 		}
 		slices.Sort(pushed)
 		t.Logf("woken within %v", pushed)
-		if pushed[3] > 400*time.Millisecond { // looks of its own come after 800
+		if pushed[3] > 400*time.Millisecond { // polls of its own come after 800
 			t.Errorf("most signals took more than %v, as if no grant had been notified", pushed[3])
 		}
 		ctx, stop := context.WithCancel(t.Context())

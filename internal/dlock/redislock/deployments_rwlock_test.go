@@ -13,7 +13,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestRWAndCondOnCluster runs both suites where keys live on three masters and
+// TestRWAndCondOnCluster runs both conformance tests where keys live on three masters and
 // notifications are sharded, over the failure of a master.
 func TestRWAndCondOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
@@ -28,7 +28,7 @@ func TestRWAndCondOnCluster(t *testing.T) {
 	})
 }
 
-// TestRWAndCondBehindSentinel runs both suites behind sentinels, over a failover.
+// TestRWAndCondBehindSentinel runs both conformance tests behind sentinels, over a failover.
 func TestRWAndCondBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()

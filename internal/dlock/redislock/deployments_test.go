@@ -21,7 +21,7 @@ func inTime(t testing.TB) context.Context {
 	return ctx
 }
 
-// TestConformanceBehindSentinel runs the suite behind sentinels, and again after a failover.
+// TestConformanceBehindSentinel runs the conformance tests behind sentinels, and again after a failover.
 func TestConformanceBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestConformanceBehindSentinel(t *testing.T) {
 	t.Run("after", func(t *testing.T) { suite(t, redistest.SentinelURL(group), redislock.Config{}, 200) })
 }
 
-// TestConformanceOnCluster runs the suite on a cluster, and again after a failover.
+// TestConformanceOnCluster runs the conformance tests on a cluster, and again after a failover.
 func TestConformanceOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()

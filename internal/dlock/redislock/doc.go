@@ -59,7 +59,7 @@
 //
 // # Lease validity in a notified grant
 //
-// A holder trusts a grant for nine tenths of the time for which Redis keeps it,
+// A holder considers a grant valid for nine tenths of the time for which Redis keeps it,
 // counted from a moment that is certainly before the grant. For an answer that is
 // when its request was sent. For a notification it cannot be when the notification arrived, which
 // may be any time later. Each request of a waiter therefore carries a STAMP, the
@@ -80,7 +80,7 @@
 //
 // # Nothing depends on a notification
 //
-// A waiter looks by itself every 0.8 to 1 s (a quarter of the TTL if that is
+// A waiter polls by itself every 0.8 to 1 s (a quarter of the TTL if that is
 // shorter), and when the TTL of the holder ends, by the same acquire.lua with the
 // same owner. It finds its grant, or that the lock is free, or shows that it is
 // alive. Each process has one subscription connection, from its first acquisition
@@ -95,7 +95,7 @@
 // twice if nothing was found, because the lost attempt may still be on its way; at
 // the latest it stops when the TTL has freed the key. Close waits for it. A waiter
 // whose context ends leaves the queue before Acquire returns, if Redis answers
-// within a quarter of Config.Timeout. A waiter whose looks fail continues for a TTL.
+// within a quarter of Config.Timeout. A waiter whose polls fail continues for a TTL.
 //
 // An error that Redis itself answers, or a connection that could not be made, or
 // a context that ended before the call was sent, is no such case: nothing was taken.
@@ -109,7 +109,7 @@
 // restart without its data, or a failover to a replica that did not have the lock
 // yet, a second holder is possible while the first finds out at its next renewal;
 // the fencing token keeps the first one's late writes out. The queue forms again in the
-// order of the next looks. This package does not promise more than one Redis can.
+// order of the next polls. This package does not promise more than one Redis can.
 //
 // # Client and server
 //

@@ -46,7 +46,7 @@ func (h *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	}
 }
 
-// TestAttemptThatArrivesAfterItsRollback is why abandon looks twice: the first
+// TestAttemptThatArrivesAfterItsRollback is why abandon polls twice: the first
 // look overtakes the attempt, finds nothing, and then the attempt takes the lock.
 func TestAttemptThatArrivesAfterItsRollback(t *testing.T) {
 	t.Parallel()

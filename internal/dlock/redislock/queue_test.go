@@ -125,7 +125,7 @@ func TestForceReleaseIsNotifiedAtOnce(t *testing.T) {
 		select {
 		case <-lease.Done():
 		case <-time.After(time.Minute):
-			t.Error("the holder is not told")
+			t.Error("the holder is not notified")
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// straggler times a request out and delivers it later: after the first look for
+// straggler times a request out and delivers it later: after the first poll for
 // what it may have done.
 type straggler struct {
 	key     string        // others do not count: what the wait before has left is being released

@@ -45,13 +45,13 @@ func TestRWWriterGivesUp(t *testing.T) {
 			first.Release(t.Context())
 		}
 		slices.Sort(took)
-		if took[1] > 400*time.Millisecond { // looks of its own come after 800
+		if took[1] > 400*time.Millisecond { // polls of its own come after 800
 			t.Errorf("readers got in after %v, as if nobody had told them", took)
 		}
 	})
 }
 
-// The trust in a notified grant counts from a request that Redis saw before it
+// The validity of a notified grant counts from a request that Redis saw before it
 // granted, however late the notification is.
 func TestRWValidityCountsFromBeforeTheNotification(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ import (
 //
 // A reader keeps writers out, and a writer everybody, until the TTL ends. A
 // waiter keeps its place for 3 seconds; if a grant was sent by a notification to it, for 5 seconds
-// or the TTL. A server that loses its data forgets readers that still believe in
+// or the TTL. A server that loses its data forgets readers that still hold
 // their leases until their next renewal: a writer can be alongside them for that time,
 // and a resource that checks fencing tokens refuses them once it has written.
 type RW struct {
@@ -72,7 +72,7 @@ var (
 	_ dlock.ForceReleaser = (*RW)(nil)
 )
 
-// waiterTTL is how long the scripts believe in a waiter that does not ask again.
+// waiterTTL is how long the scripts keep a waiter that does not ask again.
 // All clients share it, whatever their TTL is.
 const waiterTTL = 3 * time.Second
 

@@ -141,8 +141,8 @@ func TestRWHandOff(t *testing.T) {
 			pushed = append(pushed, handOver(t, a, b, key, admin))
 		}
 		slices.Sort(pushed)
-		t.Logf("handed over within %v", pushed)
-		if pushed[3] > 400*time.Millisecond { // looks of its own come after 800
+		t.Logf("handed off within %v", pushed)
+		if pushed[3] > 400*time.Millisecond { // polls of its own come after 800
 			t.Errorf("most grants took more than %v, as if none had been notified", pushed[3])
 		}
 		ctx, stop := context.WithCancel(t.Context())

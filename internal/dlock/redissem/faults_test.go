@@ -14,12 +14,12 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// believers counts the permits of leases that are neither lost nor about to be
+// validPermits counts the permits of leases that are neither lost nor about to be
 // released: what their holders believe to have.
-type believers struct{ now, most atomic.Int64 }
+type validPermits struct{ now, most atomic.Int64 }
 
 // add counts lease until it is lost, or until the function is called.
-func (b *believers) add(lease *dlock.Lease) (remove func()) {
+func (b *validPermits) add(lease *dlock.Lease) (remove func()) {
 	now := b.now.Add(1)
 	for most := b.most.Load(); now > most && !b.most.CompareAndSwap(most, now); {
 		most = b.most.Load()
@@ -41,7 +41,7 @@ func TestServerThatLosesItsPermits(t *testing.T) {
 		defer cancel()
 		var (
 			wg     sync.WaitGroup
-			b      believers
+			b      validPermits
 			key    = rand.Text()
 			grants atomic.Int64
 			stop   = make(chan struct{})

@@ -76,7 +76,7 @@ const maxWeight = 1024
 //
 // The limit holds among the permits granted before a loss, and among those granted
 // after it, and not over both. So up to twice the permits can be out, and once more
-// for every further loss within a TTL, until the holders of before have heard: at
+// for every further loss within a TTL, until the former holders have heard: at
 // their next renewal, a third of a TTL at most, or without a network nine tenths of
 // a TTL after the last one that was acknowledged. A limit that was set by Resize is
 // lost too.
@@ -189,7 +189,7 @@ func (s *Semaphore) check(ctx context.Context, key string, n int) error {
 	return nil
 }
 
-// waiterTTL is how long the store believes in a waiter that does not ask again,
+// waiterTTL is how long the store keeps a waiter that does not ask again,
 // and in a grant that was sent by a notification and not renewed.
 func (s *Semaphore) waiterTTL() time.Duration { return 3*s.recheck + s.timeout }
 

@@ -42,7 +42,7 @@ func tokTake(t testing.TB, rdb redis.UniversalClient, key string, known, n int) 
 }
 
 // A holder that has expired has to come back under another name, because leases of
-// before could be taken for live; unless it has nothing that anybody could believe in.
+// before could be taken for live; unless it has nothing that anybody could hold.
 func TestExpiredHolderReturns(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
@@ -63,7 +63,7 @@ func TestExpiredHolderReturns(t *testing.T) {
 			t.Errorf("reaped %d tokens, %v, want 2", n, err)
 		}
 		if fields, _ := tokTake(t, rdb, key, 2, 1); fields != 1 {
-			t.Error("a holder that was reaped takes while it may believe in a lease")
+			t.Error("a holder that was reaped takes while it may consider a lease valid")
 		}
 		if _, tokens := tokTake(t, rdb, key, 0, 3); len(tokens) != 3 {
 			t.Errorf("a holder that has nothing took %v, want three", tokens)

@@ -75,7 +75,7 @@ const maxTokens = 4096
 // # What a loss of data does to the limit
 //
 // What package redissem says of it holds here: the limit holds on each side of a loss
-// and not over both, until the holders of before have heard. A server without its
+// and not over both, until the former holders have heard. A server without its
 // data has the tokens made again, as many as the first client is configured with. A
 // client that remembers when they were made before proves the loss; then they are
 // withheld until one TTL after they were made. One that is new to the key takes

@@ -25,7 +25,7 @@ type Config struct {
 	Settle time.Duration
 
 	// MaxHold ends a lease that long after it was granted, renewed or not. The servers
-	// are not told: the key is free when the TTL of the last renewal is over.
+	// are not notified: the key is free when the TTL of the last renewal is over.
 	// 0 means no limit.
 	MaxHold time.Duration
 

@@ -150,7 +150,7 @@ func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 }
 
 // A key is held on three servers of five, and one of them comes back empty. Its vote
-// must not make a majority with the two others while the holder believes.
+// must not make a majority with the two others while the holder considers its lease valid.
 func TestServerThatLosesItsDataHasNoVote(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -171,7 +171,7 @@ func TestServerThatLosesItsDataHasNoVote(t *testing.T) {
 			if err == nil {
 				next.Release(t.Context())
 				if lease.Err() == nil {
-					t.Fatal("a second holder while the first believes")
+					t.Fatal("a second holder while the first considers its lease valid")
 				}
 				return
 			}
@@ -184,7 +184,7 @@ func TestServerThatLosesItsDataHasNoVote(t *testing.T) {
 			}
 			defer next.Release(t.Context())
 			if lease.Err() == nil {
-				t.Fatal("a second holder while the first believes")
+				t.Fatal("a second holder while the first considers its lease valid")
 			}
 			if next.Fence().Token <= lease.Fence().Token {
 				testbedtest.Final(t, "fence %+v follows %+v", next.Fence(), lease.Fence())

@@ -16,7 +16,7 @@ type Config struct {
 	TTL time.Duration
 
 	// MaxHold ends a lease that long after it was granted, renewed or not. The
-	// database is not told: the key is free when the TTL of the last renewal is over.
+	// database is not notified: the key is free when the TTL of the last renewal is over.
 	// 0 means no limit.
 	MaxHold time.Duration
 
@@ -24,7 +24,7 @@ type Config struct {
 	// 2 s; it is never more than TTL/3.
 	Timeout time.Duration
 
-	// Retry spreads the looks of a waiter. The default is 5 ms at first, and up to
+	// Retry spreads the polls of a waiter. The default is 5 ms at first, and up to
 	// 100 ms.
 	Retry backoff.Decorrelated
 

@@ -33,7 +33,7 @@ func TestMariaDB(t *testing.T) {
 	suite(t, ttl, func(testing.TB) store { return s })
 }
 
-// TestMariaDBWithOtherSettings runs the suite on a store that is configured otherwise. The usual size of
+// TestMariaDBWithOtherSettings runs the conformance tests on a store that is configured otherwise. The usual size of
 // this is a history.
 func TestMariaDBWithOtherSettings(t *testing.T) {
 	testbedtest.FullSize(t)

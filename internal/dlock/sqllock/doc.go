@@ -1,7 +1,7 @@
 // Package sqllock is [dlock.Locker] on database/sql: SQLite from 3.35, MariaDB from
 // 10.6 or MySQL from 8.0. It needs no service alongside the database that an application
 // has anyway, and it costs what that costs: a durable commit to take a key, and another
-// one to release it. Keys are not granted in order: waiters look now and then.
+// one to release it. Keys are not granted in order: waiters poll now and then.
 //
 // The package owns its table, whose definition it exports as [Schema].
 //
@@ -50,7 +50,7 @@
 //
 // # Waiting
 //
-// A waiter looks by a SELECT, which takes no lock: neither the holder's renewal and
+// A waiter polls by a SELECT, which takes no lock: neither the holder's renewal and
 // release nor, on SQLite, any other writer of the file waits for it. Pauses have
 // decorrelated jitter ([backoff.Decorrelated]), and none is longer than what is left of the
 // present lease. Of those who acquire a key in one process one asks, the others wait
@@ -66,7 +66,7 @@
 // them can be repeated, because they name the owner: to take what one has already is to
 // renew it, with the same token; to free what one does not have does nothing. So a
 // failed renewal is repeated, and a waiter whose attempt got no answer finds out by its
-// next look whether the key is its own. What arrives after its release is released, too
+// next poll whether the key is its own. What arrives after its release is released, too
 // (LateAttemptOfAHolderIsRolledBack). It continues until the database has not answered
 // for a TTL. A first attempt without an answer returns [dlock.ErrUncertain] at once, so
 // that callers hear of an outage, and so does a release; what they may have left is

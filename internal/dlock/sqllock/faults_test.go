@@ -143,7 +143,7 @@ func TestServerThatStalls(t *testing.T) {
 					t.Errorf("a waiter: %v", err)
 				}
 			case <-end:
-				t.Fatal("who waits is not told that the server is unavailable")
+				t.Fatal("who waits is not notified that the server is unavailable")
 			}
 		}
 		harm(t, server.Resume)

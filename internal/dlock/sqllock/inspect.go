@@ -27,7 +27,7 @@ func (l *Locker) rows(ctx context.Context, keys []string) (map[string]row, error
 	var all map[string]row
 	err := l.run(ctx, func(ctx context.Context, conn *sql.Conn, _ time.Time) error {
 		all = make(map[string]row, len(keys))
-		rows, err := conn.QueryContext(ctx, l.sql.look+anyOf("name = ?", len(keys)), args...)
+		rows, err := conn.QueryContext(ctx, l.sql.poll+anyOf("name = ?", len(keys)), args...)
 		if err != nil {
 			return err
 		}

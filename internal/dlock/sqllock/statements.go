@@ -29,8 +29,8 @@ type statements struct {
 	// follows are conditions on rows.
 	free, renew string
 
-	// look begins to read rows.
-	look string
+	// poll begins to read rows.
+	poll string
 
 	// force frees a key, whoever holds it. raiseCounter raises the token of a key.
 	force, raiseCounter string
@@ -43,7 +43,7 @@ const (
 	release = "UPDATE leases SET owner = '', expires_at = 0 WHERE " + keeps + " AND expires_at > %now"
 	free    = "UPDATE leases%key SET owner = '', expires_at = 0 WHERE "
 	renew   = "UPDATE leases%key SET expires_at = %now + ? WHERE expires_at > %now AND "
-	look    = "SELECT name, owner, fence, forced, since_at, expires_at - %now FROM leases%key WHERE "
+	poll    = "SELECT name, owner, fence, forced, since_at, expires_at - %now FROM leases%key WHERE "
 )
 
 // sqliteStatements are for 3.35 or later. What a refused attempt does is not written,
@@ -97,7 +97,7 @@ ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence))`,
 func (s statements) complete(now, key string) statements {
 	fill := strings.NewReplacer("%now", now, "%key", key).Replace
 	return statements{
-		take: fill(s.take), byID: s.byID, release: fill(release), free: fill(free), renew: fill(renew), look: fill(look),
+		take: fill(s.take), byID: s.byID, release: fill(release), free: fill(free), renew: fill(renew), poll: fill(poll),
 		force: fill(s.force), raiseCounter: fill(s.raiseCounter),
 	}
 }

@@ -19,7 +19,7 @@ type waiter struct {
 }
 
 // wait looks until id has key, or ctx ends, or the database has not answered for a TTL.
-// A look reads, so that it is in nobody's way: not in that of the holder's renewals
+// A poll reads, so that it is in nobody's way: not in that of the holder's renewals
 // and release, nor, on SQLite, in that of any other writer.
 func (l *Locker) wait(ctx context.Context, key, id string) (*dlock.Lease, error) {
 	w := &waiter{l: l, key: key, id: id, answer: time.Now()}
@@ -31,7 +31,7 @@ func (l *Locker) wait(ctx context.Context, key, id string) (*dlock.Lease, error)
 			return nil, w.leave(ctx, dlock.Ended(ctx))
 		case <-next.C:
 		}
-		lease, left, err := w.look(ctx)
+		lease, left, err := w.poll(ctx)
 		switch {
 		case lease != nil:
 			return lease, nil
@@ -50,9 +50,9 @@ func hopeless(err error) bool {
 	return sqldb.Refused(err) && !sqldb.Transient(err) && !sqldb.Broken(err)
 }
 
-// look takes the key if it is free, or if an attempt that seemed to fail has taken it.
+// poll takes the key if it is free, or if an attempt that seemed to fail has taken it.
 // Otherwise it returns how long the present lease lasts if it is not renewed.
-func (w *waiter) look(ctx context.Context) (*dlock.Lease, time.Duration, error) {
+func (w *waiter) poll(ctx context.Context) (*dlock.Lease, time.Duration, error) {
 	rows, err := w.l.rows(ctx, []string{w.key})
 	if err != nil {
 		return nil, w.l.cfg.TTL, err

@@ -18,7 +18,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// A waiter whose attempt got no answer finds its grant by its next look.
+// A waiter whose attempt got no answer finds its grant by its next poll.
 func TestWaiterFindsItsGrant(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -85,7 +85,7 @@ func TestWaitersPollOneByOne(t *testing.T) {
 		s.play(nil, nil)
 		<-time.After(10 * step)
 		if looks, most := len(s.sent()), 2+int(time.Since(start)/step); looks > most {
-			t.Errorf("%d waiters looked %d times, want %d at most", waiters, looks, most)
+			t.Errorf("%d waiters polled %d times, want %d at most", waiters, looks, most)
 		}
 		cancel()
 		waiting.Wait()

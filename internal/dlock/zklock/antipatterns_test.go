@@ -212,7 +212,7 @@ func TestServerThatIsNotReady(t *testing.T) {
 }
 
 // TestEmptyServerStartsLowFences: a server that has lost its data counts from the
-// beginning. Holders of before are notified, and the new fencing tokens are low: a resource
+// beginning. Former holders are notified, and the new fencing tokens are low: a resource
 // refuses them.
 func TestEmptyServerStartsLowFences(t *testing.T) {
 	t.Parallel()
@@ -235,7 +235,7 @@ func TestEmptyServerStartsLowFences(t *testing.T) {
 		select {
 		case <-before.Done():
 		case <-time.After(3 * ttl):
-			t.Error("the holder of before is not told")
+			t.Error("the former holder is not notified")
 		}
 		if err := after.Release(t.Context()); err != nil {
 			t.Error(err)

@@ -38,7 +38,7 @@ func (q *queue) enter(ctx context.Context, c claim) (*dlock.Lease, error) {
 		case err == nil:
 			return lease, nil
 		case errors.Is(err, errGone):
-			q.s.DeleteLater(n.Path) // the session was believed to be over, perhaps wrongly
+			q.s.DeleteLater(n.Path) // the session was considered over, perhaps wrongly
 		default:
 			return nil, q.leave(ctx, c, n, err)
 		}

@@ -37,7 +37,7 @@
 // that nobody has come since, and does not list (uncontended.go). A TryAcquire that fails has
 // never created a node, so that nobody is refused because of one.
 //
-// Who waits looks by itself every second (a sixth of S if that is shorter), by one
+// Who waits polls by itself every second (a sixth of S if that is shorter), by one
 // empty commit per process and one get. It gives up with an error when no server has answered
 // for S.
 //

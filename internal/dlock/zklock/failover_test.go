@@ -15,7 +15,7 @@ import (
 )
 
 // TestHistoryWithPausedLeaders has three servers whose leader is paused, for so
-// long that the others choose another one, and continues believing that it leads.
+// long that the others choose another one, and still considers itself the leader.
 func TestHistoryWithPausedLeaders(t *testing.T) {
 	t.Parallel()
 	histories(t, true, func(t testing.TB, tr *trial) {

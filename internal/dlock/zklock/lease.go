@@ -57,7 +57,7 @@ func (q *queue) forget(g *grant) {
 // release deletes the node. A successor in this process does not wait for that: its
 // own node is next, and keeps all others out. One in another process is notified in the
 // same step that it was a holder who left, and not somebody who waited: it is notified that
-// the node has changed, before it is deleted, and need not look who else is there.
+// the node has changed, before it is deleted, and need not poll who else is there.
 func (q *queue) release(ctx context.Context, g *grant) error {
 	q.forget(g)
 	var err error

@@ -16,7 +16,7 @@ import (
 type event int
 
 const (
-	look   event = iota // time to look again
+	look   event = iota // time to poll again
 	passed              // the node before is deleted
 	freed               // the node before is that of a holder, which releases
 )
@@ -89,7 +89,7 @@ func (s *self) watched(ctx context.Context) error {
 	}
 }
 
-// first makes n, which is the first, a lease. The trust in it begins when its session
+// first makes n, which is the first, a lease. Its validity starts when its session
 // was last confirmed, so that has to be of late.
 func (q *queue) first(ctx context.Context, c claim, n zookeeper.Node, own *self) (*dlock.Lease, error) {
 	for time.Since(q.s.Confirmed()) > q.ttl()/3 {
