@@ -39,7 +39,7 @@ func TestAdvertised(t *testing.T) {
 	}
 	everywhere := &net.TCPAddr{IP: net.IPv6unspecified, Port: 8080}
 	if got := advertised(Config{}, everywhere); strings.HasPrefix(got, "[::]") {
-		t.Errorf("others are told %s", got)
+		t.Errorf("others see %s", got)
 	}
 	if got := advertised(Config{Advertise: "shop-1.example:80"}, everywhere); got != "shop-1.example:80" {
 		t.Errorf("%s is notified, and not what was given", got)

@@ -14,8 +14,8 @@ import (
 func TestDemoShowsNoPasswordInArguments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	script, heard := filepath.Join(dir, "serve"), filepath.Join(dir, "heard")
-	text := "#!/bin/sh\necho \"arguments: $@\" >>'" + heard + "'\nenv | grep ^SHOP_ >>'" + heard + "'\nexit 1\n"
+	script, received := filepath.Join(dir, "serve"), filepath.Join(dir, "received")
+	text := "#!/bin/sh\necho \"arguments: $@\" >>'" + received + "'\nenv | grep ^SHOP_ >>'" + received + "'\nexit 1\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestDemoShowsNoPasswordInArguments(t *testing.T) {
 	if err == nil {
 		t.Fatal("the demo ran without an instance")
 	}
-	lines, err := os.ReadFile(heard)
+	lines, err := os.ReadFile(received)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +36,6 @@ func TestDemoShowsNoPasswordInArguments(t *testing.T) {
 		}
 	}
 	if !strings.Contains(string(lines), "SHOP_DATABASE=mysql://shop:secret@") || !strings.Contains(string(lines), "SHOP_REDIS=redis://:secret@") {
-		t.Errorf("the instance was not told where the stores are: %s", lines)
+		t.Errorf("the instance does not know where the stores are: %s", lines)
 	}
 }

@@ -139,7 +139,7 @@ type demo struct {
 	stores  *stores
 	books   *sqlstore.Store
 	printer *printer
-	run     string // tells this run's SKUs from those of earlier ones
+	run     string // distinguishes this run's SKUs from those of earlier ones
 	lastSKU string
 	missing []string // strategies that were not named and have no store
 }

@@ -6,7 +6,7 @@
 // connection, wait at a barrier, and then make all attempts, which go round the
 // instances. Every attempt is a customer of its own who wants one unit. A variant
 // is exact when as many units were accepted as there were units or buyers,
-// whichever is less, when every customer who heard 201 has an order and nobody
+// whichever is less, when every customer who received 201 has an order and nobody
 // else has, and when columns, ledger and orders agree.
 //
 // naive and local are the unsafe baselines. If they do not oversell, the load was too

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// printer tells a run to a person, or as JSON to a program.
+// printer prints a run for a person, or as JSON to a program.
 type printer struct{ Config }
 
 func (p *printer) printf(format string, args ...any) {

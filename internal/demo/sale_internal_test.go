@@ -32,7 +32,7 @@ func TestProgressOfASale(t *testing.T) {
 			defer server.Close()
 			s := newShop([]string{server.URL}).sell(t.Context(), "a", 1, func(int) { told.Add(1) })
 			if s.rejected != 1 || s.errors != 0 || told.Load() != c.want {
-				t.Errorf("%d rejected, %d errors, progress was told %d times, want %d", s.rejected, s.errors, told.Load(), c.want)
+				t.Errorf("%d rejected, %d errors, progress was reported %d times, want %d", s.rejected, s.errors, told.Load(), c.want)
 			}
 		})
 	}

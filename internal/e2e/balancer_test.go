@@ -199,10 +199,10 @@ func TestBalancerLetsOrdersWait(t *testing.T) {
 	inLine(t, s, 0)
 	<-time.After(writeTimeout + 3*time.Second)
 	r.want(t, http.StatusOK, "POST", "/api/v1/orders/"+sold+"/cancel", "")
-	if a := heard(t, inTime); a.status != http.StatusCreated || a.took < writeTimeout {
+	if a := received(t, inTime); a.status != http.StatusCreated || a.took < writeTimeout {
 		t.Errorf("with a unit: %v", a)
 	}
-	if a := heard(t, vain); a.status != http.StatusConflict || a.took < 30*time.Second {
+	if a := received(t, vain); a.status != http.StatusConflict || a.took < 30*time.Second {
 		t.Errorf("in vain: %v", a)
 	}
 }

@@ -18,7 +18,7 @@ type crowd struct {
 	url    func() string
 
 	mu       sync.Mutex
-	answers  map[int]int // by status; 0: not heard
+	answers  map[int]int // by status; 0: not received
 	accepted []time.Duration
 	refused  []time.Duration
 	unknown  int    // answers that say that, and none: there may be an order

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// answer is what a client hears. It receives nothing if err is set.
+// answer is the response that a client receives. It receives nothing if err is set.
 type answer struct {
 	status int
 	header http.Header
@@ -30,7 +30,7 @@ func (a answer) String() string {
 }
 
 // customers are clients with connections of their own, which tell of every request that they
-// heard no answer to: they never send one again by themselves.
+// received no answer to: they never send one again by themselves.
 func customers(t *testing.T) *http.Client {
 	t.Helper()
 	transport := &http.Transport{
@@ -68,7 +68,7 @@ func ask(ctx context.Context, client *http.Client, method, url, body string, hea
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(text), err: err}
 }
 
-// patient is a transport that knows whether its client was told to come again.
+// patient is a transport that knows whether its client was asked to retry.
 type patient struct {
 	http.RoundTripper
 
@@ -101,7 +101,7 @@ func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// judge fails the test if the client was told to come again, though the machine was not paused.
+// judge fails the test if the client was asked to retry, though the machine was not paused.
 func (p *patient) judge(t *testing.T, still *stillness) {
 	t.Helper()
 	p.mu.Lock()
@@ -216,7 +216,7 @@ func together(n int, one func(i int) answer) []answer {
 	return answers
 }
 
-// tally counts answers by status; 0 counts those that were not heard.
+// tally counts answers by status; 0 counts those that were not received.
 func tally(answers []answer) map[int]int {
 	counts := make(map[int]int)
 	for _, a := range answers {

@@ -107,15 +107,15 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	// Without Redis an instance publishes what it does itself. What it was woken for too late, on a machine that was paused, another one
 	// may have done.
 	others := releasedByOthers(t, db, living[0])
-	heard := 0
+	received := 0
 	for _, id := range told {
 		if slices.Contains(others, id) {
 			continue
 		}
 		testbedtest.Eventually(t, "the end of the order is notified", func() bool { return watcher.status(id) == string(order.Expired) })
-		heard++
+		received++
 	}
-	if heard == 0 && still.stood() == 0 {
+	if received == 0 && still.stood() == 0 {
 		t.Errorf("%s has released none of its orders", living[0])
 	}
 	if now, idle := sweeping(t, db); now != term || idle < 5*time.Second {

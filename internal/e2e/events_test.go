@@ -31,7 +31,7 @@ func TestEventsReachEveryInstance(t *testing.T) {
 		watchers = append(watchers, w)
 	}
 	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"redis"}`)
-	resets := func() (n int) { // who was notified that something may be missing need not hear it
+	resets := func() (n int) { // who was notified that something may be missing need not receive it
 		for _, w := range watchers {
 			n += w.count(func() int { return len(w.resets) })
 		}
@@ -182,7 +182,7 @@ func TestWatcherReconnectsToAnotherInstance(t *testing.T) {
 	})
 	enough.Store(true)
 	selling.Wait()
-	testbedtest.Eventually(t, "all orders were seen", func() bool { // others, too: of some nobody has heard that they were placed
+	testbedtest.Eventually(t, "all orders were seen", func() bool { // others, too: of some nobody has received that they were placed
 		return !slices.ContainsFunc(placed, func(id string) bool { return w.status(id) == "" })
 	})
 	stop()

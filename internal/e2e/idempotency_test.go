@@ -65,7 +65,7 @@ func TestOneKeyIsOneOrder(t *testing.T) {
 }
 
 // A request that is sent again while the first one waits for units is not another order, and
-// hears the same answer, at the same instance and at another one.
+// receives the same answer, at the same instance and at another one.
 func TestDuplicateOfAWaitingOrder(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -90,16 +90,16 @@ func TestDuplicateOfAWaitingOrder(t *testing.T) {
 	queued(t, locks, "line:a", 1)
 	fleet[2].want(t, http.StatusOK, "POST", "/api/v1/orders/"+sold+"/cancel", "")
 
-	var heard []answer
+	var received []answer
 	for range 3 {
 		select {
 		case a := <-answers:
-			heard = append(heard, a)
+			received = append(received, a)
 		case <-time.After(2 * time.Minute):
-			t.Fatalf("only %d were answered", len(heard))
+			t.Fatalf("only %d were answered", len(received))
 		}
 	}
-	alike(t, http.StatusCreated, heard)
+	alike(t, http.StatusCreated, received)
 	store := books(t, s.database)
 	audits, err := store.Audit(t.Context(), "a")
 	if err != nil {

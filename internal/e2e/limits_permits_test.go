@@ -36,7 +36,7 @@ func TestTwoPermitsForTwoInstances(t *testing.T) {
 	// An instance that has just begun may have no permit yet, and its store be slow.
 	paid, cancelled := one.eventuallyPlaced(t, client, "a"), two.eventuallyPlaced(t, client, "a")
 
-	// Orders stand in the queue of the guard as long as somebody else holds it: there they can
+	// Orders stand in the queue of the lock as long as somebody else holds it: there they can
 	// be counted. Who has a permit and is paused for longer than it lasts has lost it, and another
 	// order may be on its way as well: such a round is not judged, nor is one in which the store was too slow to
 	// give anybody a permit.
@@ -52,8 +52,8 @@ func TestTwoPermitsForTwoInstances(t *testing.T) {
 			url := []string{one.url, two.url}[i%2]
 			group.Go(func() { placed <- purchase(t.Context(), client, url, "a", "Prefer", "wait=30") })
 		}
-		most, heard, odd := 0, 0, 0
-		for end := time.After(25 * time.Second); heard < cap(placed)-2 && most <= 2; heard++ {
+		most, received, odd := 0, 0, 0
+		for end := time.After(25 * time.Second); received < cap(placed)-2 && most <= 2; received++ {
 			select {
 			case a := <-placed:
 				if a.status == http.StatusTooManyRequests {
@@ -109,7 +109,7 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 	locks, client := s.locks(t), customers(t)
 	dies := spawn(t, append(s.flags, "--instance", "dies", "--permits", "2")...)
 	dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":9,"strategy":"conditional"}`)
-	// Two orders that wait for guards, for longer than the rest takes, have all permits; of one SKU they may have one.
+	// Two orders that wait for locks, for longer than the rest takes, have all permits; of one SKU they may have one.
 	for _, sku := range []string{"a", "c"} {
 		dies.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":9,"strategy":"redis"}`)
 		guard := hold(t, locks, stock.LockKey(sku))

@@ -147,7 +147,7 @@ func TestKeysAreTheDefaultUnlessTheListenerIsLoopback(t *testing.T) {
 	}
 }
 
-// The command tells all instances that share its Redis, and that listen; the streams of the key
+// The command notifies all instances that share its Redis, and that listen; the streams of the key
 // end. Without Redis the key is revoked all the same.
 func TestRevocationReachesTheInstances(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestRevocationReachesTheInstances(t *testing.T) {
 		testbedtest.Eventually(t, "the stream has begun", func() bool { return w.count(func() int { return len(w.resets) }) > 0 })
 	}
 	var revoked time.Time
-	testbedtest.Eventually(t, "the instances are notified", func() bool { // one that does not listen yet hears it the next time
+	testbedtest.Eventually(t, "the instances are notified", func() bool { // one that does not listen yet is notified the next time
 		shows(t, []string{"keys", "revoke", "--database", s.database, "--redis", s.redis, prefix}, "was revoked")
 		revoked = time.Now()
 		for end := revoked.Add(time.Second); time.Now().Before(end); <-time.After(5 * time.Millisecond) {

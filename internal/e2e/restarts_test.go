@@ -15,18 +15,18 @@ import (
 )
 
 // shoppers buy, pay and cancel all the time, each request with a key of its own, and keep
-// what they heard.
+// what they received.
 type shoppers struct {
 	client *http.Client
 	url    func() string // where to send the next request
 	group  sync.WaitGroup
 	enough atomic.Bool
 
-	mu    sync.Mutex
-	heard []deal
+	mu       sync.Mutex
+	received []deal
 }
 
-// deal is an order that was asked for, and what was heard.
+// deal is an order that was asked for, and what was received.
 type deal struct {
 	key string
 	answer
@@ -40,7 +40,7 @@ func (s *shoppers) shop(ctx context.Context, n int) {
 				key := order.NewID()
 				a := insist(func() answer { return certain(ctx, s.client, s.url(), "a", "Idempotency-Key", key) })
 				s.mu.Lock()
-				s.heard = append(s.heard, deal{key, a})
+				s.received = append(s.received, deal{key, a})
 				s.mu.Unlock()
 				if a.status != http.StatusCreated {
 					continue
@@ -51,7 +51,7 @@ func (s *shoppers) shop(ctx context.Context, n int) {
 				a = insist(func() answer { return ask(ctx, s.client, http.MethodPost, s.url()+path, body) })
 				if a.err != nil || a.status != http.StatusOK {
 					s.mu.Lock()
-					s.heard = append(s.heard, deal{"", a})
+					s.received = append(s.received, deal{"", a})
 					s.mu.Unlock()
 				}
 				<-time.After(10 * time.Millisecond)
@@ -64,7 +64,7 @@ func (s *shoppers) shop(ctx context.Context, n int) {
 func (s *shoppers) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.heard)
+	return len(s.received)
 }
 
 // stop ends the shopping and fails the test if a request was not answered, or not as it should
@@ -74,7 +74,7 @@ func (s *shoppers) stop(t *testing.T, again *instance) {
 	s.enough.Store(true)
 	s.group.Wait()
 	unknown, failed := 0, 0
-	for _, d := range s.heard {
+	for _, d := range s.received {
 		switch {
 		case d.err != nil:
 			unknown++
@@ -87,11 +87,11 @@ func (s *shoppers) stop(t *testing.T, again *instance) {
 			t.Log(d.answer)
 		}
 	}
-	t.Logf("%d orders, %d failed, %d unknown", len(s.heard), failed, unknown)
+	t.Logf("%d orders, %d failed, %d unknown", len(s.received), failed, unknown)
 	if failed+unknown > 0 {
 		t.Errorf("%d requests failed and %d had no answer", failed, unknown)
 	}
-	for _, d := range slices.Concat(s.heard[:min(20, len(s.heard))], s.heard[max(0, len(s.heard)-20):]) {
+	for _, d := range slices.Concat(s.received[:min(20, len(s.received))], s.received[max(0, len(s.received)-20):]) {
 		a := served(t.Context(), s.client, again.url, "a", "Idempotency-Key", d.key)
 		if d.key != "" && d.err == nil && (a.status != d.status || a.body != d.body || a.header.Get("Location") != d.header.Get("Location")) {
 			t.Errorf("again: %v, before: %v", a, d.answer)

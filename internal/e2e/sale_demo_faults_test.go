@@ -139,15 +139,15 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	var urls []string
-	var heard strings.Builder
-	lines := bufio.NewScanner(io.TeeReader(out, &heard))
+	var received strings.Builder
+	lines := bufio.NewScanner(io.TeeReader(out, &received))
 	for len(urls) < 3 && lines.Scan() {
 		if u := strings.TrimSpace(lines.Text()); strings.HasPrefix(u, "http://") {
 			urls = append(urls, u)
 		}
 	}
 	if len(urls) != 3 {
-		t.Fatalf("the demo printed %d URLs: %s%s", len(urls), &heard, &problems)
+		t.Fatalf("the demo printed %d URLs: %s%s", len(urls), &received, &problems)
 	}
 	alive := func(u string) bool {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u+"/livez", http.NoBody)

@@ -15,8 +15,8 @@ import (
 )
 
 // A thousand customers want ten units, up to a hundred at a time, from three instances. Ten get one,
-// all others hear that it is sold out, and nobody hears anything else. Other tests wait
-// meanwhile: whoever has no time left would hear that, too.
+// all others receive that it is sold out, and nobody receives anything else. Other tests wait
+// meanwhile: whoever has no time left would receive that, too.
 func TestAThousandBuyersOfTen(t *testing.T) {
 	s := newStage(t)
 	fleet := s.three(t, "--permits", "1000")

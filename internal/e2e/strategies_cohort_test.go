@@ -132,7 +132,7 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 		sells("harm to the lock service")
 	}
 
-	// MariaDB has committed, and the instance does not hear it.
+	// MariaDB has committed, and the instance does not receive it.
 	for n := range times {
 		proxy.DropReply("\x03COMMIT")
 		testbedtest.Eventually(t, "a lost reply", func() bool { return proxy.Dropped() > n })

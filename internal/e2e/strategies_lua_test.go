@@ -104,7 +104,7 @@ func TestLuaThroughFaults(t *testing.T) {
 		testbedtest.Eventually(t, "orders after "+what, func() bool { return sale.placed.Load() > before+20 }) // more than were at work before
 	}
 	sells("the beginning")
-	for n := range 3 { // MariaDB has committed, and the instance does not hear it
+	for n := range 3 { // MariaDB has committed, and the instance does not receive it
 		proxy.DropReply("\x03COMMIT")
 		testbedtest.Eventually(t, "a lost reply", func() bool { return proxy.Dropped() > n })
 		sells("a lost reply")

@@ -22,8 +22,8 @@ func waiter(t *testing.T, client *http.Client, url string, header ...string) <-c
 	return c
 }
 
-// heard returns the answer, or fails the test.
-func heard(t *testing.T, c <-chan answer) answer {
+// received returns the answer, or fails the test.
+func received(t *testing.T, c <-chan answer) answer {
 	t.Helper()
 	select {
 	case a := <-c:
@@ -61,16 +61,16 @@ func TestWaitingForUnits(t *testing.T) {
 	inLine(t, s, 1)
 	fleet[0].eventuallyPlaced(t, client, "b") // nobody who waits has the permit
 	fleet[0].want(t, http.StatusOK, "POST", sold+"/cancel", "")
-	a := heard(t, first)
+	a := received(t, first)
 	if a.status != http.StatusCreated || a.header.Get("Preference-Applied") != "wait=30" {
 		t.Fatalf("%v, %v", a, a.header)
 	}
 	fleet[2].want(t, http.StatusOK, "POST", a.header.Get("Location")+"/pay", `{"payment_id":"p1"}`)
 	fleet[0].want(t, http.StatusOK, "POST", "/api/v1/skus/a/restock", `{"quantity":1}`)
-	if a := heard(t, second); a.status != http.StatusCreated {
+	if a := received(t, second); a.status != http.StatusCreated {
 		t.Fatal(a)
 	}
-	if a := heard(t, waiter(t, client, fleet[0].url, "Prefer", "wait=1")); a.status != http.StatusConflict || a.took < time.Second {
+	if a := received(t, waiter(t, client, fleet[0].url, "Prefer", "wait=1")); a.status != http.StatusConflict || a.took < time.Second {
 		t.Errorf("in vain: %v", a)
 	}
 	balancedBut(t, s, "a", 1)
@@ -90,8 +90,8 @@ func (r *instance) eventuallyPlaced(t *testing.T, client *http.Client, sku strin
 	return path
 }
 
-// An instance that is told to stop sends those who wait away at once, and with an answer. It
-// does the same with those who have just come, and those who wait for a guard.
+// An instance that is asked to stop sends those who wait away at once, and with an answer. It
+// does the same with those who have just come, and those who wait for a lock.
 func TestWaitingOrderIsRefusedAtShutdown(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -121,14 +121,14 @@ func TestWaitingOrderIsRefusedAtShutdown(t *testing.T) {
 		}
 	}
 	for _, c := range waiting {
-		draining(heard(t, c))
+		draining(received(t, c))
 	}
 	if d := time.Since(began) - still.stood(); d > 10*time.Second {
 		t.Errorf("they were notified after %v", d)
 	}
-	// The one at the guard had the time of a request; then it is notified, too, and is not cut off.
-	if a := heard(t, atGuard); a.status != http.StatusServiceUnavailable && still.stood() == 0 {
-		t.Errorf("at the guard: %v", a)
+	// The one at the lock had the time of a request; then it is notified, too, and is not cut off.
+	if a := received(t, atGuard); a.status != http.StatusServiceUnavailable && still.stood() == 0 {
+		t.Errorf("at the lock: %v", a)
 	}
 	stops.stopped(t)
 	free(t, guard)
@@ -149,8 +149,8 @@ func (r *instance) status(t *testing.T, path string) (status, reason string) {
 	return o.Status, o.Reason
 }
 
-// Somebody else holds the guard. Who does not want to wait is refused at once; who wants to be
-// queued has an order that is placed when the guard is free, wherever it was queued and read.
+// Somebody else holds the lock. Who does not want to wait is refused at once; who wants to be
+// queued has an order that is placed when the lock is free, wherever it was queued and read.
 func TestQueuedOrders(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -105,9 +105,9 @@ func (h *History) expire(key, owner string, from time.Duration) {
 // killed, or replaced by another one.
 func (h *History) LoseAll(f func()) { h.harm(nil, f) }
 
-// Stop runs f, in which the process of the clients is paused and cannot know when
+// Pause runs f, in which the process of the clients is paused and cannot know when
 // its leases end.
-func (h *History) Stop(f func(), clients ...*HistoryClient) { h.harm(clients, f) }
+func (h *History) Pause(f func(), clients ...*HistoryClient) { h.harm(clients, f) }
 
 func (h *History) harm(clients []*HistoryClient, f func()) {
 	from := h.instant()

@@ -131,7 +131,7 @@ func (h *History) wellFormed() error {
 }
 
 // CheckLossBeforeNextGrant fails the test if a holder of a lock was notified of its loss only after
-// the next grant, unless it was stopped or the store was robbed. It says the same as
+// the next grant, unless it was paused or the store was robbed. It says the same as
 // Check does by the instants of expiries, and says it more clearly.
 func (h *History) CheckLossBeforeNextGrant(t testing.TB) {
 	t.Helper()

@@ -76,25 +76,25 @@ func (tr *Trial) BlackHoles(t testing.TB, clients []*HistoryClient, links [][]*t
 	})
 }
 
-// StopHolder stops the process of three of the clients for longer than the TTL, wherever it is,
+// PauseHolder pauses the process of three of the clients for longer than the TTL, wherever it is,
 // a number of times. It resumes and considers leases valid that others have taken meanwhile; it must
 // find out.
-func (tr *Trial) StopHolder(t testing.TB, far *Holder, others []*HistoryClient, times int) {
+func (tr *Trial) PauseHolder(t testing.TB, far *Holder, others []*HistoryClient, times int) {
 	t.Helper()
 	ttl := tr.cfg.TTL
 	tr.Load.Hold, tr.Least = ttl/2, 10
-	stopped := []*HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
-	tr.During(t, append(others, stopped...), func() {
+	paused := []*HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
+	tr.During(t, append(others, paused...), func() {
 		for range times {
 			Pace(t, tr.Between(0, ttl/2))
 			for end := time.Now().Add(10 * ttl); !far.Holds() && time.Now().Before(end); {
 				Pace(t, ttl/1000)
 			}
-			tr.Stop(func() {
+			tr.Pause(func() {
 				harm(t, func() error { return testbed.Suspend(far.Process) })
 				Pace(t, ttl+tr.Between(ttl/5, ttl/2))
 				harm(t, func() error { return testbed.Continue(far.Process) })
-			}, stopped...)
+			}, paused...)
 		}
 	})
 }

@@ -85,12 +85,12 @@
 //
 // A renewal counts if the lease was renewed and the key is as it was created. Members
 // answer renewals from the memory of whom they take for the leader, and a leader that
-// was stopped, and replaced, answers for a moment after it continues. So the read that is
+// was paused, and replaced, answers for a moment after it continues. So the read that is
 // sent along must have been answered in the same term: it shows that the leader was one
 // after the renewal was sent. Every new leader keeps all leases for a TTL from when it
 // was elected, so that the lease validity of the holder is over before.
 //
-// One thing no client can help: a leader that was stopped for longer than a TTL, and was
+// One thing no client can help: a leader that was paused for longer than a TTL, and was
 // replaced, may have leases revoked when it continues, which were renewed with the next
 // leader meanwhile. That is etcd issue 15247; etcd 3.4.23 does it about every other
 // time, later releases try not to. The next holder is granted the key then, while the
@@ -127,7 +127,7 @@
 //
 // [NewClient] returns a client that tries connections which are silent, and repeats them
 // soon. It needs no options of etcd's own to be changed. Requests go to all members in
-// turn, so that one that is stopped costs every third request its Timeout, for 13 s.
+// turn, so that a member that is paused costs every third request its Timeout, for 13 s.
 //
 // The server needs etcd 3.4; a later one has the issue above less often. Its shortest TTL is one and a half election timeouts, in
 // whole seconds: 2 s with the default of 1 s. Whoever may write below the prefix can

@@ -9,7 +9,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// holderServer tells the process of a stopped holder where its server is.
+// holderServer tells the process of a paused holder where its server is.
 const holderServer = "SHOP_TEST_HOLDER_ETCD"
 
 // TestHolderProcess is no test: it is what the process of TestHistoryWithPausedHolders runs.
@@ -28,7 +28,7 @@ func TestHistoryWithPausedHolders(t *testing.T) {
 		dlocktest.RunTrial(t, cfg, func(t testing.TB, own *dlocktest.Trial) {
 			tr, addr := &trial{contenders()[0], own}, testbedtest.Etcd(t)
 			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
-			tr.StopHolder(t, far, tr.clients(t, 2, addr), testbedtest.Size(1, 20))
+			tr.PauseHolder(t, far, tr.clients(t, 2, addr), testbedtest.Size(1, 20))
 		})
 	})
 }

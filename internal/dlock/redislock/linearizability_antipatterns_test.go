@@ -83,7 +83,7 @@ func TestHistoryCatchesTheTextbookLock(t *testing.T) {
 			h, key := dlocktest.NewHistory(), rand.Text()
 			late, holder, third := h.Locker(counting{rdb}), h.Locker(counting{rdb}), h.Locker(counting{rdb})
 			first := take(t, late, key)
-			h.Stop(func() { rdb.Del(t.Context(), key) }, late) // as if its TTL had passed
+			h.Pause(func() { rdb.Del(t.Context(), key) }, late) // as if its TTL had passed
 			second := take(t, holder, key)
 			first.Release(t.Context())
 			take(t, third, key).Release(t.Context())

@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// The test binary is also the process that is stopped: it takes and releases what
+// The test binary is also the process that is paused: it takes and releases what
 // its parent asks for, and reports what it loses.
 const (
 	holderServer    = "SHOP_TEST_HOLDER_REDIS"
@@ -25,8 +25,8 @@ func TestHistoryWithPausedHolders(t *testing.T) {
 		url := testbedtest.Redis(t)
 		tr.load.Hold, tr.least = ttl/2, 10
 		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+url, holderContender+"="+tr.name)
-		stopped := []*dlocktest.HistoryClient{tr.Semaphore(far.Semaphore()), tr.Semaphore(far.Semaphore()), tr.Semaphore(far.Semaphore())}
-		tr.during(t, append(tr.clients(t, 2, url), stopped...), func() {
+		paused := []*dlocktest.HistoryClient{tr.Semaphore(far.Semaphore()), tr.Semaphore(far.Semaphore()), tr.Semaphore(far.Semaphore())}
+		tr.during(t, append(tr.clients(t, 2, url), paused...), func() {
 			for range testbedtest.Size(2, 20) {
 				sleep(t, tr.between(0, ttl/2))
 				testbedtest.Eventually(t, "a holder to stop", far.Holds)
@@ -38,7 +38,7 @@ func TestHistoryWithPausedHolders(t *testing.T) {
 					if err := testbed.Continue(far.Process); err != nil {
 						t.Error(err)
 					}
-				}, stopped...)
+				}, paused...)
 			}
 		})
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkFrozen takes and releases a free key, one after the other, while some of
-// five servers are stopped.
+// five servers are paused.
 func BenchmarkFrozen(b *testing.B) {
 	s := ready(b, 5)
 	for frozen := range 3 {

@@ -5,7 +5,7 @@
 //
 // # What it adds, and what it does not
 //
-// It adds availability: while a minority of the servers is stopped, cut off, slow or
+// It adds availability: while a minority of the servers is paused, cut off, slow or
 // lost, locks are taken, kept and released as fast as before, and who holds one does
 // not notice. One Redis with a replica that takes over does not promise that much, as it
 // may forget the last grants.
@@ -108,7 +108,7 @@
 //
 // A server that has not answered for eight calls gets no other one before it does, and
 // one whose last call timed out gets one at a time; what waits for that counts as not
-// sent. So a stopped server costs a few connections, and no goroutine beyond the attempts
+// sent. So a paused server costs a few connections, and no goroutine beyond the attempts
 // that it was asked for, and votes again as soon as it can.
 //
 // # Clients

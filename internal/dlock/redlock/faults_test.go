@@ -226,7 +226,7 @@ func TestSilentServerCostsOneCallAtATime(t *testing.T) {
 	})
 }
 
-// Before the first call has timed out, a server that has stopped gets few calls more,
+// Before the first call has timed out, a server that is paused gets few calls more,
 // however many callers there are.
 func TestPausedServerGetsFewCalls(t *testing.T) {
 	t.Parallel()
@@ -258,7 +258,7 @@ func TestPausedServerGetsFewCalls(t *testing.T) {
 		stats := all[0].PoolStats()
 		timeouts := uint32(time.Since(start) / callTimeout) // one call is sent after each
 		if calls := stats.Hits + stats.Misses - before.Hits - before.Misses; calls > 2*most+timeouts || calls == 0 {
-			t.Errorf("%d calls to the stopped server by %d callers", calls, callers)
+			t.Errorf("%d calls to the paused server by %d callers", calls, callers)
 		}
 		if served.Load() == 0 {
 			take(t, l, "k").Release(t.Context()) // by the others, which were late for all

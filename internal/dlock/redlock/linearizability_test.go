@@ -242,7 +242,7 @@ func TestHistoryWithPausedHolders(t *testing.T) {
 		s := ready(t, 3)
 		dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
 			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServers+"="+strings.Join(s.urls(), ","))
-			tr.StopHolder(t, far, s.clients(t, tr, 2), testbedtest.Size(2, 20))
+			tr.PauseHolder(t, far, s.clients(t, tr, 2), testbedtest.Size(2, 20))
 		})
 	})
 }

@@ -40,7 +40,7 @@ const maxUnheard = 8
 // call runs a script on this server alone. It returns in time, whatever the server and
 // the network do: the end of ctx keeps it from being sent, and nothing else. A server
 // that stops gets a few calls more, which the others wait for, and then, as it is silent,
-// one at a time: they fail with it. So a server which is stopped costs some connections,
+// one at a time: they fail with it. So a server that is paused costs some connections,
 // and nobody whose outcome does not depend on it, and has recovered as soon as it answers.
 func (n *node) call(ctx context.Context, s *redis.Script, keys []string, args ...any) (any, error) {
 	if err := n.admit(ctx); err != nil {

@@ -51,6 +51,6 @@ func stoppedHolders(t testing.TB, s store) {
 	t.Helper()
 	dlocktest.RunTrial(t, faulty(3), func(t testing.TB, tr *dlocktest.Trial) {
 		far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderStore+"="+s.address)
-		tr.StopHolder(t, far, s.clients(t, tr, 2), testbedtest.Size(2, 20))
+		tr.PauseHolder(t, far, s.clients(t, tr, 2), testbedtest.Size(2, 20))
 	})
 }

@@ -240,7 +240,7 @@ func TestHistoryWithPausedHolders(t *testing.T) {
 			addr := testbedtest.ZooKeeper(t)
 			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
 			own := &trial{contenders()[0], tr}
-			tr.StopHolder(t, far, own.clients(t, 2, addr), testbedtest.Size(1, 20))
+			tr.PauseHolder(t, far, own.clients(t, 2, addr), testbedtest.Size(1, 20))
 		})
 	})
 }

@@ -65,7 +65,7 @@ func TestRevocationEndsStreamsAtOnce(t *testing.T) {
 	upTo(t, other.body, lastOrder)
 }
 
-// TestRevocationWithoutNotificationEndsStreams: a key is revoked, at any time after the stream began. Nobody tells the instance; the
+// TestRevocationWithoutNotificationEndsStreams: a key is revoked, at any time after the stream began. Nobody notifies the instance; the
 // stream ends within identity.Keep and a heartbeat, 15 s, also where an event comes just before each heartbeat.
 func TestRevocationWithoutNotificationEndsStreams(t *testing.T) {
 	for after := range 21 {

@@ -202,7 +202,7 @@ func (r revocable) Authenticate(ctx context.Context, text string) (identity.Call
 	return keys.Authenticate(ctx, text)
 }
 
-// TestStreamCap refuses those for whom there is no room, and tells them when to come back.
+// TestStreamCap refuses those for whom there is no room, and names the delay for a retry.
 func TestStreamCap(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, nil, events.FeedConfig{Listeners: 2})
@@ -291,7 +291,7 @@ func vanish(t *testing.T, n int, patience, pause time.Duration) (judged bool) {
 			break
 		}
 		if got != published {
-			t.Errorf("listener %d heard %d of %d", i, got, published)
+			t.Errorf("listener %d received %d of %d", i, got, published)
 		}
 	}
 	t.Logf("%d listeners, of which %d vanished; %d events each", n, len(vanished), published)

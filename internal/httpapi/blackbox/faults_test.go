@@ -151,7 +151,7 @@ func TestContextOutlivesTheRequest(t *testing.T) {
 	}
 }
 
-// TestPanic neither tells the client why, nor the log what the request carried.
+// TestPanic neither gives the client the cause, nor the log what the request carried.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -60,7 +60,7 @@ func TestNewOrderReadsNoStoredResponse(t *testing.T) {
 	})
 }
 
-// TestFailedRetryReturnsTheStoredResponse has its answer all the same: when it waited for a guard until its time
+// TestFailedRetryReturnsTheStoredResponse has its answer all the same: when it waited for a lock until its time
 // was over, and when nobody knows what became of it.
 func TestFailedRetryReturnsTheStoredResponse(t *testing.T) {
 	for name, end := range map[string]func(context.Context) error{

@@ -39,7 +39,7 @@ func FuzzShop(f *testing.F) {
 	})
 }
 
-// customers send requests and remember what they heard.
+// customers send requests and remember what they received.
 type customers struct {
 	*testing.T
 	*shop
