@@ -82,7 +82,7 @@ func TestBalancerLeavesAnInstanceThatDoesNotAnswer(t *testing.T) {
 	s := newStage(t)
 	fleet, addresses := s.spawnThree(t)
 	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
-	still := watchStillness(t)
+	stalls := detectStalls(t)
 	load := read(t, balance(t, addresses...), 12)
 	testbedtest.Eventually(t, "requests are answered", func() bool { return load.waiting(time.Now().Add(-time.Second)) == 0 && load.longest() < time.Second })
 
@@ -96,7 +96,7 @@ func TestBalancerLeavesAnInstanceThatDoesNotAnswer(t *testing.T) {
 	})
 	took, gap := time.Since(began), load.longest()
 	t.Logf("pause: every request from before had an answer after %v; the longest time without a 200 was %v", took, gap)
-	if took > 20*time.Second+still.stood() || gap > bound+still.stood() {
+	if took > 20*time.Second+stalls.total() || gap > bound+stalls.total() {
 		t.Errorf("a paused instance kept requests for %v, want less than 20 s; %v without a 200", took, gap)
 	}
 	if err := fleet[1].cmd.Process.Signal(syscall.SIGCONT); err != nil {
@@ -111,7 +111,7 @@ func TestBalancerLeavesAnInstanceThatDoesNotAnswer(t *testing.T) {
 	})
 	gap = load.longest()
 	t.Logf("kill: the longest time without a 200 was %v", gap)
-	if gap > bound+still.stood() {
+	if gap > bound+stalls.total() {
 		t.Errorf("%v without a 200 after an instance was killed", gap)
 	}
 }

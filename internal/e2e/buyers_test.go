@@ -57,13 +57,13 @@ func (c *crowd) reset() (placed int) {
 
 // strange counts the answers that none should get, by status. A 503 is none of them if the machine has been paused: an order that
 // had a permit then may have run out of time.
-func (c *crowd) strange(still *stillness) map[int]int {
+func (c *crowd) strange(stalls *stallDetector) map[int]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	odd := maps.Clone(c.answers)
 	delete(odd, http.StatusCreated)
 	delete(odd, http.StatusTooManyRequests)
-	if still.stood() > 0 {
+	if stalls.total() > 0 {
 		delete(odd, http.StatusServiceUnavailable)
 	}
 	return odd

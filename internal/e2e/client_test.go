@@ -102,11 +102,11 @@ func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // judge fails the test if the client was asked to retry, though the machine was not paused.
-func (p *patient) judge(t *testing.T, still *stillness) {
+func (p *patient) judge(t *testing.T, stalls *stallDetector) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.told > 0 && still.stood() == 0 {
+	if p.told > 0 && stalls.total() == 0 {
 		t.Errorf("%d requests were refused for now, though the machine was not paused, such as %s", p.told, p.last)
 	}
 }

@@ -57,7 +57,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	servers, database := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{}), testbedtest.Database(t)
 	store, db, client := books(t, database), testbedtest.OpenSQL(t, database), customers(t)
 	testbedtest.RecordTerms(t, db)
-	fleet, still := make(map[string]*instance), watchStillness(t)
+	fleet, stalls := make(map[string]*instance), detectStalls(t)
 	all := []string{"shop-1", "shop-2", "shop-3"}
 	for i, name := range all {
 		fleet[name] = spawn(t, "--instance", name, "--database", database, "--order-ttl", "8s",
@@ -115,7 +115,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 		testbedtest.Eventually(t, "the end of the order is notified", func() bool { return watcher.status(id) == string(order.Expired) })
 		received++
 	}
-	if received == 0 && still.stood() == 0 {
+	if received == 0 && stalls.total() == 0 {
 		t.Errorf("%s has released none of its orders", living[0])
 	}
 	if now, idle := sweeping(t, db); now != term || idle < 5*time.Second {

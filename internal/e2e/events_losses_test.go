@@ -95,10 +95,10 @@ func TestOrdersContinueWithoutRedis(t *testing.T) {
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	r := start(t, "--database", testbedtest.Database(t), "--redis", server.URL(), "--permits", "0")
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
-	still, client := watchStillness(t), customers(t)
+	stalls, client := detectStalls(t), customers(t)
 	w := newPage(t, "?types=order")
 	w.follow(t, r.url)
-	toldOfOne(t, w, still, client, r.url)
+	receivesOne(t, w, stalls, client, r.url)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestOrdersContinueWithoutRedis(t *testing.T) {
 		began := time.Now()
 		a := served(t.Context(), client, r.url, "a")
 		d := time.Since(began)
-		if a.status != http.StatusCreated || d > 15*time.Second+still.stood() {
+		if a.status != http.StatusCreated || d > 15*time.Second+stalls.total() {
 			t.Errorf("without Redis, after %v: %v", d, a)
 		}
 		took = append(took, d)

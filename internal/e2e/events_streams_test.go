@@ -29,7 +29,7 @@ func TestStreamsEndWithTheInstance(t *testing.T) {
 		go func() { ends <- w.watch(t.Context(), r.url) }()
 		testbedtest.Eventually(t, "the stream has begun", func() bool { return w.count(func() int { return len(w.resets) }) > 0 })
 	}
-	still, began := watchStillness(t), time.Now()
+	stalls, began := detectStalls(t), time.Now()
 	r.stop()
 	for range listeners {
 		if err := <-ends; err != io.EOF { //nolint:errorlint // Nothing but a proper end will do.
@@ -37,7 +37,7 @@ func TestStreamsEndWithTheInstance(t *testing.T) {
 		}
 	}
 	r.stopped(t)
-	if took := time.Since(began) - still.stood(); took > drainWait+stopTimeout {
+	if took := time.Since(began) - stalls.total(); took > drainWait+stopTimeout {
 		t.Errorf("the instance took %v to stop", took)
 	}
 	other.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
@@ -46,7 +46,7 @@ func TestStreamsEndWithTheInstance(t *testing.T) {
 		resets := func() int { return w.count(func() int { return len(w.resets) }) }
 		w.follow(t, other.url)
 		testbedtest.Eventually(t, "they continue elsewhere", func() bool { return w.status(id) == "PENDING" || resets() > 1 })
-		if resets() != 1 && still.stood() == 0 { // otherwise something may be missing
+		if resets() != 1 && stalls.total() == 0 { // otherwise something may be missing
 			t.Errorf("resets: %q", w.resets)
 		}
 	}
@@ -64,7 +64,7 @@ func (r *instance) listeners(t *testing.T, n int) {
 // TestEventsCommand follows from an instance that is killed to another one.
 func TestEventsCommand(t *testing.T) {
 	t.Parallel()
-	s, still := newStage(t), watchStillness(t)
+	s, stalls := newStage(t), detectStalls(t)
 	first, second := spawn(t, append(s.flags, "--instance", "shop-1")...), spawn(t, append(s.flags, "--instance", "shop-2")...)
 	client := customers(t)
 	knows(t, client, first.url, "two members", func(s httpapi.ClusterState) bool { return len(s.Members) == 2 })
@@ -78,7 +78,7 @@ func TestEventsCommand(t *testing.T) {
 	first.listeners(t, 1) // what happens before that is not shown
 	first.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
 	// What it has missed it says, and it has missed something only if the machine was paused.
-	missing := func() bool { return still.stood() > 0 && strings.Contains(problems.String(), "missing") }
+	missing := func() bool { return stalls.total() > 0 && strings.Contains(problems.String(), "missing") }
 	one := buyOne(t, client, first.url)
 	testbedtest.Eventually(t, "the order is shown", func() bool { return strings.Contains(out.String(), one+" PENDING of ") || missing() })
 	first.kill()
@@ -116,7 +116,7 @@ func TestStreamThroughTheBalancer(t *testing.T) {
 	s := newStage(t)
 	r := start(t, s.flags...)
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
-	still, w := watchStillness(t), newPage(t, "?types=order")
+	stalls, w := detectStalls(t), newPage(t, "?types=order")
 	ends := make(chan error, 1)
 	url := balance(t, r.url)
 	go func() { ends <- w.watch(t.Context(), url) }()
@@ -128,19 +128,19 @@ func TestStreamThroughTheBalancer(t *testing.T) {
 		case <-time.After(70 * time.Second): // `timeout server` is 50 s, `timeout client` 30 s
 		}
 	}
-	toldOfOne(t, w, still, customers(t), r.url)
+	receivesOne(t, w, stalls, customers(t), r.url)
 }
 
-// toldOfOne places orders until the watcher is notified of one: of another one only if it is notified that something may be missing, as
+// receivesOne places orders until the watcher is notified of one: of another one only if it is notified that something may be missing, as
 // it does where the machine has been paused.
-func toldOfOne(t *testing.T, w *page, still *stillness, client *http.Client, url string) {
+func receivesOne(t *testing.T, w *page, stalls *stallDetector, client *http.Client, url string) {
 	t.Helper()
 	resets := func() int { return w.count(func() int { return len(w.resets) }) }
 	first := resets()
 	for range rounds {
 		before, id := resets(), buyOne(t, client, url)
 		testbedtest.Eventually(t, "it is notified, or may be missing", func() bool { return w.status(id) == "PENDING" || resets() > before })
-		if resets() > first && still.stood() == 0 {
+		if resets() > first && stalls.total() == 0 {
 			t.Fatal("something was missed, though the machine was not paused")
 		}
 		if w.status(id) == "PENDING" {

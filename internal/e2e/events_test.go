@@ -23,7 +23,7 @@ func TestEventsReachEveryInstance(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	fleet := s.three(t, "--order-ttl", "6s")
-	still, client := watchStillness(t), customers(t)
+	stalls, client := detectStalls(t), customers(t)
 	var watchers []*page
 	for _, r := range fleet {
 		w := newPage(t, "")
@@ -65,7 +65,7 @@ func TestEventsReachEveryInstance(t *testing.T) {
 				break
 			}
 		}
-		if resets() > first && still.stood() == 0 {
+		if resets() > first && stalls.total() == 0 {
 			t.Fatal("something was missed, though the machine was not paused")
 		}
 		if !calm && round == rounds {

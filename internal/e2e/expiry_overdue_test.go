@@ -36,7 +36,7 @@ func TestManyOverdueAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	var beside []time.Duration
 	group.Go(func() { beside = buyers(t, r.url, busy.Load) })
-	still := watchStillness(t)
+	stalls := detectStalls(t)
 	began := time.Now()
 	expired(t, store, "old", overdue)
 	took := time.Since(began)
@@ -52,7 +52,7 @@ func TestManyOverdueAtOnce(t *testing.T) {
 	if len(beside) == 0 {
 		t.Error("no order was taken meanwhile")
 	}
-	if p99 := quantile(beside, 99); p99 > keptWithin+still.stood() {
+	if p99 := quantile(beside, 99); p99 > keptWithin+stalls.total() {
 		t.Errorf("alongside the overdue orders the p99 of new ones is %v, want at most %v", p99, keptWithin)
 	}
 }

@@ -61,7 +61,7 @@ func rollingRestart(t *testing.T) (latest, stood time.Duration) {
 	if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: "a", Strategy: "conditional", OnHand: 1_000_000}); err != nil {
 		t.Fatal(err)
 	}
-	redis, still := ownRedis(t), watchStillness(t)
+	redis, stalls := ownRedis(t), detectStalls(t)
 	client, noticed := noticing(t)
 	noticed.permits = true // one that has just begun may have none yet
 	started := 0
@@ -101,9 +101,9 @@ func rollingRestart(t *testing.T) (latest, stood time.Duration) {
 	}
 	rolling.Store(false)
 	group.Wait()
-	noticed.judge(t, still)
+	noticed.judge(t, stalls)
 	latest = expired(t, store, "a", int(orders.Load()))
 	balanced(t, store, "a")
 	t.Logf("%d instances were replaced; the latest order was %v late", started-3, latest)
-	return latest, still.stood()
+	return latest, stalls.total()
 }

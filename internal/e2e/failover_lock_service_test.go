@@ -141,7 +141,7 @@ func TestBasketOfADeadLockService(t *testing.T) {
 			t.Fatalf("unavailable: %s: %v", r.unavailable(t), a)
 		}
 	}
-	still, stop := watchStillness(t), make(chan struct{})
+	stalls, stop := detectStalls(t), make(chan struct{})
 	done := make(chan []answer)
 	go func() {
 		done <- together(4, func(int) (last answer) {
@@ -163,7 +163,7 @@ func TestBasketOfADeadLockService(t *testing.T) {
 			t.Errorf("alongside baskets that are refused: %v", a)
 		}
 	}
-	if refused > 0 && still.stood() == 0 || refused > 10 { // one that was paused may have left its lease to the TTL
+	if refused > 0 && stalls.total() == 0 || refused > 10 { // one that was paused may have left its lease to the TTL
 		t.Errorf("alongside baskets that are refused %d of 20 orders are", refused)
 	}
 	close(stop)

@@ -46,17 +46,17 @@ func TestPriceOfAFault(t *testing.T) {
 		faults = faults[:2]
 	}
 	table := prices{faults: faults, strategies: strategies, by: map[string][]time.Duration{}}
-	still := watchStillness(t)
+	stalls := detectStalls(t)
 	for some := range slices.Chunk(strategies, 6) {
 		stop := s.sell(some)
 		for i, f := range faults {
 			stood := make([]time.Duration, 0, rounds)
 			for range rounds {
-				before := still.stood()
+				before := stalls.total()
 				for strategy, d := range s.price(some, len(s.fleet), f) {
 					table.add(f.name, strategy, d)
 				}
-				stood = append(stood, still.stood()-before)
+				stood = append(stood, stalls.total()-before)
 			}
 			for _, strategy := range some {
 				d, most, percent := slices.Clone(table.by[f.name+strategy]), lease+slack, 100
@@ -87,16 +87,16 @@ func TestPriceOfAFault(t *testing.T) {
 // behindBalancer adds what an instance costs that is paused behind the balancer.
 func behindBalancer(t *testing.T, s *priced, table *prices, rounds int, lasts time.Duration) {
 	t.Helper()
-	url, still := balance(t, s.instance(0).url, s.instance(1).url), watchStillness(t)
+	url, stalls := balance(t, s.instance(0).url, s.instance(1).url), detectStalls(t)
 	f := fault{fmt.Sprintf("instance paused for %v behind the balancer", lasts), lasts, func() { s.signal(syscall.SIGSTOP) }, func() { s.signal(syscall.SIGCONT) }}
 	table.faults = append(table.faults, f)
 	for some := range slices.Chunk(table.strategies, 6) {
 		stop := s.sellThrough(url, some)
 		for range rounds {
-			before := still.stood()
+			before := stalls.total()
 			for strategy, d := range s.price(some, 1, f) {
 				table.add(f.name, strategy, d)
-				if most := 500*time.Millisecond + noise + still.stood() - before; d > most {
+				if most := 500*time.Millisecond + noise + stalls.total() - before; d > most {
 					t.Errorf("%s: %s: no order for %v, want %v at most", f.name, strategy, d, most)
 				}
 			}
@@ -128,7 +128,7 @@ after its end. The table has the median and the maximum of %d faults in seconds.
 	fmt.Fprintf(&page, `
 Two instances sell up to six SKUs, each by another strategy. Each SKU has two buyers at each instance, who order without a pause.
 Behind the balancer each of the four buyers of a strategy has a SKU of its own. All servers and buyers share %d processors, so
-differences of 0.3 s are noise. The server ends a transaction that stands still after 2 s. If a statement of a paused instance
+differences of 0.3 s are noise. The server ends an idle transaction after 2 s. If a statement of a paused instance
 waits for the same row, that statement gets the row then, for 2 s more. ZooKeeper has the tick of [the deployment](../../deployments/zoo.cfg).
 
 `, runtime.NumCPU())

@@ -25,7 +25,7 @@ type mall struct {
 	raw         *sql.DB
 	books       *sqlstore.Store
 	client      *http.Client
-	still       *stillness
+	stalls      *stallDetector
 }
 
 const shortLife = 2 * time.Second
@@ -35,7 +35,7 @@ func newMall(t *testing.T) *mall {
 	database := testbedtest.Database(t)
 	m := &mall{
 		etcd: testbedtest.StartEtcd(t, testbed.EtcdConfig{}), redis: testbedtest.StartRedis(t, testbed.RedisConfig{}),
-		client: customers(t), still: watchStillness(t), raw: testbedtest.OpenSQL(t, database), books: books(t, database),
+		client: customers(t), stalls: detectStalls(t), raw: testbedtest.OpenSQL(t, database), books: books(t, database),
 	}
 	flags := []string{"--database", database, "--redis", m.redis.URL(), "--etcd", m.etcd.Addr(), "--max-open-orders", "1000000"}
 	m.short = spawn(t, append(flags, "--instance", "short", "--order-ttl", shortLife.String())...)

@@ -177,7 +177,7 @@ func TestLockedRowDelaysOnlyItsSKU(t *testing.T) {
 func lockedRow(t *testing.T, strategy string) {
 	t.Helper()
 	most := time.Duration(testbedtest.Size(10, 2)) * time.Second // the usual run shares the machine with other tests
-	s, still, client := newStage(t), watchStillness(t), customers(t)
+	s, stalls, client := newStage(t), detectStalls(t), customers(t)
 	shop := start(t, s.flags...)
 	shop.want(t, http.StatusCreated, "PUT", "/api/v1/skus/bad", `{"on_hand":1000,"strategy":"`+strategy+`"}`)
 	shop.want(t, http.StatusCreated, "PUT", "/api/v1/skus/good", `{"on_hand":1000,"strategy":"conditional"}`)
@@ -208,9 +208,9 @@ func lockedRow(t *testing.T, strategy string) {
 	}
 	quickly := func(what string, want int, f func() answer) answer {
 		t.Helper()
-		before := still.stood()
+		before := stalls.total()
 		a := f()
-		if a.took -= still.stood() - before; a.err != nil || a.status != want || a.took > most {
+		if a.took -= stalls.total() - before; a.err != nil || a.status != want || a.took > most {
 			t.Errorf("%s: %v, want %d within %v", what, a, want, most)
 		}
 		return a

@@ -125,7 +125,7 @@ func TestOverload(t *testing.T) {
 			goodput = c.regardless(t.Context(), rate, time.Duration(testbedtest.Size(3, 300))*time.Second)
 		}()
 		kills(t, fleet, flags, use, over)
-		if odd := c.strange(still); len(odd) > 0 && len(fleet) == 1 {
+		if odd := c.strange(stalls); len(odd) > 0 && len(fleet) == 1 {
 			t.Errorf("answers %v, such as %s", odd, c.odd)
 		}
 		if again = len(c.refused) < len(c.accepted) && rate < 300*peak; again {
@@ -145,7 +145,7 @@ func TestOverload(t *testing.T) {
 	if len(c.refused) < len(c.accepted) {
 		t.Errorf("%d orders were placed and %d refused: this is no overload", len(c.accepted), len(c.refused))
 	}
-	if p99 := quantile(c.refused, 99); p99 > 20*time.Second+still.stood() {
+	if p99 := quantile(c.refused, 99); p99 > 20*time.Second+stalls.total() {
 		t.Errorf("the p99 of refusals is %v", p99)
 	}
 	if after > before+300 {

@@ -44,7 +44,7 @@ func TestTwoPermitsForTwoInstances(t *testing.T) {
 	for judged := false; !judged; {
 		one.eventuallyPlaced(t, client, "a") // by now the permits are free again
 		two.eventuallyPlaced(t, client, "a")
-		still := watchStillness(t)
+		stalls := detectStalls(t)
 		guard := hold(t, locks, stock.LockKey("a"))
 		placed := make(chan answer, 100)
 		var group sync.WaitGroup
@@ -78,7 +78,7 @@ func TestTwoPermitsForTwoInstances(t *testing.T) {
 			last[a.status]++
 		}
 		all += int64(last[http.StatusCreated]) + 2
-		judged = still.stood() < permitsTTL/2 && last[http.StatusCreated] > 0
+		judged = stalls.total() < permitsTTL/2 && last[http.StatusCreated] > 0
 		if judged && (most > 2 || odd > 0 || last[http.StatusCreated]+last[http.StatusTooManyRequests] != 2) {
 			t.Errorf("%d orders were on their way; the last two, by status: %v; %d others were not refused", most, last, odd)
 		}

@@ -104,7 +104,7 @@ func (s *shoppers) stop(t *testing.T, again *instance) {
 // without an answer.
 func TestRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
-	s, still := newStage(t), watchStillness(t)
+	s, stalls := newStage(t), detectStalls(t)
 	b := new(balancer)
 	fleet := make([]*instance, 3)
 	next := func(i int) {
@@ -150,7 +150,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 		ready()
 	}
 	load.stop(t, fleet[0])
-	noticed.judge(t, still)
+	noticed.judge(t, stalls)
 	t.Logf("%d restarts", restarts)
 	audits, err := books(t, s.database).Audit(t.Context(), "a")
 	if err != nil {

@@ -97,7 +97,7 @@ func TestOnePostIsOneTrace(t *testing.T) {
 	r := start(t, "--database", sqliteURL(t), "--redis", testbedtest.Redis(t), "--order-ttl", "1s")
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"redis"}`)
 	trace, tries := "", 0 // of the request that was not refused for now
-	still := watchStillness(t)
+	stalls := detectStalls(t)
 	a := insist(func() answer {
 		tries++
 		trace = fmt.Sprintf("0af7651916cd43dd8448eb211c8031%02x", tries%256)
@@ -129,7 +129,7 @@ func TestOnePostIsOneTrace(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"POST /api/v1/orders", "order.place", "stock.reserve", "lock.acquire", "lock.hold", "link from timers order.expire"} {
-		if again := seen[name] > 1 && still.stood() > 0; seen[name] != 1 && !again { // under another lease
+		if again := seen[name] > 1 && stalls.total() > 0; seen[name] != 1 && !again { // under another lease
 			t.Errorf("%d spans %q in the trace, want 1; it has %v", seen[name], name, seen)
 		}
 	}
@@ -144,7 +144,7 @@ func TestLabThroughput(t *testing.T) {
 	out := t.TempDir()
 	var r lab.Report
 	for again := true; again; { // in a round for all of which the machine was paused nothing is sold
-		still := watchStillness(t)
+		stalls := detectStalls(t)
 		code, stdout, stderr := command(t, "lab", "throughput", "--json", "--strategies", "naive,redis", "--connections", "12",
 			"--rounds", "2", "--duration", "1500ms", "--warmup", "500ms", "--out", out)
 		r = lab.Report{}
@@ -152,7 +152,7 @@ func TestLabThroughput(t *testing.T) {
 			t.Fatalf("exit code %d: %v\n%s%s", code, err, stdout, stderr)
 		}
 		nothing := func(r lab.Round) bool { return r.OrdersPerSecond == 0 }
-		again = still.stood() > time.Second && slices.ContainsFunc(r.Variants, func(a lab.Variant) bool { return slices.ContainsFunc(a.Rounds, nothing) })
+		again = stalls.total() > time.Second && slices.ContainsFunc(r.Variants, func(a lab.Variant) bool { return slices.ContainsFunc(a.Rounds, nothing) })
 	}
 	if len(r.Variants) != 2 || r.Variants[0].Strategy != "naive" || r.Variants[0].Oversold == 0 && r.Variants[0].LostUpdates == 0 || r.Variants[0].ToNaive != 1 {
 		t.Errorf("%+v", r.Variants)

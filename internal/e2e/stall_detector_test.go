@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// stillness notices when this process, and with it the machine, is paused or has no turn. What has a limit of time is judged
-// without that: a virtual machine may be stopped for seconds at any moment.
-type stillness struct {
-	mu    sync.Mutex
-	last  time.Time // when the process was last seen to continue
-	total time.Duration
+// stallDetector measures how long this process, and with it the machine, did not run. Time limits of tests exclude
+// stalls, because a virtual machine may be paused for seconds at any time.
+type stallDetector struct {
+	mu   sync.Mutex
+	last time.Time // when the process was last seen to continue
+	sum  time.Duration
 }
 
-// unnoticed is how long a process may have no turn because others have theirs.
+// unnoticed is the longest pause that counts as ordinary scheduling.
 const unnoticed = 500 * time.Millisecond
 
-// watchStillness looks until the test ends.
-func watchStillness(t *testing.T) *stillness {
+// detectStalls runs until the test ends.
+func detectStalls(t *testing.T) *stallDetector {
 	t.Helper()
-	s := &stillness{last: time.Now()}
+	s := &stallDetector{last: time.Now()}
 	over, stop := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() {
 		close(stop)
@@ -35,21 +35,21 @@ func watchStillness(t *testing.T) *stillness {
 			case <-stop:
 				return
 			case <-tick.C:
-				s.stood()
+				s.total()
 			}
 		}
 	}()
 	return s
 }
 
-// stood returns for how long the process was paused, in all.
-func (s *stillness) stood() time.Duration {
+// total returns the total time for which the process was paused.
+func (s *stallDetector) total() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if d := now.Sub(s.last); d > unnoticed {
-		s.total += d
+		s.sum += d
 	}
 	s.last = now
-	return s.total
+	return s.sum
 }

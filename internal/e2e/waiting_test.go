@@ -112,7 +112,7 @@ func TestWaitingOrderIsRefusedAtShutdown(t *testing.T) {
 		atGuard <- permitted(func() answer { return purchase(t.Context(), client, stops.url, "guarded", "Prefer", "wait=30") })
 	}()
 	queued(t, locks, guard.Key(), 1)
-	still, began := watchStillness(t), time.Now()
+	stalls, began := detectStalls(t), time.Now()
 	stops.stop()
 	draining := func(a answer) {
 		t.Helper()
@@ -123,11 +123,11 @@ func TestWaitingOrderIsRefusedAtShutdown(t *testing.T) {
 	for _, c := range waiting {
 		draining(received(t, c))
 	}
-	if d := time.Since(began) - still.stood(); d > 10*time.Second {
+	if d := time.Since(began) - stalls.total(); d > 10*time.Second {
 		t.Errorf("they were notified after %v", d)
 	}
 	// The one at the lock had the time of a request; then it is notified, too, and is not cut off.
-	if a := received(t, atGuard); a.status != http.StatusServiceUnavailable && still.stood() == 0 {
+	if a := received(t, atGuard); a.status != http.StatusServiceUnavailable && stalls.total() == 0 {
 		t.Errorf("at the lock: %v", a)
 	}
 	stops.stopped(t)

@@ -136,7 +136,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 	}
 	_, span := tel.TracerProvider.Tracer("test").Start(t.Context(), "work")
 	span.End()
-	still := testbedtest.WatchStillness(t)
+	still := testbedtest.DetectStalls(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()

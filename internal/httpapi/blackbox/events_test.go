@@ -235,7 +235,7 @@ func TestDisconnectedListenersAreRemoved(t *testing.T) {
 // if this process was paused for most of that: then those who read cannot be notified from those who do not.
 func vanish(t *testing.T, n int, patience, pause time.Duration) (judged bool) {
 	t.Helper()
-	still := testbedtest.WatchStillness(t)
+	still := testbedtest.DetectStalls(t)
 	s := newStationWith(t, nil, events.FeedConfig{Buffer: 1 << 17}, heartbeat, patience)
 	client := streamClient(t)
 	goroutines, descriptors := runtime.NumGoroutine(), openFiles(t)
