@@ -123,7 +123,7 @@ func TestDemoPrintsItsVerdict(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, out, stderr)
 	}
-	for _, want := range []string{"strategy", "  oversold\n", "units were sold that never existed", "  exact\n", "--order-ttl 3s", "(kill -9)", "lateness", "PROVED", "Next:"} {
+	for _, want := range []string{"strategy", "  oversold\n", "units were sold that never existed", "  exact\n", "--order-ttl 3s", "(kill -9)", "delay from", "PROVED", "Next:"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
