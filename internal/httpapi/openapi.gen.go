@@ -70,13 +70,15 @@ func (e OrderStatus) Valid() bool {
 // Defines values for ProblemType.
 const (
 	TypeBodyTooLarge         ProblemType = "/docs/problems/body-too-large"
-	TypeLockTimeout          ProblemType = "/docs/problems/lock-timeout"
 	TypeCanary               ProblemType = "/docs/problems/canary"
+	TypeConcurrencyLimit     ProblemType = "/docs/problems/concurrency-limit"
+	TypeConfigReadOnly       ProblemType = "/docs/problems/config-read-only"
 	TypeDraining             ProblemType = "/docs/problems/draining"
 	TypeForbidden            ProblemType = "/docs/problems/forbidden"
 	TypeIdempotencyKeyReused ProblemType = "/docs/problems/idempotency-key-reused"
 	TypeInternal             ProblemType = "/docs/problems/internal"
 	TypeInvalidRequest       ProblemType = "/docs/problems/invalid-request"
+	TypeLockTimeout          ProblemType = "/docs/problems/lock-timeout"
 	TypeMalformedRequest     ProblemType = "/docs/problems/malformed-request"
 	TypeMethodNotAllowed     ProblemType = "/docs/problems/method-not-allowed"
 	TypeNotFound             ProblemType = "/docs/problems/not-found"
@@ -88,9 +90,7 @@ const (
 	TypeRateLimited          ProblemType = "/docs/problems/rate-limited"
 	TypeRequestInFlight      ProblemType = "/docs/problems/request-in-flight"
 	TypeSKUExists            ProblemType = "/docs/problems/sku-exists"
-	TypeConcurrencyLimit     ProblemType = "/docs/problems/concurrency-limit"
 	TypeSettingConflict      ProblemType = "/docs/problems/setting-conflict"
-	TypeConfigReadOnly       ProblemType = "/docs/problems/config-read-only"
 	TypeStoreUnavailable     ProblemType = "/docs/problems/store-unavailable"
 	TypeStrategyUnavailable  ProblemType = "/docs/problems/strategy-unavailable"
 	TypeTooManyListeners     ProblemType = "/docs/problems/too-many-listeners"
@@ -105,9 +105,11 @@ func (e ProblemType) Valid() bool {
 	switch e {
 	case TypeBodyTooLarge:
 		return true
-	case TypeLockTimeout:
-		return true
 	case TypeCanary:
+		return true
+	case TypeConcurrencyLimit:
+		return true
+	case TypeConfigReadOnly:
 		return true
 	case TypeDraining:
 		return true
@@ -118,6 +120,8 @@ func (e ProblemType) Valid() bool {
 	case TypeInternal:
 		return true
 	case TypeInvalidRequest:
+		return true
+	case TypeLockTimeout:
 		return true
 	case TypeMalformedRequest:
 		return true
@@ -141,11 +145,7 @@ func (e ProblemType) Valid() bool {
 		return true
 	case TypeSKUExists:
 		return true
-	case TypeConcurrencyLimit:
-		return true
 	case TypeSettingConflict:
-		return true
-	case TypeConfigReadOnly:
 		return true
 	case TypeStoreUnavailable:
 		return true
@@ -205,7 +205,7 @@ func (e TimerState) Valid() bool {
 	}
 }
 
-// Audit What the books say.
+// Audit The audit of all SKUs, or of the one asked for.
 type Audit struct {
 	// Ok Whether every invariant of every SKU holds.
 	Ok bool `json:"ok"`
@@ -214,7 +214,7 @@ type Audit struct {
 	Skus []AuditedSKU `json:"skus"`
 }
 
-// AuditedSKU What the books say about one SKU.
+// AuditedSKU The audit of one SKU.
 type AuditedSKU struct {
 	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
 	SKU SKUName `json:"sku"`
@@ -266,7 +266,7 @@ type ClusterState struct {
 	// Config The settings, by name.
 	Config []Setting `json:"config"`
 
-	// Leader Who looks after timers and old answers for all.
+	// Leader The instance that reconciles timers and deletes old idempotency keys for all.
 	//
 	// Example: {"name":"shop-1","since":"2026-11-20T12:00:00Z","term":4294967311}
 	Leader *Leader `json:"leader,omitempty"`
@@ -365,7 +365,7 @@ type KindState struct {
 	Paused bool `json:"paused"`
 }
 
-// Leader Who looks after timers and old answers for all.
+// Leader The instance that reconciles timers and deletes old idempotency keys for all.
 //
 // Example: {"name":"shop-1","since":"2026-11-20T12:00:00Z","term":4294967311}
 type Leader struct {
@@ -446,7 +446,7 @@ type NewSetting struct {
 	Version *int64 `json:"version,omitempty"`
 }
 
-// Order An order as it stands.
+// Order The current state of an order.
 //
 // Example: {"created_at":"2026-11-20T12:00:00Z","customer_id":"c1","expires_at":"2026-11-20T12:15:00Z","id":"0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01","items":[{"quantity":1,"sku":"ticket"}],"status":"PENDING"}
 type Order struct {
@@ -631,12 +631,12 @@ type Strategy struct {
 	// Available This instance has the store that the strategy needs.
 	Available bool `json:"available"`
 
-	// Store The store that the strategy needs beside the database, by the name of the flag with which an
-	// instance is told of it; absent if it needs none.
+	// Store The store that the strategy needs alongside the database, by the name of its
+	// flag; absent if it needs none.
 	Store string `json:"store,omitempty"`
 
-	// Away The store does not answer this instance now: orders of SKUs that are sold by the strategy are
-	// refused with 503 until it does. Absent if it is there.
+	// StoreUnavailable The store is unavailable to this instance: orders of SKUs with the strategy are
+	// refused with 503 until it recovers. Absent if it is available.
 	StoreUnavailable bool `json:"store_unavailable,omitempty"`
 }
 
@@ -758,7 +758,7 @@ type SubscribeEventsParams struct {
 	// the key of a customer.
 	Types *string `form:"types,omitempty" json:"types,omitempty"`
 
-	// SKU Only events about this SKU, those of orders with a line of it included.
+	// SKU Only events about this SKU, including orders with an item of it.
 	SKU *SKUName `form:"sku,omitempty" json:"sku,omitempty"`
 
 	// Order Only events about the order with this id.
@@ -884,7 +884,7 @@ type RestockSKUJSONRequestBody = Delivery
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
-	// RunAudit Audit the books
+	// RunAudit Audit stock and orders
 	// (GET /api/v1/audit)
 	RunAudit(c *gin.Context, params RunAuditParams)
 	// ShowCluster Show the cluster
@@ -893,7 +893,7 @@ type ServerInterface interface {
 	// SetConfig Change a setting
 	// (PUT /api/v1/cluster/config/{name})
 	SetConfig(c *gin.Context, name string)
-	// SubscribeEvents Follow what happens
+	// SubscribeEvents Subscribe to events
 	// (GET /api/v1/events)
 	SubscribeEvents(c *gin.Context, params SubscribeEventsParams)
 	// GetSpecification Read this document
@@ -2639,7 +2639,7 @@ func (response FireTimer200JSONResponse) VisitFireTimerResponse(w http.ResponseW
 
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
-	// RunAudit Audit the books
+	// RunAudit Audit stock and orders
 	// (GET /api/v1/audit)
 	RunAudit(ctx context.Context, request RunAuditRequestObject) (RunAuditResponseObject, error)
 	// ShowCluster Show the cluster
@@ -2648,7 +2648,7 @@ type StrictServerInterface interface {
 	// SetConfig Change a setting
 	// (PUT /api/v1/cluster/config/{name})
 	SetConfig(ctx context.Context, request SetConfigRequestObject) (SetConfigResponseObject, error)
-	// SubscribeEvents Follow what happens
+	// SubscribeEvents Subscribe to events
 	// (GET /api/v1/events)
 	SubscribeEvents(ctx context.Context, request SubscribeEventsRequestObject) (SubscribeEventsResponseObject, error)
 	// GetSpecification Read this document

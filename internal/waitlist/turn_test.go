@@ -23,7 +23,7 @@ func TestNoSignalIsLostBetweenPollAndWait(t *testing.T) {
 		claim := s.claim(1, 3)
 		poll := claim.Poll
 		claim.Poll = func(ctx context.Context) (bool, error) {
-			worth, err := look(ctx)
+			worth, err := poll(ctx)
 			if !worth {
 				s.give(w, 1)
 				time.Sleep(100 * time.Millisecond) // Run does now what it can
