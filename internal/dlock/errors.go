@@ -27,7 +27,7 @@ var (
 
 	// ErrFenced is an error of the resource: it refused a fencing token that is older than the last one that it
 	// accepted, or that has the same number and another owner. See [Fence.Passes].
-	ErrFenced = errors.New("dlock: fence is stale")
+	ErrFenced = errors.New("dlock: fencing token is stale")
 )
 
 // Reason is the reason for the loss of a lease. It is safe as a metric label.
