@@ -54,7 +54,7 @@ var permanentProblems = map[ProblemType]problemType{
 	TypeBodyTooLarge: {
 		status: http.StatusRequestEntityTooLarge, title: "Body too large",
 		meaning: "The body is larger than 64 KiB. Nothing happened.",
-		remedy:  "Split the order.",
+		remedy:  "Split the order into several orders.",
 		example: Problem{Detail: "The body is larger than 64 KiB."},
 	},
 	TypeMethodNotAllowed: {
