@@ -5,7 +5,7 @@
 //
 // It builds the service first, and needs the servers that the tests need. The lock guards the
 // same transaction that naive commits, so that what differs is the lock. A second report, in the
-// folder crowd, has the same variants with four times as many buyers.
+// folder crowd, has the same variants with four times as many buyers; a third one, in the folder catalogue, has 96 SKUs.
 package main
 
 import (
@@ -48,7 +48,7 @@ func measure(ctx context.Context, args []string) error {
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
 	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
-	crowd := f.Int("crowd", 384, "connections of a second run; 0: none")
+	crowd := f.Int("crowd", 384, "connections of a second run; 0: neither that nor a third one, of a catalogue")
 	f.IntVar(&c.Rounds, "rounds", 3, "turns of each variant")
 	f.IntVar(&c.Rate, "rate", 0, "orders per second that arrive by the clock (default: a closed loop)")
 	f.DurationVar(&c.Duration, "duration", 5*time.Second, "of a turn")
@@ -101,8 +101,8 @@ func measure(ctx context.Context, args []string) error {
 	return nil
 }
 
-// runs measures all variants, and all of them again with a crowd unless that is 0. The second report
-// goes to a folder of its own.
+// runs measures all variants, and all of them again with a crowd unless that is 0. A third run sells a catalogue of 96 SKUs, without
+// those that take one lock per order. Each report after the first goes to a folder of its own.
 func runs(ctx context.Context, c lab.Config, crowd int, out string) (reports []lab.Report, err error) {
 	folders, configs := []string{out}, []lab.Config{c}
 	if crowd > 0 {

@@ -16,7 +16,7 @@ import (
 	"example.com/shop/internal/sqlstore"
 )
 
-// revokedTopic is where the prefixes of keys are notified that were revoked.
+// revokedTopic has the prefixes of revoked keys.
 const revokedTopic = "keys.revoked"
 
 // openIdentity returns what knows callers by their keys, or nil if authentication is disabled; and what keeps that
@@ -47,22 +47,10 @@ func openBroadcast(rdb redis.UniversalClient, log *slog.Logger) (broadcast.Bus, 
 	return redisbus.New(rdb, func(err error) { log.Warn("revoked keys", slog.String("error", err.Error())) })
 }
 
-// channelOf keeps shops on several databases of one server apart, as Redis does not.
-func channelOf(rdb redis.UniversalClient) string {
-	channel := "shop:broadcast:{all}"
-	if one, ok := rdb.(*redis.Client); ok && one.Options().DB != 0 {
-		channel += ":" + strconv.Itoa(one.Options().DB)
-	}
-	return channel
-}
-
-// watchRevocations makes the service look up revoked keys again, and all keys if a message may have been lost, until ctx ends.
-// An undetected loss costs no more than a missing notification: a key is looked up again
-// after [identity.Keep].
-func watchRevocations(ctx context.Context, known *identity.Service, sub *broadcast.Subscription, log *slog.Logger) error {
-	defer sub.Close()
-	for {
-		e, err := sub.Next(ctx)
+// watchRevocations makes known look up a key again that is revoked, and all keys after a notice, until the events end. A
+// message that is lost without a notice costs no more than none: a key is looked up again after [identity.Keep].
+func watchRevocations(ctx context.Context, known *identity.Service, events iter.Seq[broadcast.Event], log *slog.Logger) {
+	for e := range events {
 		switch {
 		case e.Missed:
 			known.ForgetAll()
@@ -84,16 +72,5 @@ func NotifyRevoked(ctx context.Context, url, prefix string) error {
 	if err != nil {
 		return err
 	}
-	if err := bus.Publish(revokedTopic, prefix); err != nil {
-		return err
-	}
-	over, end := context.WithCancel(ctx)
-	end()
-	if err := bus.Run(over); err != nil { // which sends what is left
-		return err
-	}
-	if bus.Stats().Failed > 0 {
-		return fmt.Errorf("notify the instances: %w", failed)
-	}
-	return nil
+	return bus.Publish(ctx, revokedTopic, prefix)
 }

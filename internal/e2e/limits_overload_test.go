@@ -91,7 +91,7 @@ func (r *instance) memory(t *testing.T) int {
 // killed one after the other meanwhile.
 func TestOverload(t *testing.T) {
 	testbedtest.Measured(t)
-	s, still := newStage(t), watchStillness(t)
+	s, stalls := newStage(t), detectStalls(t)
 	flags := []string{"--database", distant(t, s.database, 5*time.Millisecond), "--redis", s.redis, "--permits", strconv.Itoa(testbedtest.Size(4, 12))}
 	fleet := make([]*instance, testbedtest.Size(1, 3))
 	b := new(balancer)

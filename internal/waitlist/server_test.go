@@ -89,9 +89,9 @@ func TestKilledFirstWaiterIsReplaced(t *testing.T) {
 	}
 	killed := time.Now()
 	testbedtest.Eventually(t, "the next one waits for a signal", func() bool { return read(s, &s.looks) >= 2 })
-	t.Logf("first %v after the kill; the TTL is %v", time.Since(killed), lineTTL)
-	if d := time.Since(killed); d > 15*lineTTL {
-		t.Errorf("first %v after the kill; the TTL is %v", d, lineTTL)
+	t.Logf("first %v after the kill; the TTL is %v", time.Since(killed), queueTTL)
+	if d := time.Since(killed); d > 15*queueTTL {
+		t.Errorf("first %v after the kill; the TTL is %v", d, queueTTL)
 	}
 	given := time.Now()
 	s.give(w, 1)

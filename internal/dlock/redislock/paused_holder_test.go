@@ -30,7 +30,7 @@ func TestHistoryWithPausedHolders(t *testing.T) {
 			for range testbedtest.Size(2, 20) {
 				sleep(t, tr.between(0, ttl/2))
 				testbedtest.Eventually(t, "a holder to stop", far.Holds)
-				tr.Stop(func() {
+				tr.Pause(func() {
 					if err := testbed.Suspend(far.Process); err != nil {
 						t.Error(err)
 					}

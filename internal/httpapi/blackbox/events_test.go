@@ -121,7 +121,7 @@ func TestStreamsOfCustomers(t *testing.T) {
 	s.Leader(events.Leader{Name: "i1", Term: 3})
 	s.Order(liveOrder(secondOrder, "c2", "a", "b"))
 	s.Stock("a", "b")
-	testbedtest.Eventually(t, "all is heard", func() bool { return s.feed.Stats().Heard == 5 })
+	testbedtest.Eventually(t, "all is heard", func() bool { return s.feed.Stats().Received == 5 })
 	s.feed.Close()
 	both := []string{firstOrder, secondOrder}
 	for name, want := range map[string][]string{

@@ -98,17 +98,6 @@ func CloseInTime(t testing.TB, c closer) {
 	})
 }
 
-// WaitFor polls for a condition every few milliseconds, for half a minute at most.
-func WaitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 30 s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
-
 // MustTake takes key, or fails the test.
 func MustTake(t testing.TB, take func(context.Context, string) (*dlock.Lease, error), key string) *dlock.Lease {
 	t.Helper()
