@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -17,6 +18,9 @@ const (
 	// maxTransactions is how many shared transactions an instance has open at once. More of them are smaller, and
 	// meet at more rows.
 	maxTransactions = 2
+
+	// longTransaction is how long one of them counts.
+	longTransaction = 250 * time.Millisecond
 
 	// maxShared is how many orders one of them commits.
 	maxShared = 256
@@ -103,14 +107,15 @@ func (g *groupCommit) leave(j *joining) bool {
 	return i >= 0
 }
 
-// run commits those who wait until there are none.
+// run commits those who wait until there are none. A transaction that takes long does not count as open any more: it may
+// wait for a row, or for a key that another instance stores, and others do not.
 func (g *groupCommit) run() {
-	for {
-		group := g.take()
-		if group == nil {
-			return
-		}
+	for group := g.take(); group != nil; group = g.take() {
+		late := time.AfterFunc(longTransaction, g.run)
 		g.share(group)
+		if !late.Stop() {
+			return // another run has taken its place
+		}
 	}
 }
 

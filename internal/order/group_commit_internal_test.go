@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"example.com/shop/internal/stock"
 )
@@ -178,6 +179,43 @@ func TestLockedBatchGoesOnAlone(t *testing.T) {
 		}
 		s.end <- nil
 		if err := <-doneLocked; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Transactions that wait, for a row or for a key, do not keep others from theirs.
+func TestLongTransactionsKeepNobody(t *testing.T) {
+	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
+		t.Helper()
+		end := fill(t, s, commit)
+		began := time.Now()
+		done := commit(t.Context(), selling("b", stock.RowLock))
+		if got := <-s.begun; len(got) != 1 || time.Since(began) > longTransaction {
+			t.Errorf("%d batches after %v", len(got), time.Since(began))
+		}
+		end()
+		s.end <- nil
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		for range maxTransactions { // as many are open as before, and no more
+			commit(t.Context(), selling("c", stock.RowLock))
+			<-s.begun
+		}
+		waits := commit(t.Context(), selling("d", stock.RowLock))
+		synctest.Wait()
+		select {
+		case <-s.begun:
+			t.Error("more transactions are open than may be")
+		default:
+		}
+		for range maxTransactions {
+			s.end <- nil
+		}
+		<-s.begun
+		s.end <- nil
+		if err := <-waits; err != nil {
 			t.Error(err)
 		}
 	})
