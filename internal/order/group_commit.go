@@ -1,12 +1,14 @@
 package order
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -148,15 +150,11 @@ func (g *groupCommit) share(group []*joining) {
 		return
 	}
 	for _, j := range group {
-		if err == nil {
-			j.done <- j.Err
-		} else {
-			j.done <- err
-		}
+		j.done <- cmp.Or(j.Err, err) // one that was left out has nothing to do with the error of the others
 	}
 }
 
-// try commits group. A panic is an error like another. The transaction goes on for the others if one of the callers leaves;
+// try commits group. A panic is an error like another. The transaction ends when all callers have left;
 // it belongs to the trace of one of them.
 func (g *groupCommit) try(group []*joining) (err error) {
 	defer func() {
@@ -173,5 +171,15 @@ func (g *groupCommit) try(group []*joining) (err error) {
 		return g.store.Commit(group[0].ctx, batches...)
 	}
 	traced := max(0, slices.IndexFunc(group, func(j *joining) bool { return trace.SpanContextFromContext(j.ctx).IsSampled() }))
-	return g.store.Commit(context.WithoutCancel(group[traced].ctx), batches...)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(group[traced].ctx))
+	defer cancel(nil)
+	var left atomic.Int64
+	for _, j := range group {
+		defer context.AfterFunc(j.ctx, func() {
+			if left.Add(1) == int64(len(group)) {
+				cancel(context.Cause(j.ctx))
+			}
+		})()
+	}
+	return g.store.Commit(ctx, batches...)
 }

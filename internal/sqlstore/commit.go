@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
@@ -28,7 +29,7 @@ func (s *Store) Commit(ctx context.Context, batches ...*order.Batch) error {
 	begun := false
 	err := s.rows.Do(ctx, skusOfClaims(b), func(*bulkhead.Places) error {
 		begun = true
-		err := s.commit(ctx, batches)
+		err := s.commit(ctx, batches, 0)
 		if err == nil && b.Err != nil {
 			err, b.Err = b.Err, nil
 		}
@@ -48,10 +49,11 @@ func skusOfClaims(b *order.Batch) []string {
 	return skus
 }
 
-func (s *Store) commit(ctx context.Context, batches []*order.Batch) error {
+// commit commits batches. If there are several, they wait so long for rows and keys.
+func (s *Store) commit(ctx context.Context, batches []*order.Batch, wait time.Duration) error {
 	takesAcross := false
 	for try := 0; ; try++ {
-		b := newTransaction(s, batches)
+		b := newTransaction(s, batches, wait)
 		if len(b.requests) == 0 {
 			return nil
 		}

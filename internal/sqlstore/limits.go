@@ -81,7 +81,9 @@ func (b *transaction) countUsage(tx *gorm.DB) error {
 			if err := b.requireCustomers(tx, customers); err != nil {
 				return err
 			}
-			b.refuseBusy(func(customer string) bool { return !slices.Contains(free, customer) })
+			b.refuseBusy(func(customer string) bool {
+				return slices.Contains(customers, customer) && !slices.Contains(free, customer)
+			})
 			if customers = free; len(customers) == 0 {
 				return nil
 			}

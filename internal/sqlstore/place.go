@@ -2,12 +2,14 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
 
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
@@ -113,7 +115,15 @@ func (b *transaction) store(tx *gorm.DB) (err error) {
 	if err := b.end.answers(b.Store, answers); err != nil {
 		return err
 	}
-	return b.run(tx, &b.end)
+	if b.shared() && len(answers) > 0 {
+		last := len(b.end.texts) - 1
+		b.end.texts[last] = b.dialect.within(b.end.texts[last], b.wait)
+	}
+	err = b.run(tx, &b.end)
+	if b.shared() && (sqldb.Late(err) || sqldb.LockTimeout(err)) {
+		return fmt.Errorf("%w: %v", errKeyLocked, err) //nolint:errorlint // it is not to be repeated like another one
+	}
+	return err
 }
 
 // fences returns the fencing tokens of a batch by SKU.

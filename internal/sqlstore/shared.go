@@ -16,16 +16,26 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// rowWait is how long a transaction of several batches waits for the rows of their SKUs.
-const rowWait = 200 * time.Millisecond
+const (
+	// rowWait is how long a transaction of several batches waits for their rows, and for keys that others store.
+	rowWait = 200 * time.Millisecond
 
-// errRowsLocked says that somebody else kept one of the rows locked for rowWait.
-var errRowsLocked = errors.New("sqlstore: somebody else has a row of a shared transaction")
+	// slowWait is the same when rowWait was over and no row was locked: the server is slow.
+	slowWait = 4 * rowWait
+)
+
+var (
+	// errRowsLocked says that somebody else kept one of the rows locked for as long as a shared transaction waits.
+	errRowsLocked = errors.New("sqlstore: somebody else has a row of a shared transaction")
+
+	// errKeyLocked says the same of an idempotency key.
+	errKeyLocked = errors.New("sqlstore: somebody else stores a key of a shared transaction")
+)
 
 // commitShared commits several batches. Those of SKUs whose rows may be locked are left for later, and so are those whose rows
-// are locked by others for longer than [rowWait].
+// or keys others keep locked for longer than a shared transaction waits.
 func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error {
-	for {
+	for wait := rowWait; ; {
 		free := slices.DeleteFunc(slices.Clone(batches), func(b *order.Batch) bool {
 			if s.rows.Suspects(skusOfClaims(b)) {
 				b.Err = order.ErrCommitAlone
@@ -38,19 +48,42 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 		if len(free) <= 1 {
 			return nil
 		}
-		err := s.commit(ctx, free)
-		if !errors.Is(err, errRowsLocked) {
+		err := s.commit(ctx, free, wait)
+		switch {
+		case errors.Is(err, errKeyLocked):
+			keyed := func(b *order.Batch) bool {
+				return slices.ContainsFunc(b.Requests, func(r *order.Request) bool { return r.Key != nil })
+			}
+			some := slices.ContainsFunc(free, keyed)
+			leaveOut(free, func(b *order.Batch) bool { return !some || keyed(b) })
+		case errors.Is(err, errRowsLocked):
+			found, err := s.suspect(ctx, free)
+			switch {
+			case err != nil:
+				return err
+			case !found && wait == slowWait:
+				leaveOut(free, func(*order.Batch) bool { return true })
+			case !found:
+				wait = slowWait
+			}
+		default:
 			return uncertain(free, err)
-		}
-		if err := s.suspect(ctx, free); err != nil {
-			return err
 		}
 	}
 }
 
-// suspect finds out which rows of batches somebody else keeps locked. If there are none any more, the batches are committed one by
-// one.
-func (s *Store) suspect(ctx context.Context, batches []*order.Batch) error {
+// leaveOut has those of batches committed alone that are meant.
+func leaveOut(batches []*order.Batch, meant func(*order.Batch) bool) {
+	for _, b := range batches {
+		if meant(b) {
+			b.Err = order.ErrCommitAlone
+		}
+	}
+}
+
+// suspect finds out whether somebody else keeps rows of batches locked, and which. Nobody is admitted to a SKU whose own row is
+// locked. If only segments are, the batches of the SKU are to be committed alone, as there are others.
+func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool, err error) {
 	var skus []string
 	for _, b := range batches {
 		skus = append(skus, skusOfClaims(b)...)
@@ -58,21 +91,20 @@ func (s *Store) suspect(ctx context.Context, batches []*order.Batch) error {
 	slices.Sort(skus)
 	skus = slices.Compact(skus)
 	var free map[string][]int
-	err := s.retrying(ctx, func() (err error) {
-		free, err = s.lockFree(s.db.WithContext(ctx), skus)
+	var kinds map[string]kind
+	err = s.retrying(ctx, func() (err error) {
+		if kinds, err = s.kindsOf(s.db.WithContext(ctx), skus...); err == nil {
+			free, err = s.lockFree(s.db.WithContext(ctx), skus)
+		}
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	locked := slices.DeleteFunc(skus, func(sku string) bool { return len(free[sku]) > 0 })
-	s.rows.Suspect(locked)
-	for _, b := range batches {
-		if len(locked) == 0 {
-			b.Err = order.ErrCommitAlone
-		}
-	}
-	return nil
+	taken := func(sku string) bool { return len(free[sku]) < 1+kinds[sku].segments }
+	s.rows.Suspect(slices.DeleteFunc(slices.Clone(skus), func(sku string) bool { return slices.Contains(free[sku], 0) }))
+	leaveOut(batches, func(b *order.Batch) bool { return slices.ContainsFunc(skusOfClaims(b), taken) })
+	return slices.ContainsFunc(skus, taken), nil
 }
 
 // reserveShared locks the rows of all SKUs in ascending order, refuses the batches whose fencing tokens the rows have outlived, and
@@ -170,9 +202,9 @@ func chunks(skus []string) func(func([]string) bool) {
 	return slices.Chunk(slices.Compact(skus), maxRows)
 }
 
-// lockIn reads the rows of skus with a query that locks them. It waits for rowWait.
+// lockIn reads the rows of skus with a query that locks them. It waits for b.wait.
 func (b *transaction) lockIn(tx *gorm.DB, query string, skus []string, rows any) error {
-	err := tx.Raw(b.dialect.within(query, rowWait), skus).Scan(rows).Error
+	err := tx.Raw(b.dialect.within(query, b.wait), skus).Scan(rows).Error
 	if sqldb.Late(err) || sqldb.LockTimeout(err) {
 		return fmt.Errorf("%w: %v", errRowsLocked, err) //nolint:errorlint // it is not to be repeated like another one
 	}

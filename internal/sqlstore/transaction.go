@@ -14,6 +14,7 @@ import (
 type transaction struct {
 	*Store
 	batches     []*order.Batch
+	wait        time.Duration // for rows and keys, if it is shared
 	requests    []*order.Request
 	of          []int // of each request: its batch
 	takesAcross bool  // locks all segments before it takes from any
@@ -35,8 +36,8 @@ type transaction struct {
 	notify    []func(committed bool)     // of the levels
 }
 
-func newTransaction(s *Store, batches []*order.Batch) *transaction {
-	b := &transaction{Store: s, batches: batches}
+func newTransaction(s *Store, batches []*order.Batch, wait time.Duration) *transaction {
+	b := &transaction{Store: s, batches: batches, wait: wait}
 	for i, batch := range batches {
 		for _, r := range batch.Requests {
 			if !r.Answered {

@@ -111,9 +111,15 @@ func TestPausedConsumerHasNoSecondEffect(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			return decide(f)
 		})
-		q, _ := r.start(timeout.Config{}, stalls, timeout.Options{})
+		q := r.queue(timeout.Config{})
+		if err := q.Handle(kind, stalls, timeout.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		running, pause := context.WithCancel(t.Context())
+		go func() { _ = q.Run(running) }() // which says that the handler goes on
 		r.schedule(q, time.Now(), "a")
 		time.Sleep(time.Second)
+		pause() // a paused process scans no more
 		r.start(timeout.Config{}, each(b, decide), timeout.Options{})
 		time.Sleep(time.Minute)
 		if len(b.of("a")) != 2 || b.effects["a"] != 1 {

@@ -198,6 +198,71 @@ func TestSharedTransactionLeavesLockedRows(t *testing.T) {
 	})
 }
 
+// What somebody else keeps locked, beside the row of a SKU, stops those only who need it: the row of a customer whom a limit
+// concerns, a key that is being stored, a segment.
+func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		raw := new(handle)
+		s := open(t, testbedtest.Database(t), "one", raw)
+		limited(t, s, "few", "conditional", 100, 50)
+		create(t, s, "plain", "conditional", 100)
+		create(t, s, "spread", stock.SegmentedName, 160)
+		group := func() (few, plain, spread, kept *order.Batch) {
+			few = batchOf("few", stock.Conditional, dlock.Fence{}, request(1, "few"))
+			plain = batchOf("plain", stock.Conditional, dlock.Fence{}, request(1, "plain"))
+			plain.Requests[0].Order.CustomerID = "c2"
+			spread = batchOf("spread", stock.Segmented, dlock.Fence{}, request(1, "spread"))
+			spread.Requests[0].Order.CustomerID = "c3"
+			kept = batchOf("plain", stock.Conditional, dlock.Fence{}, request(1, "plain"))
+			kept.Requests[0].Order.CustomerID = "c4"
+			kept.Requests[0].Key = keyed("POST /orders", order.NewID(), "")
+			return few, plain, spread, kept
+		}
+		placed := func(what string, batches ...*order.Batch) {
+			t.Helper()
+			for _, b := range batches {
+				if b.Err != nil || !b.Requests[0].Answered || b.Requests[0].Err != nil {
+					t.Errorf("%s: %v; %v", what, b.Err, b.Requests[0].Err)
+				}
+			}
+		}
+		few, plain, spread, kept := group()
+		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil {
+			t.Fatal(err)
+		}
+		placed("nothing is locked", few, plain, spread, kept)
+
+		unlock := lockRow(t, raw.db, "SELECT * FROM customers WHERE customer_id = 'c1'")
+		few, plain, spread, kept = group()
+		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(few.Requests[0].Err, order.ErrCustomerBusy) {
+			t.Errorf("a locked customer: %v, %v", err, few.Requests[0].Err)
+		}
+		placed("a locked customer", plain, spread, kept)
+		unlock()
+
+		unlock = lockRow(t, raw.db, "SELECT * FROM sku_segments WHERE sku = 'spread' AND segment = 3")
+		few, plain, spread, kept = group()
+		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(spread.Err, order.ErrCommitAlone) {
+			t.Errorf("a locked segment: %v, %v", err, spread.Err)
+		}
+		placed("a locked segment", few, plain, kept)
+		unlock()
+
+		few, plain, spread, kept = group()
+		tx := raw.db.Begin()
+		defer tx.Rollback()
+		if err := tx.Exec("INSERT INTO idempotency_keys (customer_id, route, idem_key, hash, status, location, body, created_at) VALUES ('c1', 'POST /orders', ?, '', 0, '', '', 0)",
+			kept.Requests[0].Key.Scope.Key).Error; err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(kept.Err, order.ErrCommitAlone) {
+			t.Errorf("a key that is being stored: %v, %v", err, kept.Err)
+		}
+		placed("a key that is being stored", few, plain, spread)
+	})
+}
+
 // The reply to the COMMIT of a shared transaction is lost: all orders are found, and placed once.
 func TestLostReplyToASharedCommit(t *testing.T) {
 	t.Parallel()
