@@ -97,6 +97,9 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	if err := orders.Wait(t.Context()); err != nil { // for the release of the lock, which the customer does not wait for
+		t.Fatal(err)
+	}
 	got := spans.GetSpans()
 	names := make(map[trace.SpanID]string)
 	for _, s := range got {
