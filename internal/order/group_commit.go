@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -33,7 +34,8 @@ const (
 var ErrCommitAlone = fmt.Errorf("order: a row of the batch is locked: %w", stock.ErrRowLocked)
 
 // groupCommit commits batches that wait at the same time in one transaction, whatever they sell. A batch that
-// comes when few transactions are open waits for nobody. A batch that fails costs the others a repetition at most.
+// comes when few transactions are open, and none with a SKU of its own, waits for nobody. A batch that fails costs the others
+// a repetition at most. Two transactions with the same SKU would wait for each other's row, so the second is kept back and grows.
 //
 // It is the group commit of databases (D. J. DeWitt et al., Implementation Techniques for Main Memory Database Systems,
 // SIGMOD 1984), with the rows of many transactions in one instead of their log records.
@@ -41,8 +43,13 @@ type groupCommit struct {
 	store Store
 
 	mu      sync.Mutex
-	waiting []*joining // guarded by mu
-	open    int        // shared transactions; guarded by mu
+	waiting []*joining      // guarded by mu
+	open    int             // shared transactions; guarded by mu
+	skus    map[string]bool // of those; guarded by mu
+}
+
+func newGroupCommit(store Store) *groupCommit {
+	return &groupCommit{store: store, skus: make(map[string]bool)}
 }
 
 // joining is a batch that waits for its transaction.
@@ -64,7 +71,7 @@ func (g *groupCommit) commit(ctx context.Context, b *Batch) error {
 	g.waiting = append(g.waiting, j)
 	if g.open < maxTransactions {
 		g.open++
-		go g.run()
+		go g.run(nil)
 	}
 	g.mu.Unlock()
 	var err error
@@ -109,11 +116,11 @@ func (g *groupCommit) leave(j *joining) bool {
 	return i >= 0
 }
 
-// run commits those who wait until there are none. A transaction that takes long does not count as open any more: it may
-// wait for a row, or for a key that another instance stores, and others do not.
-func (g *groupCommit) run() {
-	for group := g.take(); group != nil; group = g.take() {
-		late := time.AfterFunc(longTransaction, g.run)
+// run commits those who wait until there are none, once the transaction of over has ended. A transaction that takes long does not
+// count as open any more: it may wait for a row, or for a key that another instance stores, and others do not.
+func (g *groupCommit) run(over []*joining) {
+	for group := g.take(over); group != nil; group = g.take(group) {
+		late := time.AfterFunc(longTransaction, func() { g.run(group) })
 		g.share(group)
 		if !late.Stop() {
 			return // another run has taken its place
@@ -121,23 +128,39 @@ func (g *groupCommit) run() {
 	}
 }
 
-// take takes those who came first, as many as a transaction may have. It returns nil if there are none: then
-// a transaction fewer is open.
-func (g *groupCommit) take() []*joining {
+// take takes those who came first, as many as a transaction may have, after that of over. Those who want a SKU of an open transaction
+// stay, and so do those who came after them and want a SKU of theirs. It returns nil if nobody can be taken: then a transaction fewer is open.
+func (g *groupCommit) take(over []*joining) []*joining {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n, orders := 0, 0
-	for ; n < len(g.waiting); n++ {
-		if orders += len(g.waiting[n].Requests); n > 0 && orders > maxShared {
-			break
+	for _, j := range over {
+		for _, c := range j.Claims {
+			delete(g.skus, c.SKU)
 		}
 	}
-	if n == 0 {
-		g.open--
-		return nil
+	var group, stay []*joining
+	kept, orders := maps.Clone(g.skus), 0
+	for _, j := range g.waiting {
+		full := len(group) > 0 && orders+len(j.Requests) > maxShared
+		if full || slices.ContainsFunc(j.Claims, func(c stock.Claim) bool { return kept[c.SKU] }) {
+			stay = append(stay, j)
+			for _, c := range j.Claims {
+				kept[c.SKU] = true
+			}
+			continue
+		}
+		group = append(group, j)
+		orders += len(j.Requests)
 	}
-	group := slices.Clone(g.waiting[:n])
-	g.waiting = slices.Delete(g.waiting, 0, n)
+	g.waiting = stay
+	for _, j := range group {
+		for _, c := range j.Claims {
+			g.skus[c.SKU] = true
+		}
+	}
+	if group == nil {
+		g.open--
+	}
 	return group
 }
 

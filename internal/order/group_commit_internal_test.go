@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -39,7 +40,7 @@ func shared(t *testing.T, f func(t *testing.T, s *transactions, commit func(ctx 
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &transactions{begun: make(chan []*Batch), end: make(chan error)}
-		g := &groupCommit{store: s}
+		g := newGroupCommit(s)
 		f(t, s, func(ctx context.Context, b *Batch) <-chan error {
 			done := make(chan error, 1)
 			go func() { done <- g.commit(ctx, b) }()
@@ -55,8 +56,8 @@ func TestBatchesThatWaitShareATransaction(t *testing.T) {
 	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
 		t.Helper()
 		var done []<-chan error
-		for range maxTransactions {
-			done = append(done, commit(t.Context(), selling("a", stock.Conditional)))
+		for i := range maxTransactions {
+			done = append(done, commit(t.Context(), selling(fmt.Sprint("a", i), stock.Conditional)))
 			if got := <-s.begun; len(got) != 1 {
 				t.Errorf("a lonely batch is in a transaction of %d", len(got))
 			}
@@ -90,8 +91,8 @@ func TestBatchesThatWaitShareATransaction(t *testing.T) {
 // fill has all transactions open until end is called.
 func fill(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) (end func()) {
 	t.Helper()
-	for range maxTransactions {
-		commit(t.Context(), selling("a", stock.RowLock))
+	for i := range maxTransactions {
+		commit(t.Context(), selling(fmt.Sprint("a", i), stock.RowLock))
 		<-s.begun
 	}
 	return func() {
@@ -199,10 +200,7 @@ func TestLongTransactionsKeepNobody(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		for range maxTransactions { // as many are open as before, and no more
-			commit(t.Context(), selling("c", stock.RowLock))
-			<-s.begun
-		}
+		end = fill(t, s, commit) // as many are open as before, and no more
 		waits := commit(t.Context(), selling("d", stock.RowLock))
 		synctest.Wait()
 		select {
@@ -210,14 +208,50 @@ func TestLongTransactionsKeepNobody(t *testing.T) {
 			t.Error("more transactions are open than may be")
 		default:
 		}
-		for range maxTransactions {
-			s.end <- nil
-		}
+		end()
 		<-s.begun
 		s.end <- nil
 		if err := <-waits; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// Batches of a SKU wait for the transaction that has it, and share the next one, also with a basket that wants it and another SKU. Nobody
+// goes past a basket.
+func TestTransactionsHaveSKUsOfTheirOwn(t *testing.T) {
+	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
+		t.Helper()
+		began := time.Now()
+		commit(t.Context(), selling("a", stock.RowLock))
+		<-s.begun
+		commit(t.Context(), selling("b", stock.RowLock))
+		<-s.begun
+		basket := selling("a", stock.RowLock)
+		basket.Claims = append(basket.Claims, stock.Claim{SKU: "b", Update: stock.RowLock})
+		commit(t.Context(), basket)
+		commit(t.Context(), selling("a", stock.RowLock))
+		commit(t.Context(), selling("b", stock.RowLock))
+		s.end <- nil
+		synctest.Wait()
+		select {
+		case got := <-s.begun:
+			t.Fatalf("%v goes past the basket", got[0].Claims)
+		default:
+		}
+		s.end <- nil
+		if got := <-s.begun; len(got) != 3 || got[0] != basket {
+			t.Errorf("%d batches in the next transaction, want the basket and two", len(got))
+		}
+		commit(t.Context(), selling("a", stock.RowLock))
+		if time.Since(began) != 0 {
+			t.Errorf("they waited %v", time.Since(began))
+		}
+		if got := <-s.begun; len(got) != 1 || time.Since(began) != longTransaction {
+			t.Errorf("%d batches while a transaction takes long, after %v", len(got), time.Since(began))
+		}
+		s.end <- nil
+		s.end <- nil
 	})
 }
 

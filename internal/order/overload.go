@@ -13,6 +13,10 @@ const (
 	fewest = 2 // orders in flight under every load
 	spare  = 3 // more for orders of SKUs of which none is in flight
 
+	// gain is how many times the bandwidth-delay product may be in flight. BBR has 2. An order that waits for the transaction of others and
+	// shares the next one takes as long as two that are alone, however many share it, so 2 would never let more of them in.
+	gain = 2.5
+
 	// stuck is how long an order counts as in flight. An order that takes longer waits for a row or a lock of its own SKU, and
 	// says nothing about the service.
 	stuck = time.Second
@@ -23,9 +27,9 @@ const (
 )
 
 // overload bounds how many orders this instance places at once by what it measures: all orders, or those of one SKU that
-// many want. The bound is twice the bandwidth-delay product, as in BBR (Cardwell et al., ACM Queue 14(5), 2016): the rate of
+// many want. The bound is a multiple of the bandwidth-delay product, as in BBR (Cardwell et al., ACM Queue 14(5), 2016): the rate of
 // answers, times the latency of an order that begins alone. By Little's law the product is how many orders are served at once.
-// More of them only wait, so the bound leaves as many in the queues of the service as in service.
+// More of them only wait, so the bound leaves little more in the queues of the service than in service.
 //
 // The latency of an order that is not alone is no part of it, since an order may wait long for a popular SKU while the service has
 // nothing to do. The rate is measured as BBR does: answers during an order, over its latency.
@@ -176,7 +180,7 @@ func (f *flight) answered(err error) {
 	default: // one that took very long counts for little, and is soon forgotten
 		o.alone = min(o.alone+(min(took, 2*o.alone)-o.alone)/8, 2*took)
 	}
-	limit := 2 * float64(o.answers-f.answers) * float64(o.alone) / float64(took)
+	limit := gain * float64(o.answers-f.answers) * float64(o.alone) / float64(took)
 	if limit > o.limit || o.refusals > f.refusals {
 		o.limit = max(fewest, o.limit+(limit-o.limit)/8)
 	}

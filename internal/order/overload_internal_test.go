@@ -112,6 +112,50 @@ func TestOverloadRefusesEarly(t *testing.T) {
 	}
 }
 
+// A service works on all orders that wait, at once, and takes as long as for one. Ten times as many come as it can place one by one: it
+// places nearly all, although each takes as long as two that are alone.
+func TestSharedWorkIsNoOverload(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const latency = 20 * time.Millisecond
+		o := new(overload)
+		waiting := make(chan *flight, permitted)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for f := range waiting {
+				batch := []*flight{f}
+				for len(waiting) > 0 {
+					batch = append(batch, <-waiting)
+				}
+				time.Sleep(latency + rand.N(latency/10))
+				for _, f := range batch {
+					f.answered(nil)
+					f.leave()
+				}
+			}
+		})
+		load := func(pause time.Duration, n int) (placed int) {
+			for range n {
+				if f := o.enter(false, permitted); f != nil {
+					waiting <- f
+					placed++
+				}
+				time.Sleep(pause)
+				synctest.Wait()
+			}
+			return placed
+		}
+		load(10*latency, 100)
+		o.limit = fewest
+		load(latency/10, 1000)
+		if placed := load(latency/10, 10000); placed < 9900 {
+			t.Errorf("%d of 10,000 are placed, and %d may be in flight", placed, o.usable(permitted))
+		}
+		close(waiting)
+		wg.Wait()
+	})
+}
+
 // A burst after a calm finds all permits, however small the bound was under load.
 func TestBurstAfterACalm(t *testing.T) {
 	t.Parallel()

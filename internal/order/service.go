@@ -53,7 +53,7 @@ type Service struct {
 	wanted     sync.Map // SKU to *overload, of SKUs of which there were some orders at once
 	offers     sync.Map // SKU to stock.Offer, of SKUs that were sold before
 	batches    *batches
-	group      groupCommit
+	group      *groupCommit
 	short      sync.Map // SKUs of which the latest batch wanted more than there was
 }
 
@@ -83,7 +83,7 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 		publisher:  c.Publisher,
 	}
 	s.SetTTL(ttl)
-	s.batches, s.group.store = s.newBatches(), store
+	s.batches, s.group = s.newBatches(), newGroupCommit(store)
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -74,7 +75,7 @@ func (l *Locker) inTime(ctx, limited context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	case limited.Err() != nil && errors.Is(err, errUnsent):
-		return fmt.Errorf("%w: no connection within %v", errUnsent, l.cfg.Timeout)
+		return fmt.Errorf("%w: no connection within %v: %w", errUnsent, l.cfg.Timeout, os.ErrDeadlineExceeded)
 	case limited.Err() != nil:
 		return fmt.Errorf("no answer within %v", l.cfg.Timeout)
 	}
