@@ -67,16 +67,6 @@ func variantOf(r lab.Report, name string) lab.Variant {
 	return r.Variants[i]
 }
 
-// best returns the variant from that report in which it sold most.
-func best(reports []lab.Report, name string) (most lab.Variant) {
-	for _, r := range reports {
-		if a := variantOf(r, name); a.OrdersPerSecond >= most.OrdersPerSecond {
-			most = a
-		}
-	}
-	return most
-}
-
 // rounds returns the ratios of a figure, round by round.
 func rounds(of, to lab.Variant, figure func(lab.Round) float64) (ratios []float64) {
 	for i, r := range of.Rounds {
@@ -94,28 +84,24 @@ func rate(r lab.Round) float64 { return r.OrdersPerSecond }
 // were measured.
 func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, error) {
 	var goals []goal
-	for _, to := range []struct {
-		name, what string
-		target     float64
+	for _, pair := range []struct {
+		of, to, what string
+		target       float64 // if all buy the same
 	}{
-		{"naive", "naive, which oversells", 8},
-		{"conditional", "conditional UPDATE", 5},
-		{"redsync", "one redsync lock per order", 60},
+		{hot, "naive", "naive, which oversells", 8},
+		{"conditional", "naive", "naive, which oversells", 8},
+		{hot, "conditional", "conditional, which shares transactions as well", 0},
+		{hot, "redsync", "one redsync lock per order", 60},
 	} {
 		for _, r := range reports {
-			if variantOf(r, to.name).Rounds == nil {
-				continue
+			if of, to := variantOf(r, pair.of), variantOf(r, pair.to); to.Rounds != nil {
+				name := fmt.Sprintf("orders/s, %s / %s, %d buyers of %d SKUs", pair.of, pair.what, r.Load.Connections, r.Load.SKUs)
+				g := goal{name: name, pairs: rounds(of, to, rate)}
+				if r.Load.SKUs == 1 {
+					g.target = pair.target
+				}
+				goals = append(goals, g)
 			}
-			goals = append(goals, goal{
-				fmt.Sprintf("orders/s, %s / %s, %d buyers", hot, to.what, r.Load.Connections),
-				to.target, false, rounds(variantOf(r, hot), variantOf(r, to.name), rate),
-			})
-		}
-		if len(reports) > 1 {
-			goals = append(goals, goal{
-				fmt.Sprintf("orders/s, %s / %s, each with as many buyers as suit it best", hot, to.what),
-				to.target, false, rounds(best(reports, hot), best(reports, to.name), rate),
-			})
 		}
 	}
 	c.Peers, c.NoLimits = nil, true
