@@ -26,7 +26,7 @@ var needsRedis = []string{"redis-unfenced", "redis", "redis-cohort", "lua"}
 // An instance that is killed or paused costs a lease at most. Faults of Redis cost nothing where Redis is not needed.
 // `make soak` measures all strategies, and writes the table.
 func TestPriceOfAFault(t *testing.T) {
-	testbedtest.Measured(t)
+	measured(t)
 	strategies, rounds, lasts := []string{"conditional", "redis"}, 1, 6*time.Second
 	soak := testbedtest.Size(0, 1) == 1
 	if soak {

@@ -101,21 +101,23 @@ func TestHeldRowsDelayOnlyTheirSKU(t *testing.T) {
 }
 
 // The same with numbers, one fault after the other, for docs/results/isolation.md: other SKUs are sold at 90 % of their speed and within twice
-// their 99th percentile. That percentile is judged where it is the same twice without a fault, and in the table where it is not.
+// their 99th percentile. That percentile is judged where it is the same twice without a fault and above what customers cost who buy nothing, and in
+// the table where it is not.
 func TestIsolationInNumbers(t *testing.T) {
 	testbedtest.FullSize(t)
+	measured(t)
 	m := newMall(t)
 	plain, all := []string{"plain"}, []string{"plain", "cohort"}
 	m.sku(t, "plain", "conditional")
 	m.sku(t, "cohort", "redis-cohort")
-	faults := []mishap{m.lockedOrders(t), m.lockedCustomer(t, all...), m.massExpiry(t, 10_000, false), m.massExpiry(t, 10_000, true)}
+	faults := []mishap{m.onlookers(t, 1000), m.lockedOrders(t), m.lockedCustomer(t, all...), m.massExpiry(t, 10_000, false), m.massExpiry(t, 10_000, true)}
 	for _, strategy := range []string{"conditional", "segmented", "redis-cohort", "lua"} {
 		faults = append(faults, m.lockedRow(t, strategy))
 	}
 	for _, strategy := range []string{"conditional", "redis-cohort"} {
 		faults = append(faults, m.flashSale(t, strategy, 1000))
 	}
-	faults = append(faults, m.onlookers(t, 1000), m.deadService(t, "etcd", m.etcd.Pause, m.etcd.Resume), m.deadService(t, "redis", m.redis.Pause, m.redis.Resume))
+	faults = append(faults, m.deadService(t, "etcd", m.etcd.Pause, m.etcd.Resume), m.deadService(t, "redis", m.redis.Pause, m.redis.Resume))
 	m.window(t, 3*time.Second, 20, all...) // warms up
 	var table strings.Builder
 	table.WriteString("# Isolation between SKUs\n\nTwo instances on one machine with their servers and their customers. Customers of two other SKUs come 20 times a second, order, pay and\n" +
@@ -124,7 +126,8 @@ func TestIsolationInNumbers(t *testing.T) {
 		"The customers of the SKU with the fault, up to 1,000 of them, use the same processors, which p99 shows as well: the row of those who buy nothing\n" +
 		"has the price of that alone.\n\n" +
 		"| what happens to one SKU | speed | p99 ratio (noise) | p99 without, with (ms) | expired late, p99 without, with (s) | not ready | overdue units back (s) |\n|---|---|---|---|---|---|---|\n")
-	for _, f := range faults {
+	bearable := time.Second
+	for i, f := range faults {
 		skus := all
 		if f.redis {
 			skus = plain
@@ -134,7 +137,10 @@ func TestIsolationInNumbers(t *testing.T) {
 			q.before.Milliseconds(), q.during.Milliseconds(), q.usual.Seconds(), q.late.Seconds(), q.unready, q.back.Seconds())
 		table.WriteString(row)
 		t.Log(row)
-		if q.speed < 0.9 || q.unready > 0 || q.p99 > 2 && q.noise < 1.5 && q.during > time.Second || q.back > 20*time.Second {
+		if i == 0 {
+			bearable = max(bearable, q.during) // nothing is wrong but that the processors are busy
+		}
+		if q.speed < 0.9 || q.unready > 0 || q.p99 > 2 && q.noise < 1.5 && q.during > bearable || q.back > 20*time.Second {
 			t.Errorf("%s: %+v", f.name, q)
 		}
 	}

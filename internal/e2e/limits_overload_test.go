@@ -90,7 +90,7 @@ func (r *instance) memory(t *testing.T) int {
 // so, quickly, and cost those who are served next to nothing. At full size the instances are
 // killed one after the other meanwhile.
 func TestOverload(t *testing.T) {
-	testbedtest.Measured(t)
+	measured(t)
 	s, stalls := newStage(t), detectStalls(t)
 	flags := []string{"--database", distant(t, s.database, 5*time.Millisecond), "--redis", s.redis, "--permits", strconv.Itoa(testbedtest.Size(4, 12))}
 	fleet := make([]*instance, testbedtest.Size(1, 3))
@@ -186,10 +186,10 @@ func kills(t *testing.T, fleet []*instance, flags []string, use func(without int
 // same machine could not bring ten times the load. At small size the machine has other tests to run, and only what is in flight is judged: few
 // of those that only wait for each other.
 func TestAcceptedOrdersAreQuickUnderOverload(t *testing.T) {
-	testbedtest.Measured(t)
+	measured(t)
 	for strategy, hands := range map[string]int{"local": 8, "conditional": 32} { // as many as find permits
 		t.Run(strategy, func(t *testing.T) {
-			testbedtest.Measured(t)
+			measured(t)
 			acceptedAreQuick(t, strategy, hands)
 		})
 	}

@@ -62,3 +62,20 @@ var product = sync.OnceValues(func() (string, error) {
 	fast := program + "-product"
 	return fast, build(fast)
 })
+
+// measured is for a test whose figures depend on the machine. It runs alongside others. At full size it runs alone, and its instances
+// are those that users have.
+func measured(t *testing.T) {
+	t.Helper()
+	testbedtest.Measured(t)
+	if testbedtest.Size(0, 1) == 0 {
+		return
+	}
+	fast, err := product()
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := program
+	program = fast
+	t.Cleanup(func() { program = usual })
+}
