@@ -60,7 +60,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	aside.SetConnMaxIdleTime(d.idle)
 	s := &Store{
 		db: db, pool: pool, aside: aside, dialect: d, instance: c.Instance, address: address, timers: noTimers{},
-		kinds: new(sync.Map), turn: new(atomic.Uint64), stuck: bulkhead.NewTurns(),
+		kinds: new(sync.Map), apart: new(sync.Map), turn: new(atomic.Uint64), stuck: bulkhead.NewTurns(),
 		auditing: make(chan struct{}, 1), // it reads all there is
 	}
 	if d.unhurried != nil {

@@ -22,6 +22,10 @@ const (
 
 	// slowWait is the same when rowWait was over and no row was locked: the server is slow.
 	slowWait = 4 * rowWait
+
+	// apart is how long no shared transaction has a SKU again that has several rows, after one of them was locked. It is sold by
+	// the others meanwhile, so whether it is locked still cannot be told from its version.
+	apart = 10 * time.Second
 )
 
 var (
@@ -37,7 +41,7 @@ var (
 func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error {
 	for wait := rowWait; ; {
 		free := slices.DeleteFunc(slices.Clone(batches), func(b *order.Batch) bool {
-			if s.rows.Suspects(skusOfClaims(b)) {
+			if skus := skusOfClaims(b); s.rows.Suspects(skus) || slices.ContainsFunc(skus, s.isApart) {
 				b.Err = order.ErrCommitAlone
 			}
 			return b.Err != nil
@@ -72,6 +76,12 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 	}
 }
 
+// isApart reports whether a row of sku was locked a moment ago.
+func (s *Store) isApart(sku string) bool {
+	until, ok := s.apart.Load(sku)
+	return ok && time.Now().Before(until.(time.Time)) //nolint:errcheck,forcetypeassert // only times are stored
+}
+
 // leaveOut has those of batches committed alone that are meant.
 func leaveOut(batches []*order.Batch, meant func(*order.Batch) bool) {
 	for _, b := range batches {
@@ -81,8 +91,8 @@ func leaveOut(batches []*order.Batch, meant func(*order.Batch) bool) {
 	}
 }
 
-// suspect finds out whether somebody else keeps rows of batches locked, and which. Nobody is admitted to a SKU whose own row is
-// locked. If only segments are, the batches of the SKU are to be committed alone, as there are others.
+// suspect finds out whether somebody else keeps rows of batches locked, and which. Nobody is admitted to a SKU whose only row is
+// locked. The batches of one that has several rows are to be committed alone, as there are others.
 func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool, err error) {
 	var skus []string
 	for _, b := range batches {
@@ -102,7 +112,15 @@ func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool
 		return false, err
 	}
 	taken := func(sku string) bool { return len(free[sku]) < 1+kinds[sku].segments }
-	s.rows.Suspect(slices.DeleteFunc(slices.Clone(skus), func(sku string) bool { return slices.Contains(free[sku], 0) }))
+	var only []string
+	for _, sku := range slices.DeleteFunc(slices.Clone(skus), func(sku string) bool { return !taken(sku) }) {
+		if kinds[sku].segments > 0 {
+			s.apart.Store(sku, time.Now().Add(apart))
+		} else {
+			only = append(only, sku)
+		}
+	}
+	s.rows.Suspect(only)
 	leaveOut(batches, func(b *order.Batch) bool { return slices.ContainsFunc(skusOfClaims(b), taken) })
 	return slices.ContainsFunc(skus, taken), nil
 }

@@ -241,14 +241,6 @@ func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
 		placed("a locked customer", plain, spread, kept)
 		unlock()
 
-		unlock = lockRow(t, raw.db, "SELECT * FROM sku_segments WHERE sku = 'spread' AND segment = 3")
-		few, plain, spread, kept = group()
-		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(spread.Err, order.ErrCommitAlone) {
-			t.Errorf("a locked segment: %v, %v", err, spread.Err)
-		}
-		placed("a locked segment", few, plain, kept)
-		unlock()
-
 		few, plain, spread, kept = group()
 		tx := raw.db.Begin()
 		defer tx.Rollback()
@@ -260,6 +252,25 @@ func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
 			t.Errorf("a key that is being stored: %v, %v", err, kept.Err)
 		}
 		placed("a key that is being stored", few, plain, spread)
+		tx.Rollback()
+
+		unlock = lockRow(t, raw.db, "SELECT * FROM sku_segments WHERE sku = 'spread' AND segment = 3")
+		few, plain, spread, kept = group()
+		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(spread.Err, order.ErrCommitAlone) {
+			t.Errorf("a locked segment: %v, %v", err, spread.Err)
+		}
+		placed("a locked segment", few, plain, kept)
+		unlock()
+
+		few, plain, spread, kept = group() // it may be locked still, and the others do not wait to see that
+		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(spread.Err, order.ErrCommitAlone) {
+			t.Errorf("a segment was locked a moment ago: %v, %v", err, spread.Err)
+		}
+		placed("a segment was locked a moment ago", few, plain, kept)
+		if err := s.Commit(t.Context(), spread); err != nil {
+			t.Error(err)
+		}
+		placed("alone", spread)
 	})
 }
 
