@@ -92,7 +92,7 @@ func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (
 	return dialect{
 		name: "mysql", galera: galera,
 		open: func(string) (gorm.Dialector, error) { // by a connector, as a data source name would lose the logger
-			return mysql.New(mysql.Config{Conn: openMySQL(scripts, tp), SkipInitializeWithVersion: true}), nil
+			return mysql.New(mysql.Config{Conn: openMySQL(lazyBegin{scripts}, tp), SkipInitializeWithVersion: true}), nil
 		},
 		unhurried:   func() *sql.DB { return openMySQL(unhurried, tp) },
 		within:      b.within,

@@ -80,7 +80,7 @@ func (b *transaction) read(ctx context.Context) (err error) {
 			}
 			b.seen[c.SKU], b.now, k = level, now, kind{limit: level.Limit}
 		}
-		asks = asks || c.Update == stock.Conditional && !b.shared()
+		asks = asks || c.Update == stock.Conditional && !b.shared() && !b.dialect.scripts
 		if n := k.(kind).limit; n > 0 { //nolint:errcheck,forcetypeassert // only kinds are stored
 			b.limited[c.SKU] = n
 		}

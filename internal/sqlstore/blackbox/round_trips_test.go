@@ -1,0 +1,138 @@
+package blackbox_test
+
+import (
+	"context"
+	"database/sql"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// counted returns the URL of a database on which what is sent to it is counted: one for each round trip, as sessions wait for each answer.
+func counted(t *testing.T, database string) (string, *atomic.Int64) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream, sent := u.Host, new(atomic.Int64)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := new(net.Dialer).DialContext(context.WithoutCancel(t.Context()), "tcp", upstream)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			go func() {
+				defer near.Close()
+				_, _ = io.Copy(near, far)
+			}()
+			go func() {
+				defer far.Close()
+				buffer := make([]byte, 1<<16)
+				for {
+					n, err := near.Read(buffer)
+					if n > 0 {
+						sent.Add(1)
+					}
+					if _, failed := far.Write(buffer[:n]); err != nil || failed != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	u.Host = listener.Addr().String()
+	return u.String(), sent
+}
+
+// An order that is alone takes three round trips: the transaction begins with the stock row, then all else is inserted, and it is
+// committed.
+func TestLonelyOrderTakesThreeRoundTrips(t *testing.T) {
+	t.Parallel()
+	for name, update := range map[string]stock.Update{"conditional": stock.Conditional, "for-update": stock.RowLock, "redis": stock.Fenced} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database, sent := counted(t, testbedtest.Database(t))
+			s := open(t, database, "one")
+			create(t, s, "a", name, 100)
+			place := func() {
+				t.Helper()
+				b := batchOf("a", update, dlock.Fence{Token: 1, Owner: "o"}, request(1, "a"))
+				if err := s.Commit(t.Context(), b); err != nil || b.Requests[0].Err != nil || b.Requests[0].Order.Status != order.Pending {
+					t.Fatalf("%v, %+v", err, b.Requests[0])
+				}
+			}
+			place() // connects, and reads what never changes of the SKU
+			before := sent.Load()
+			place()
+			if n := sent.Load() - before; n != 3 {
+				t.Errorf("%d round trips, want 3", n)
+			}
+			if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {
+				t.Errorf("%+v %q", a, a.Broken())
+			}
+		})
+	}
+}
+
+// A server that was started again has closed the connections of the pool. No order fails because of that, however many they are.
+func TestClosedConnectionsCostNoOrder(t *testing.T) {
+	t.Parallel()
+	database, raw := testbedtest.Database(t), new(handle)
+	s := open(t, database, "one", raw)
+	create(t, s, "a", "conditional", 100)
+	pool, err := raw.db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sessions []string
+	var connections []*sql.Conn
+	for range 20 {
+		c, err := pool.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var session string
+		if err := c.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&session); err != nil {
+			t.Fatal(err)
+		}
+		sessions, connections = append(sessions, session), append(connections, c)
+	}
+	for _, c := range connections {
+		c.Close()
+	}
+	admin := testbedtest.OpenSQL(t, database)
+	for _, session := range sessions {
+		if _, err := admin.ExecContext(t.Context(), "KILL "+session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testbedtest.Eventually(t, "the sessions have ended", func() bool {
+		var n int
+		err := admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE id IN ("+
+			strings.Join(sessions, ", ")+")").Scan(&n)
+		return err == nil && n == 0
+	})
+	b := batchOf("a", stock.Conditional, dlock.Fence{}, request(1, "a"))
+	if err := s.Commit(t.Context(), b); err != nil || b.Requests[0].Err != nil {
+		t.Errorf("%v, %v", err, b.Requests[0].Err)
+	}
+}
