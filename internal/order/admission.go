@@ -96,22 +96,25 @@ func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*f
 		return nil, nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
 	}
 	leaves = append(leaves, leaveServices)
-	enter := func(o *overload, first bool, most int) bool {
+	enter := func(o *overload, first bool, most int, shares bool) bool {
 		f := o.enter(first, most)
 		if f == nil {
 			return false
 		}
+		f.shares = shares
 		flights, leaves = append(flights, f), append(leaves, f.leave)
 		return true
 	}
+	shares := true // a transaction, unless one of its SKUs has one for each order
 	for _, l := range offers {
-		o := s.overloadOf(l.SKU, others)
-		if o != nil && !l.Strategy.Cohort && !enter(o, false, most) {
+		o, shared := s.overloadOf(l.SKU, others), !l.Strategy.Update.ReadsBefore()
+		shares = shares && shared
+		if o != nil && !l.Strategy.Cohort && !enter(o, false, most, shared && l.Strategy.Store == "") { // a lock has one order of the SKU at a time
 			return nil, nil, fmt.Errorf("%w: %w", ErrCrowded, s.permits.Refuse())
 		}
 	}
 	joins := others > 0 && len(offers) == 1 && offers[0].Strategy.Cohort
-	if !joins && !enter(&s.overload, others == 0, p.Permits) {
+	if !joins && !enter(&s.overload, others == 0, p.Permits, shares) {
 		return nil, nil, s.permits.Refuse()
 	}
 	release, err := s.permits.Take(ctx)

@@ -41,7 +41,8 @@
 // outcome was lost is never applied twice.
 //
 // Under overload the instance refuses orders before the permits are used up. While orders are refused, those in flight are at most twice
-// the rate of answers times the latency of an order that begins alone, as in BBR. A SKU that many want is measured and bounded by itself,
+// the rate of answers times the latency of an order that begins alone, as in BBR. Orders that share transactions may be three times that:
+// one that waits for the transaction before its own takes twice the latency. A SKU that many want is measured and bounded by itself,
 // so it does not close the instance to others. Orders that wait for a lock do not lower a bound, and one that takes more than a second is
 // not counted. An order that joins others in a cohort needs no place.
 //
@@ -58,14 +59,14 @@
 //
 // Batches that wait at the same time are committed in one transaction, whatever they sell: all of their rows are locked in SKU
 // order by one statement, the orders are decided one after the other, and each table gets one statement. Two such transactions
-// are open at most. A batch that comes when fewer are open begins at once, so a lonely order waits for nobody
-// (TestBatchesThatWaitShareATransaction). Strategies that decide by what they read before the transaction (naive, local,
+// are open at most, and no two with the same SKU (TestTransactionsHaveSKUsOfTheirOwn). A batch that comes when fewer are open begins at
+// once, so a lonely order waits for nobody (TestBatchesThatWaitShareATransaction). Strategies that decide by what they read before the transaction (naive, local,
 // redis-unfenced, optimistic) have a transaction per order, and so have queued orders and those whose outcome is unknown.
 //
 // A stale fencing token or a shortage is the answer to its own batch. A poison order, a panic or a key that another
 // instance stores at the moment costs the others a repetition in halves (TestPoisonCostsOthersARepetition). A row that
 // somebody else keeps locked costs them 200 ms, once: its batch goes on alone, and so do those that follow, until the row is
-// free (TestSharedTransactionLeavesLockedRows). If the reply to COMMIT is lost, the store looks which orders are there
+// free (TestSharedTransactionLeavesLockedRows). Those of a segmented SKU stay alone for 10 s. If the reply to COMMIT is lost, the store looks which orders are there
 // (TestLostReplyToASharedCommit).
 //
 // Where units are counted ahead ([stock.Counter]), a batch or basket takes them before its

@@ -13,9 +13,12 @@ const (
 	fewest = 2 // orders in flight under every load
 	spare  = 3 // more for orders of SKUs of which none is in flight
 
-	// gain is how many times the bandwidth-delay product may be in flight. BBR has 2. An order that waits for the transaction of others and
-	// shares the next one takes as long as two that are alone, however many share it, so 2 would never let more of them in.
-	gain = 2.5
+	// gain is how many times the bandwidth-delay product may be in flight, as in BBR.
+	gain = 2
+
+	// sharedGain is gain for orders that share a transaction. One that waits for the transaction before and has the next one takes as long
+	// as two that are alone, however many share it, so gain would never let more of them in.
+	sharedGain = 3
 
 	// stuck is how long an order counts as in flight. An order that takes longer waits for a row or a lock of its own SKU, and
 	// says nothing about the service.
@@ -57,6 +60,7 @@ type flight struct {
 	began             time.Time
 	answers, refusals int // of the service when the order began
 	first, alone      bool
+	shares            bool // a transaction with others that wait at the same time
 	over              bool // it is not counted any more
 }
 
@@ -180,7 +184,11 @@ func (f *flight) answered(err error) {
 	default: // one that took very long counts for little, and is soon forgotten
 		o.alone = min(o.alone+(min(took, 2*o.alone)-o.alone)/8, 2*took)
 	}
-	limit := gain * float64(o.answers-f.answers) * float64(o.alone) / float64(took)
+	factor := float64(gain)
+	if f.shares {
+		factor = sharedGain
+	}
+	limit := factor * float64(o.answers-f.answers) * float64(o.alone) / float64(took)
 	if limit > o.limit || o.refusals > f.refusals {
 		o.limit = max(fewest, o.limit+(limit-o.limit)/8)
 	}

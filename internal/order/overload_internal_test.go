@@ -137,6 +137,7 @@ func TestSharedWorkIsNoOverload(t *testing.T) {
 		load := func(pause time.Duration, n int) (placed int) {
 			for range n {
 				if f := o.enter(false, permitted); f != nil {
+					f.shares = true
 					waiting <- f
 					placed++
 				}
