@@ -14,8 +14,8 @@ const (
 	readyPath = "/readyz"
 )
 
-// readyTimeout is the time limit of Config.Ready. It is shorter
-// than the interval of a balancer's health checks.
+// readyTimeout is the time limit of Config.Ready. A balancer that waits less takes an instance without
+// a store for one that does not answer.
 const readyTimeout = time.Second
 
 // Drain announces that the instance is shutting down. After

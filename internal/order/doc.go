@@ -59,8 +59,8 @@
 //
 // Batches that wait at the same time are committed in one transaction, whatever they sell: all of their rows are locked in SKU
 // order by one statement, the orders are decided one after the other, and each table gets one statement. Two such transactions
-// are open at most, and no two with the same SKU (TestTransactionsHaveSKUsOfTheirOwn). A batch that comes when fewer are open begins at
-// once, so a lonely order waits for nobody (TestBatchesThatWaitShareATransaction). Strategies that decide by what they read before the transaction (naive, local,
+// are open at most, and no two with the same SKU (TestTransactionsHaveSKUsOfTheirOwn). A batch that comes when fewer are open, and none with a SKU of its own
+// for less than 250 ms, begins at once, so a lonely order waits for nobody (TestBatchesThatWaitShareATransaction). Strategies that decide by what they read before the transaction (naive, local,
 // redis-unfenced, optimistic) have a transaction per order, and so have queued orders and those whose outcome is unknown.
 //
 // A stale fencing token or a shortage is the answer to its own batch. A poison order, a panic or a key that another

@@ -35,7 +35,8 @@ var ErrCommitAlone = fmt.Errorf("order: a row of the batch is locked: %w", stock
 
 // groupCommit commits batches that wait at the same time in one transaction, whatever they sell. A batch that
 // comes when few transactions are open, and none with a SKU of its own, waits for nobody. A batch that fails costs the others
-// a repetition at most. Two transactions with the same SKU would wait for each other's row, so the second is kept back and grows.
+// a repetition at most. Two transactions with the same SKU would wait for each other's row, so the second is kept back, for
+// longTransaction at most, and grows.
 //
 // It is the group commit of databases (D. J. DeWitt et al., Implementation Techniques for Main Memory Database Systems,
 // SIGMOD 1984), with the rows of many transactions in one instead of their log records.
@@ -69,10 +70,7 @@ func (g *groupCommit) commit(ctx context.Context, b *Batch) error {
 	j := &joining{Batch: b, ctx: ctx, done: make(chan error, 1)}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, j)
-	if g.open < maxTransactions {
-		g.open++
-		go g.run(nil)
-	}
+	g.another()
 	g.mu.Unlock()
 	var err error
 	select {
@@ -112,8 +110,17 @@ func (g *groupCommit) leave(j *joining) bool {
 	i := slices.Index(g.waiting, j)
 	if i >= 0 {
 		g.waiting = slices.Delete(g.waiting, i, i+1)
+		g.another() // those who waited behind j
 	}
 	return i >= 0
+}
+
+// another begins one more transaction with some of those who wait. It is called with mu held.
+func (g *groupCommit) another() {
+	if len(g.waiting) > 0 && g.open < maxTransactions {
+		g.open++
+		go g.run(nil)
+	}
 }
 
 // run commits those who wait until there are none, once the transaction of over has ended. A transaction that takes long does not
@@ -160,6 +167,8 @@ func (g *groupCommit) take(over []*joining) []*joining {
 	}
 	if group == nil {
 		g.open--
+	} else {
+		g.another() // if it had no room for all
 	}
 	return group
 }

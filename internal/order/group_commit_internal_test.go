@@ -255,6 +255,30 @@ func TestTransactionsHaveSKUsOfTheirOwn(t *testing.T) {
 	})
 }
 
+// A batch that leaves the queue keeps back nobody who waited behind it.
+func TestNobodyWaitsBehindABatchThatLeft(t *testing.T) {
+	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
+		t.Helper()
+		began := time.Now()
+		commit(t.Context(), selling("b", stock.RowLock))
+		<-s.begun
+		basket := selling("a", stock.RowLock)
+		basket.Claims = append(basket.Claims, stock.Claim{SKU: "b", Update: stock.RowLock})
+		ctx, leave := context.WithCancelCause(t.Context())
+		gone := commit(ctx, basket)
+		commit(t.Context(), selling("a", stock.RowLock))
+		leave(errPoison)
+		if err := <-gone; !errors.Is(err, errPoison) {
+			t.Error(err)
+		}
+		if got := <-s.begun; len(got) != 1 || got[0].Claims[0].SKU != "a" || time.Since(began) != 0 {
+			t.Errorf("%v after %v", got[0].Claims, time.Since(began))
+		}
+		s.end <- nil
+		s.end <- nil
+	})
+}
+
 // A batch whose time is over leaves the queue. One that is in a transaction has its outcome.
 func TestBatchLeavesTheQueue(t *testing.T) {
 	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {

@@ -23,8 +23,8 @@ const (
 	// slowWait is the same when rowWait was over and no row was locked: the server is slow.
 	slowWait = 4 * rowWait
 
-	// apart is how long no shared transaction has a SKU again that has several rows, after one of them was locked. It is sold by
-	// the others meanwhile, so whether it is locked still cannot be told from its version.
+	// apart is how long no shared transaction has a SKU again that has several rows, after one of them was locked twice within that time. It is
+	// sold by the others meanwhile, so whether it is locked still cannot be told from its version.
 	apart = 10 * time.Second
 )
 
@@ -76,10 +76,22 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 	}
 }
 
-// isApart reports whether a row of sku was locked a moment ago.
-func (s *Store) isApart(sku string) bool {
-	until, ok := s.apart.Load(sku)
-	return ok && time.Now().Before(until.(time.Time)) //nolint:errcheck,forcetypeassert // only times are stored
+// isApart reports whether no shared transaction is to have sku now.
+func (s *Store) isApart(sku string) bool { return time.Now().Before(s.apartUntil(sku)) }
+
+func (s *Store) apartUntil(sku string) time.Time {
+	until, _ := s.apart.Load(sku)
+	t, _ := until.(time.Time)
+	return t
+}
+
+// setApart notes that a row of sku is locked. Once may be chance: somebody has the row for a moment.
+func (s *Store) setApart(sku string) {
+	until := time.Now()
+	if until.Sub(s.apartUntil(sku)) < apart {
+		until = until.Add(apart)
+	}
+	s.apart.Store(sku, until)
 }
 
 // leaveOut has those of batches committed alone that are meant.
@@ -115,7 +127,7 @@ func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool
 	var only []string
 	for _, sku := range slices.DeleteFunc(slices.Clone(skus), func(sku string) bool { return !taken(sku) }) {
 		if kinds[sku].segments > 0 {
-			s.apart.Store(sku, time.Now().Add(apart))
+			s.setApart(sku)
 		} else {
 			only = append(only, sku)
 		}

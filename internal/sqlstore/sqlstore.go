@@ -63,7 +63,7 @@ type Store struct {
 	timers   Scheduler
 	lookUps  *lookUps
 	kinds    *sync.Map       // SKU to its kind, which never changes
-	apart    *sync.Map       // SKU to the time until which no shared transaction has it
+	apart    *sync.Map       // SKU to when a row was locked, or until when no shared transaction has it
 	turn     *atomic.Uint64  // of the segments: each order begins with another
 	stuck    *bulkhead.Turns // SKUs that expiries have waited for in vain
 	writers  chan struct{}   // one token per transaction that may run at once; nil: no limit

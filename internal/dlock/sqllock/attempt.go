@@ -77,7 +77,7 @@ func (l *Locker) inTime(ctx, limited context.Context, err error) error {
 	case limited.Err() != nil && errors.Is(err, errUnsent):
 		return fmt.Errorf("%w: no connection within %v: %w", errUnsent, l.cfg.Timeout, os.ErrDeadlineExceeded)
 	case limited.Err() != nil:
-		return fmt.Errorf("no answer within %v", l.cfg.Timeout)
+		return fmt.Errorf("no answer within %v: %w", l.cfg.Timeout, os.ErrDeadlineExceeded)
 	}
 	return err
 }
