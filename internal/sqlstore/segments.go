@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -13,6 +14,10 @@ import (
 
 // segments is how many rows a segmented SKU has beside its own.
 const segments = 15
+
+// apart is how long no shared transaction has a SKU again that has several rows, after one of them was locked twice within that time. It is
+// sold by the others meanwhile, so whether it is locked still cannot be told from its version.
+const apart = 10 * time.Second
 
 // kind is what is said of a SKU when it is created, and never changes.
 type kind struct {
@@ -154,4 +159,22 @@ func (s *Store) move(tx *gorm.DB, m stock.Movement, it order.Item) error {
 		parts[first] = it.Quantity
 	}
 	return applyParts(tx, s.dialect, m, it.SKU, parts)
+}
+
+// isApart reports whether no shared transaction is to have sku now.
+func (s *Store) isApart(sku string) bool { return time.Now().Before(s.apartUntil(sku)) }
+
+func (s *Store) apartUntil(sku string) time.Time {
+	until, _ := s.apart.Load(sku)
+	t, _ := until.(time.Time)
+	return t
+}
+
+// setApart notes that a row of sku is locked. Once may be chance: somebody has the row for a moment.
+func (s *Store) setApart(sku string) {
+	until := time.Now()
+	if until.Sub(s.apartUntil(sku)) < apart {
+		until = until.Add(apart)
+	}
+	s.apart.Store(sku, until)
 }

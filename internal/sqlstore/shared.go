@@ -22,10 +22,6 @@ const (
 
 	// slowWait is the same when rowWait was over and no row was locked: the server is slow.
 	slowWait = 4 * rowWait
-
-	// apart is how long no shared transaction has a SKU again that has several rows, after one of them was locked twice within that time. It is
-	// sold by the others meanwhile, so whether it is locked still cannot be told from its version.
-	apart = 10 * time.Second
 )
 
 var (
@@ -74,24 +70,6 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 			return uncertain(free, err)
 		}
 	}
-}
-
-// isApart reports whether no shared transaction is to have sku now.
-func (s *Store) isApart(sku string) bool { return time.Now().Before(s.apartUntil(sku)) }
-
-func (s *Store) apartUntil(sku string) time.Time {
-	until, _ := s.apart.Load(sku)
-	t, _ := until.(time.Time)
-	return t
-}
-
-// setApart notes that a row of sku is locked. Once may be chance: somebody has the row for a moment.
-func (s *Store) setApart(sku string) {
-	until := time.Now()
-	if until.Sub(s.apartUntil(sku)) < apart {
-		until = until.Add(apart)
-	}
-	s.apart.Store(sku, until)
 }
 
 // leaveOut has those of batches committed alone that are meant.
