@@ -2,12 +2,8 @@ package e2e_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,46 +18,7 @@ import (
 // everything that is sent to it takes so much longer.
 func distant(t *testing.T, database string, delay time.Duration) string {
 	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	upstream := u.Host
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			near, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			far, err := new(net.Dialer).DialContext(context.WithoutCancel(t.Context()), "tcp", upstream)
-			if err != nil {
-				near.Close()
-				continue
-			}
-			go func() {
-				defer near.Close()
-				_, _ = io.Copy(near, far)
-			}()
-			go func() {
-				defer far.Close()
-				buffer := make([]byte, 64<<10)
-				for {
-					n, err := near.Read(buffer)
-					<-time.After(delay)
-					if _, failed := far.Write(buffer[:n]); err != nil || failed != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	u.Host = listener.Addr().String()
-	return u.String()
+	return testbedtest.Relay(t, database, func() { <-time.After(delay) })
 }
 
 // metric returns a metric of an instance, or 0 if it has none with that name.

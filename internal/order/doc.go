@@ -66,7 +66,8 @@
 // A stale fencing token or a shortage is the answer to its own batch. A poison order, a panic or a key that another
 // instance stores at the moment costs the others a repetition in halves (TestPoisonCostsOthersARepetition). A row that
 // somebody else keeps locked costs them 200 ms, once: its batch goes on alone, and so do those that follow, until the row is
-// free (TestSharedTransactionLeavesLockedRows). Those of a segmented SKU stay alone for 10 s. If the reply to COMMIT is lost, the store looks which orders are there
+// free (TestSharedTransactionLeavesLockedRows). Those of a segmented SKU stay alone for 10 s if
+// a row of it was locked twice. If the reply to COMMIT is lost, the store looks which orders are there
 // (TestLostReplyToASharedCommit).
 //
 // Where units are counted ahead ([stock.Counter]), a batch or basket takes them before its

@@ -1,11 +1,7 @@
 package blackbox_test
 
 import (
-	"context"
 	"database/sql"
-	"io"
-	"net"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,53 +12,6 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// counted returns the URL of a database on which what is sent to it is counted: one for each round trip, as sessions wait for each answer.
-func counted(t *testing.T, database string) (string, *atomic.Int64) {
-	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	upstream, sent := u.Host, new(atomic.Int64)
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			near, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			far, err := new(net.Dialer).DialContext(context.WithoutCancel(t.Context()), "tcp", upstream)
-			if err != nil {
-				near.Close()
-				continue
-			}
-			go func() {
-				defer near.Close()
-				_, _ = io.Copy(near, far)
-			}()
-			go func() {
-				defer far.Close()
-				buffer := make([]byte, 1<<16)
-				for {
-					n, err := near.Read(buffer)
-					if n > 0 {
-						sent.Add(1)
-					}
-					if _, failed := far.Write(buffer[:n]); err != nil || failed != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	u.Host = listener.Addr().String()
-	return u.String(), sent
-}
-
 // An order that is alone takes three round trips: the transaction begins with the stock row, then all else is inserted, and it is
 // committed.
 func TestLonelyOrderTakesThreeRoundTrips(t *testing.T) {
@@ -70,7 +19,8 @@ func TestLonelyOrderTakesThreeRoundTrips(t *testing.T) {
 	for name, update := range map[string]stock.Update{"conditional": stock.Conditional, "for-update": stock.RowLock, "redis": stock.Fenced} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			database, sent := counted(t, testbedtest.Database(t))
+			var sent atomic.Int64 // one for each round trip, as a session waits for each answer
+			database := testbedtest.Relay(t, testbedtest.Database(t), func() { sent.Add(1) })
 			s := open(t, database, "one")
 			create(t, s, "a", name, 100)
 			place := func() {
