@@ -32,8 +32,8 @@ RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # make lint vets. go build goes first, as go test -p 1 compiles one package at a time, too.
 GOTEST  := go test $(RACE) -vet=off -count=1 -timeout 60m
 
-# Tests of the locks on Redis wait nearly all of the time. Those of internal/e2e start whole services, and are not to be judged
-# beside others; of the rest two packages share the machine.
+# Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which two packages share the machine.
+# Those of internal/e2e start whole services, and run alone.
 .PHONY: test-redislock test-rest test-e2e test-bench
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
@@ -47,7 +47,9 @@ test-bench:
 .PHONY: test
 test: servers ## Run every test against real servers, with the race detector.
 	go build $(RACE) ./...
-	$(MAKE) test-redislock test-rest test-e2e test-bench
+	{ $(MAKE) test-redislock && $(MAKE) test-bench; } & beside=$$!; \
+	$(MAKE) test-rest; rest=$$?; wait $$beside && exit $$rest
+	$(MAKE) test-e2e
 
 # Packages whose tests start the program, or the servers themselves.
 NEED_SERVERS := /(e2e|testbed|demo|lab|cli|app)$$
@@ -99,7 +101,7 @@ bench-timers: ## Measure the timers beside asynq; takes less than four minutes.
 	cd bench && go run ./timers -markdown ../docs/benchmarks-timers.md $(ARGS)
 
 .PHONY: bench-orders
-bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes ten minutes.
+bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes a quarter of an hour.
 	cd bench && go run ./orders -out ../docs/results $(ARGS)
 
 .PHONY: bench-quick

@@ -23,9 +23,9 @@ import { conclude, figures, newCounters } from './lib/outcome.js';
 const gap = 0.06; // seconds from one waiter to the next
 const settled = env.waiters * gap + 1; // seconds until all are in line
 const margin = 20; // seconds
-const hotBuyers = 48; // more than are served within the 50 ms that wait=0 waits
-const hotOrders = 480;
-const hotStock = 240;
+const hotBuyers = 192; // more than are served within the 50 ms that wait=0 waits
+const hotOrders = 960;
+const hotStock = 480;
 const hotAfter = settled + 2; // seconds: those who wait have been served, if all is well
 const patience = 60; // seconds until a queued order counts as forgotten
 const apart = 200; // milliseconds between two customers of whom one can tell who came first

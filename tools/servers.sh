@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that the servers of the tests are installed: redis-server, mariadbd, etcd,
-# ZooKeeper and haproxy. Tests start servers of their own, so nothing is started here and
+# ZooKeeper, haproxy and the browser Chromium. Tests start servers of their own, so nothing is started here and
 # nothing is set to start with the machine.
 set -euo pipefail
 
@@ -11,6 +11,7 @@ has redis-server || packages+=(redis-server)
 { has mariadbd && has mariadb-install-db; } || packages+=(mariadb-server)
 has etcd || packages+=(etcd-server)
 has haproxy || packages+=(haproxy)
+has chromium || has google-chrome || packages+=(chromium)
 has java || packages+=(default-jre-headless)
 [[ -e /usr/share/java/zookeeper.jar || -d /opt/zookeeper || -d /opt/homebrew/opt/zookeeper || -d /usr/local/opt/zookeeper ]] || packages+=(libzookeeper-java) # the server is in it
 ((${#packages[@]})) || exit 0
@@ -18,7 +19,7 @@ has java || packages+=(default-jre-headless)
 sudo=()
 ((EUID == 0)) || sudo=(sudo -n)
 if ! command -v apt-get >/dev/null || ! "${sudo[@]}" true 2>/dev/null; then
-	echo "missing servers: install ${packages[*]} (macOS: brew install redis mariadb etcd zookeeper haproxy), then run this again" >&2
+	echo "missing servers: install ${packages[*]} (macOS: brew install redis mariadb etcd zookeeper haproxy chromium), then run this again" >&2
 	exit 1
 fi
 echo "installing ${packages[*]}" >&2

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ func measure(ctx context.Context, args []string) error {
 	c := lab.Config{Log: os.Stderr}
 	f := flag.NewFlagSet("throughput", flag.ExitOnError)
 	all := f.Bool("reach", false, "measure the other ratios as well: by the clock, with keys, by instances, by open orders, by SKUs; takes half an hour more")
+	only := f.String("only", "", "regular expression for the ratios of pairs of runs, see reach.go; measures these alone, and writes no file")
 	strategies := f.String("strategies", "naive,conditional,segmented,for-update,optimistic,redis,redis-cohort,lua", "of the service, comma-separated")
 	out := f.String("out", "", "folder for throughput.md, .json and .svg")
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
@@ -81,6 +83,14 @@ func measure(ctx context.Context, args []string) error {
 	}
 	for _, library := range libraries {
 		c.Peers = append(c.Peers, lab.Peer{Name: library.name, Executable: own, Args: []string{"--library", library.name}, Strategy: strategy})
+	}
+	if *only != "" {
+		wanted, err := regexp.Compile(*only)
+		if err != nil {
+			return err
+		}
+		goals, err := pairs(ctx, c, wanted)
+		return errors.Join(err, table(goals, err, lab.Machine{}, ""))
 	}
 	reports, err := runs(ctx, c, *crowd, *out)
 	if err != nil {

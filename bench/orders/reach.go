@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,8 +110,17 @@ func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, err
 	if err != nil {
 		return goals, fmt.Errorf("p99 at the peak of naive: %w", err)
 	}
-	goals = append(goals, g)
+	others, err := pairs(ctx, c, regexp.MustCompile(""))
+	return append(append(goals, g), others...), err
+}
+
+// pairs measures the comparisons whose names match.
+func pairs(ctx context.Context, c lab.Config, wanted *regexp.Regexp) (goals []goal, err error) {
+	c.Peers, c.NoLimits = nil, true
 	for _, comparison := range comparisons {
+		if !wanted.MatchString(comparison.name) {
+			continue
+		}
 		g, err := comparison.measure(ctx, c)
 		if err != nil {
 			return goals, fmt.Errorf("%s: %w", comparison.name, err)
@@ -152,11 +162,12 @@ func atThePeakOfNaive(ctx context.Context, c lab.Config) (goal, error) {
 
 // comparison is of two runs that differ in one thing.
 type comparison struct {
-	name   string
-	target float64 // 0: none
-	most   bool    // the target is not to be exceeded
-	of, to func(*lab.Config)
-	figure func(lab.Variant) float64
+	name     string
+	strategy string  // empty: that of the hot SKU
+	target   float64 // 0: none
+	most     bool    // the target is not to be exceeded
+	of, to   func(*lab.Config)
+	figure   func(lab.Variant) float64
 
 	telemetry string // of one run: the variable of OpenTelemetry that says where to send it; empty: nowhere
 	once      bool   // one pair is long enough
@@ -171,21 +182,15 @@ var comparisons = []comparison{
 		telemetry: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 	},
 	{
-		name: "orders/s with those, a limit per customer, and metrics sent / without all of them", figure: perSecond,
+		name: "orders/s with those, a limit per customer, and metrics sent / without all of them", target: 0.8, figure: perSecond,
 		of:        func(c *lab.Config) { c.Keys, c.Args = true, []string{"--customer-rate", "1000"} },
 		to:        func(c *lab.Config) { c.Args = []string{"--permits", "0"} },
 		telemetry: "OTEL_EXPORTER_OTLP_ENDPOINT",
 	},
-	{
-		name: "orders/s, three instances / one, 96 SKUs, each sold by one instance", target: 1, figure: perSecond,
-		of: func(c *lab.Config) { c.Instances, c.SKUs, c.Own = 3, 96, true },
-		to: func(c *lab.Config) { c.Instances, c.SKUs, c.Own = 1, 96, true },
-	},
-	{
-		name: "orders/s, three instances / one, 96 SKUs, each sold by all", target: 1, figure: perSecond,
-		of: func(c *lab.Config) { c.Instances, c.SKUs = 3, 96 },
-		to: func(c *lab.Config) { c.Instances, c.SKUs = 1, 96 },
-	},
+	threeToOne("conditional", "each sold by one instance", true),
+	threeToOne("conditional", "each sold by all", false),
+	threeToOne(hot, "each sold by one instance", true),
+	threeToOne(hot, "each sold by all", false),
 	{
 		name: "processor time of an order, beside 100,000 SKUs / beside 10", target: 1.2, most: true, figure: processorTime,
 		of: func(c *lab.Config) { c.Catalog = 100_000 },
@@ -197,6 +202,15 @@ var comparisons = []comparison{
 		to:   func(c *lab.Config) { c.Open, c.Rounds, c.Connections = 1, times, crowded },
 		once: true,
 	},
+}
+
+// threeToOne compares three instances with one, which sell 96 SKUs.
+func threeToOne(strategy, how string, own bool) comparison {
+	return comparison{
+		name: "orders/s, three instances / one, " + strategy + ", 96 SKUs, " + how, strategy: strategy, target: 1, figure: perSecond,
+		of: func(c *lab.Config) { c.Instances, c.SKUs, c.Own = 3, 96, own },
+		to: func(c *lab.Config) { c.Instances, c.SKUs, c.Own = 1, 96, own },
+	}
 }
 
 func perSecond(a lab.Variant) float64 { return a.OrdersPerSecond }
@@ -218,8 +232,8 @@ func (p comparison) measure(ctx context.Context, c lab.Config) (g goal, err erro
 		if err != nil {
 			return 0
 		}
-		one := c
-		one.Strategies, one.Rounds = []string{hot}, 1
+		one, strategy := c, cmp.Or(p.strategy, hot)
+		one.Strategies, one.Rounds = []string{strategy}, 1
 		set(&one)
 		var r lab.Report
 		if telemetry == "" {
@@ -227,7 +241,7 @@ func (p comparison) measure(ctx context.Context, c lab.Config) (g goal, err erro
 		} else {
 			r, err = telling(ctx, one, telemetry)
 		}
-		return p.figure(variantOf(r, hot))
+		return p.figure(variantOf(r, strategy))
 	}
 	for n := 0; err == nil && n < times && (n == 0 || !p.once); n++ {
 		var of, to float64

@@ -64,15 +64,7 @@ func serve(ctx context.Context, args []string) (err error) {
 	options.ContextTimeoutEnabled, options.MaxRetries = true, -1
 	rdb := redis.NewClient(options)
 	defer rdb.Close()
-	index, err := redisindex.New(rdb, redisindex.Config{})
-	if err != nil {
-		return err
-	}
-	kept, err := store.Timers()
-	if err != nil {
-		return err
-	}
-	timers, err := timeout.New(kept, index, timeout.Config{Instance: *instance})
+	timers, err := openTimers(store, rdb, *instance)
 	if err != nil {
 		return err
 	}
@@ -93,7 +85,24 @@ func serve(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	fmt.Fprintln(os.Stdout, *instance, fleet.Listening+"http://"+listener.Addr().String())
-	server := httpapi.NewServer(handler, slog.New(slog.DiscardHandler))
+	return runInstance(ctx, timers, httpapi.NewServer(handler, slog.New(slog.DiscardHandler)), listener)
+}
+
+// openTimers returns the timers of a database, which have their index in a Redis.
+func openTimers(store *sqlstore.Store, rdb *redis.Client, instance string) (*timeout.Queue, error) {
+	index, err := redisindex.New(rdb, redisindex.Config{})
+	if err != nil {
+		return nil, err
+	}
+	kept, err := store.Timers()
+	if err != nil {
+		return nil, err
+	}
+	return timeout.New(kept, index, timeout.Config{Instance: instance})
+}
+
+// runInstance fires timers and answers requests until ctx ends.
+func runInstance(ctx context.Context, timers *timeout.Queue, server *http.Server, listener net.Listener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return timers.Run(ctx) })
 	g.Go(func() error {

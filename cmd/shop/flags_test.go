@@ -16,6 +16,7 @@ var everyCommand = [][]string{
 	{"serve"},
 	{"demo"},
 	{"audit"},
+	{"lab"},
 	{"lab", "throughput"},
 	{"timers", "list"},
 	{"timers", "get", "order.expire", "a"},

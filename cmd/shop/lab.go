@@ -5,18 +5,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
 
+	"example.com/shop/internal/app"
 	"example.com/shop/internal/cli"
+	"example.com/shop/internal/controlroom"
+	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/lab"
 )
 
-// experiment runs a measurement of the lab.
+// experiment opens the control room, or runs a measurement of the lab.
 func experiment(ctx context.Context, f *cli.Flags, args []string) error {
-	if len(args) == 0 || args[0] != "throughput" {
-		return cli.UsageError{Err: errors.New("lab: want throughput: how many orders per second each strategy takes; shop lab throughput --help lists its flags")}
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return controlRoom(ctx, f, args)
+	}
+	if args[0] != "throughput" {
+		return cli.UsageError{Err: fmt.Errorf("lab: there is no %q: shop lab opens the control room, shop lab throughput measures how many orders each strategy takes", args[0])}
 	}
 	c := lab.Config{Log: f.Stderr}
 	var strategies, stores, out string
@@ -70,18 +77,54 @@ func experiment(ctx context.Context, f *cli.Flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if out != "" {
-		if err := r.Write(out); err != nil {
+	if err := publish(r, out, onlyJSON, f.Stdout); err != nil {
+		return err
+	}
+	if !r.OK() {
+		return cli.ExitError(1)
+	}
+	return nil
+}
+
+// controlRoom runs instances and a page that shows them, until ctx ends.
+func controlRoom(ctx context.Context, f *cli.Flags, args []string) error {
+	c := controlroom.Config{Out: f.Stdout, Stores: fleet.StoresConfig{Embed: true}}
+	f = cli.NewFlags(f.Process, "lab", "watch instances sell the same stock, break what you like, and see why it holds; until Ctrl-C.\nshop lab throughput measures how many orders each strategy takes")
+	f.StringVar(&c.Listen, "listen", "127.0.0.1:0", "`HOST:PORT` of the page, on loopback")
+	f.IntVar(&c.Instances, "instances", 3, "processes that sell")
+	s := &c.Stores
+	f.BoolVar(&s.All, "all", false, "start a real server of each kind that is installed and not named: MariaDB, Redis, five more for redlock, ZooKeeper, etcd")
+	f.StringVar(&s.Redis, "redis", "", "redis://HOST:6379/0 (default: embedded)")
+	f.StringVar(&s.Database, "database", "", "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB (default: a temporary SQLite file)")
+	f.StringVar(&s.Redlock, "redlock", "", "redis://HOST:6379/0,... of three or more servers (default none)")
+	f.StringVar(&s.ZooKeeper, "zookeeper", "", "HOST:2181,... (default none)")
+	f.StringVar(&s.Etcd, "etcd", "", "HOST:2379,... (default none)")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	err := errors.Join(app.ValidRedis(s.Redis), app.ValidRedlock(s.Redlock), app.ValidServers("zookeeper", s.ZooKeeper), app.ValidServers("etcd", s.Etcd), c.Validate())
+	if s.Database != "" {
+		err = errors.Join(err, app.ValidDatabase(s.Database))
+	}
+	if err != nil {
+		return cli.UsageError{Err: errors.New("lab: " + strings.ReplaceAll(err.Error(), "\n", "; "))}
+	}
+	if c.Executable, err = os.Executable(); err != nil {
+		return err
+	}
+	return controlroom.Run(ctx, c)
+}
+
+// publish writes the report into a folder, if one is named, and prints it.
+func publish(r lab.Report, folder string, onlyJSON bool, stdout io.Writer) error {
+	if folder != "" {
+		if err := r.Write(folder); err != nil {
 			return err
 		}
 	}
 	if onlyJSON {
-		err = json.NewEncoder(f.Stdout).Encode(r)
-	} else {
-		_, err = fmt.Fprint(f.Stdout, r.Markdown())
+		return json.NewEncoder(stdout).Encode(r)
 	}
-	if err == nil && !r.OK() {
-		return cli.ExitError(1)
-	}
+	_, err := fmt.Fprint(stdout, r.Markdown())
 	return err
 }

@@ -2,6 +2,7 @@
 //
 //	shop serve        one instance of the order service
 //	shop demo         a flash sale, with and without a lock, and its audit
+//	shop lab          the control room: instances that a person watches and breaks
 //	shop audit        compare columns, ledger and orders in the database
 //	shop timers       look after the timers of a running instance
 //	shop cluster      show the instances and who leads them
@@ -42,7 +43,7 @@ var commands = cli.Group{
 	Commands: slices.Concat([]cli.Command{
 		{Name: "serve", What: "run one instance of the order service", Run: serve},
 		{Name: "demo", What: "watch a flash sale oversell, and then not", More: "; exit 1 if a lock failed, 3 if nothing was proved", Run: demonstrate},
-		{Name: "lab", What: "measure how many orders each strategy takes", Run: experiment},
+		{Name: "lab", What: "watch instances sell and break them; measure the strategies", Run: experiment},
 	}, cli.Operators(), []cli.Command{
 		{Name: "version", What: "print the version of this program", Run: printVersion},
 	}),

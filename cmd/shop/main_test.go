@@ -94,6 +94,10 @@ func TestBadCommandLines(t *testing.T) {
 		{"demo", "--database", "shop.db"},
 		{"audit", "--database", "shop.db"},
 		{"healthcheck", "--url", "x"},
+		{"lab", "--listen", "0.0.0.0:8090"},
+		{"lab", "--instances", "0"},
+		{"lab", "--redis", "127.0.0.1"},
+		{"lab", "no-such"},
 		{"lab", "throughput", "--out", "/dev/null/folder"},
 	} {
 		t.Chdir(t.TempDir())

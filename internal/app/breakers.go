@@ -79,7 +79,7 @@ type counter struct {
 
 // Take implements [stock.Counter].
 func (c counter) Take(ctx context.Context, sku string, wanted []int64) (stock.Hold, error) {
-	if err := c.breaker.Away(); err != nil {
+	if err := c.breaker.Unavailable(); err != nil {
 		return stock.Hold{}, err
 	}
 	began := time.Now()
@@ -90,7 +90,7 @@ func (c counter) Take(ctx context.Context, sku string, wanted []int64) (stock.Ho
 
 // Flush implements [stock.Counter].
 func (c counter) Flush(ctx context.Context, sku string) {
-	if c.breaker.Away() == nil {
+	if c.breaker.Unavailable() == nil {
 		c.Counter.Flush(ctx, sku)
 	}
 }

@@ -78,7 +78,7 @@ func (c Config) Validate() error {
 		bad = append(bad, errors.New("--canary and --partition exclude each other: a canary expires nothing, so its partition would have no consumer"))
 	}
 	bad = append(bad, ValidDatabase(c.Database), ValidRedis(c.Redis),
-		ValidRedlock(c.Redlock), ValidServers("zookeeper", c.ZooKeeper), validZooKeeperAuth(c.ZooKeeperAuth, c.ZooKeeper), ValidServers("etcd", c.Etcd))
+		ValidRedlock(c.Redlock), ValidServers("zookeeper", c.ZooKeeper), ValidZooKeeperAuth(c.ZooKeeperAuth, c.ZooKeeper), ValidServers("etcd", c.Etcd))
 	return errors.Join(bad...)
 }
 

@@ -78,7 +78,14 @@ func (n *eventLog) Changed(o order.Order) {
 }
 
 // Held implements [order.Publisher].
-func (n *eventLog) Held(sku, strategy string, f dlock.Fence) { n.Lock(sku, strategy, f.Token) }
+func (n *eventLog) Held(sku, strategy string, f dlock.Fence) (ended func()) {
+	return n.Lock(sku, strategy, f.Token)
+}
+
+// Fenced implements [order.Publisher].
+func (n *eventLog) Fenced(strategy string, e *stock.FencedError) {
+	n.Refused(e.Refused.SKU, strategy, e.Refused.Fence.Token, e.Accepted.Token-min(e.Base, e.Accepted.Token))
+}
 
 // timerEvents is an observer of timers that reports what became of them.
 type timerEvents struct {

@@ -175,13 +175,18 @@ func openWaitlist(l locks, closers *closers, log *slog.Logger) (*waitlist.Waitli
 	if l.rdb == nil {
 		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
 	}
-	cond, err := redislock.NewCond(l.queue, "units")
+	queue, err := redislock.New(l.rdb, redislock.Config{TTL: leaseTTL, Unshared: true}) // customers, and not instances, are in order
+	if err != nil {
+		return nil, err
+	}
+	closers.push(closeBestEffort(queue.Close, "redis queue of the waitlist", log))
+	cond, err := redislock.NewCond(queue, "units")
 	if err != nil {
 		return nil, err
 	}
 	closers.push(closeBestEffort(cond.Close, "redis waitlist", log))
 	return waitlist.New(waitlist.Config{
-		Lock: l.queue, Cond: cond,
+		Lock: queue, Cond: cond,
 		OnError: func(key string, err error) {
 			log.Warn("waiting for units", slog.String("key", key), slog.String("error", err.Error()))
 		},

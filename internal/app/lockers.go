@@ -39,7 +39,6 @@ const (
 // locks is what an instance has of Redis; without --redis it has nothing.
 type locks struct {
 	rdb    redis.UniversalClient
-	queue  *redislock.Locker
 	locker dlock.Locker // the same, measured
 }
 
@@ -71,7 +70,6 @@ func openRedis(ctx context.Context, c Config, rdb redis.UniversalClient, tel *te
 		return locks{}, err
 	}
 	closers.push(closeBestEffort(locker.Close, "redis", log))
-	l.queue = locker
 	l.locker, err = measured(locker, "redis", tel)
 	return l, err
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // A strategy says of its lock service what the code of that can do.
-func TestReseedsAgreesWithTheLockers(t *testing.T) {
+func TestRaisesCounterAgreesWithTheLockers(t *testing.T) {
 	t.Parallel()
 	lockers := map[string]reflect.Type{
 		"redis": reflect.TypeFor[*redislock.Locker](), "redlock": reflect.TypeFor[*redlock.Locker](), "zookeeper": reflect.TypeFor[*zklock.Locker](),
@@ -28,8 +28,8 @@ func TestReseedsAgreesWithTheLockers(t *testing.T) {
 		if fenced := st.Update == stock.Fenced; ok != fenced {
 			t.Errorf("%s: fenced: %v, known here: %v", name, fenced, ok)
 		}
-		if ok && st.Reseeds != locker.Implements(reflect.TypeFor[dlock.CounterRaiser]()) {
-			t.Errorf("%s: reseeds: %v", name, st.Reseeds)
+		if ok && st.RaisesCounter != locker.Implements(reflect.TypeFor[dlock.CounterRaiser]()) {
+			t.Errorf("%s: raises its counter: %v", name, st.RaisesCounter)
 		}
 	}
 }

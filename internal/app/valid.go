@@ -119,8 +119,8 @@ func ValidServers(flag, addresses string) error {
 	return nil
 }
 
-// validZooKeeperAuth refuses a user without servers, or in another form. It never names the password.
-func validZooKeeperAuth(auth, servers string) error {
+// ValidZooKeeperAuth refuses a user without servers, or in another form. It never names the password.
+func ValidZooKeeperAuth(auth, servers string) error {
 	user, password, _ := strings.Cut(auth, ":")
 	switch {
 	case auth == "":

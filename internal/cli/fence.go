@@ -99,7 +99,7 @@ func (c *fenceCall) list(ctx context.Context, f *Flags, args []string) (err erro
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if err := errors.Join(app.ValidServers("zookeeper", c.zookeeper), app.ValidServers("etcd", c.etcd)); err != nil {
+	if err := errors.Join(app.ValidServers("zookeeper", c.zookeeper), app.ValidZooKeeperAuth(c.zookeeperAuth, c.zookeeper), app.ValidServers("etcd", c.etcd)); err != nil {
 		return UsageError{err}
 	}
 	store, err := openDatabase(ctx, "fence", c.database, sqlstore.AccessRead)
@@ -127,7 +127,7 @@ func (c *fenceCall) list(ctx context.Context, f *Flags, args []string) (err erro
 			token, asked := present[st.Store]
 			service, needed := "?", "?"
 			switch {
-			case st.Reseeds:
+			case st.RaisesCounter:
 				service, needed = "-", "never: raised by itself"
 			case asked:
 				service, needed = fmt.Sprint(token), "no"

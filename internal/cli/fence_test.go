@@ -61,6 +61,11 @@ func TestFenceByCommand(t *testing.T) {
 				t.Errorf("exit code %d: %s%s", code, away, stderr)
 			}
 
+			code, out, stderr = call(t, noEnv, "fence", "list", "--database", database, "--zookeeper-auth", "u:secret")
+			if code != 2 || out != "" || !strings.Contains(stderr, "--zookeeper: give both") || strings.Contains(stderr, "secret") {
+				t.Errorf("a user without servers: exit code %d: %s%s", code, out, stderr)
+			}
+
 			for _, statement := range []string{"ALTER TABLE skus DROP COLUMN fence_base", "DELETE FROM schema_migrations WHERE version >= 6"} {
 				if _, err := raw.ExecContext(t.Context(), statement); err != nil {
 					t.Fatal(err)

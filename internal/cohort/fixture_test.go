@@ -15,6 +15,8 @@ import (
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }
 
+var errBad = errors.New("bad")
+
 type (
 	config = cohort.Config[string, dlock.Fence, int]
 	group  = cohort.Group[string, dlock.Fence, int]

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"example.com/shop/internal/buyers"
 )
 
 // Cluster is what the instances know of each other. Its JSON form is public.
@@ -21,11 +23,11 @@ type Cluster struct {
 // gathering is how long instances may take to know each other and to elect a leader.
 const gathering = 30 * time.Second
 
-// cluster asks the first instance for the others, until it knows n and who leads them, or the
+// gather asks the first instance for the others, until it knows n and who leads them, or the
 // time for that is over: then it returns what is known. With n = 0 it asks once.
-func (s *shop) cluster(ctx context.Context, n int) (c Cluster, err error) {
+func gather(ctx context.Context, s *buyers.Shop, n int) (c Cluster, err error) {
 	for end := time.Now().Add(gathering); ; {
-		if c, err = s.members(ctx); err != nil {
+		if c, err = members(ctx, s); err != nil {
 			return c, err
 		}
 		if n == 0 || len(c.Members) == n && c.Leader != "" || time.Now().After(end) {
@@ -40,8 +42,8 @@ func (s *shop) cluster(ctx context.Context, n int) (c Cluster, err error) {
 }
 
 // members asks once.
-func (s *shop) members(ctx context.Context) (c Cluster, err error) {
-	status, _, answer, err := s.send(ctx, http.MethodGet, s.urls[0]+"/api/v1/cluster", nil)
+func members(ctx context.Context, s *buyers.Shop) (c Cluster, err error) {
+	status, _, answer, err := s.Send(ctx, http.MethodGet, s.URLs()[0]+"/api/v1/cluster", nil)
 	if err != nil {
 		return c, err
 	}

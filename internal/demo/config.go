@@ -19,7 +19,7 @@ var baselines = []string{"naive", "local"}
 // A strategy that is exact as long as nobody outlives a lease.
 const unfenced = "redis-unfenced"
 
-const buyers = 32
+const customers = 32 // who ask at the same time
 
 // Config says what to sell, where, and how to tell.
 type Config struct {

@@ -9,8 +9,10 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"example.com/shop/internal/buyers"
 	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/sqlstore"
 )
@@ -30,7 +32,9 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 		return Report{}, err
 	}
 	c = c.withDefaults()
-	st, err := openStores(ctx, c)
+	st, err := fleet.OpenStores(ctx, fleet.StoresConfig{
+		Redis: c.Redis, Database: c.Database, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, All: c.All, Embed: c.URL == "",
+	})
 	if err != nil {
 		return Report{}, err
 	}
@@ -43,41 +47,34 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 	if c.URL == "" {
 		start, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
-		if f, err = fleet.Start(start, fleet.Config{Executable: c.Executable, Dir: st.dir, First: 1, N: c.Instances, Env: st.env()}); err != nil {
+		if f, err = fleet.Start(start, fleet.Config{Executable: c.Executable, Dir: st.Dir, First: 1, N: c.Instances, Env: st.Env()}); err != nil {
 			return Report{}, err
 		}
 		defer func() { err = closing(err, f) }()
 		urls = f.URLs()
 	}
-	books, err := openDatabase(ctx, st.database)
+	books, err := openDatabase(ctx, st.Database)
 	if err != nil {
 		return Report{}, err
 	}
 	defer func() { err = closing(err, books) }()
 
-	d := &demo{Config: c, shop: newShop(urls), stores: st, books: books, printer: p, run: strings.ToLower(rand.Text()[:8])}
-	defer d.shop.client.CloseIdleConnections()
+	d := &demo{Config: c, shop: buyers.New(urls, customers), stores: st, books: books, printer: p, run: strings.ToLower(rand.Text()[:8])}
+	defer d.shop.Close()
 	if c.URL != "" {
-		if d.Instances, err = d.shop.count(ctx); err != nil {
+		if d.Instances, err = d.shop.Count(ctx); err != nil {
 			return Report{}, err
 		}
 	}
 	if c.Strategies, err = d.choose(ctx); err != nil {
 		return Report{}, err
 	}
-	wanted := d.Instances
-	if c.URL != "" {
-		wanted = 0 // those there are
-	}
-	members, err := d.shop.cluster(ctx, wanted)
+	members, err := d.discover(ctx)
 	if err != nil {
 		return Report{}, err
 	}
-	if c.URL == "" && len(members.urls) == d.Instances {
-		d.shop.urls = members.urls // by name, and not by a list
-	}
 	p.members(members)
-	r = Report{Instances: d.Instances, Stores: st.kinds, Missing: Missing{Stores: st.missing, Strategies: d.missing}, Cluster: members}
+	r = Report{Instances: d.Instances, Stores: kinds(st), Missing: Missing{Stores: st.Missing, Strategies: d.missing}, Cluster: members}
 	for _, s := range c.Strategies {
 		variant, err := d.variant(ctx, s)
 		if err != nil {
@@ -93,7 +90,7 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 		return r, err
 	}
 	if c.Keep {
-		p.keep(urls, st.database, d.lastSKU)
+		p.keep(urls, st.Database, d.lastSKU)
 		<-ctx.Done()
 	}
 	return r, nil
@@ -102,7 +99,7 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 // choose returns the strategies to sell by: those that were asked for, or all that the
 // service has the stores for.
 func (d *demo) choose(ctx context.Context) ([]string, error) {
-	offered, missing, err := d.shop.strategies(ctx)
+	offered, missing, err := d.shop.Strategies(ctx)
 	if err != nil || len(d.Strategies) == 0 {
 		d.missing = missing
 		return offered, err
@@ -113,6 +110,23 @@ func (d *demo) choose(ctx context.Context) ([]string, error) {
 		}
 	}
 	return d.Strategies, nil
+}
+
+// discover waits until the demo's own instances know each other, and has customers order at the addresses that these have. Of a
+// service that runs already it returns the members that there are.
+func (d *demo) discover(ctx context.Context) (Cluster, error) {
+	wanted := d.Instances
+	if d.URL != "" {
+		wanted = 0 // those there are
+	}
+	members, err := gather(ctx, d.shop, wanted)
+	if err != nil {
+		return Cluster{}, err
+	}
+	if d.URL == "" && len(members.urls) == d.Instances {
+		d.shop.URLs = func() []string { return members.urls } // by name, and not by a list
+	}
+	return members, nil
 }
 
 // openDatabase opens the database of the instances, to read it. One that no instance has prepared is refused before anything is sold.
@@ -135,8 +149,8 @@ func openDatabase(ctx context.Context, url string) (*sqlstore.Store, error) {
 // demo is a run under way.
 type demo struct {
 	Config
-	shop    *shop
-	stores  *stores
+	shop    *buyers.Shop
+	stores  *fleet.Stores
 	books   *sqlstore.Store
 	printer *printer
 	run     string // distinguishes this run's SKUs from those of earlier ones
@@ -210,7 +224,7 @@ func (d *demo) sale(ctx context.Context, strategy string, try int) (Variant, err
 	defer cancel()
 	sku := fmt.Sprintf("demo-%s-%s-%d", strategy, d.run, try)
 	d.lastSKU = sku
-	if err := d.shop.stock(ctx, sku, strategy, d.Stock); err != nil {
+	if err := d.shop.Stock(ctx, sku, strategy, d.Stock); err != nil {
 		return Variant{}, err
 	}
 	bar := d.printer.bar(strategy, d.Attempts)
@@ -218,13 +232,16 @@ func (d *demo) sale(ctx context.Context, strategy string, try int) (Variant, err
 	defer stop(nil)
 	watch := time.AfterFunc(stall, func() { stop(errStalled) })
 	defer watch.Stop()
-	s := d.shop.sell(selling, sku, d.Attempts, func(done int) {
+	var done atomic.Int64
+	s := d.shop.Sell(selling, sku, d.Attempts, func(o buyers.Outcome, _ time.Duration) {
 		watch.Reset(stall)
-		bar.set(done)
+		if o != buyers.AtLimit {
+			bar.set(int(done.Add(1)))
+		}
 	})
 	bar.clear()
 	if selling.Err() != nil {
-		s.giveUp(d.Attempts, context.Cause(selling))
+		s.GiveUp(d.Attempts, context.Cause(selling))
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), stall) // for the audit
 		defer cancel()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/shop/internal/buyers"
 	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/sqlstore"
 )
@@ -30,7 +31,7 @@ type Expiry struct {
 
 	victim string        // the instance that was killed
 	ahead  time.Duration // how long before the first order expired
-	second sale          // of the units that came back
+	second buyers.Sale   // of the units that came back
 	broken []string      // invariants, as the audit names them
 	err    string        // the first answer that was neither yes nor no
 }
@@ -39,7 +40,7 @@ type Expiry struct {
 // sold again.
 func (e Expiry) ok() bool {
 	return e.Orders == unpaid && e.Fired == e.Orders && e.Early == 0 && e.Lost == 0 && e.Double == 0 &&
-		e.second.accepted == unpaid && e.err == "" && len(e.broken) == 0
+		e.second.Accepted == unpaid && e.err == "" && len(e.broken) == 0
 }
 
 // expiry lets orders expire while one of the instances that place and expire
@@ -51,8 +52,8 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 	defer started()
 	// They are numbered on, as instances of the sales may still be there.
 	f, err := fleet.Start(start, fleet.Config{
-		Executable: d.Executable, Dir: d.stores.dir, First: d.Instances + 1, N: unpaidSellers,
-		Args: []string{"--order-ttl", unpaidTTL.String()}, Env: d.stores.env(),
+		Executable: d.Executable, Dir: d.stores.Dir, First: d.Instances + 1, N: unpaidSellers,
+		Args: []string{"--order-ttl", unpaidTTL.String()}, Env: d.stores.Env(),
 	})
 	if err != nil {
 		return e, err
@@ -60,12 +61,12 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 	defer func() { err = closing(err, f) }()
 
 	sku := "demo-expiry-" + d.run
-	first := newShop(f.URLs())
-	defer first.client.CloseIdleConnections()
-	if err := first.stock(ctx, sku, unpaidStrategy, unpaid); err != nil {
+	first := buyers.New(f.URLs(), customers)
+	defer first.Close()
+	if err := first.Stock(ctx, sku, unpaidStrategy, unpaid); err != nil {
 		return e, err
 	}
-	placed := first.sell(ctx, sku, unpaid, func(int) {})
+	placed := first.Sell(ctx, sku, unpaid, func(buyers.Outcome, time.Duration) {})
 	// The one that has been there longest is the likeliest to lead the others.
 	e.victim = f.Instances()[0].Name()
 	if err := f.Instances()[0].Kill(); err != nil {
@@ -86,10 +87,10 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 		return e, err
 	}
 
-	again := newShop(f.URLs()[1:])
-	defer again.client.CloseIdleConnections()
-	again.pays = true
-	e.second = again.sell(ctx, sku, unpaid, func(int) {})
+	again := buyers.New(f.URLs()[1:], customers)
+	defer again.Close()
+	again.Pays = true
+	e.second = again.Sell(ctx, sku, unpaid, func(buyers.Outcome, time.Duration) {})
 	if ctx.Err() != nil {
 		return e, context.Cause(ctx)
 	}
@@ -136,13 +137,13 @@ func (d *demo) awaitReleases(ctx context.Context, sku string, orders int) error 
 
 // judge compares what became of the orders, and of those that took their units
 // afterwards, with the responses that customers received.
-func (e *Expiry) judge(placed sale, orders, fates []sqlstore.Fate) {
+func (e *Expiry) judge(placed buyers.Sale, orders, fates []sqlstore.Fate) {
 	first := make(map[string]bool, len(orders))
 	for _, o := range orders {
 		first[o.OrderID] = true
 	}
 	e.Orders = len(orders)
-	var late sale
+	var late buyers.Sale
 	for _, f := range fates {
 		if f.Releases > 0 && f.ReleasedAt.Before(f.ExpiresAt) {
 			e.Early++
@@ -154,15 +155,15 @@ func (e *Expiry) judge(placed sale, orders, fates []sqlstore.Fate) {
 		case !first[f.OrderID]:
 		case f.Releases > 0:
 			e.Fired++
-			late.latencies = append(late.latencies, f.ReleasedAt.Sub(f.ExpiresAt))
+			late.Latencies = append(late.Latencies, f.ReleasedAt.Sub(f.ExpiresAt))
 		default:
 			e.Lost++
 		}
 	}
-	late = merge([]sale{late}, 0) // which sorts
-	e.P50, e.P99 = milliseconds(late.percentile(50)), milliseconds(late.percentile(99))
-	e.err = merge([]sale{placed, e.second}, 0).firstError
-	if e.err == "" && placed.accepted != len(orders) {
-		e.err = fmt.Sprintf("%d customers received 201, and there are %d orders", placed.accepted, len(orders))
+	late = buyers.Merge([]buyers.Sale{late}, 0) // which sorts
+	e.P50, e.P99 = milliseconds(late.Percentile(50)), milliseconds(late.Percentile(99))
+	e.err = buyers.Merge([]buyers.Sale{placed, e.second}, 0).FirstError
+	if e.err == "" && placed.Accepted != len(orders) {
+		e.err = fmt.Sprintf("%d customers received 201, and there are %d orders", placed.Accepted, len(orders))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/buyers"
 	"example.com/shop/internal/sqlstore"
 )
 
@@ -48,8 +49,8 @@ func TestJudgeExpiry(t *testing.T) {
 		if c.change != nil {
 			c.change(orders, fates)
 		}
-		e := Expiry{second: sale{accepted: c.resold}}
-		e.judge(sale{accepted: c.placed}, orders, fates)
+		e := Expiry{second: buyers.Sale{Accepted: c.resold}}
+		e.judge(buyers.Sale{Accepted: c.placed}, orders, fates)
 		if e.Orders != 100 || e.Fired != c.want.Fired || e.Early != c.want.Early || e.Lost != c.want.Lost || e.Double != c.want.Double {
 			t.Errorf("%s: %+v, want %+v", name, e, c.want)
 		}
@@ -65,8 +66,8 @@ func TestJudgeExpiry(t *testing.T) {
 // Nothing but an expiry that went well lets a run pass.
 func TestVerdictOnExpiry(t *testing.T) {
 	orders, fates := settled()
-	good := Expiry{second: sale{accepted: unpaid}}
-	good.judge(sale{accepted: unpaid}, orders, fates)
+	good := Expiry{second: buyers.Sale{Accepted: unpaid}}
+	good.judge(buyers.Sale{Accepted: unpaid}, orders, fates)
 	unbalanced, unanswered := good, good
 	unbalanced.broken = []string{"reserved differs from the ledger: column 1, ledger 0"}
 	unanswered.err = "status 500"

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/buyers"
 	"example.com/shop/internal/stock"
 )
 
@@ -33,7 +34,7 @@ func TestJudge(t *testing.T) {
 		"lost update without oversell":  {100, 700, 0, books(100, 1), Broken},
 		"attempts went missing":         {100, 699, 0, books(100, 0), Broken},
 	} {
-		s := sale{instances: map[string]bool{"shop-1": true, "shop-2": true}, accepted: c.accepted, rejected: c.rejected, errors: c.errors, elapsed: time.Second}
+		s := buyers.Sale{Instances: map[string]bool{"shop-1": true, "shop-2": true}, Accepted: c.accepted, Rejected: c.rejected, Errors: c.errors, Elapsed: time.Second}
 		if variant := judge("redis", 100, 800, 3, s, c.books); variant.Verdict != c.want {
 			t.Errorf("%s: %s, want %s", name, variant.Verdict, c.want)
 		}
@@ -42,7 +43,7 @@ func TestJudge(t *testing.T) {
 
 // A sale that one instance of several answered shows nothing about several.
 func TestJudgeWantsTwoInstances(t *testing.T) {
-	s := sale{accepted: 100, rejected: 700, elapsed: time.Second, instances: map[string]bool{"shop-1": true}}
+	s := buyers.Sale{Accepted: 100, Rejected: 700, Elapsed: time.Second, Instances: map[string]bool{"shop-1": true}}
 	for instances, want := range map[int]string{1: Exact, 3: Broken} {
 		if variant := judge("redis", 100, 800, instances, s, books(100, 0)); variant.Verdict != want {
 			t.Errorf("of %d: %s, want %s", instances, variant.Verdict, want)
@@ -117,15 +118,15 @@ func TestSaleIsRepeatedOnlyForUnsafeBaselines(t *testing.T) {
 }
 
 func TestPercentile(t *testing.T) {
-	s := sale{}
-	if got := s.percentile(99); got != 0 {
+	s := buyers.Sale{}
+	if got := s.Percentile(99); got != 0 {
 		t.Errorf("of nothing: %v", got)
 	}
 	for i := range 200 {
-		s.latencies = append(s.latencies, time.Duration(i+1))
+		s.Latencies = append(s.Latencies, time.Duration(i+1))
 	}
 	for p, want := range map[int]time.Duration{1: 2, 50: 100, 99: 198, 100: 200} {
-		if got := s.percentile(p); got != want {
+		if got := s.Percentile(p); got != want {
 			t.Errorf("p%d = %d, want %d", p, got, want)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"example.com/shop/internal/fleet"
 )
 
 // printer prints a run for a person, or as JSON to a program.
@@ -27,15 +29,15 @@ const (
 	row    = "%-16s %-9s %9d %9d %9d %10d %8d %9.0f %8.1f %8.1f %5d  %s\n"
 )
 
-func (p *printer) start(s *stores) {
-	p.printf("A flash sale: %d units, %d buyers' attempts from %d connections", p.Stock, p.Attempts, buyers)
+func (p *printer) start(s *fleet.Stores) {
+	p.printf("A flash sale: %d units, %d buyers' attempts from %d connections", p.Stock, p.Attempts, customers)
 	if p.URL == "" {
-		p.printf(" at %d instances of shop,\neach a process of its own. Redis: %s. Database: %s.%s\n\n", p.Instances, s.kinds.Redis, s.kinds.Database, s.kinds.others())
+		p.printf(" at %d instances of shop,\neach a process of its own. Redis: %s. Database: %s.%s\n\n", p.Instances, kinds(s).Redis, kinds(s).Database, kinds(s).others())
 	} else {
-		p.printf(" at %s.\nDatabase: %s.\n\n", p.URL, s.kinds.Database)
+		p.printf(" at %s.\nDatabase: %s.\n\n", p.URL, kinds(s).Database)
 	}
-	if len(s.missing) > 0 {
-		p.printf("Not installed, so nothing is shown on it: %s. make servers installs what is missing.\n\n", strings.Join(s.missing, ", "))
+	if len(s.Missing) > 0 {
+		p.printf("Not installed, so nothing is shown on it: %s. make servers installs what is missing.\n\n", strings.Join(s.Missing, ", "))
 	}
 }
 

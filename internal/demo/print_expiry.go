@@ -20,7 +20,7 @@ func (p *printer) expiry(e Expiry) {
 		verdict = Broken
 	}
 	p.printf(expiryRow, "--order-ttl "+unpaidTTL.String(), Exact, e.Orders, e.Fired, e.Early, e.Lost, e.Double,
-		e.second.accepted, e.P50, e.P99, len(e.second.instances), mark(verdict, Exact))
+		e.second.Accepted, e.P50, e.P99, len(e.second.Instances), mark(verdict, Exact))
 	if e.victim != "" {
 		p.note("%s", e.story())
 	}
@@ -40,7 +40,7 @@ func (e Expiry) story() string {
 		when = "while orders expired"
 	}
 	return fmt.Sprintf("%s was killed (kill -9) %s; the others released %d units, and sold %d to customers of whom %d paid",
-		e.victim, when, e.Fired, e.second.accepted, e.second.paid)
+		e.victim, when, e.Fired, e.second.Accepted, e.second.Paid)
 }
 
 // noExpiry says why no orders were left to expire.

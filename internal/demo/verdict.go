@@ -3,8 +3,11 @@ package demo
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
+	"example.com/shop/internal/buyers"
+	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/stock"
 )
 
@@ -74,6 +77,22 @@ type Stores struct {
 	Etcd      int `json:"etcd,omitempty"`
 }
 
+// kinds returns what kind of stores there are.
+func kinds(s *fleet.Stores) Stores {
+	servers := func(list string) int {
+		if list == "" {
+			return 0
+		}
+		return 1 + strings.Count(list, ",")
+	}
+	k := Stores{Redis: "redis", Redlock: servers(s.Redlock), ZooKeeper: servers(s.ZooKeeper), Etcd: servers(s.Etcd)}
+	if s.Embedded {
+		k.Redis = "embedded"
+	}
+	k.Database, _, _ = strings.Cut(s.Database, ":")
+	return k
+}
+
 // expected returns what a variant has to show. local is exact on one instance.
 func expected(strategy string, instances int) string {
 	if strategy == "naive" || strategy == "local" && instances > 1 {
@@ -83,29 +102,29 @@ func expected(strategy string, instances int) string {
 }
 
 // judge compares what the buyers saw with what the books say.
-func judge(strategy string, units, attempts, instances int, s sale, a stock.Audit) Variant {
+func judge(strategy string, units, attempts, instances int, s buyers.Sale, a stock.Audit) Variant {
 	variant := Variant{
 		Strategy:        strategy,
 		Expected:        expected(strategy, instances),
 		Stock:           units,
 		Attempts:        attempts,
-		Accepted:        s.accepted,
-		Rejected:        s.rejected,
-		Errors:          s.errors,
+		Accepted:        s.Accepted,
+		Rejected:        s.Rejected,
+		Errors:          s.Errors,
 		Oversold:        int(a.Oversold()),
 		Undersold:       max(int(a.Undersold()), min(units, attempts)-int(a.Accepted())),
 		LostUpdates:     int(a.LostUpdates()),
-		OrdersPerSecond: round(float64(attempts-s.errors) / s.elapsed.Seconds()),
-		P50:             milliseconds(s.percentile(50)),
-		P99:             milliseconds(s.percentile(99)),
-		InstancesHit:    len(s.instances),
+		OrdersPerSecond: round(float64(attempts-s.Errors) / s.Elapsed.Seconds()),
+		P50:             milliseconds(s.Percentile(50)),
+		P99:             milliseconds(s.Percentile(99)),
+		InstancesHit:    len(s.Instances),
 		AuditOK:         a.OK(),
 		broken:          a.Broken(),
-		firstError:      s.firstError,
+		firstError:      s.FirstError,
 	}
 	// A request that broke off may or may not have become an order.
-	matches := s.accepted <= int(a.Accepted()) && int(a.Accepted()) <= s.accepted+s.errors
-	complete := s.accepted+s.rejected+s.errors == attempts
+	matches := s.Accepted <= int(a.Accepted()) && int(a.Accepted()) <= s.Accepted+s.Errors
+	complete := s.Accepted+s.Rejected+s.Errors == attempts
 	switch {
 	case !matches || !complete:
 		variant.Verdict = Broken

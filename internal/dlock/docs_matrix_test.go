@@ -12,7 +12,6 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/dlock/redislock"
@@ -78,22 +77,13 @@ func (b backend) typed(name string) reflect.Type {
 	return nil
 }
 
-// has reports whether b has what a row names: the capability of a type, LocalQueue, or the field of
+// has reports whether b has what a row names: the capability of a type, or the field of
 // a harness, of which its tests have set some. known is false if the row names nothing of these.
 func (b backend) has(code []string, set map[string]bool) (has, known bool) {
 	if len(code) == 1 {
 		return set[code[0]], fields()[code[0]]
 	}
 	of := b.typed(code[0])
-	if code[1] == "LocalQueue" {
-		if of == nil {
-			return false, true
-		}
-		for field := range of.Elem().Fields() {
-			has = has || field.Type == reflect.TypeFor[driver.LocalQueue]()
-		}
-		return has, true
-	}
 	capability, known := capabilities()[code[1]]
 	return known && of != nil && of.Implements(capability), known
 }
@@ -163,7 +153,7 @@ func TestChoosingMatrixIsTheCode(t *testing.T) {
 		}
 	}
 	for of, rows := range map[string][]string{
-		"Locker": {"MultiLocker", "Inspector", "ForceReleaser", "CounterRaiser", "LocalQueue"},
+		"Locker": {"MultiLocker", "Inspector", "ForceReleaser", "CounterRaiser"},
 		"RW":     {"RWLocker", "Inspector", "ForceReleaser"}, "Semaphore": {"Semaphore", "Resizer"}, "Tokens": {"Semaphore"}, "Cond": {"Cond"},
 	} {
 		for _, capability := range rows {

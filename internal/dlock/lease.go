@@ -61,6 +61,9 @@ func (l *Lease) FenceOf(key string) Fence {
 	return Fence{}
 }
 
+// Held returns the lease as its backend knows it, without the further keys of a lease of several. It is for backends.
+func (l *Lease) Held() Held { return l.held[0] }
+
 // Done is closed when the lease ends: when it is lost, or when Release is called.
 func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 

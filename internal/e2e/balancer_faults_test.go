@@ -145,3 +145,31 @@ func TestBalancerLetsAStoppingInstanceFinish(t *testing.T) {
 	stops.Store(false)
 	testbedtest.Eventually(t, "the balancer knows that it has recovered", func() bool { return health() == http.StatusOK })
 }
+
+// If the database is paused, the balancer keeps all instances, so requests that wait for the database are answered
+// after it resumes.
+func TestBalancerKeepsInstancesWhoseDatabaseStalls(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	var database sync.RWMutex
+	s.flags = append(s.flags, "--database", testbedtest.Relay(t, s.database, func() {
+		database.RLock()
+		defer database.RUnlock()
+	}))
+	fleet, addresses := s.spawnThree(t)
+	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
+	url := balance(t, addresses...)
+	client := customers(t)
+	var group sync.WaitGroup
+	database.Lock()
+	for range 12 {
+		group.Go(func() {
+			if a := ask(t.Context(), client, http.MethodGet, url+"/api/v1/skus/a", ""); a.err != nil || a.status == http.StatusBadGateway {
+				t.Errorf("the balancer cut a request that waited for the database: %d %s %v", a.status, a.body, a.err)
+			}
+		})
+	}
+	<-time.After(3 * time.Second) // how long it stands still
+	database.Unlock()
+	group.Wait()
+}

@@ -163,14 +163,18 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 	}
 	balancedBut(t, s, "a", int64(placed+lost)) // each one once
 
-	// It has gone, and before the balancer knows it, others get what is sent.
+	// It has gone, and before the balancer knows it, others get what is sent: all but the one that is being handed over at the
+	// moment at which the balancer marks the instance down.
 	dying.Close()
+	unknown := 0
 	for range 10 {
 		a := served(t.Context(), client, url, "a")
 		for end := time.Now().Add(time.Minute); nobody(a) && time.Now().Before(end); a = served(t.Context(), client, url, "a") {
 			<-time.After(100 * time.Millisecond)
 		}
-		if a.status != http.StatusCreated {
+		if a.status == http.StatusBadGateway && unknown == 0 {
+			unknown++
+		} else if a.status != http.StatusCreated {
 			t.Error(a)
 		}
 	}

@@ -138,24 +138,28 @@ func kills(t *testing.T, fleet []*instance, flags []string, use func(without int
 	}
 }
 
-// Ten times as many orders come in as an instance with the usual permits can place, which commits them one by one, or together. After a burst that has
-// used the permits up, accepted orders take no more than three times as long as those of an instance with nothing else to do. The database is at the end of a long line, or customers on the
-// same machine could not bring ten times the load. At small size the machine has other tests to run, and only what is in flight is judged: few
-// of those that only wait for each other.
+// Far more orders come in than an instance with the default permits can place, one by one or in
+// group commits. Permits are used up by a burst. Accepted orders then take at most three times as
+// long as orders of an idle instance. Round trips to the database are slow: customers on the same
+// machine could not overload an instance otherwise. A small run judges only the orders in flight,
+// because it has few accepted orders.
 func TestAcceptedOrdersAreQuickUnderOverload(t *testing.T) {
-	measured(t)
-	for strategy, hands := range map[string]int{"local": 8, "conditional": 32} { // as many as find permits
-		t.Run(strategy, func(t *testing.T) {
-			measured(t)
-			acceptedAreQuick(t, strategy, hands)
-		})
+	alone(t)
+	for strategy, c := range map[string]struct {
+		hands int // as many as find permits
+		delay time.Duration
+	}{
+		"local":       {8, 5 * time.Millisecond},
+		"conditional": {32, 15 * time.Millisecond},
+	} {
+		t.Run(strategy, func(t *testing.T) { acceptedAreQuick(t, strategy, c.hands, c.delay) })
 	}
 }
 
-func acceptedAreQuick(t *testing.T, strategy string, hands int) {
+func acceptedAreQuick(t *testing.T, strategy string, hands int, delay time.Duration) {
 	t.Helper()
 	full := testbedtest.Size(0, 1) == 1
-	database := distant(t, testbedtest.Database(t), 5*time.Millisecond)
+	database := distant(t, testbedtest.Database(t), delay)
 	shop := spawn(t, "--database", database)
 	shop.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", fmt.Sprintf(`{"on_hand":10000000,"strategy":%q}`, strategy))
 	c := &crowd{client: customers(t), url: func() string { return shop.url }, answers: make(map[int]int)}
@@ -171,23 +175,34 @@ func acceptedAreQuick(t *testing.T, strategy string, hands int) {
 	rate, goodput := min(10*peak, 1500), 0.0 // the customers are on the same machine
 	c.regardless(t.Context(), rate, time.Second)
 	total += c.reset()
-	var load sync.WaitGroup
-	over := make(chan struct{})
-	load.Go(func() {
-		defer close(over)
-		goodput = c.regardless(t.Context(), rate, seconds(3, 60))
-	})
 	var inUse []float64
-	for loaded := true; loaded; {
-		inUse = append(inUse, shop.metric(t, "shop_permits_in_use"))
-		select {
-		case <-over:
-			loaded = false
-		case <-time.After(50 * time.Millisecond):
+	load := func(lasts time.Duration) {
+		var load sync.WaitGroup
+		over := make(chan struct{})
+		load.Go(func() {
+			defer close(over)
+			goodput = c.regardless(t.Context(), rate, lasts)
+		})
+		inUse = nil
+		for loaded := true; loaded; {
+			inUse = append(inUse, shop.metric(t, "shop_permits_in_use"))
+			select {
+			case <-over:
+				loaded = false
+			case <-time.After(50 * time.Millisecond):
+			}
 		}
+		load.Wait()
+		slices.Sort(inUse)
 	}
-	load.Wait()
-	slices.Sort(inUse)
+	load(seconds(3, 60))
+	for range 4 { // on a machine that stalls the bound takes longer to fall
+		if full || strategy != "local" || inUse[len(inUse)/4] <= 16 {
+			break
+		}
+		total += c.reset()
+		load(3 * time.Second)
+	}
 	ratio := float64(quantile(c.accepted, 99)) / float64(quantile(unloaded, 99))
 	t.Logf("unloaded p50 %v, p99 %v; peak %.0f/s; at %.0f/s %.0f/s are placed (%.0f%%), p50 %v, p99 %v (%.1f times); refusals p50 %v, p99 %v; in flight %v to %v, %v in the median; %v",
 		quantile(unloaded, 50), quantile(unloaded, 99), peak, rate, goodput, 100*goodput/peak, quantile(c.accepted, 50), quantile(c.accepted, 99), ratio,

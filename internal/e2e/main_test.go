@@ -63,14 +63,18 @@ var product = sync.OnceValues(func() (string, error) {
 	return fast, build(fast)
 })
 
-// measured is for a test whose figures depend on the machine. It runs alongside others. At full size it runs alone, and its instances
-// are those that users have.
+// measured is for a test whose figures depend on the machine. It runs alongside others. At full size it is alone.
 func measured(t *testing.T) {
 	t.Helper()
 	testbedtest.Measured(t)
-	if testbedtest.Size(0, 1) == 0 {
-		return
+	if testbedtest.Size(0, 1) == 1 {
+		alone(t)
 	}
+}
+
+// alone is for a test that nothing else may run beside, so it is not parallel. Its instances are those that users have.
+func alone(t *testing.T) {
+	t.Helper()
 	fast, err := product()
 	if err != nil {
 		t.Fatal(err)

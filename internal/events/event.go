@@ -68,13 +68,30 @@ type Stock struct {
 	Version   int64  `json:"version"`
 }
 
-// Lock is the latest of Count leases of a SKU that an instance was granted since its previous event.
+// Lock has the leases of a SKU that an instance was granted since its previous event: their number, and the latest of
+// them. It also has leases that have ended since, and writes that a row refused because of their fencing token.
 type Lock struct {
-	SKU      string `json:"sku"`
-	Strategy string `json:"strategy"`
-	Holder   string `json:"holder"` // the instance
-	Fence    uint64 `json:"fence"`
-	Count    int64  `json:"count"`
+	SKU      string    `json:"sku"`
+	Strategy string    `json:"strategy"`
+	Holder   string    `json:"holder"` // the instance
+	Fence    uint64    `json:"fence"`  // of the latest lease
+	Count    int64     `json:"count"`
+	Leases   []Lease   `json:"leases,omitempty"`  // at most 32, the latest ones
+	Refused  []Refusal `json:"refused,omitempty"` // likewise
+}
+
+// Lease is the time for which an instance used a lease, by the clock of that instance.
+type Lease struct {
+	Fence uint64    `json:"fence"`
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until,omitzero"` // zero while the work goes on; another event has the end
+}
+
+// Refusal is a write that a row refused because it had accepted a later fencing token.
+type Refusal struct {
+	Fence    uint64    `json:"fence"`
+	Accepted uint64    `json:"accepted"` // without the token offset of the SKU
+	At       time.Time `json:"at"`
 }
 
 // Timer counts the timers of a kind that an instance has handled since its previous event, by outcome.

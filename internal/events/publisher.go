@@ -50,7 +50,7 @@ type Publisher struct {
 
 	mu     sync.Mutex
 	stocks map[string]struct{} // SKUs whose levels have changed
-	locks  map[string]Lock
+	locks  map[string]*leases
 	timers map[string]map[string]int64 // by kind and outcome
 }
 
@@ -61,7 +61,7 @@ func NewPublisher(log Log, c PublisherConfig) *Publisher {
 	}
 	return &Publisher{
 		cfg: c, outbox: newOutbox(log, c.OnError), wake: make(chan struct{}, 1),
-		stocks: make(map[string]struct{}), locks: make(map[string]Lock), timers: make(map[string]map[string]int64),
+		stocks: make(map[string]struct{}), locks: make(map[string]*leases), timers: make(map[string]map[string]int64),
 	}
 }
 
@@ -84,13 +84,6 @@ func (p *Publisher) Stock(skus ...string) {
 		for _, sku := range skus {
 			p.stocks[sku] = struct{}{}
 		}
-	})
-}
-
-// Lock publishes that this instance was granted a lease of a SKU.
-func (p *Publisher) Lock(sku, strategy string, fence uint64) {
-	p.collect(func() {
-		p.locks[sku] = Lock{SKU: sku, Strategy: strategy, Holder: p.cfg.Instance, Fence: fence, Count: p.locks[sku].Count + 1}
 	})
 }
 
@@ -171,8 +164,11 @@ func (p *Publisher) wakeUp() {
 // flush publishes the collected changes. It reports whether more levels can be read.
 func (p *Publisher) flush(ctx context.Context) (more bool) {
 	p.mu.Lock()
-	locks, timers := p.locks, p.timers
-	p.locks, p.timers = make(map[string]Lock), make(map[string]map[string]int64)
+	locks, timers := make(map[string]Lock, len(p.locks)), p.timers
+	for sku, l := range p.locks {
+		locks[sku] = l.event()
+	}
+	p.locks, p.timers = make(map[string]*leases), make(map[string]map[string]int64)
 	p.mu.Unlock()
 	for _, sku := range slices.Sorted(maps.Keys(locks)) {
 		l := locks[sku]

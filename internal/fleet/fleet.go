@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"example.com/shop/internal/testbed"
 )
 
 // Listening begins the line that an instance prints once it serves; its base
@@ -141,6 +143,21 @@ func (f *Fleet) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// URL returns the base URL of the instance.
+func (in *Instance) URL() string { return in.url }
+
+// Ended returns a channel that is closed when the process has gone.
+func (in *Instance) Ended() <-chan struct{} { return in.done }
+
+// Pause stops the process where it stands (SIGSTOP), as a machine that stalls.
+func (in *Instance) Pause() error { return testbed.Suspend(in.cmd.Process) }
+
+// Resume ends Pause.
+func (in *Instance) Resume() error { return testbed.Continue(in.cmd.Process) }
+
+// Stop ends the instance in good order, and returns when it has gone.
+func (in *Instance) Stop() error { return in.stop() }
 
 // Kill ends the instance at once, as a crash would, and waits until it is gone.
 func (in *Instance) Kill() error {

@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -14,9 +16,13 @@ const (
 	readyPath = "/readyz"
 )
 
-// readyTimeout is the time limit of Config.Ready. A balancer that waits less takes an instance without
-// a store for one that does not answer.
-const readyTimeout = time.Second
+const (
+	// readyTimeout is the time limit of Config.Ready.
+	readyTimeout = time.Second
+	// readyAnswer is how long /readyz waits for it. It is less than the `timeout check` of
+	// deployments/haproxy.cfg, after which the balancer marks the instance down and cuts its requests.
+	readyAnswer = 250 * time.Millisecond
+)
 
 // Drain announces that the instance is shutting down. After
 // [Drain.Start], /readyz responds with 503, so that the balancer sends no more
@@ -40,11 +46,42 @@ func (a *api) ready(c *gin.Context) {
 		a.refuse(c, refuse(TypeDraining, "The instance is shutting down."))
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
-	defer cancel()
-	if err := a.Ready(ctx); err != nil {
+	if err := a.stores.now(c.Request.Context()); err != nil {
 		a.refuse(c, &refusal{Problem: newProblem(TypeStoreUnavailable, "A store is unavailable."), cause: err})
 		return
 	}
 	c.String(http.StatusOK, "ok\n")
+}
+
+// readiness asks whether the stores answer. While a question takes long, the answer to the one before it holds.
+type readiness struct {
+	ask      func(context.Context) error
+	question singleflight.Group
+	answer   atomic.Pointer[error] // to the last question that ended
+}
+
+func newReadiness(ask func(context.Context) error) *readiness {
+	r := &readiness{ask: ask}
+	none := errors.New("no store has answered yet")
+	r.answer.Store(&none)
+	return r
+}
+
+// now returns why the instance is not ready, or nil, within readyAnswer.
+func (r *readiness) now(ctx context.Context) error {
+	answered := r.question.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+		defer cancel()
+		err := r.ask(ctx)
+		r.answer.Store(&err)
+		return nil, nil
+	})
+	late := time.NewTimer(readyAnswer)
+	defer late.Stop()
+	select {
+	case <-answered:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return *r.answer.Load()
 }

@@ -41,7 +41,7 @@ var outcomes = []struct {
 	{err: idempotency.ErrReused, typ: TypeIdempotencyKeyReused, detail: "The Idempotency-Key was used with another payload. Nothing happened."},
 	{err: idempotency.ErrInFlight, typ: TypeRequestInFlight, detail: "A request with the same Idempotency-Key was in flight until the time limit of this request. This request did nothing."},
 	{err: order.ErrCrowded, typ: TypeConcurrencyLimit, detail: "Too many orders of a SKU are in flight. Nothing happened."},
-	{err: order.ErrSaturated, typ: TypeConcurrencyLimit, detail: "Too many orders are in flight. Nothing happened."},
+	{err: order.ErrConcurrencyLimit, typ: TypeConcurrencyLimit, detail: "Too many orders are in flight. Nothing happened."},
 	{err: order.ErrStopping, typ: TypeDraining, detail: "The instance is shutting down, and the order was still waiting for units. Nothing happened."},
 	{err: order.ErrNotFound, typ: TypeNotFound, detail: "There is no such order."},
 	{err: stock.ErrNotFound, typ: TypeNotFound, detail: "There is no such SKU."},
@@ -205,7 +205,7 @@ func retryAfter(err error) time.Duration {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.after
 	}
-	if full, ok := errors.AsType[*permits.SaturatedError](err); ok {
+	if full, ok := errors.AsType[*permits.ConcurrencyLimitError](err); ok {
 		return full.RetryAfter
 	}
 	return 0

@@ -78,7 +78,7 @@ func (a *api) ListStrategies(context.Context, ListStrategiesRequestObject) (List
 	}
 	for _, name := range a.Strategies.Names() {
 		st, err := a.Strategies.Lookup(name)
-		body.Strategies = append(body.Strategies, Strategy{Name: name, Available: err == nil, Store: st.Store, StoreUnavailable: st.Away() != nil})
+		body.Strategies = append(body.Strategies, Strategy{Name: name, Available: err == nil, Store: st.Store, StoreUnavailable: st.Unavailable() != nil})
 	}
 	return ListStrategies200JSONResponse(body), nil
 }

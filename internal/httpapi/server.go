@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -59,7 +60,7 @@ type Config struct {
 	Instance string
 
 	// Ready returns why the instance is not ready, or nil. /readyz calls it with a time limit of
-	// one second. Default: always ready.
+	// one second, and answers within 250 ms: by the call before, if this one takes longer. Default: always ready.
 	Ready func(ctx context.Context) error
 
 	// Drain announces that the instance is shutting down. Default: never.
@@ -112,19 +113,21 @@ type api struct {
 	sites    *http.CrossOriginProtection
 	keyLocks keyLocks
 	outages  outageLog
+	stores   *readiness
 }
 
 // New returns a handler for the whole service, except for what [NewAdmin] serves.
 // It fails only when the embedded specification is broken.
 func New(c Config) (http.Handler, error) {
 	a := &api{Config: c.withDefaults(), sites: http.NewCrossOriginProtection()}
+	a.stores = newReadiness(a.Ready)
 	engine, err := a.engine(func(r rule) bool { return r.tag != timersTag })
 	if err != nil {
 		return nil, err
 	}
 	engine.GET(livePath, a.live)
 	engine.GET(readyPath, a.ready)
-	if err := a.serveDocs(engine); err != nil {
+	if err := errors.Join(a.serveDocs(engine), serveControlRoom(engine)); err != nil {
 		return nil, err
 	}
 	return a.commonHeaders(engine), nil

@@ -76,15 +76,19 @@ func (s *Service) Authenticate(ctx context.Context, text string) (Caller, error)
 	if err != nil {
 		return Caller{}, &RefusedError{Why: ReasonMalformed}
 	}
-	now := time.Now()
-	e, ok := s.memory.get(t.prefix)
-	if !ok || !now.Before(e.read.Add(s.keep)) {
+	e, ok := s.cached(t.prefix)
+	if !ok {
 		if e, err = s.lookUp(ctx, t.prefix); err != nil {
 			return Caller{}, fmt.Errorf("%w: %s: %w", ErrUnavailable, t, err)
 		}
-		now = time.Now()
 	}
-	return e.judge(t, now)
+	return e.judge(t, time.Now())
+}
+
+// cached returns what is remembered of prefix if it is younger than Keep.
+func (s *Service) cached(prefix string) (entry, bool) {
+	e, ok := s.memory.get(prefix)
+	return e, ok && time.Since(e.read) < s.keep
 }
 
 // judge decides about t by what is remembered of its prefix.
@@ -126,9 +130,12 @@ func (s *Service) lookUp(ctx context.Context, prefix string) (entry, error) {
 	}
 }
 
-// read queries the database and caches the result. The age of a result counts from when the
-// question is sent, so that nothing is used longer than it should be.
+// read queries the database and caches the result, unless another lookup did so after the caller had found
+// none. The age of a result counts from when the question is sent, so that nothing is used longer than it should be.
 func (s *Service) read(ctx context.Context, prefix string, round uint64) (entry, error) {
+	if e, ok := s.cached(prefix); ok {
+		return e, nil
+	}
 	if !s.memory.exists(prefix) {
 		turn, cancel := context.WithTimeoutCause(ctx, maxWait, errors.New("too many unknown keys at once"))
 		defer cancel()

@@ -1,9 +1,38 @@
 package identity
 
 import (
+	"context"
 	"fmt"
 	"testing"
 )
+
+// countingStore has no key and counts the lookups.
+type countingStore struct {
+	Store
+	lookUps int
+}
+
+func (s *countingStore) Key(context.Context, string) (Record, error) {
+	s.lookUps++
+	return Record{}, ErrNotFound
+}
+
+// Who found nothing cached, and asks after the lookup of another has ended, gets its result.
+func TestLateCallerSharesTheLookup(t *testing.T) {
+	store := &countingStore{}
+	s, err := New(store, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.lookUp(t.Context(), "prefix"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if store.lookUps != 1 {
+		t.Errorf("%d lookups, want 1", store.lookUps)
+	}
+}
 
 // Neither keys nor guesses fill more than their places, and neither takes those of the other.
 func TestMemoryIsBounded(t *testing.T) {

@@ -72,14 +72,7 @@ func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*f
 	p := s.permits.Stats()
 	share := p.Permits / max(1, p.Instances)
 	most := max(1, share/2)
-	var skus, services []string
-	for _, l := range offers {
-		skus = append(skus, l.SKU)
-		if l.Strategy.Store != "" {
-			services = append(services, l.Strategy.Store)
-		}
-	}
-	slices.Sort(services)
+	skus, services := needs(offers)
 	others, leaveSKUs, err := s.inFlight.enter(skus, most, ErrCrowded)
 	if err != nil {
 		for _, sku := range skus {
@@ -90,7 +83,7 @@ func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*f
 		return nil, nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
 	}
 	leaves = append(leaves, leaveSKUs)
-	_, leaveServices, err := s.services.enter(slices.Compact(services), max(1, share-share/4), ErrSaturated)
+	_, leaveServices, err := s.services.enter(services, max(1, share-share/4), ErrConcurrencyLimit)
 	if err != nil {
 		s.overload.refused()
 		return nil, nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
@@ -127,6 +120,18 @@ func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*f
 		f.begin()
 	}
 	return flights, end, nil
+}
+
+// needs returns the SKUs of offers, and the lock services that they need, each once.
+func needs(offers []stock.Offer) (skus, services []string) {
+	for _, l := range offers {
+		skus = append(skus, l.SKU)
+		if l.Strategy.Store != "" {
+			services = append(services, l.Strategy.Store)
+		}
+	}
+	slices.Sort(services)
+	return skus, slices.Compact(services)
 }
 
 // overloadOf returns the bound for the orders of a SKU, beside so many others. It is nil if there never were as many as any load may have.

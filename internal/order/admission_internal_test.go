@@ -27,7 +27,7 @@ func TestOrdersThatJoinABatchAreNoOverload(t *testing.T) {
 				offers = append(offers, stock.Offer{SKU: sku, Strategy: stock.Strategy{Name: strategy, Cohort: strategy == "cohort"}})
 			}
 			_, leave, err := s.enter(t.Context(), offers)
-			if errors.Is(err, ErrSaturated) {
+			if errors.Is(err, ErrConcurrencyLimit) {
 				break
 			}
 			if err != nil {

@@ -112,7 +112,8 @@ func (s *Service) lock(ctx context.Context, key lockKey, fn func(context.Context
 		held = true
 		for i, c := range claims {
 			if c.Fence.Token > 0 {
-				s.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence)
+				ended := s.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence)
+				defer ended()
 			}
 		}
 		return fn(ctx, heldLocks{offers, claims})
@@ -159,11 +160,12 @@ func (s *Service) commitBatch(ctx context.Context, key lockKey, held heldLocks, 
 // the lock service will not pass that of the row before the deadline of its first order.
 func (s *Service) fenced(first *pending, e *stock.FencedError) error {
 	offer := s.offer(e.Refused.SKU)
+	s.publisher.Fenced(offer.Strategy.Name, e)
 	if e.Base > offer.Base {
 		offer.Base = e.Base
 		s.offers.Store(offer.SKU, offer)
 	}
-	if err := first.lag.refused(first.ctx, e); err != nil && !offer.Strategy.Reseeds {
+	if err := first.lag.refused(first.ctx, e); err != nil && !offer.Strategy.RaisesCounter {
 		return err
 	}
 	return e

@@ -146,7 +146,7 @@ type absent struct {
 	asked atomic.Int64
 }
 
-func (a *absent) Away() error { return errors.New("connection refused") }
+func (a *absent) Unavailable() error { return errors.New("connection refused") }
 
 func (a *absent) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	a.asked.Add(1)

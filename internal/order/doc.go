@@ -1,4 +1,4 @@
-// Package order says what an order is and what may be done with it.
+// Package order places, pays, cancels and expires orders.
 //
 // # States
 //
@@ -11,92 +11,89 @@
 //	QUEUED
 //	      \           cancel
 //	       +-------------------> CANCELLED
-//	       |  nothing to be had, or not placed in time
+//	       |  no units, or not placed in time
 //	       +-------------------> REJECTED
 //
-// The four on the right are final: an order that was read in one of them never has another state. The
-// lock of the order's row decides each step, with one reading of the clock after the lock is held. So
-// exactly one of a payment, a cancellation and an expiry that meet happens. An order
-// that nobody paid reads as EXPIRED from expires_at on, and a queued one as REJECTED,
-// whatever the row says: the clock is the database's, and no two clocks are ever compared.
+// The four states on the right are final: an order that was read in one of them never changes again. Each
+// step locks the order's row and then reads the clock once. If a payment, a cancellation and an expiry
+// compete, exactly one of them succeeds. From expires_at on, an unpaid order reads as EXPIRED and a queued
+// order as REJECTED, whatever its row contains. Only the clock of the database decides; no two clocks are compared.
 //
-// Only PENDING holds units. A queued order is a promise to try, and not open in the books.
+// Only a PENDING order reserves units. A queued order reserves nothing.
 //
 // # Expiry
 //
-// Every order has a timer in package timeout, which is stored, moved and deleted
-// in the order's own transactions and fires once the order has expired.
-// [Service.Expire] then gives the units back. A timer is a hint: one that is
-// lost, late, early or doubled changes nothing about which orders expire, only
-// about when their units can be sold again.
+// Every order has a timer in package timeout. The transactions of the order store, move and delete it. When the timer
+// fires, [Service.Expire] releases the reservation. A timer does not decide: if it is lost, late, early or
+// duplicated, the same orders expire; only the time at which their units return can change.
 //
 // # Placing an order
 //
-// [Service.Place] takes a permit if there is a bound on how many orders are being placed,
-// then the locks of the order's SKUs (package stock says which), commits stock, order,
-// offers and ledger in one transaction, and then gives all of it back. Losing the lock, a
-// stale fence and a version conflict are no answer to a customer: they are tried again, each
-// time under new locks, until the request's deadline. The order's id is chosen before
-// the first attempt, and its row can exist only once, so an attempt whose
-// outcome was lost is never applied twice.
+// [Service.Place] takes a permit, if permits are configured, and then the locks of the order's SKUs (see package
+// stock). It commits stock, order, timer and ledger in one transaction, and releases locks and permit. A lost
+// lock, a stale fencing token and a version conflict are retried under new locks until the deadline of the
+// request. The id of the order is chosen before the first attempt, and its row can exist only once. So an
+// attempt with an unknown outcome is never applied twice.
 //
-// Under overload the instance refuses orders before the permits are used up. While orders are refused, those in flight are at most twice
-// the rate of answers times the latency of an order that begins alone, as in BBR. Orders that share transactions may be three times that:
-// one that waits for the transaction before its own takes twice the latency. A SKU that many want is measured and bounded by itself,
-// so it does not close the instance to others. Orders that wait for a lock do not lower a bound, and one that takes more than a second is
-// not counted. An order that joins others in a cohort needs no place.
+// # Overload
 //
-// An order of one SKU that is sold with a cohort is committed together with others of this
-// instance (package cohort). It has its own deadline, patience, permit and key all the same, and
-// none of them fails for the sake of another. An attempt whose outcome was lost is repeated
-// with the same orders, and begins by looking which of them are stored ([Request].Uncertain). When units
-// are short, one read of the level refuses all orders that were waiting before it and want more
-// than there is; the next ones need another read, since units come back without a lease. An order
-// that is to wait for nothing (wait=0) stands in the line for 50 ms at most. A basket
-// goes by itself, under the plain leases of its SKUs.
+// An overloaded instance refuses orders before all permits are in use. While it refuses orders, the orders in flight
+// are at most twice the rate of completions times the latency of an order that begins alone (BBR). The factor is
+// three for orders that share transactions, because an order that waits for the previous transaction takes twice the
+// latency. A SKU in high demand has a bound of its own, so the instance stays open to other SKUs. Time spent waiting
+// for a lock does not lower a bound. An order that takes more than a second is not counted any more. An order that
+// joins others in a cohort is not counted here; it still takes a permit.
+//
+// # Cohorts
+//
+// If a SKU is sold with a cohort, orders of the SKU that wait at this instance share a lease, and each batch of them
+// one transaction (see package cohort). Each order keeps its own deadline, maximum wait, permit and idempotency key,
+// and does not fail because of another order. An attempt with an unknown outcome is repeated with the same orders.
+// The repetition first reads which of them are stored ([Request].Uncertain). If units are short, one read of the
+// level refuses all orders that were waiting before the read and want more than is available. Later orders need
+// another read, because units can return without a lease. An order with wait=0 waits at most 50 ms for its batch. A
+// basket takes the plain lease of each SKU.
 //
 // # Group commit
 //
-// Batches that wait at the same time are committed in one transaction, whatever they sell: all of their rows are locked in SKU
-// order by one statement, the orders are decided one after the other, and each table gets one statement. Two such transactions
-// are open at most, and no two with the same SKU (TestTransactionsHaveSKUsOfTheirOwn). A batch that comes when fewer are open, and none with a SKU of its own
-// for less than 250 ms, begins at once, so a lonely order waits for nobody (TestBatchesThatWaitShareATransaction). Strategies that decide by what they read before the transaction (naive, local,
-// redis-unfenced, optimistic) have a transaction per order, and so have queued orders and those whose outcome is unknown.
+// Batches that wait at the same time share one transaction, whatever they buy. One statement locks all rows in SKU
+// order, the orders are decided one after the other, and each table gets one statement. At most two shared
+// transactions count as open, and no two of these have a SKU in common (TestTransactionsHaveSKUsOfTheirOwn). A
+// transaction counts for 250 ms. If fewer than two count, and none of them has a SKU of the batch, the batch begins
+// at once. So an order never waits for other orders to join it (TestBatchesThatWaitShareATransaction). These have a
+// transaction each: orders of naive, local, redis-unfenced and optimistic, which decide by reads before the
+// transaction; queued orders; orders with an unknown outcome.
 //
-// A stale fencing token or a shortage is the answer to its own batch. A poison order, a panic or a key that another
-// instance stores at the moment costs the others a repetition in halves (TestPoisonCostsOthersARepetition). A row that
-// somebody else keeps locked costs them 200 ms, once: its batch goes on alone, and so do those that follow, until the row is
-// free (TestSharedTransactionLeavesLockedRows). Those of a segmented SKU stay alone for 10 s if
-// a row of it was locked twice. If the reply to COMMIT is lost, the store looks which orders are there
-// (TestLostReplyToASharedCommit).
+// A stale fencing token or a shortage fails its own batch only. Other faults cost the other batches little:
 //
-// Where units are counted ahead ([stock.Counter]), a batch or basket takes them before its
-// transaction. An order that gets none is refused if one read of the level, for all of the batch,
-// says so too, and otherwise goes to the database with the others. One in doubt always does: it may
-// have its units already.
+//   - A poison order, a panic, or a key that another instance is storing: the transaction is
+//     repeated in halves (TestPoisonCostsOthersARepetition).
+//   - A row that a foreign transaction keeps locked: 200 ms, once. Batches of that SKU commit alone until the row is
+//     free (TestSharedTransactionLeavesLockedRows), and for 10 s if a row of a segmented SKU was locked twice.
+//   - A lost reply to COMMIT: the store reads which orders exist (TestLostReplyToASharedCommit).
 //
-// # When it cannot be placed at once
+// With a [stock.Counter], a batch or basket takes its units from the counter before the transaction. If the
+// counter refuses an order and one read of the level confirms the shortage, the order is refused. All other
+// orders go to the database, also those with an unknown outcome, which may have taken their units already.
 //
-// [Preference] is what the customer prefers. Two things can be waited for, and they are not
-// the same. A lock that somebody holds is free again in milliseconds; the order stands in
-// its queue, with its permit. Units of a SKU that is sold out may come back in minutes, or
-// never; the order stands in the line of package waitlist, and has given everything else
-// back. When the patience for locks is over, the order is refused ([stock.ErrLockHeld]), or
-// put into the queue, where timers try to place it ([Service.PlaceQueued]) until
-// Config.QueueLife is over. Its time to be paid begins when it is placed.
+// # Waiting
 //
-// # Once
+// [Preference] says what the customer waits for. A lock is free again in milliseconds: the order waits in the queue
+// of the lock and keeps its permit. Units of a sold-out SKU may return in minutes, or never: the order
+// waits in package waitlist and holds nothing. If the maximum wait for locks is over, the order is refused
+// ([stock.ErrLockHeld]) or queued. Timers retry a queued order ([Service.PlaceQueued]) until Config.QueueLife
+// is over. Its time to pay begins when it is placed.
 //
-// A [Request] and a [Target] may carry the key of the HTTP request that they come from
-// (package idempotency). The answer is committed with the effect; the refusal of a new order, if it is final, is
-// committed alone. A request that changes nothing about an order stores nothing. It is decided anew when it is repeated: an order in
-// a final state gives the same answer again, a queued or pending one may have changed. A request that finds an answer stored does
-// nothing, and gives that answer.
+// # Idempotency
+//
+// A [Request] and a [Target] may carry the idempotency key of their HTTP request (package idempotency). The response
+// is committed with the effect. The final refusal of a new order is committed alone. A request that changes nothing
+// stores nothing, and a retry of it is decided again: an order in a final state gives the same response, a queued or
+// pending order may have changed. A retry that finds a stored response returns that response.
 //
 // # Limits
 //
-// A SKU may have a limit of units per customer, and a customer a limit of open orders. Both
-// are decided in the transaction that places the order, behind a lock on the customer's row,
-// so that orders which arrive together cannot pass together. What has expired does not
-// count, though its units may not be back yet.
+// A SKU may limit the units per customer, and the service the open orders of a customer. The transaction that places
+// the order locks the customer's row and then checks both limits, so concurrent orders cannot exceed them. Expired
+// orders do not count, even before their units are released.
 package order

@@ -38,13 +38,13 @@ type Preference struct {
 	Async bool
 }
 
-// ErrSaturated says that as many orders are being placed as may be at once. The order had
+// ErrConcurrencyLimit says that as many orders are being placed as may be at once. The order had
 // no effect.
-var ErrSaturated = permits.ErrSaturated
+var ErrConcurrencyLimit = permits.ErrConcurrencyLimit
 
 // ErrCrowded says that as many orders of a SKU are being placed as may be at once by this instance. The
-// order had no effect. It matches [ErrSaturated].
-var ErrCrowded = fmt.Errorf("order: too many orders of one SKU at once: %w", ErrSaturated)
+// order had no effect. It matches [ErrConcurrencyLimit].
+var ErrCrowded = fmt.Errorf("order: too many orders of one SKU at once: %w", ErrConcurrencyLimit)
 
 // ErrCustomerBusy says that another transaction has the row of the customer: that of another order of this customer. The order had
 // no effect. It matches [stock.ErrBusy].
@@ -64,7 +64,7 @@ var ErrQueued = errors.New("order: queued")
 // put into the queue is returned as [Queued].
 //
 // Errors: [ErrInvalid], [*UnknownSKUError], [stock.ErrStrategyUnavailable],
-// [*stock.ShortageError], [*LimitError], those of [idempotency], [ErrSaturated], [ErrCrowded],
+// [*stock.ShortageError], [*LimitError], those of [idempotency], [ErrConcurrencyLimit], [ErrCrowded],
 // [ErrStopping], [stock.ErrLockHeld], [stock.ErrBusy], [stock.ErrUnavailable], the cause of
 // ctx's end. After any of them no order exists. Only [ErrOutcomeUnknown] leaves that open, and
 // comes with the id that the order would have.

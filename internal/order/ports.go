@@ -149,12 +149,12 @@ type Store interface {
 
 // Limiter bounds how many orders are being placed. [*permits.Limiter] is one.
 type Limiter interface {
-	// Take takes a permit, which release gives back. It may wait for less than a second. It fails with [ErrSaturated]
+	// Take takes a permit, which release gives back. It may wait for less than a second. It fails with [ErrConcurrencyLimit]
 	// if there is none, with [permits.ErrClosed] when the instance is about to stop, or with the cause of ctx.
 	Take(ctx context.Context) (release func(), err error)
 
 	// Refuse counts an order that is refused although there may be a permit, and returns an error that matches
-	// [ErrSaturated].
+	// [ErrConcurrencyLimit].
 	Refuse() error
 
 	// Stats returns how many permits there are, and for how many instances.
@@ -187,8 +187,11 @@ type Publisher interface {
 	// whose outcome is unknown is not told.
 	Changed(o Order)
 
-	// Held is called when the lock of a SKU is held by a lease.
-	Held(sku, strategy string, f dlock.Fence)
+	// Held is called when the lock of a SKU is held by a lease, and ended when its work is done.
+	Held(sku, strategy string, f dlock.Fence) (ended func())
+
+	// Fenced is called when the row of a SKU has refused a write because of its fencing token.
+	Fenced(strategy string, e *stock.FencedError)
 }
 
 type nobody struct{}
@@ -199,4 +202,6 @@ func (nobody) Retried(context.Context, error) {}
 
 func (nobody) Changed(Order) {}
 
-func (nobody) Held(string, string, dlock.Fence) {}
+func (nobody) Held(string, string, dlock.Fence) (ended func()) { return func() {} }
+
+func (nobody) Fenced(string, *stock.FencedError) {}

@@ -85,7 +85,7 @@ func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (outcome tim
 		return s.reject(ctx, o, OverLimit)
 	case errors.Is(err, stock.ErrStrategyUnavailable), errors.Is(err, stock.ErrLockAway):
 		return timeout.Again(queueAgain), nil // another instance may have the store, or reach it
-	case errors.Is(err, stock.ErrBusy), errors.Is(err, ErrSaturated):
+	case errors.Is(err, stock.ErrBusy), errors.Is(err, ErrConcurrencyLimit):
 		return timeout.Again(queueAgain), nil
 	case errors.Is(err, stock.ErrUnavailable), errors.Is(err, ErrOutcomeUnknown), ctx.Err() != nil:
 		return timeout.Outcome{}, err

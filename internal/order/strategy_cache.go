@@ -27,7 +27,7 @@ func (s *Service) offersOf(ctx context.Context, items []Item) ([]stock.Offer, er
 		return nil, &UnknownSKUError{unknown}
 	}
 	for _, l := range offers {
-		if err := l.Strategy.Away(); err != nil { // before any lock is taken
+		if err := l.Strategy.Unavailable(); err != nil { // before any lock is taken
 			return nil, fmt.Errorf("%q: %w: %w", l.SKU, stock.ErrLockAway, err)
 		}
 	}

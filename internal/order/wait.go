@@ -59,7 +59,7 @@ func (s *Service) wait(p *pending, short error, async bool, until time.Time) err
 				case ok:
 					short, moved = last, still.SKU != missing.SKU
 					return moved, nil
-				case errors.Is(last, ErrSaturated):
+				case errors.Is(last, ErrConcurrencyLimit):
 					return false, nil
 				}
 				return last == nil, last

@@ -203,7 +203,7 @@ func TestPermits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := svc.Place(t.Context(), one("a")); !errors.Is(err, order.ErrSaturated) {
+		if _, err := svc.Place(t.Context(), one("a")); !errors.Is(err, order.ErrConcurrencyLimit) {
 			t.Error(err)
 		}
 		exactly("a", 0)
@@ -240,11 +240,11 @@ func TestPermits(t *testing.T) {
 }
 
 // A waiter that found no permit at its last try is told that, and not that the SKU is sold out.
-func TestWaitThatEndsSaturated(t *testing.T) {
+func TestWaitThatEndsAtTheConcurrencyLimit(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
 		t.Helper()
-		for wait := 2 * time.Second; !endsSaturated(t, cohort, wait); wait *= 2 {
+		for wait := 2 * time.Second; !endsAtTheLimit(t, cohort, wait); wait *= 2 {
 			if wait > soon {
 				t.Fatal("the units never came back in time")
 			}
@@ -252,9 +252,9 @@ func TestWaitThatEndsSaturated(t *testing.T) {
 	})
 }
 
-// endsSaturated has a customer wait for units that come back when there is no permit. judged is
+// endsAtTheLimit has a customer wait for units that come back when there is no permit. judged is
 // false if the machine was so slow that the customer had gone by then.
-func endsSaturated(t *testing.T, cohort bool, wait time.Duration) (judged bool) {
+func endsAtTheLimit(t *testing.T, cohort bool, wait time.Duration) (judged bool) {
 	t.Helper()
 	limiter, err := permits.New(nil, permits.Config{Permits: 1})
 	if err != nil {
@@ -289,7 +289,7 @@ func endsSaturated(t *testing.T, cohort bool, wait time.Duration) (judged bool) 
 		t.Fatal(err)
 	}
 	inTime := time.Since(began) < wait
-	if err := <-placed; inTime && !errors.Is(err, order.ErrSaturated) {
+	if err := <-placed; inTime && !errors.Is(err, order.ErrConcurrencyLimit) {
 		t.Errorf("ten units are there and no permit: %v", err)
 	}
 	exactly("a", 0)

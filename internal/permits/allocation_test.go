@@ -233,7 +233,7 @@ func TestResize(t *testing.T) {
 		waitFor(t, "the new number", func() bool { s := m.Stats(); return s.Permits == 2 && s.Capacity <= 2 })
 		for i, release := range releases[:2] {
 			release()
-			if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+			if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrConcurrencyLimit) {
 				t.Errorf("Take = %v beside %d of two", err, 3-i)
 			}
 		}
@@ -242,7 +242,7 @@ func TestResize(t *testing.T) {
 			_, err := m.Take(t.Context())
 			return err == nil
 		})
-		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrConcurrencyLimit) {
 			t.Errorf("the third of two: %v", err)
 		}
 		resize(5)
@@ -266,7 +266,7 @@ func TestRefusalOfACallerIsNoNeed(t *testing.T) {
 	defer stop()
 	refusals.Go(func() {
 		for ctx.Err() == nil {
-			if err := refuses.Refuse(); !errors.Is(err, permits.ErrSaturated) {
+			if err := refuses.Refuse(); !errors.Is(err, permits.ErrConcurrencyLimit) {
 				t.Error(err)
 			}
 			<-time.After(10 * time.Millisecond)

@@ -86,8 +86,8 @@ func TestCommandsPerRefusal(t *testing.T) {
 	start := time.Now()
 	const refusals = 20_000
 	for range refusals {
-		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
-			t.Fatalf("Take = %v, want ErrSaturated", err)
+		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrConcurrencyLimit) {
+			t.Fatalf("Take = %v, want ErrConcurrencyLimit", err)
 		}
 	}
 	d := time.Since(start)

@@ -1,14 +1,12 @@
 // Package permits bounds how many operations of a service are in flight, over all of its instances.
 //
-// Package ratelimit answers a different question. A rate admits the same load when operations
-// become slow, and what is in flight grows without limit; a bound on operations in
-// flight admits less by itself. And that bound does not stop one customer who takes
-// it all; a rate per customer does.
+// A rate limit (package ratelimit) admits the same load when operations become slow; this bound admits less by itself. But it
+// does not stop one customer who takes it all.
 //
 // # Model
 //
 // Each instance holds one lease of some of the permits, in a [Store], and gives them
-// out from one word of memory. In Redis (redispermits) the store is a hash, and one script renews the lease, reports what the instance
+// out from memory. In Redis (redispermits) the store is a hash. One script renews the lease, reports what the instance
 // needs, and divides the permits of all instances again.
 //
 //	Take -> in use < capacity?  --yes--> done: no call
@@ -17,16 +15,15 @@
 //	        the next call reports the need --granted, or others are about to give up some--> done, or once more
 //	             |all have as much as they may
 //	             v
-//	        ErrSaturated
+//	        ErrConcurrencyLimit
 //
 // The division is max-min fair: everybody has what it needs, and no more than an equal part
-// of what those who need less have left. What nobody needs stays where it brings each
-// instance to an equal part of all: so a burst, and the loss of the store, find it there.
-// The need is the most that was in use or refused within the last second, about.
+// of what those who need less have left. What nobody needs is divided equally, so a burst finds it at each instance.
+// The need is about the most that was in use or refused within the last second.
 //
-// Permits move in two steps, so that none is used twice: an instance lowers its capacity when
-// the answer says that it has more than its target, and says by its next call what it has
-// given up. That is a matter of two calls, TTL/12 apart, or TTL/100 if somebody waits.
+// Permits move in two calls, so that none is used twice: an instance lowers its capacity when
+// the answer says that it has more than its target, and its next call says what it has
+// given up. Calls are TTL/12 apart, or TTL/100 if somebody waits.
 //
 // If there are fewer permits than instances, as many instances have one as there are permits,
 // and the turn changes every TTL/3.
@@ -62,40 +59,33 @@
 // says so, and [Stats.Unshared] counts the permits that were given out like that. The shares
 // of all are P together. An instance that has never had an answer serves 1.
 //
-// When the store is back, the leases have expired, and the first instance could take all
-// permits although the others still serve their shares. So an instance that finds no lease at all
-// stops all growth until each has leased again what it serves. If the instance was alone, or had a
-// lease that the store has lost, growth stops for half a TTL. If the instance has just started, or was
-// paused, growth stops for a Timeout and a moment. The first instance of a key finds no lease either:
-// callers of Take wait for that time (RestartOfAll).
+// When the store is back, the leases have expired, and the others still serve their shares. So an instance that finds no lease at all
+// stops all growth until each has leased again what it serves: for half a TTL if the instance was alone, or had a
+// lease that the store has lost; for a Timeout and a moment if it has just started, or was
+// paused. The first instance of a key finds no lease either, and callers of Take wait for that time (RestartOfAll).
 //
 // Calls are numbered. If a connection is slow, Redis can execute a call after its successors,
 // when its instance uses more than it says. Such a call changes nothing (LateCallChangesNothing).
 //
 // # Not guaranteed
 //
-//   - The bound, while the store goes away, if an instance uses more than its share: what the
-//     others do not need. They serve their shares at once, and its operations beyond its share
-//     finish. The bound is exceeded by these until then. The alternative is to refuse orders
+//   - The bound, while the store goes away, if an instance uses more than its share. The others
+//     serve their shares at once, and its operations beyond its share finish. The alternative is to refuse orders
 //     that nothing hinders.
 //   - The bound, for an instance that is cut off while others are not. The store gives its
 //     permits to them after a TTL, and it serves up to P/N on its own, until its return (CutOffInstanceServesItsShare).
-//   - Operations of a lease that has expired finish; nothing stops them. A process that
-//     is paused for longer than a TTL wakes with its operations, and may begin one or two more
+//   - The bound, for a process that was paused for longer than a TTL. Its operations continue, and it may begin one or two more
 //     before its timers have run. What must never happen twice needs a fencing token.
-//   - The bound after a failover to a replica that lagged: half a TTL may not be enough to
-//     learn of it.
+//   - The bound after a failover to a replica that lagged.
 //   - First come, first served among the callers of Take.
 //
 // # Failures and what they cost
 //
-//	an instance dies             its permits, for a TTL
-//	an instance is cut off       what it serves degraded is beyond the bound, P/N at most
-//	an instance is paused        nothing; after a TTL its permits go to others, until it asks
+//	an instance dies or pauses   its permits, for a TTL
+//	an instance is cut off       up to P/N operations beyond the bound
 //	the store is away            permits beyond the share of each instance
 //	the store is back            growth beyond that, for half a TTL
 //	the store is slow            a Take that finds no permit here waits, at most two Timeouts
-//	all permits are in use       ErrSaturated
 //
 // # Costs
 //
@@ -109,7 +99,5 @@
 // Refused callers are asked to stay away until as many as are refused per second could have
 // been admitted: 1 s at least, 30 s at most, and up to twice that at random.
 //
-// # Goroutines
-//
-// [Limiter.Run] is one. It makes all calls to the store, and starts none.
+// [Limiter.Run] makes all calls to the store, and starts no goroutine.
 package permits

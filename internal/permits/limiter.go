@@ -15,25 +15,25 @@ import (
 
 // Outcomes of [Limiter.Take], to be tested with errors.Is.
 var (
-	// ErrSaturated means that no permit is available now; the error is a [*SaturatedError].
-	ErrSaturated = errors.New("permits: all are in use")
+	// ErrConcurrencyLimit means that no permit is available now; the error is a [*ConcurrencyLimitError].
+	ErrConcurrencyLimit = errors.New("permits: all are in use")
 
 	// ErrClosed means that Run has ended, or is about to.
 	ErrClosed = errors.New("permits: closed")
 )
 
-// SaturatedError carries the time after which to try again.
-type SaturatedError struct {
+// ConcurrencyLimitError carries the time after which to try again.
+type ConcurrencyLimitError struct {
 	RetryAfter time.Duration
 }
 
 // Error implements error.
-func (e *SaturatedError) Error() string {
-	return fmt.Sprintf("%v, retry after %v", ErrSaturated, e.RetryAfter)
+func (e *ConcurrencyLimitError) Error() string {
+	return fmt.Sprintf("%v, retry after %v", ErrConcurrencyLimit, e.RetryAfter)
 }
 
-// Is makes the error match [ErrSaturated].
-func (e *SaturatedError) Is(target error) bool { return target == ErrSaturated }
+// Is makes the error match [ErrConcurrencyLimit].
+func (e *ConcurrencyLimitError) Is(target error) bool { return target == ErrConcurrencyLimit }
 
 // Config is the configuration of a [Limiter].
 type Config struct {
@@ -151,7 +151,7 @@ func (l *Limiter) Resize(ctx context.Context, n int) error {
 // Take takes a permit for one operation; release gives it back, and may be called
 // more than once. Usually it does not block. If all permits of this instance are in use
 // and others may have some to spare, it waits for them, at most 2 * Config.Timeout. It returns
-// [ErrSaturated] when there is none, [ErrClosed] at the end, and the cause of ctx when
+// [ErrConcurrencyLimit] when there is none, [ErrClosed] at the end, and the cause of ctx when
 // that ends first. After an error nothing is held.
 func (l *Limiter) Take(ctx context.Context) (release func(), err error) {
 	if ctx.Err() != nil {
@@ -164,10 +164,10 @@ func (l *Limiter) Take(ctx context.Context) (release func(), err error) {
 }
 
 // Refuse counts an operation that its caller refuses although there may be a permit, and returns
-// a [*SaturatedError]. The operation does not count as a need for permits.
+// a [*ConcurrencyLimitError]. The operation does not count as a need for permits.
 func (l *Limiter) Refuse() error {
 	l.rejected.Add(1)
-	return &SaturatedError{RetryAfter: l.load.refused()}
+	return &ConcurrencyLimitError{RetryAfter: l.load.refused()}
 }
 
 // takeSlow asks the store, for as long as other instances are about to give up permits.

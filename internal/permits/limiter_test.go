@@ -195,8 +195,8 @@ func TestTakeAndRelease(t *testing.T) {
 	}
 	slow := m.Stats().Rejected
 	_, err := m.Take(t.Context())
-	saturated, ok := errors.AsType[*permits.SaturatedError](err)
-	if !errors.Is(err, permits.ErrSaturated) || !ok || saturated.RetryAfter <= 0 {
+	saturated, ok := errors.AsType[*permits.ConcurrencyLimitError](err)
+	if !errors.Is(err, permits.ErrConcurrencyLimit) || !ok || saturated.RetryAfter <= 0 {
 		t.Errorf("the fourth of three: %v", err)
 	}
 	if s := m.Stats(); s.InUse != 3 || s.Leased != 3 || s.Remaining != 0 || s.Rejected != slow+1 {
@@ -205,7 +205,7 @@ func TestTakeAndRelease(t *testing.T) {
 	releases[0]()
 	releases[0]() // once is enough
 	m.take(t)
-	if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+	if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrConcurrencyLimit) {
 		t.Errorf("a permit was given back twice: %v", err)
 	}
 	ended, cancel := context.WithCancelCause(t.Context())
@@ -229,7 +229,7 @@ func TestWithoutStore(t *testing.T) {
 	if _, err := l.Take(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+	if _, err := l.Take(t.Context()); !errors.Is(err, permits.ErrConcurrencyLimit) {
 		t.Errorf("the third of two: %v", err)
 	}
 	first()
@@ -244,7 +244,7 @@ func TestWithoutStore(t *testing.T) {
 			t.Errorf("permit %d of three: %v", n+2, err)
 		}
 	}
-	if _, err := l.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+	if _, err := l.Take(t.Context()); !errors.Is(err, permits.ErrConcurrencyLimit) {
 		t.Errorf("the fourth of three: %v", err)
 	}
 	if err := l.Resize(t.Context(), 0); !errors.Is(err, dlock.ErrInvalidPermits) {

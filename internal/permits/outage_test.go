@@ -156,8 +156,8 @@ func TestStartWithoutStore(t *testing.T) {
 		if err != nil {
 			t.Fatalf("the first operation: %v", err)
 		}
-		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
-			t.Errorf("the second: %v, want ErrSaturated", err)
+		if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrConcurrencyLimit) {
+			t.Errorf("the second: %v, want ErrConcurrencyLimit", err)
 		}
 		release()
 		if d := time.Since(start); d > 10*ttl {

@@ -36,8 +36,8 @@ var (
 	// ErrUnfenced says that the SKU is sold by a strategy that has no fences.
 	ErrUnfenced = errors.New("stock: the strategy of the SKU has no fences")
 
-	// ErrReseeds says that the lock service of the SKU raises its fences by itself.
-	ErrReseeds = errors.New("stock: the lock service of the SKU raises low fences by itself, and a rebase is not for it")
+	// ErrRaisesCounter says that the lock service of the SKU raises its fences by itself.
+	ErrRaisesCounter = errors.New("stock: the lock service of the SKU raises low fences by itself, and a rebase is not for it")
 
 	// ErrBusy says that the operation was still waiting for its turn when its
 	// deadline came. It had no effect.

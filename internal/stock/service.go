@@ -70,7 +70,7 @@ func (s *Service) Restock(ctx context.Context, sku string, quantity int64, once 
 // is: a claim names the base that it counts from, and the row compares that as well. Doing it when
 // nothing was lost costs a retry, and does no harm.
 //
-// Errors: [ErrNotFound], [ErrUnknownStrategy], [ErrUnfenced], and [ErrReseeds] where the fences
+// Errors: [ErrNotFound], [ErrUnknownStrategy], [ErrUnfenced], and [ErrRaisesCounter] where the fences
 // are raised without it. After an error nothing has changed.
 func (s *Service) Rebase(ctx context.Context, sku string) (Level, error) {
 	l, err := s.store.Level(ctx, sku)
@@ -84,8 +84,8 @@ func (s *Service) Rebase(ctx context.Context, sku string) (Level, error) {
 	if st.Update != Fenced {
 		return Level{}, fmt.Errorf("%w: %q is sold by %s", ErrUnfenced, sku, l.Strategy)
 	}
-	if st.Reseeds {
-		return Level{}, fmt.Errorf("%w: %q is sold by %s", ErrReseeds, sku, l.Strategy)
+	if st.RaisesCounter {
+		return Level{}, fmt.Errorf("%w: %q is sold by %s", ErrRaisesCounter, sku, l.Strategy)
 	}
 	return s.store.Rebase(ctx, sku)
 }

@@ -55,9 +55,9 @@ type Strategy struct {
 	Lock   Lock   // nil when the instance was started without the Store
 	Update Update
 
-	// Reseeds says that the lock service raises its fences when the row refuses one, as a
+	// RaisesCounter says that the lock service raises its fences when the row refuses one, as a
 	// [dlock.CounterRaiser]: [Service.Rebase] is not for it.
-	Reseeds bool
+	RaisesCounter bool
 
 	// Cohort says that orders which want this SKU alone share the lock, and a transaction, with
 	// others that this instance has; see package cohort.
@@ -69,11 +69,11 @@ type Strategy struct {
 	service dlock.Locker // that of the lock; may be nil
 }
 
-// Away returns why no order is to wait for the lock service of the strategy now. It is nil if the
+// Unavailable returns why no order is to wait for the lock service of the strategy now. It is nil if the
 // service answers, and if nobody watches it.
-func (s Strategy) Away() error {
+func (s Strategy) Unavailable() error {
 	if w, ok := s.service.(Watched); ok {
-		return w.Away()
+		return w.Unavailable()
 	}
 	return nil
 }
@@ -82,8 +82,8 @@ func (s Strategy) Away() error {
 type Watched interface {
 	dlock.Locker
 
-	// Away returns why the service does not answer now, or nil. It does not block.
-	Away() error
+	// Unavailable returns why the service does not answer now, or nil. It does not block.
+	Unavailable() error
 }
 
 // Claim is the right to change one SKU in one transaction, and how to use it.
@@ -137,11 +137,11 @@ func NewStrategies(l Lockers) *Strategies {
 		{Name: "optimistic", Lock: noLock, Update: Version},
 		{Name: "for-update", Lock: noLock, Update: RowLock},
 		{Name: "redis-unfenced", Store: "redis", service: l.Redis, Update: WriteBack},
-		{Name: "redis", Store: "redis", service: l.Redis, Update: Fenced, Reseeds: true},
-		{Name: "redlock", Store: "redlock", service: l.Redlock, Update: Fenced, Reseeds: true},
+		{Name: "redis", Store: "redis", service: l.Redis, Update: Fenced, RaisesCounter: true},
+		{Name: "redlock", Store: "redlock", service: l.Redlock, Update: Fenced, RaisesCounter: true},
 		{Name: "zookeeper", Store: "zookeeper", service: l.ZooKeeper, Update: Fenced},
 		{Name: "etcd", Store: "etcd", service: l.Etcd, Update: Fenced},
-		{Name: "sql", service: l.SQL, Update: Fenced, Reseeds: true},
+		{Name: "sql", service: l.SQL, Update: Fenced, RaisesCounter: true},
 	} {
 		if st.Lock == nil {
 			st.Lock = leased(st.service)

@@ -68,7 +68,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 		{"queued", []error{order.ErrQueued}},
 		{"rejected", []error{&order.StateError{}}},
 		{"replayed", []error{&idempotency.AnsweredError{}}},
-		{"concurrency_limit", []error{order.ErrSaturated}},
+		{"concurrency_limit", []error{order.ErrConcurrencyLimit}},
 		{"invalid", []error{order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused}},
 		{"lock_timeout", []error{stock.ErrBusy, stock.ErrLockHeld, order.ErrStopping, context.DeadlineExceeded, errors.Join(stock.ErrBusy, dlock.ErrLost)}},
 		{"unavailable", []error{stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy}},
@@ -109,7 +109,7 @@ func TestPermitsAreShown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Take(t.Context()); !errors.Is(err, permits.ErrSaturated) {
+	if _, err := l.Take(t.Context()); !errors.Is(err, permits.ErrConcurrencyLimit) {
 		t.Fatal(err)
 	}
 	expect(t, scrape(t, tel), map[string]string{

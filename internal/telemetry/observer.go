@@ -104,7 +104,7 @@ func outcome(err error) string {
 		return "rejected"
 	case errors.As(err, new(*idempotency.AnsweredError)):
 		return "replayed"
-	case is(order.ErrSaturated):
+	case is(order.ErrConcurrencyLimit):
 		return "concurrency_limit"
 	case is(order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused):
 		return "invalid"

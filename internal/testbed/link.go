@@ -51,7 +51,7 @@ func (p *Proxy) forwardRequests(l *link, server net.Conn) {
 	var seen []byte
 	for {
 		n, err := l.client.Read(buf)
-		if err != nil || !p.open() {
+		if p.linger(); err != nil || !p.open() {
 			return
 		}
 		seen = append(seen, buf[:n]...)

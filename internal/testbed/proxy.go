@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 )
 
 // mode is what a Proxy does with traffic.
@@ -36,6 +37,7 @@ type Proxy struct {
 	links    map[*link]struct{} // guarded by mu
 	pattern  []byte             // guarded by mu; nil unless a reply is to be dropped
 	dropped  int                // guarded by mu
+	delay    time.Duration      // guarded by mu
 }
 
 // NewProxy listens on a free loopback port and forwards to the server at
@@ -87,6 +89,27 @@ func (p *Proxy) Refuse() {
 	defer p.mu.Unlock()
 	p.set(refusing)
 	p.hangUp()
+}
+
+// Delay makes each request wait for d, as a line of that round trip does. Zero ends it.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
+// linger waits for as long as requests are delayed.
+func (p *Proxy) linger() {
+	p.mu.Lock()
+	d := p.delay
+	p.mu.Unlock()
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-p.ctx.Done():
+	}
 }
 
 // DropReply makes the proxy lose one reply: the next request that contains

@@ -55,6 +55,34 @@ func TestProxyBlackHole(t *testing.T) {
 	})
 }
 
+// A request that is delayed is answered when its time has passed, and one after that at once.
+func TestProxyDelay(t *testing.T) {
+	t.Parallel()
+	const delay = 300 * time.Millisecond
+	p := testbedtest.StartProxy(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).Addr())
+	conn, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	ping := func() time.Duration {
+		began := time.Now()
+		io.WriteString(conn, "PING\r\n")
+		conn.SetReadDeadline(began.Add(time.Minute))
+		if got, err := answers.ReadString('\n'); got != "+PONG\r\n" {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		return time.Since(began)
+	}
+	p.Delay(delay)
+	if took := ping(); took < delay {
+		t.Errorf("delayed by %v: took %v", delay, took)
+	}
+	p.Delay(0)
+	testbedtest.Eventually(t, "no delay", func() bool { return ping() < delay })
+}
+
 func TestProxyRefuse(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

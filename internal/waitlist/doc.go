@@ -10,17 +10,17 @@
 //		Try:  func(ctx context.Context) (bool, error) { return place(ctx, "lamp", 2) },
 //	})
 //
-// After a commit that releases units, any process calls list.Notify("sku:lamp"), which does
-// not block. The goroutine that runs [Waitlist.Run] notifies the waiters.
+// After a commit that releases units, any process calls list.Notify("sku:lamp"). The goroutine that runs [Waitlist.Run]
+// notifies the waiters.
 //
 // # Model
 //
 // The caller owns the units and their count. The package has a key, a cheap poll that reports
 // whether a try is worthwhile, and the try. It adds a queue and a condition.
 //
-// The queue is a lease of Config.Queue, granted in the order of arrival. The holder of that lease is
-// first in the queue. The other waiters neither poll nor try, so that released units cost as many tries
-// as there are units, not as many as there are waiters.
+// The queue is a lease of Config.Queue, granted in the order of arrival: of redislock with Config.Unshared. The holder of that lease is
+// first in the queue. The other waiters neither poll nor try, so released units cost as many tries
+// as there are units.
 //
 // The first waiter waits for the condition, of Config.Lock:
 //
@@ -35,14 +35,11 @@
 //	...
 //	queue: release: the next one is first
 //
-// The waiter holds the lock of the units during a poll, and never during a try: a try is an order,
-// with a lock and a transaction, and may take seconds. The waiter keeps its place in the queue during
-// both, even if a try fails because another customer was quicker. A waiter that
-// leaves for any reason leaves its place, and the next waiter polls at once: units may
-// remain, and a signal may have been meant for the waiter that left.
+// The waiter holds the lock of the units during a poll, and never during a try, which may take seconds. It keeps its place in the
+// queue during both, even if a try fails because another customer was quicker. When a waiter
+// leaves, the next one polls at once: units may remain, and a signal may have been meant for the waiter that left.
 //
-// So a waiter costs a place in the queue of a lock service, and the goroutine that
-// called Wait. It holds no database connection, no permit, and no lock.
+// A waiter holds no database connection, no permit, and no lock.
 //
 // # Guarantees
 //
@@ -79,21 +76,16 @@
 // therefore see every commit before its call: it must not use an earlier transaction, a replica, or
 // a cache.
 //
-// Wake-ups go to all sleepers: the first waiter, and former first waiters whose processes have just
-// died and that the lock service still considers asleep. A single signal could reach a dead process.
+// Wake-ups go to all sleepers, because a single signal could reach a process that has just died.
 // A notifier that finds an empty queue sends nothing. A later waiter polls before it sleeps.
 //
 // # Limits
 //
-//   - Precedence over customers that do not wait is not guaranteed. An order that arrives just
-//     when units are released needs no place in the queue, and may be quicker.
-//   - Fairness to small claims is not guaranteed. A first waiter that wants five units blocks
-//     later waiters that want one, until its deadline.
-//   - Order is not guaranteed over the loss of a place. A lease expires if its process was
-//     paused for longer than the TTL, or if the lock service lost its data. The waiter then
-//     goes to the end of the queue, and two waiters may consider themselves first for a moment. They
-//     poll and try as any two customers do; the caller keeps the units exact.
-//   - A fast first waiter is not guaranteed. The other waiters wait for the duration of its try.
+//   - A customer who does not wait may be quicker than those who do.
+//   - A first waiter that wants five units blocks later waiters that want one, until its deadline, and all wait
+//     for the duration of its try.
+//   - A waiter whose process was paused for longer than the TTL, or whose lock service lost its data,
+//     goes to the end of the queue. Two waiters may consider themselves first for a moment; the caller keeps the units exact.
 //
 // # Time and failures
 //
@@ -108,13 +100,10 @@
 //
 // If the lock service is unavailable, a waiter continues without a place in the queue. It
 // polls every 0.8 to 1 FallbackPoll, with at most eight of its process at the same time, and
-// asks for a place each time. There is no order meanwhile. A service that refuses is
-// noticed at once. A service that does not answer is noticed by waiters in the queue of redislock after
-// the TTL of Config.Queue; until then only the first waiter polls.
-// That is one reason for a short TTL of a few seconds. The other is the time for which a dead waiter
-// blocks the queue. Config.OnError receives all these errors. While the service does not answer,
-// Wait may return later than its ctx ends or its try succeeds, because the release of its lease
-// takes up to a third of that TTL, or 2 s if that is less.
+// asks for a place each time. There is no order meanwhile. A service that does not answer is noticed by waiters in the
+// queue of redislock after the TTL of Config.Queue; until then only the first waiter polls. So this TTL should be a few seconds.
+// Config.OnError receives all these errors. While the service does not answer,
+// Wait may return later than its ctx ends, because the release of its lease takes up to a third of that TTL, at most 2 s.
 //
 // # What it costs
 //
@@ -126,6 +115,5 @@
 // # Goroutines
 //
 // Wait starts none. Run starts one for each key that it notifies, 64 at most, and
-// waits for them before it returns. The background work of the lock service is
-// its own, and ends with its Close.
+// waits for them before it returns.
 package waitlist

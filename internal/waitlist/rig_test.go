@@ -39,9 +39,9 @@ type services struct {
 // take its time: a signal that fails is one that no fallback poll makes up for.
 func connect(t *testing.T, url string, ttl time.Duration) services {
 	t.Helper()
-	cfg := redislock.Config{}
+	cfg := redislock.Config{Unshared: true}
 	if ttl == calm {
-		url, cfg = url+"?read_timeout=1m", redislock.Config{TTL: calm, Timeout: 6 * time.Second}
+		url, cfg = url+"?read_timeout=1m", redislock.Config{TTL: calm, Timeout: 6 * time.Second, Unshared: true}
 	}
 	rdb, err := redisx.New(url)
 	if err != nil {

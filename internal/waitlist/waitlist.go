@@ -31,7 +31,7 @@ type Config struct {
 	// Cond is a condition of the keys of Lock. Required.
 	Cond dlock.Cond
 
-	// Queue is the lock that waiters queue for. It must be first come, first served. A dead waiter blocks
+	// Queue is the lock that waiters queue for. It must be first come, first served, as redislock with Config.Unshared. A dead waiter blocks
 	// the queue for its TTL, and while the lock service does not answer, waiters poll only after
 	// that TTL: set it to a few seconds. The default is Lock, with keys of another prefix.
 	Queue dlock.Locker

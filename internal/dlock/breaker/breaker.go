@@ -56,8 +56,8 @@ func New(l dlock.Locker, c Config) *Breaker {
 	return &Breaker{Locker: l, cfg: c, suspect: make(chan struct{}, 1)}
 }
 
-// Away returns why the service is unavailable, or nil. It does not block.
-func (b *Breaker) Away() error {
+// Unavailable returns why the service is unavailable, or nil. It does not block.
+func (b *Breaker) Unavailable() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
@@ -74,7 +74,7 @@ func (b *Breaker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, err
 }
 
 func (b *Breaker) call(ctx context.Context, key string, acquire func(context.Context, string) (*dlock.Lease, error)) (*dlock.Lease, error) {
-	if err := b.Away(); err != nil {
+	if err := b.Unavailable(); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -197,7 +197,7 @@ func (b *Breaker) wait(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case err := <-failed:
-				if b.Away() != nil {
+				if b.Unavailable() != nil {
 					b.unavailable(ctx, err)
 				}
 			case <-next.C:

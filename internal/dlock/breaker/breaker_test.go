@@ -95,7 +95,7 @@ func TestUnavailableServiceFailsAtOnce(t *testing.T) {
 		}
 		s.recover()
 		time.Sleep(time.Second)
-		if err := b.Away(); err != nil {
+		if err := b.Unavailable(); err != nil {
 			t.Errorf("the service answers again: %v", err)
 		}
 		lease, err := b.Acquire(t.Context(), "a")
@@ -125,7 +125,7 @@ func TestServiceThatStillAnswersIsAvailable(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		b.Record(gone, time.Now(), context.Canceled)
 		b.Record(t.Context(), time.Now(), dlock.ErrLost)
-		if err := b.Away(); err != nil {
+		if err := b.Unavailable(); err != nil {
 			t.Errorf("the service answers: %v", err)
 		}
 		time.Sleep(time.Second)
@@ -141,13 +141,13 @@ func TestServiceUnavailableAtTheStartRecovers(t *testing.T) {
 		s := newService()
 		s.fail(errDown)
 		b, unavailable, recovered := start(t, s, true)
-		if err := b.Away(); !errors.Is(err, errDown) {
+		if err := b.Unavailable(); !errors.Is(err, errDown) {
 			t.Errorf("after the first probe: %v", err)
 		}
 		time.Sleep(5 * time.Second)
 		s.recover()
 		time.Sleep(time.Second)
-		if err := b.Away(); err != nil || unavailable.Load() != 1 || recovered.Load() != 1 {
+		if err := b.Unavailable(); err != nil || unavailable.Load() != 1 || recovered.Load() != 1 {
 			t.Errorf("%v, notified %d and %d times, want once each", err, unavailable.Load(), recovered.Load())
 		}
 	})

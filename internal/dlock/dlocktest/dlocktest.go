@@ -34,8 +34,11 @@ type Harness struct {
 	// Wipe makes the store forget all it knows of key. Nil: it cannot forget.
 	Wipe func(t testing.TB, key string)
 
-	// FIFO says that Acquire grants in the order of the calls.
+	// FIFO says that Acquire grants in the order of the calls, or in that of the processes if grants are shared.
 	FIFO bool
+
+	// Shares says that the callers of one client take turns under its grants.
+	Shares bool
 
 	// FallbackPoll is how long a waiter pauses at most between two polls of its own, if
 	// it is otherwise woken by a message. 0: there are no messages.
@@ -126,6 +129,10 @@ func cases() []testCase {
 		{"ReplyLostAcquireLeavesNothing", replyLostAcquire},
 		{"ReplyLostReleaseFrees", replyLostRelease},
 		{"FIFOByLog", fifoByLog},
+		{"TurnsOfAGrant", turnsOfAGrant},
+		{"OthersWaitForOneGrant", othersWaitForOneGrant},
+		{"TurnIsKeptAlive", turnIsKeptAlive},
+		{"LossEndsTheTurns", lossEndsTheTurns},
 		{"HandOffWithoutPolling", handOffWithoutPolling},
 		{"LostNotificationCostsAtMostAFallbackPoll", lostNotification},
 		{"DeadWaiterIsPassedOver", deadWaiterIsPassedOver},

@@ -6,7 +6,7 @@
 //
 //   - [Renewer] renews the grants of a client, many of them per call to the store.
 //   - [Rollback] rolls back attempts whose outcome is unknown: the promise of [dlock.ErrUncertain].
-//   - [LocalQueue] lets one caller per key poll a store without a queue.
+//   - [Turns] makes one acquisition for all callers of a process, and lets them take turns.
 //   - [Poll] waits for a store that has no queue.
 //   - [RWSides] makes a read/write lock reentrant, and [CheckPermits] checks a weight.
 package driver

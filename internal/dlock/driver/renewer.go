@@ -95,7 +95,7 @@ func (r *Renewer) Keep(ctx context.Context, h *dlock.Hold) bool {
 		return false
 	}
 	g := h.Grant()
-	r.owners[g.Fence.Owner] = h
+	r.owners[g.Owner()] = h
 	for _, other := range g.Rest {
 		r.owners[other.Fence.Owner] = h
 	}
@@ -116,7 +116,7 @@ func (r *Renewer) Forget(h *dlock.Hold) (landed <-chan struct{}) {
 	}
 	delete(r.kept, h)
 	g := h.Grant()
-	delete(r.owners, g.Fence.Owner)
+	delete(r.owners, g.Owner())
 	for _, other := range g.Rest {
 		delete(r.owners, other.Fence.Owner)
 	}

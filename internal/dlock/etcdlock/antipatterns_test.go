@@ -211,7 +211,7 @@ func TestWaiterWhoseLeaseIsGone(t *testing.T) {
 						over, leave := context.WithCancel(ctx)
 						defer leave()
 						for n := 1; n < ahead; n++ {
-							go others.Acquire(over, key)
+							go locker(t, client(t, addr)).Acquire(over, key) // callers of one process would share a place
 							testbedtest.Eventually(t, "the others", func() bool { return len(keysOf(t, admin, lockQueue(key))) == n+1 })
 						}
 						l := configured(t, client(t, addr, options...), etcdlock.Config{TTL: far})

@@ -11,28 +11,46 @@ import (
 	"google.golang.org/grpc/status"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
-// acquire takes key, and waits for it.
-func (s *store) acquire(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
+// acquire takes key, or a place in its queue.
+func (s *store) acquire(ctx context.Context, key, kind string, backend any, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
 	p, answer, err := s.enter(ctx, key, kind, inLine)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p.keep(ctx, backend)
-	first := false
-	defer func() {
-		if !first { // after a panic, too: nobody else would end the renewals
-			p.leave(ctx)
+	p.keep(ctx, backend, share)
+	ahead := names(answer.Responses[0])
+	wait := func(ctx context.Context) (*dlock.Lease, error) {
+		first := false
+		defer func() {
+			if !first { // after a panic, too: nobody else would end the renewals
+				p.leave(ctx)
+			}
+		}()
+		if len(ahead) > 0 {
+			if err := p.wait(ctx, ahead); err != nil {
+				return nil, err
+			}
 		}
-	}()
-	if ahead := names(answer.Responses[0]); len(ahead) > 0 {
-		if err := p.wait(ctx, ahead); err != nil {
-			return nil, err
-		}
+		first = true
+		return p.granted(ctx)
 	}
-	first = true
-	return p.granted(ctx)
+	if len(ahead) > 0 {
+		return nil, wait, nil
+	}
+	lease, err := wait(ctx)
+	return lease, nil, err
+}
+
+// acquireAlone is acquire for a caller that shares its place with nobody.
+func (s *store) acquireAlone(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
+	lease, wait, err := s.acquire(ctx, key, kind, backend, nil)
+	if wait != nil {
+		return wait(ctx)
+	}
+	return lease, err
 }
 
 // tryAcquire takes key if nobody is in the way. It writes nothing before it knows
@@ -54,7 +72,7 @@ func (s *store) tryAcquire(ctx context.Context, key, kind string, backend any) (
 		s.pool.put(p.tenure)
 		return nil, dlock.ErrHeld
 	}
-	p.keep(ctx, backend)
+	p.keep(ctx, backend, nil)
 	return p.granted(ctx)
 }
 
@@ -89,7 +107,7 @@ func (s *store) enter(ctx context.Context, key, kind string, take func(ahead, ow
 func (s *store) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
 	found, errs := make([]bool, len(held)), make([]error, len(held))
 	each(len(held), func(i int) {
-		id, err := leaseOf(held[i].Fence.Owner)
+		id, err := leaseOf(held[i].Granted().Owner)
 		if err == nil {
 			var revision int64
 			revision, err = s.revoke(ctx, id, s.cfg.Timeout)

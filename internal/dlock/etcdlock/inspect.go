@@ -15,12 +15,15 @@ import (
 // Inspect implements [dlock.Inspector]. The holder's Since is when it asked, by its
 // own clock: etcd has none to ask.
 func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
-	return l.s.inspect(ctx, key)
+	state, err := l.s.inspect(ctx, key)
+	state.Waiters += l.turns.Waiting(key)
+	return state, err
 }
 
 // ForceRelease implements [dlock.ForceReleaser]. The holder is notified of it at once, if
 // etcd reaches it.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
+	l.turns.Shut(key)
 	return l.s.force(ctx, key)
 }
 
@@ -70,7 +73,7 @@ func (s *store) inspect(ctx context.Context, key string) (dlock.State, error) {
 	}
 	_, owner := s.keys.kindOf(key, string(first.Key))
 	state.Held, state.Waiters = true, waiters
-	state.Fence = dlock.Fence{Token: uint64(first.CreateRevision), Owner: owner}
+	state.Fence = dlock.Fence{Token: tokenOf(first.CreateRevision), Owner: owner}
 	if since, err := strconv.ParseInt(string(first.Value), 10, 64); err == nil {
 		state.Since = time.UnixMicro(since)
 	}

@@ -9,6 +9,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // renew is for the Renewer. It keeps the leases alive and reads the keys under them
@@ -32,7 +33,7 @@ func (s *store) renew(ctx context.Context, held []dlock.Held) []error {
 		read = errors.Join(errNoAnswer, read)
 	}
 	for i, h := range held {
-		id, err := leaseOf(h.Fence.Owner)
+		id, err := leaseOf(h.Granted().Owner)
 		answer := alive[id]
 		switch {
 		case err != nil:
@@ -68,7 +69,7 @@ func (s *store) reading(held []dlock.Held, key func(dlock.Held) string) *pb.TxnR
 // has reports whether answer i of t has what h holds.
 func has(t *pb.TxnResponse, i int, h dlock.Held) bool {
 	for _, kv := range t.Responses[i].GetResponseRange().GetKvs() {
-		return uint64(kv.CreateRevision) == h.Fence.Token
+		return tokenOf(kv.CreateRevision) == h.Granted().Token
 	}
 	return false
 }
@@ -85,7 +86,7 @@ func (s *store) keepAlive(ctx context.Context, held []dlock.Held) (map[int64]*pb
 	answers := map[int64]*pb.LeaseKeepAliveResponse{}
 	sent := 0
 	for _, h := range held {
-		id, err := leaseOf(h.Fence.Owner)
+		id, err := leaseOf(h.Granted().Owner)
 		if err != nil {
 			continue // it has its verdict
 		}
@@ -117,7 +118,7 @@ func (s *store) explain(ctx context.Context, held []dlock.Held, errs []error) {
 	if len(lost) == 0 {
 		return
 	}
-	words, err := s.txn(ctx, s.reading(lost, func(h dlock.Held) string { return s.keys.forced(h.Fence.Owner) }))
+	words, err := s.txn(ctx, s.reading(lost, func(h dlock.Held) string { return s.keys.forced(h.Granted().Owner) }))
 	if err != nil || len(words.Responses) != len(lost) {
 		return // it is lost in any case
 	}
@@ -169,9 +170,9 @@ func (p *place) release(ctx context.Context) error {
 
 // keep begins to keep the lease of etcd alive. What a waiter has is what its caller
 // gets when it is granted: a lease whose validity window is open all the time.
-func (p *place) keep(ctx context.Context, backend any) {
+func (p *place) keep(ctx context.Context, backend any, share *driver.Share) {
 	h, values := p.held(), context.WithoutCancel(ctx)
-	p.lease = dlock.NewLease(ctx, dlock.Grant{
+	p.lease = dlock.NewLease(ctx, share.Of(dlock.Grant{
 		Key: h.Key, Kind: h.Kind, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL,
 		Backend: backend, NoReentry: p.s.cfg.NoReentry, Renewer: p.s.renewer,
 		Release: p.release,
@@ -179,7 +180,7 @@ func (p *place) keep(ctx context.Context, backend any) {
 			p.end()
 			p.s.rollback.Add(values, h) // its key may be gone, and the lease not
 		},
-	})
+	}))
 }
 
 // granted is the last poll before the caller gets its lease: a waiter whose lease

@@ -7,10 +7,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // Locker locks keys in etcd. Close it to end what it does in the background.
-type Locker struct{ s *store }
+type Locker struct {
+	s     *store
+	turns driver.Turns
+}
 
 var (
 	_ dlock.Locker        = (*Locker)(nil)
@@ -24,17 +28,20 @@ func New(cli *clientv3.Client, cfg Config) (*Locker, error) {
 	if err := cfg.validate(defaultPrefix); err != nil {
 		return nil, fmt.Errorf("etcdlock: %w", err)
 	}
-	return &Locker{newStore(cli, cfg)}, nil
+	return &Locker{s: newStore(cli, cfg)}, nil
 }
 
-// Acquire implements [dlock.Locker]. It waits in the queue of key. A waiter whose
+// Acquire implements [dlock.Locker]. It waits in the queue of key, where all callers of the process share
+// a place; see [driver.Turns]. If the
 // place is lost, because etcd was not notified of it for a TTL or because somebody
-// revoked its lease, gets [dlock.ErrUncertain] together with [dlock.ErrLost].
+// revoked its lease, they get [dlock.ErrUncertain] together with [dlock.ErrLost].
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return named(key)(l.s.acquire(ctx, key, exclusive, l))
+	return named(key)(l.turns.Acquire(ctx, key, func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
+		return l.s.acquire(ctx, key, exclusive, l, share)
+	}))
 }
 
 // TryAcquire implements [dlock.Locker]. It does not overtake a queue.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // place is one holder or waiter: a lease of etcd, and a key under it.
@@ -35,8 +36,11 @@ func (s *store) newPlace(key, kind string, t tenure) *place {
 }
 
 func (p *place) held() dlock.Held {
-	return dlock.Held{Key: p.key, Kind: p.kind, Fence: dlock.Fence{Token: uint64(p.revision), Owner: p.owner}}
+	return dlock.Held{Key: p.key, Kind: p.kind, Fence: dlock.Fence{Token: tokenOf(p.revision), Owner: p.owner}}
 }
+
+// tokenOf returns the first fencing token of the grant whose key was created at revision. The next grant may have the next revision.
+func tokenOf(revision int64) uint64 { return uint64(revision) * driver.TurnsPerGrant }
 
 // after calls f after d, unless the grant is over by then.
 func (p *place) after(d time.Duration, f func()) {

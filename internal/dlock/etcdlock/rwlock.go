@@ -22,7 +22,7 @@ import (
 // All else is as in the [Locker]: operations, costs, and what a crash leaves behind.
 // A reader reads only who the last writers were, and a writer who the last were.
 //
-// Every grant has a fencing token of its own, a reader's too: the revision at which its key
+// Every grant has a fencing token of its own, a reader's too: 16 times the revision at which its key
 // was created. It is greater than that of the writers before, and smaller than those
 // of the writers after. So a resource refuses a reader that a writer has overtaken;
 // tokens of readers among each other say nothing.
@@ -47,7 +47,7 @@ func NewRW(cli *clientv3.Client, cfg Config) (*RW, error) {
 
 // Acquire implements [dlock.Locker] for a writer.
 func (l *RW) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return l.take(ctx, key, writing, l.s.acquire)
+	return l.take(ctx, key, writing, l.s.acquireAlone)
 }
 
 // TryAcquire implements [dlock.Locker] for a writer.
@@ -57,7 +57,7 @@ func (l *RW) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
 
 // AcquireRead implements [dlock.RWLocker].
 func (l *RW) AcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
-	return l.take(ctx, key, reading, l.s.acquire)
+	return l.take(ctx, key, reading, l.s.acquireAlone)
 }
 
 // TryAcquireRead implements [dlock.RWLocker].

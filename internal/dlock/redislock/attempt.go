@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisx"
 )
 
@@ -13,6 +14,8 @@ type granted struct {
 	fence dlock.Fence
 	sent  time.Time
 	first time.Duration // of a notified grant; 0 means the TTL
+
+	share *driver.Share // nil: the grant has one lease
 
 	// ended, if there is one, is called when the grant is over.
 	ended func(error)

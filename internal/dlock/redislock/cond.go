@@ -68,7 +68,7 @@ func (c *Cond) Broadcast(ctx context.Context, lease *dlock.Lease) error {
 // wake moves up to n waiters to the queue. Dead ones do not count, and a call
 // that found nothing else is followed by another.
 func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, n int64) error {
-	held := dlock.Held{Key: lease.Key(), Fence: lease.Fence()}
+	held := lease.Held()
 	for more := int64(1); n > 0 && more == 1; {
 		if err := lease.Err(); err != nil {
 			return fmt.Errorf("redislock: wake those who wait with %q: %w", held.Key, err)

@@ -19,7 +19,7 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 	defer w.Leave()
 	begun := time.Now()
 	err := lease.Yield(ctx, func(bounded context.Context) error {
-		return c.sleep(bounded, dlock.Held{Key: key, Fence: lease.Fence()}, id, begun)
+		return c.sleep(bounded, lease.Held(), id, begun)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("redislock: wait with %q: %w", key, err)
@@ -45,7 +45,7 @@ func (c *Cond) sleep(ctx context.Context, held dlock.Held, id string, now time.T
 		err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
 	}
 	// The holder has ended its lease, whether Redis knows or not.
-	c.l.abandon(ctx, held.Key, held.Fence.Owner)
+	c.l.abandon(ctx, held.Key, held.Granted().Owner)
 	return err
 }
 

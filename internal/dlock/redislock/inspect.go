@@ -30,7 +30,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	ttl, _ := fields[1].(int64)
 	fence, _ := fields[2].(string)
 	waiters, _ := fields[3].(int64)
-	state := dlock.State{Key: key, Waiters: int(waiters)}
+	state := dlock.State{Key: key, Waiters: int(waiters) + l.turns.Waiting(key)}
 	if held == "" {
 		return state, nil
 	}
@@ -58,6 +58,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	if _, err := l.manage(ctx, forceScript, key, l.notifier.Home()); err != nil {
 		return fmt.Errorf("redislock: force release %q: %w", key, err)
 	}
+	l.turns.Shut(key)
 	return nil
 }
 
@@ -78,6 +79,7 @@ func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) e
 	if err != nil {
 		return fmt.Errorf("redislock: raise the counter of %q: %w", key, driver.InTime(ctx, err))
 	}
+	l.turns.Shut(key)
 	return nil
 }
 

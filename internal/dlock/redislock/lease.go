@@ -22,12 +22,12 @@ func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dl
 		l.listens.Store(true)
 		l.notifier.Listen(ctx)
 	}
-	return dlock.NewLease(ctx, dlock.Grant{
+	return dlock.NewLease(ctx, g.share.Of(dlock.Grant{
 		Key: held[0].Key, Fence: held[0].Fence, Rest: held[1:],
 		Sent: g.sent, First: g.first, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
 		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
 		Release: func(ctx context.Context) error { return l.release(ctx, held) }, Ended: g.ended,
-	})
+	}))
 }
 
 // hear takes notifications that are for no wait: the news that a holder was force-released,
@@ -104,4 +104,7 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 }
 
 // value is what Redis holds for a grant.
-func value(h dlock.Held) string { return h.Fence.Owner + ":" + strconv.FormatUint(h.Fence.Token, 10) }
+func value(h dlock.Held) string {
+	f := h.Granted()
+	return f.Owner + ":" + strconv.FormatUint(f.Token, 10)
+}

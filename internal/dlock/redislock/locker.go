@@ -29,6 +29,7 @@ type Locker struct {
 	renewals *redisx.Caller // apart, so that a renewal waits for no other call
 	renewer  *driver.Renewer
 	listens  atomic.Bool
+	turns    driver.Turns
 
 	rollback *driver.Rollback
 }
@@ -81,7 +82,17 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 			return l.try(ctx, key, id)
 		})
 	}
-	return l.queue(ctx, key)
+	begin := func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
+		return l.queue(ctx, key, share)
+	}
+	if !l.cfg.Unshared {
+		return l.turns.Acquire(ctx, key, begin)
+	}
+	lease, wait, err := begin(ctx, nil)
+	if wait == nil {
+		return lease, err
+	}
+	return wait(ctx)
 }
 
 // TryAcquire implements [dlock.Locker]. It does not overtake a queue.

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // script loads one of the package's scripts as a client sends it.
@@ -27,6 +28,9 @@ func script(t testing.TB, name string) *redis.Script {
 		part, err := os.ReadFile(file + ".lua")
 		if err != nil {
 			t.Fatal(err)
+		}
+		if file == "queue" && files[0] != "take" || file == "take" {
+			text = append(text, fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant))
 		}
 		text = append(text, string(part))
 	}

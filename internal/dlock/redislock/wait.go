@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/dlock/rediswait"
 )
 
@@ -18,6 +19,7 @@ type acquisition struct {
 
 	l       *Locker
 	key, id string
+	share   *driver.Share // nil: the grant has one lease
 }
 
 func (l *Locker) newAcquisition(key, id string) *acquisition {
@@ -26,13 +28,21 @@ func (l *Locker) newAcquisition(key, id string) *acquisition {
 	return a
 }
 
-// queue takes key, or waits for it in its queue.
-func (l *Locker) queue(ctx context.Context, key string) (*dlock.Lease, error) {
+// queue takes key, or a place in its queue.
+func (l *Locker) queue(ctx context.Context, key string, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
 	a := l.newAcquisition(key, l.notifier.NewID())
+	a.share = share
 	w := l.notifier.Join(ctx, keysOf(l.cfg.Prefix, key).lock, a.id)
-	defer w.Leave()
 	a.Pushes = w.Pushes
-	return a.named(a.Wait(ctx))
+	lease, err := a.named(a.Begin(ctx))
+	if lease != nil || err != nil {
+		w.Leave()
+		return lease, nil, err
+	}
+	return nil, func(ctx context.Context) (*dlock.Lease, error) {
+		defer w.Leave()
+		return a.named(a.Wait(ctx))
+	}, nil
 }
 
 // try makes one attempt without a place in the queue.
@@ -102,7 +112,7 @@ func (a *acquisition) Notified(ctx context.Context, push string) (*dlock.Lease, 
 
 // granted turns a grant into what the caller gets.
 func (a *acquisition) granted(ctx context.Context, token uint64, sent time.Time, first time.Duration) *dlock.Lease {
-	g := granted{fence: dlock.Fence{Token: token, Owner: a.id}, sent: sent, first: first}
+	g := granted{fence: dlock.Fence{Token: token, Owner: a.id}, sent: sent, first: first, share: a.share}
 	if a.Uncertain() { // that request may arrive when the grant is over, and take the key for nobody
 		g.ended = func(error) { a.Abandon(ctx) }
 	}

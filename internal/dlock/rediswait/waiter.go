@@ -48,6 +48,7 @@ type Waiter struct {
 	Pushes <-chan string // notifications, for Wait
 	Queued time.Time     // when Redis last confirmed the place in the queue; zero if never
 
+	left      time.Duration // how long the holder has the key if it does not renew; 0 if that is not known
 	uncertain bool
 }
 
@@ -69,33 +70,31 @@ func (w *Waiter) Try(ctx context.Context) (*dlock.Lease, error) {
 	return lease, nil
 }
 
+// Begin makes the first request. It returns neither a lease nor an error if Wait is to follow.
+func (w *Waiter) Begin(ctx context.Context) (*dlock.Lease, error) {
+	sent := time.Now()
+	lease, left, err := w.ask(ctx)
+	switch {
+	case lease != nil, errors.Is(err, dlock.ErrInvalidPermits):
+		return lease, err
+	case err != nil:
+		return nil, w.giveUp(ctx, err)
+	}
+	w.Queued, w.left = sent, left
+	return nil, nil //nolint:nilnil // Neither: it has its place.
+}
+
 // Wait asks until something is granted, ctx ends, or Redis has not answered for a TTL: until
 // then a request that fails costs a waiter nothing. If it is Queued it listens first.
 func (w *Waiter) Wait(ctx context.Context) (*dlock.Lease, error) {
-	var again *time.Timer // nil until something is waited for
-	for ask := w.Queued.IsZero(); ; ask = true {
-		pause := w.Poll*8/10 + rand.N(w.Poll*2/10)
-		if ask {
-			sent := time.Now()
-			lease, left, err := w.ask(ctx)
-			switch {
-			case lease != nil, errors.Is(err, dlock.ErrInvalidPermits):
-				return lease, err
-			case err == nil:
-				w.Queued = sent
-			case ctx.Err() != nil || time.Since(w.Queued) > w.TTL:
-				return nil, w.giveUp(ctx, err)
-			}
-			if left > 0 { // the holder may have died
-				pause = min(pause, left+time.Millisecond+rand.N(w.Poll/10))
-			}
+	if w.Queued.IsZero() {
+		if lease, err := w.Begin(ctx); lease != nil || err != nil {
+			return lease, err
 		}
-		if again == nil {
-			again = time.NewTimer(pause)
-			defer again.Stop()
-		} else {
-			again.Reset(pause)
-		}
+	}
+	again := time.NewTimer(w.pause())
+	defer again.Stop()
+	for {
 		select {
 		case push := <-w.Pushes:
 			if lease, err := w.Attempt.Notified(ctx, push); lease != nil || err != nil {
@@ -105,7 +104,28 @@ func (w *Waiter) Wait(ctx context.Context) (*dlock.Lease, error) {
 		case <-ctx.Done():
 			return nil, w.giveUp(ctx, nil)
 		}
+		sent := time.Now()
+		lease, left, err := w.ask(ctx)
+		switch {
+		case lease != nil, errors.Is(err, dlock.ErrInvalidPermits):
+			return lease, err
+		case err == nil:
+			w.Queued = sent
+		case ctx.Err() != nil || time.Since(w.Queued) > w.TTL:
+			return nil, w.giveUp(ctx, err)
+		}
+		w.left = left
+		again.Reset(w.pause())
 	}
+}
+
+// pause is how long to listen before the next request. If the holder may have died by then, it is shorter.
+func (w *Waiter) pause() time.Duration {
+	pause := w.Poll*8/10 + rand.N(w.Poll*2/10)
+	if w.left > 0 {
+		pause = min(pause, w.left+time.Millisecond+rand.N(w.Poll/10))
+	}
+	return pause
 }
 
 func (w *Waiter) ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {

@@ -53,6 +53,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	if _, err := l.majority(ctx, forceScript, []string{l.lockKey(key), l.fenceKey(key)}, l.fenceTTL()); err != nil {
 		return fmt.Errorf("redlock: force release %q: %w", key, err)
 	}
+	l.turns.Shut(key)
 	return nil
 }
 
@@ -66,6 +67,7 @@ func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) e
 	if _, err := l.majority(ctx, raiseCounterScript, []string{l.fenceKey(key)}, atLeast, l.fenceTTL()); err != nil {
 		return fmt.Errorf("redlock: raise the counter of %q: %w", key, err)
 	}
+	l.turns.Shut(key)
 	return nil
 }
 

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // lease turns an acquisition that was won into what the caller gets.
-func (l *Locker) lease(ctx context.Context, b *acquisition, sent time.Time) *dlock.Lease {
+func (l *Locker) lease(ctx context.Context, b *acquisition, sent time.Time, share *driver.Share) *dlock.Lease {
 	held := b.held()
-	return dlock.NewLease(ctx, dlock.Grant{
+	return dlock.NewLease(ctx, share.Of(dlock.Grant{
 		Key: held.Key, Fence: held.Fence, Sent: sent, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
 		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
 		Release: func(ctx context.Context) error { return l.release(ctx, b) },
-	})
+	}))
 }
 
 // tally is what the servers say of one grant.

@@ -27,7 +27,7 @@ type Locker struct {
 	nodes      []*node
 	quorum     int
 	renewer    *driver.Renewer
-	turns      driver.LocalQueue
+	turns      driver.Turns
 	background background
 	process    string
 	calls      atomic.Uint64
@@ -90,34 +90,24 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
-	lease, _, err := l.try(ctx, key)
+	lease, _, err := l.try(ctx, key, nil)
 	return lease, err
 }
 
-// Acquire implements [dlock.Locker]. It tries again and again; of those who acquire key
-// in this process one does so, the others wait for their turn. If the first attempt finds
+// Acquire implements [dlock.Locker]. It tries again and again; one acquisition serves all who wait for
+// key in this process, see [driver.Turns]. If the first attempt finds
 // no majority of servers it fails; a waiter continues until there has been none for a TTL.
-func (l *Locker) Acquire(ctx context.Context, key string) (lease *dlock.Lease, err error) {
+func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
-	pass, err := l.turns.Take(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { // after a panic, too
-		if ctx.Err() != nil {
-			pass(nil)
-		} else {
-			pass(err)
+	return l.turns.Acquire(ctx, key, func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
+		lease, left, err := l.try(ctx, key, share)
+		if errors.Is(err, dlock.ErrHeld) {
+			return nil, func(ctx context.Context) (*dlock.Lease, error) { return l.wait(ctx, key, left, share) }, nil
 		}
-	}()
-	var left time.Duration
-	lease, left, err = l.try(ctx, key)
-	if errors.Is(err, dlock.ErrHeld) {
-		lease, err = l.wait(ctx, key, left)
-	}
-	return lease, err
+		return lease, nil, err
+	})
 }
 
 // AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in

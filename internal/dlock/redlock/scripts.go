@@ -2,8 +2,11 @@ package redlock
 
 import (
 	_ "embed" // the scripts are files
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock/driver"
 )
 
 //go:embed take.lua
@@ -30,13 +33,16 @@ var inspectLua string
 //go:embed raise_counter.lua
 var raiseCounterLua string
 
+// blockLua stands before the scripts that make tokens: how many of them a grant has.
+var blockLua = fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)
+
 // The scripts are constants that cannot be declared so.
 var (
-	takeScript         = redis.NewScript(takeLua)
+	takeScript         = redis.NewScript(blockLua + takeLua)
 	raiseScript        = redis.NewScript(raiseLua)
 	renewScript        = redis.NewScript(eachLua + renewLua)
 	releaseScript      = redis.NewScript(eachLua + releaseLua)
-	forceScript        = redis.NewScript(forceLua)
+	forceScript        = redis.NewScript(blockLua + forceLua)
 	inspectScript      = redis.NewScript(inspectLua)
 	raiseCounterScript = redis.NewScript(raiseCounterLua)
 )

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // wait tries until it has key, or ctx ends, or no majority has answered for a TTL.
-func (l *Locker) wait(ctx context.Context, key string, left time.Duration) (*dlock.Lease, error) {
+func (l *Locker) wait(ctx context.Context, key string, left time.Duration, share *driver.Share) (*dlock.Lease, error) {
 	answered := time.Now()
 	prev := l.cfg.Retry.Next(0)
 	next := time.NewTimer(min(prev, left))
@@ -20,7 +21,7 @@ func (l *Locker) wait(ctx context.Context, key string, left time.Duration) (*dlo
 			return nil, dlock.Ended(ctx)
 		case <-next.C:
 		}
-		lease, left, err := l.try(ctx, key)
+		lease, left, err := l.try(ctx, key, share)
 		switch {
 		case err == nil:
 			return lease, nil

@@ -3,13 +3,14 @@ package sqllock
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/sqldb"
 )
 
@@ -26,7 +27,7 @@ var errUnsent = errors.New("not sent")
 func (l *Locker) run(ctx context.Context, f func(ctx context.Context, conn *sql.Conn, sent time.Time) error) error {
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
-	again := func(err error) bool { return errors.Is(err, driver.ErrBadConn) || sqldb.Transient(err) }
+	again := func(err error) bool { return errors.Is(err, sqldriver.ErrBadConn) || sqldb.Transient(err) }
 	return l.inTime(ctx, limited, sqldb.Retry(limited, retryPause, again, func() error { return l.once(limited, f) }))
 }
 
@@ -85,7 +86,7 @@ func (l *Locker) inTime(ctx, limited context.Context, err error) error {
 // certain reports whether the statement that failed with err has changed nothing, and
 // never will.
 func certain(err error) bool {
-	return errors.Is(err, errUnsent) || errors.Is(err, driver.ErrBadConn) || sqldb.Refused(err)
+	return errors.Is(err, errUnsent) || errors.Is(err, sqldriver.ErrBadConn) || sqldb.Refused(err)
 }
 
 // attempt tries to take key for id, once. The token is 0 if another owner has it.
@@ -135,7 +136,7 @@ func (l *Locker) take(ctx context.Context, conn *sql.Conn, args ...any) (token u
 }
 
 // try makes one attempt, and releases what it may have taken if its outcome is unknown.
-func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) {
+func (l *Locker) try(ctx context.Context, key, id string, share *driver.Share) (*dlock.Lease, error) {
 	token, sent, err := l.attempt(ctx, key, id)
 	switch {
 	case errors.Is(err, dlock.ErrUncertain):
@@ -146,7 +147,7 @@ func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) 
 	case token == 0:
 		return nil, fmt.Errorf("sqllock: %q: %w", key, dlock.ErrHeld)
 	}
-	return l.lease(ctx, key, dlock.Fence{Token: token, Owner: id}, sent, nil), nil
+	return l.lease(ctx, key, dlock.Fence{Token: token, Owner: id}, sent, share, nil), nil
 }
 
 // abandon releases in the background what id may have of key.

@@ -1,101 +1,91 @@
-// Package sqllock is [dlock.Locker] on database/sql: SQLite from 3.35, MariaDB from
-// 10.6 or MySQL from 8.0. It needs no service alongside the database that an application
-// has anyway, and it costs what that costs: a durable commit to take a key, and another
-// one to release it. Keys are not granted in order: waiters poll now and then.
+// Package sqllock implements [dlock.Locker] on database/sql: SQLite from 3.35, MariaDB from 10.6 or MySQL from 8.0. It
+// needs no service besides the application's database. To take a key costs a durable commit, and to release
+// it another one. Keys are not granted in order of arrival, because waiters poll.
 //
-// The package owns its table, whose definition it exports as [Schema].
+// The package owns its table, whose definition is [Schema].
 //
 // # Data
 //
-// leases has one row per key that was ever taken:
+// The table leases has one row per key that was ever taken:
 //
 //	name        the key, up to 255 bytes
 //	owner       PROCESS-NUMBER, new for every call of Acquire and TryAcquire; empty if the key is free
-//	fence       the token of the holder, or of the last one
-//	forced      the last token that was ended by force
+//	fence       the fencing token of the holder, or of the last holder
+//	forced      the last token that was force-released
 //	since_at    when the key was granted
-//	expires_at  when the lease ends if it is not renewed; 0 if the key is free
+//	expires_at  when the lease expires if it is not renewed; 0 if the key is free
 //
-// Moments are microseconds since 1970, by the clock of the database, which each
-// statement reads for itself. No client's clock enters. A holder's row stays when the
-// key is released, so that the token never goes back; it is max(last+1, now), so that
-// it does not go back either when the row is deleted by hand, or the table restored
-// from a copy, unless the clock is behind as well: then [Locker.RaiseCounter] helps.
+// Times are microseconds since 1970 by the clock of the database, which each statement reads. No clock of a
+// client is used. A row remains after the release, so that the token never decreases. The token is max(last+16, now), so it does not
+// decrease if the row is deleted or the table restored from a copy. If the clock is also behind,
+// [Locker.RaiseCounter] raises the token.
 //
 // # Operations
 //
-// Each is one statement outside a transaction, so no client that stops or dies keeps
-// a row locked, and there is no COMMIT of its own to lose.
+// Each operation is one statement outside a transaction. So a client that dies or is paused keeps no row locked,
+// and there is no separate COMMIT whose reply could be lost.
 //
-//	TryAcquire   INSERT, or UPDATE if the lease of the row has ended or is the caller's own
-//	Acquire      the same; then SELECT by key, and the same again when the lease has ended
-//	Release      UPDATE WHERE name, owner, fence and not ended
-//	renewal      UPDATE WHERE (name, owner, fence) is one of up to 100, and not ended
-//	release    UPDATE WHERE name and owner
-//	Inspect      SELECT by key
-//	ForceRelease UPDATE WHERE name and not ended
+//	TryAcquire    INSERT, or UPDATE if the lease of the row has expired or is the caller's own
+//	Acquire       the same; then SELECT by key, and the same again when the lease has expired
+//	Release       UPDATE WHERE name, owner, fence and not expired
+//	renewal       UPDATE WHERE (name, owner, fence) is one of up to 100, and not expired
+//	rollback      UPDATE WHERE name and owner
+//	Inspect       SELECT by key
+//	ForceRelease  UPDATE WHERE name and not expired
 //
-// The insertion is the upsert of the engine on the primary key, so that of two who
-// come at the same time one finds the row of the other. On SQLite it returns the token
-// by RETURNING; on MariaDB and MySQL, which have no such thing in common, as the
-// identity of the insertion, by LAST_INSERT_ID: 0 if another owner has the key. What a
-// refused attempt does not change is neither written nor flushed.
+// The insertion is the upsert of the engine on the primary key, so of two concurrent callers one finds the row of the
+// other. SQLite returns the token by RETURNING. MariaDB and MySQL return it as LAST_INSERT_ID, or 0 if another owner
+// has the key. A refused attempt changes nothing, so it is neither written nor flushed.
 //
-// Renewal and release compare owner and token, and never insert: who comes too late
-// cannot take the key back. If a renewal changed fewer rows than it names, a SELECT
-// reports which leases are lost, and why.
+// Renewal and release compare owner and token, and never insert, so a late holder cannot take the key back. If a
+// renewal changes fewer rows than it names, a SELECT finds which leases are lost, and why.
 //
-// Rounds: an uncontended Acquire and its Release cost one each, both with a flush. A
-// lease adds a hundredth of a statement every TTL/3.
+// An uncontended Acquire and its Release cost one round trip each, both with a flush. A lease adds a hundredth of a statement
+// every TTL/3.
 //
 // # Waiting
 //
-// A waiter polls by a SELECT, which takes no lock: neither the holder's renewal and
-// release nor, on SQLite, any other writer of the file waits for it. Pauses have
-// decorrelated jitter ([backoff.Decorrelated]), and none is longer than what is left of the
-// present lease. Of those who acquire a key in one process one asks, the others wait
-// for their turn in the order of their calls, and hear of an outage from it
-// ([driver.LocalQueue]); which process is next is chance. So the load on the database grows
-// with processes and not with waiters, and a hand-off takes half a pause on average,
-// 50 ms at most by default. What bounds the rate of an uncontended key is the flush; that
-// of a contended one, the pauses.
+// A waiter polls by a SELECT, which takes no lock. So it delays neither the holder nor, on SQLite, other writers of
+// the file. Pauses have decorrelated jitter ([backoff.Decorrelated]) and end when the current lease expires. Of the
+// callers of a key in one process only one polls. They take up to 16 turns under its grant, within 20 ms, each with a
+// token of its own, and get its errors ([driver.Turns], TurnsOfAGrant). Which process is next is random. So the load on the database grows with processes and not
+// with waiters. A hand-off takes half a pause on average, 50 ms at most by default. The rate of an uncontended key is
+// bounded by the flush, and that of a contended key by the pauses.
 //
 // # Unknown outcomes
 //
-// A statement whose answer was lost may have been executed, or may be later. All of
-// them can be repeated, because they name the owner: to take what one has already is to
-// renew it, with the same token; to free what one does not have does nothing. So a
-// failed renewal is repeated, and a waiter whose attempt got no answer finds out by its
-// next poll whether the key is its own. What arrives after its release is released, too
-// (LateAttemptOfAHolderIsRolledBack). It continues until the database has not answered
-// for a TTL. A first attempt without an answer returns [dlock.ErrUncertain] at once, so
-// that callers hear of an outage, and so does a release; what they may have left is
-// released in the background, by owner, until the database has answered, twice if
-// nothing was found ([driver.Rollback]); Close waits for it.
+// A statement whose reply was lost may have been executed, or may be executed later. All statements name the owner, so they can be
+// repeated: to take a key that the owner has is a renewal with the same token, and to release a key that it does not have
+// has no effect.
 //
-// What the database itself refuses has changed nothing. Deadlocks, lock timeouts, busy
-// files and stale connections are repeated within Config.Timeout.
+//   - A failed renewal is repeated.
+//   - A waiter whose attempt got no reply finds the outcome by its next poll. It continues until the database has
+//     not responded for a TTL. An attempt that arrives after the release is rolled back
+//     (LateAttemptOfAHolderIsRolledBack).
+//   - A first attempt without a reply returns [dlock.ErrUncertain] at once, so that callers learn of an outage, and
+//     so does a release. A background rollback by owner repeats until the database has responded,
+//     twice if nothing was found ([driver.Rollback]). Close waits for it.
 //
-// # What a crash leaves behind
+// An error that the database returned means that nothing changed. Deadlocks, lock timeouts, busy files and stale connections
+// are retried within Config.Timeout.
 //
-// A holder: its row, until the TTL ends. A waiter: nothing. The database: what it has
-// committed. A MariaDB that flushes at each commit (innodb_flush_log_at_trx_commit=1)
-// and a SQLite file with synchronous=FULL forget no lease; after a restart holders go
-// on if it took less than what was left of their leases, and have ended in time
-// otherwise. After a failover to a replica that lagged, or to one whose clock is ahead,
-// a second holder is possible while the first finds out at its next renewal. The fencing token
-// keeps the first one's late writes out; if what it protects is in the same database,
-// claim the row with it first, in the same transaction.
+// # Failures
 //
-// # What it expects of the pool
+// If a holder dies, its row remains until the lease expires. A waiter leaves nothing. The database keeps what it has
+// committed: a MariaDB that flushes at each commit (innodb_flush_log_at_trx_commit=1) and a SQLite file with
+// synchronous=FULL lose no lease. After a restart, holders continue if it took less than the rest of their leases;
+// otherwise their lease validity has ended in time.
 //
-// MariaDB and MySQL: any isolation level, any time zone, statements prepared or
-// interpolated, matched or changed rows counted. Timeouts of the driver for reading,
-// or a connection that is opened in the background over a silent network hangs.
-// SQLite: WAL, and a busy timeout less than Config.Timeout; the Locker lets one of
-// its own writers at a time into the file.
+// After a failover to a replica that lagged, or whose clock is ahead, a second holder is possible until the previous
+// holder is notified by its next renewal. The fencing token refuses its late writes. If the protected data are in the
+// same database, claim the row first, in the same transaction: lock it, compare the token, and store it.
 //
-// Renewals go through the same pool as all else. Of those who acquire a key only one
-// uses a connection, and only while it asks; but a pool that an application exhausts
-// lets leases end. Give locks a pool of their own if that can happen.
+// # Requirements on the pool
+//
+// MariaDB and MySQL: any isolation level and time zone, statements prepared or interpolated, matched or changed rows
+// counted. The driver needs a read timeout, or a new connection hangs on a silent network. SQLite: WAL, and a busy
+// timeout below Config.Timeout; a Locker lets only one of its writers at a time into the file.
+//
+// Renewals use the same pool. If an application exhausts the pool, leases expire. If that can happen,
+// give the locks a pool of their own. Of the callers of a key only one uses a connection, and only while it polls.
 package sqllock

@@ -71,6 +71,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	if _, err := l.exec(ctx, l.sql.force, key); err != nil {
 		return fmt.Errorf("sqllock: force release %q: %w", key, err)
 	}
+	l.turns.Shut(key)
 	return nil
 }
 
@@ -84,5 +85,6 @@ func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) e
 	if _, err := l.exec(ctx, l.sql.raiseCounter, key, atLeast); err != nil {
 		return fmt.Errorf("sqllock: raise the counter of %q: %w", key, err)
 	}
+	l.turns.Shut(key)
 	return nil
 }

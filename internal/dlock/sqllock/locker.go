@@ -21,7 +21,7 @@ type Locker struct {
 	writers  chan struct{} // one token per own writer that may run at once; nil: no limit
 	renewer  *driver.Renewer
 	rollback *driver.Rollback
-	queue    driver.LocalQueue
+	turns    driver.Turns
 	process  string
 	calls    atomic.Uint64
 }
@@ -67,33 +67,24 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return l.try(ctx, key, l.newID())
+	return l.try(ctx, key, l.newID(), nil)
 }
 
 // Acquire implements [dlock.Locker]. It is one statement if key is free. Otherwise it
-// looks for the end of the lease now and then. Of those who acquire key in this process
-// one does so, the others wait for their turn.
-func (l *Locker) Acquire(ctx context.Context, key string) (lease *dlock.Lease, err error) {
+// looks for the end of the lease now and then. One acquisition serves all who wait for key in this
+// process; see [driver.Turns].
+func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err
 	}
-	pass, err := l.queue.Take(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { // after a panic, too
-		if ctx.Err() != nil {
-			pass(nil)
-		} else {
-			pass(err)
+	return l.turns.Acquire(ctx, key, func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
+		id := l.newID()
+		lease, err := l.try(ctx, key, id, share)
+		if errors.Is(err, dlock.ErrHeld) {
+			return nil, func(ctx context.Context) (*dlock.Lease, error) { return l.wait(ctx, key, id, share) }, nil
 		}
-	}()
-	id := l.newID()
-	lease, err = l.try(ctx, key, id)
-	if errors.Is(err, dlock.ErrHeld) {
-		lease, err = l.wait(ctx, key, id)
-	}
-	return lease, err
+		return lease, nil, err
+	})
 }
 
 // AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in

@@ -1,6 +1,11 @@
 package sqllock
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+
+	"example.com/shop/internal/dlock/driver"
+)
 
 // Dialect names the engine of a database.
 type Dialect int
@@ -12,7 +17,7 @@ const (
 )
 
 // statements are what the engines are asked. %now stands for the time in microseconds
-// since 1970, read once per statement.
+// since 1970, read once per statement, and %block for the fencing tokens of a grant, of which a row has the first.
 type statements struct {
 	// take gives a key to an owner if nobody else has it; see takeArgs. It returns the
 	// token, or nothing, or 0, if somebody has. An owner that has the key already has it
@@ -54,13 +59,13 @@ func sqliteStatements() statements {
 		take: `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at)
 VALUES (?, ?, %now, 0, %now, %now + ?)
 ON CONFLICT (name) DO UPDATE SET
-  fence = CASE WHEN leases.expires_at <= %now THEN MAX(leases.fence + 1, %now) ELSE leases.fence END,
+  fence = CASE WHEN leases.expires_at <= %now THEN MAX(leases.fence + %block, %now) ELSE leases.fence END,
   since_at = CASE WHEN leases.expires_at <= %now THEN %now ELSE leases.since_at END,
   owner = excluded.owner,
   expires_at = excluded.expires_at
 WHERE leases.expires_at <= %now OR leases.owner = excluded.owner
 RETURNING fence`,
-		force: "UPDATE leases SET forced = fence, fence = MAX(fence + 1, %now), owner = '', expires_at = 0 WHERE name = ? AND expires_at > %now",
+		force: "UPDATE leases SET forced = fence, fence = MAX(fence + %block, %now), owner = '', expires_at = 0 WHERE name = ? AND expires_at > %now",
 		raiseCounter: `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at) VALUES (?, '', ?, 0, 0, 0)
 ON CONFLICT (name) DO UPDATE SET fence = MAX(leases.fence, excluded.fence)`,
 	}
@@ -78,14 +83,14 @@ func mysqlStatements() statements {
 VALUES (?, ?, LAST_INSERT_ID(%now), 0, %now, %now + ?)
 ON DUPLICATE KEY UPDATE
   fence = CASE
-    WHEN expires_at <= %now THEN LAST_INSERT_ID(GREATEST(fence + 1, %now))
+    WHEN expires_at <= %now THEN LAST_INSERT_ID(GREATEST(fence + %block, %now))
     WHEN owner = VALUES(owner) THEN LAST_INSERT_ID(fence)
     ELSE fence + LAST_INSERT_ID(0) END,
   since_at = IF(expires_at <= %now, %now, since_at),
   owner = IF(expires_at <= %now, VALUES(owner), owner),
   expires_at = IF(expires_at <= %now OR owner = VALUES(owner), VALUES(expires_at), expires_at)`,
 		byID:  true,
-		force: "UPDATE leases SET forced = fence, fence = GREATEST(fence + 1, %now), owner = '', expires_at = 0 WHERE name = ? AND expires_at > %now",
+		force: "UPDATE leases SET forced = fence, fence = GREATEST(fence + %block, %now), owner = '', expires_at = 0 WHERE name = ? AND expires_at > %now",
 		raiseCounter: `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at) VALUES (?, '', ?, 0, 0, 0)
 ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence))`,
 	}
@@ -95,7 +100,7 @@ ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence))`,
 
 // complete adds what the engines have in common.
 func (s statements) complete(now, key string) statements {
-	fill := strings.NewReplacer("%now", now, "%key", key).Replace
+	fill := strings.NewReplacer("%now", now, "%key", key, "%block", strconv.Itoa(driver.TurnsPerGrant)).Replace
 	return statements{
 		take: fill(s.take), byID: s.byID, release: fill(release), free: fill(free), renew: fill(renew), poll: fill(poll),
 		force: fill(s.force), raiseCounter: fill(s.raiseCounter),

@@ -163,8 +163,8 @@ func TestLateAttemptOfAHolderIsRolledBack(t *testing.T) {
 	})
 }
 
-// A driver that panics leaves the turn of its caller to the next one.
-func TestPanicLeavesTheLocalQueue(t *testing.T) {
+// A driver that panics leaves the key to the next caller.
+func TestPanicLeavesNoCaller(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		l, s, _, _ := scripted(t)

@@ -60,7 +60,7 @@ func TestOutages(t *testing.T) {
 		// Whatever else is known, that nothing happened is not.
 		{fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, order.ErrStopping), 503, "outcome-unknown"},
 		{errors.Join(permits.ErrClosed, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
-		{errors.Join(order.ErrSaturated, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
+		{errors.Join(order.ErrConcurrencyLimit, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
 		{errors.Join(idempotency.ErrInFlight, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
 		{errors.Join(&stock.ShortageError{}, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
 		{errors.Join(&order.StateError{}, order.ErrOutcomeUnknown), 503, "outcome-unknown"},

@@ -207,7 +207,7 @@ func TestEveryFinalResponseIsReplayed(t *testing.T) {
 // TestConcurrencyLimitIsNotStored; only placing knows it.
 func TestConcurrencyLimitIsNotStored(t *testing.T) {
 	t.Parallel()
-	m := newMemory(func(context.Context) (order.Order, error) { return order.Order{}, order.ErrSaturated })
+	m := newMemory(func(context.Context) (order.Order, error) { return order.Order{}, order.ErrConcurrencyLimit })
 	s := newHandler(t, httpapi.Config{Orders: m})
 	for i := range 2 {
 		status, header, p := s.send(t, post(basket, "Idempotency-Key", "k1"))

@@ -160,7 +160,7 @@ func TestPreferenceWithoutEffectIsNotApplied(t *testing.T) {
 		status  int
 		applied string
 	}{
-		{order.ErrSaturated, 429, ""},
+		{order.ErrConcurrencyLimit, 429, ""},
 		{&order.UnknownSKUError{SKUs: []string{"s1"}}, 422, ""},
 		{&order.LimitError{Limit: 1, Had: 1}, 409, ""},
 		{stock.ErrLockAway, 503, ""},

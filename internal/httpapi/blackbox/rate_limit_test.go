@@ -126,18 +126,18 @@ func TestConcurrencyLimitNamesLimitAndDelay(t *testing.T) {
 		err                   error
 		policy, limit, refuge string
 	}{
-		{httpapi.Config{}, order.ErrSaturated, "", "", "1"},
-		{httpapi.Config{}, fmt.Errorf("full: %w", &permits.SaturatedError{RetryAfter: 1200 * time.Millisecond}), "", "", "2"},
+		{httpapi.Config{}, order.ErrConcurrencyLimit, "", "", "1"},
+		{httpapi.Config{}, fmt.Errorf("full: %w", &permits.ConcurrencyLimitError{RetryAfter: 1200 * time.Millisecond}), "", "", "2"},
 		{
 			httpapi.Config{Permits: func() permits.Stats { return permits.Stats{Permits: 64, Reset: time.Second} }},
-			order.ErrSaturated, `"orders";q=64;qu="concurrent-requests"`, `"orders";r=0;t=1`, "1",
+			order.ErrConcurrencyLimit, `"orders";q=64;qu="concurrent-requests"`, `"orders";r=0;t=1`, "1",
 		},
 		{
 			httpapi.Config{
 				Permits: func() permits.Stats { return permits.Stats{Permits: 64} },
 				Rates:   &rates{left: map[string]int{"c1": 2}},
 			},
-			order.ErrSaturated, `"orders";q=64;qu="concurrent-requests", "customer";q=2`, `"orders";r=0;t=1, "customer";r=1;t=2`, "1",
+			order.ErrConcurrencyLimit, `"orders";q=64;qu="concurrent-requests", "customer";q=2`, `"orders";r=0;t=1, "customer";r=1;t=2`, "1",
 		},
 	} {
 		c.config.Orders = failing(c.err)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,18 +48,52 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestReadyIsBounded has a store that does not answer.
+// TestReadyIsBounded has a store that stops to answer. A balancer that hears nothing takes the instance for dead.
 func TestReadyIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stalls atomic.Bool
+		var asked atomic.Int64
+		s := newHandler(t, httpapi.Config{Ready: func(ctx context.Context) error {
+			asked.Add(1)
+			if stalls.Load() {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}})
+		start := time.Now()
+		want := func(status int, at time.Duration) {
+			t.Helper()
+			got, _, _ := s.do(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+			if after := time.Since(start); got != status || after != at {
+				t.Errorf("%d after %v, want %d after %v", got, after, status, at)
+			}
+		}
+		want(200, 0)
+		stalls.Store(true)
+		for i := range time.Duration(3) {
+			want(200, (i+1)*250*time.Millisecond)
+		}
+		time.Sleep(100 * time.Millisecond) // the question ends at 1 s
+		want(503, time.Second)
+		want(503, 1250*time.Millisecond)
+		stalls.Store(false)
+		time.Sleep(time.Second)
+		want(200, 2250*time.Millisecond)
+		if n := asked.Load(); n != 4 {
+			t.Errorf("the store was asked %d times, want 4: one question at a time", n)
+		}
+	})
+}
+
+// TestReadyAtFirst has a store that has not answered since the start.
+func TestReadyAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newHandler(t, httpapi.Config{Ready: func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}})
-		start := time.Now()
 		wantType(t, s.must(t, 503, http.MethodGet, "/readyz", ""), "store-unavailable")
-		if got := time.Since(start); got != time.Second {
-			t.Errorf("asked for %v", got)
-		}
+		time.Sleep(time.Second) // the question ends
 	})
 }
 

@@ -154,7 +154,7 @@ func badPaths(order string) []badRequest {
 	}
 	for _, path := range []string{
 		unknown, "/api/v1/skus/nope", "/api/v1/audit?sku=nope", "/api/v1/skus/", "/api/v1/skus/a/b", "/api/v1/orders/", "/api/v2/skus",
-		"/API/v1/skus", "//api/v1/skus", "/", "/metrics", "/debug/pprof/", "/api/v1/skus/../orders", "/favicon.ico",
+		"/API/v1/skus", "//api/v1/skus", "/room", "/metrics", "/debug/pprof/", "/api/v1/skus/../orders", "/favicon.ico",
 	} {
 		all = append(all, badRequest{name: "GET " + path, method: http.MethodGet, path: path, status: 404, slug: "not-found"})
 	}

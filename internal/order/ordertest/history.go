@@ -65,7 +65,10 @@ func (h *History) Changed(o order.Order) {
 }
 
 // Held implements [order.Publisher].
-func (*History) Held(string, string, dlock.Fence) {}
+func (*History) Held(string, string, dlock.Fence) (ended func()) { return func() {} }
+
+// Fenced implements [order.Publisher].
+func (*History) Fenced(string, *stock.FencedError) {}
 
 // Expired returns how many orders have expired.
 func (h *History) Expired() (n int) {
@@ -99,7 +102,7 @@ func (c client) note(o op, answer order.Order, err error) {
 	if moved, ok := errors.AsType[*order.StateError](err); ok {
 		o.order = moved.Order
 	}
-	busy := errors.Is(err, stock.ErrBusy) || errors.Is(err, order.ErrSaturated) || errors.Is(err, order.ErrInvalid)
+	busy := errors.Is(err, stock.ErrBusy) || errors.Is(err, order.ErrConcurrencyLimit) || errors.Is(err, order.ErrInvalid)
 	if !busy || errors.Is(err, order.ErrOutcomeUnknown) {
 		c.h.add(o)
 	}

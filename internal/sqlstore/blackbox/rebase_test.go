@@ -106,7 +106,7 @@ func TestRebaseRefusals(t *testing.T) {
 		create(t, s, "unfenced", "redis-unfenced", 1)
 		create(t, s, "raised", "redis", 1)
 		stocks := stock.NewService(s, stock.NewStrategies(stock.Lockers{}), nil)
-		for sku, want := range map[string]error{"none": stock.ErrNotFound, "plain": stock.ErrUnfenced, "unfenced": stock.ErrUnfenced, "raised": stock.ErrReseeds} {
+		for sku, want := range map[string]error{"none": stock.ErrNotFound, "plain": stock.ErrUnfenced, "unfenced": stock.ErrUnfenced, "raised": stock.ErrRaisesCounter} {
 			if _, err := stocks.Rebase(t.Context(), sku); !errors.Is(err, want) {
 				t.Errorf("%s: %v", sku, err)
 			}

@@ -1,4 +1,4 @@
-package demo
+package buyers_test
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"example.com/shop/internal/buyers"
 )
 
 // A service that says again and again that all permits are in use is at work, and a sale at it is
@@ -30,9 +33,9 @@ func TestProgressOfASale(t *testing.T) {
 				w.WriteHeader(http.StatusConflict)
 			}))
 			defer server.Close()
-			s := newShop([]string{server.URL}).sell(t.Context(), "a", 1, func(int) { told.Add(1) })
-			if s.rejected != 1 || s.errors != 0 || told.Load() != c.want {
-				t.Errorf("%d rejected, %d errors, progress was reported %d times, want %d", s.rejected, s.errors, told.Load(), c.want)
+			s := buyers.New([]string{server.URL}, 32).Sell(t.Context(), "a", 1, func(buyers.Outcome, time.Duration) { told.Add(1) })
+			if s.Rejected != 1 || s.Errors != 0 || told.Load() != c.want {
+				t.Errorf("%d rejected, %d errors, progress was reported %d times, want %d", s.Rejected, s.Errors, told.Load(), c.want)
 			}
 		})
 	}
@@ -41,7 +44,7 @@ func TestProgressOfASale(t *testing.T) {
 // Whose order is in doubt reads it: it counts if it is there, and is a failure otherwise.
 func TestOrderWithUnknownOutcomeIsRead(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]sale{http.StatusOK: {accepted: 1}, http.StatusNotFound: {errors: 1}} {
+	for status, want := range map[int]buyers.Sale{http.StatusOK: {Accepted: 1}, http.StatusNotFound: {Errors: 1}} {
 		var asked atomic.Int64
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
@@ -57,26 +60,9 @@ func TestOrderWithUnknownOutcomeIsRead(t *testing.T) {
 			}
 		}))
 		defer server.Close()
-		s := newShop([]string{server.URL}).sell(t.Context(), "a", 1, func(int) {})
-		if s.accepted != want.accepted || s.errors != want.errors {
-			t.Errorf("status %d: %d accepted, %d errors", status, s.accepted, s.errors)
+		s := buyers.New([]string{server.URL}, 32).Sell(t.Context(), "a", 1, func(buyers.Outcome, time.Duration) {})
+		if s.Accepted != want.Accepted || s.Errors != want.Errors {
+			t.Errorf("status %d: %d accepted, %d errors", status, s.Accepted, s.Errors)
 		}
-	}
-}
-
-// A SKU is on sale, though the service was too busy to say so at once.
-func TestSKUIsCreatedAgain(t *testing.T) {
-	t.Parallel()
-	var asked atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader([]int{http.StatusServiceUnavailable, http.StatusOK, http.StatusOK}[asked.Add(1)-1])
-	}))
-	defer server.Close()
-	s := newShop([]string{server.URL})
-	if err := s.stock(t.Context(), "a", "naive", 1); err != nil {
-		t.Error(err)
-	}
-	if err := s.stock(t.Context(), "a", "naive", 1); err == nil {
-		t.Error("a SKU that is there already passes for a new one")
 	}
 }

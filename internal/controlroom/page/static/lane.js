@@ -1,0 +1,89 @@
+// The lock lane: who holds the lease of a SKU. Time runs to the right; each instance has a row.
+
+import {html, useEffect, useRef, useState} from './vendor/htm-preact.js';
+import {doubleHolds} from './state.js';
+import {t} from './text.js';
+
+const row = 44, left = 76, windows = [200, 1000, 10_000]; // milliseconds
+
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// short returns the last digits of a fencing token, by which neighbours differ. The table has all of them.
+const short = (fence) => String(fence).slice(-7);
+
+export function Lane({state, sku, paused}) {
+  const canvas = useRef();
+  const view = useRef();
+  const [span, zoom] = useState(windows.at(-1));
+  view.current = {state, sku, span, now: paused ? view.current.now : 0};
+  useEffect(() => {
+    let frame;
+    const paint = () => {
+      view.current.now = paused && view.current.now || Date.now() - 500; // events arrive a moment later
+      draw(canvas.current, view.current);
+      if (!paused) frame = requestAnimationFrame(paint);
+    };
+    paint();
+    return () => cancelAnimationFrame(frame);
+  }, [paused, span]);
+  const leases = [...state.leases.values()].filter((l) => l.sku === sku);
+  const refused = state.refused.filter((r) => r.sku === sku);
+  const double = doubleHolds(leases, Date.now()).length;
+  return html`<section class="wide" aria-labelledby="lane-title">
+    <h2 id="lane-title">${t('lane')} ${sku && html`<code>${sku}</code>`}</h2>
+    <p role="group" aria-label=${t('window')}>${windows.map((ms) => html`<button key=${ms} aria-pressed=${ms === span} onClick=${() => zoom(ms)}>${ms / 1000} s</button> `)}</p>
+    <canvas ref=${canvas} role="img" aria-label=${t('laneLabel', leases.length, double, refused.length)}></canvas>
+    <p class="counts"><span class=${double ? 'bad' : ''}><b id="double-holds">${double}</b> ${t('doubleHolds')}</span>
+      <span class=${refused.length ? 'warn' : ''}><b id="refused-writes">${refused.length}</b> ${t('refusedWrites')}</span></p>
+    <details><summary>${t('latestLeases')}</summary>
+      <table><thead><tr><th>${t('instance')}</th><th>${t('token')}</th><th>${t('heldFor')}</th></tr></thead>
+      <tbody>${leases.slice(-20).reverse().map((l) => html`<tr key=${l.holder + l.fence}><td>${l.holder}</td><td class="number">${l.fence}</td>
+        <td class="number">${l.until ? `${(l.until - l.from).toFixed(0)} ms` : t('inUse')}</td></tr>`)}</tbody></table>
+    </details>
+  </section>`;
+}
+
+function draw(canvas, {state, sku, span, now}) {
+  const leases = [...state.leases.values()].filter((l) => l.sku === sku);
+  const rows = [...new Set([...state.members.keys(), ...leases.map((l) => l.holder)])].sort();
+  const width = canvas.clientWidth, height = Math.max(1, rows.length) * row + 22, scale = devicePixelRatio;
+  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
+    canvas.width = width * scale;
+    canvas.height = height * scale;
+    canvas.style.height = `${height}px`;
+  }
+  const x = (at) => left + (width - left - 8) * (1 - (now - at) / span);
+  const pen = canvas.getContext('2d');
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.font = '12px system-ui, sans-serif';
+  pen.textBaseline = 'middle';
+  rows.forEach((name, i) => {
+    pen.fillStyle = color('--line');
+    pen.fillRect(left, i * row + row - 1, width - left, 1);
+    pen.fillStyle = color('--text');
+    pen.fillText(name, 4, i * row + row / 2, left - 10);
+  });
+  const bar = (l, fill) => {
+    const i = rows.indexOf(l.holder), from = Math.max(left, x(l.from)), until = Math.min(width - 8, x(l.until ?? now));
+    if (until < left || from > width - 8) return;
+    const wide = Math.max(2, until - from);
+    pen.fillStyle = fill;
+    pen.fillRect(from, i * row + 8, wide, row - 16);
+    if (wide > 40) {
+      pen.fillStyle = color('--on-bar');
+      pen.fillText(`#${short(l.fence)}`, from + 4, i * row + row / 2, wide - 6);
+    }
+  };
+  leases.forEach((l) => bar(l, color(`--bar-${rows.indexOf(l.holder) % 6}`)));
+  for (const pair of doubleHolds(leases, now)) {
+    const from = pair[1].from, until = Math.min(...pair.map((l) => l.until ?? now));
+    pair.forEach((l) => bar({...l, from, until}, color('--bad')));
+  }
+  pen.fillStyle = color('--bad');
+  for (const r of state.refused.filter((r) => r.sku === sku && x(r.at) >= left)) {
+    pen.fillText(`✕ #${short(r.fence)} < #${short(r.accepted)}`, Math.min(x(r.at), width - 160), rows.indexOf(r.holder) * row + 6);
+  }
+  pen.fillStyle = color('--muted');
+  for (let i = 0; i <= 5; i++) pen.fillText(i === 5 ? t('now') : `−${span * (5 - i) / 5000} s`, Math.min(left + ((width - left - 8) * i) / 5, width - 34), height - 10);
+}

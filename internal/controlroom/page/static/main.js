@@ -1,0 +1,116 @@
+// The control room.
+
+import {html, render, useEffect, useReducer, useRef, useState} from './vendor/htm-preact.js';
+import {apiKey, post, roomToken, setAPIKey} from './api.js';
+import {Lane} from './lane.js';
+import {Machines, Sale, useRoom} from './room.js';
+import {State} from './state.js';
+import {language, setLanguage, t} from './text.js';
+
+function Room() {
+  const [, redraw] = useReducer((n) => n + 1, 0);
+  const [paused, pause] = useState(false);
+  const [session, restart] = useReducer((n) => n + 1, 0);
+  const [sku, choose] = useState('');
+  const frozen = useRef(false);
+  frozen.current = paused;
+  const state = useRef();
+  state.current ??= new State(() => {});
+  useEffect(() => {
+    const stop = new AbortController();
+    let due = false; // many events a second are one drawing
+    state.current = new State(() => {
+      if (due || frozen.current) return;
+      due = true;
+      setTimeout(() => { due = false; redraw(); }, 200);
+    });
+    state.current.run(stop.signal);
+    const clock = setInterval(() => frozen.current || redraw(), 1000); // for what counts down
+    return () => { stop.abort(); clearInterval(clock); };
+  }, [session]);
+  const s = state.current;
+  const latest = [...s.leases.values()].at(-1)?.sku ?? [...s.skus.keys()][0] ?? '';
+  const shown = sku || latest;
+  return html`
+    <header><h1>${t('title')}</h1>
+      <span id="connection" role="status" class=${s.connection}>${t(s.connection)}</span>
+      <button onClick=${() => pause(!paused)} aria-pressed=${paused}>${paused ? t('resume') : t('pause')}</button>
+      <button onClick=${() => { setLanguage(language() === 'en' ? 'zh' : 'en'); redraw(); }} lang=${language() === 'en' ? 'zh' : 'en'}>${language() === 'en' ? '中文' : 'English'}</button>
+      <a href="/docs">API</a></header>
+    ${s.connection === 'refused' && html`<${Key} why=${s.error} again=${restart} />`}
+    <main>
+      ${roomToken && html`<${Owned} state=${s} />`}
+      <${Lane} state=${s} sku=${shown} paused=${paused} />
+      <${Stock} state=${s} sku=${shown} choose=${choose} />
+      <${Members} state=${s} />
+      <${Orders} state=${s} />
+      <${Events} state=${s} />
+    </main>`;
+}
+
+// Owned is what the page of a room has beyond that of an instance.
+function Owned({state}) {
+  const room = useRoom();
+  return room && html`<${Sale} room=${room} state=${state} /><${Machines} room=${room} leader=${state.leader} />`;
+}
+
+function Key({why, again}) {
+  const submit = (event) => { event.preventDefault(); setAPIKey(new FormData(event.target).get('key').trim()); again(); };
+  return html`<form class="key" onSubmit=${submit}><label>${t('key')} <input name="key" type="password" autocomplete="off" value=${apiKey()} required /></label>
+    <button>${t('open')}</button> <span class="warn">${why}</span></form>`;
+}
+
+function Stock({state, sku, choose}) {
+  const skus = [...state.skus.values()].sort((a, b) => a.sku.localeCompare(b.sku)).slice(0, 100);
+  return html`<section aria-labelledby="stock-title"><h2 id="stock-title">${t('stock')}</h2>
+    ${skus.length === 0 ? html`<p class="muted">${t('noStock')}</p>` : html`<table id="stock"><thead><tr><th>SKU</th><th>${t('strategy')}</th>
+      <th>${t('onHand')}</th><th>${t('reserved')}</th><th>${t('available')}</th></tr></thead>
+    <tbody>${skus.map((k) => html`<tr key=${k.sku} class=${k.sku === sku ? 'chosen' : ''}>
+      <td><button class="link" onClick=${() => choose(k.sku)} aria-current=${k.sku === sku}>${k.sku}</button></td><td>${k.strategy}</td>
+      <td class="number">${k.on_hand}</td><td class="number">${k.reserved}</td>
+      <td class=${'number ' + (k.available < 0 ? 'bad' : '')}>${k.available < 0 ? t('oversoldBy', -k.available) : k.available}</td></tr>`)}</tbody></table>`}
+  </section>`;
+}
+
+function Members({state}) {
+  return html`<section aria-labelledby="members-title"><h2 id="members-title">${t('members')}</h2>
+    <ul class="cards">${[...state.members.values()].map((m) => html`<li key=${m.name}><b>${m.name}</b>
+      ${m.name === state.leader && html` <span class="badge">${t('leader')}</span>`}<br /><span class="muted">${m.address}</span></li>`)}</ul>
+    ${state.cluster.stale && html`<p class="warn">${state.cluster.stale}</p>`}
+    <h3>${t('settings')}</h3><table><tbody>${state.cluster.config.map((c) => html`<tr key=${c.name}><th scope="row">${c.name}</th><td>${c.value}</td></tr>`)}</tbody></table>
+    <h3>${t('strategies')}</h3><p>${state.strategies.map((k) => html`<span key=${k.name} class=${'badge ' + (k.store_unavailable ? 'bad' : k.available ? '' : 'muted')}>${k.name}</span> `)}</p>
+  </section>`;
+}
+
+function Orders({state}) {
+  const orders = [...state.orders.values()].reverse().slice(0, 15);
+  return html`<section aria-labelledby="orders-title"><h2 id="orders-title">${t('orders')}</h2>
+    <table><thead><tr><th>${t('order')}</th><th>${t('items')}</th><th>${t('status')}</th><th>${t('expiresIn')}</th><th></th></tr></thead>
+    <tbody>${orders.map((o) => html`<tr key=${o.id}><td><code>${o.id.slice(-8)}</code></td>
+      <td>${o.items.map((i) => `${i.quantity} × ${i.sku}`).join(', ')}</td><td>${o.status}</td><td class="number">${left(o)}</td>
+      <td>${roomToken && o.status === 'PENDING' && ['pay', 'cancel'].map((what) => html`<button key=${what} aria-label=${`${t(what)} ${o.id}`} onClick=${() => settle(o, what)}>${t(what)}</button> `)}</td></tr>`)}</tbody></table>
+  </section>`;
+}
+
+// settle pays or cancels an order. What becomes of it is in the events.
+function settle(order, what) {
+  post(`/api/v1/orders/${order.id}/${what}`, what === 'pay' ? {payment_id: `room-${order.id}`} : undefined).catch((err) => alert(err.message));
+}
+
+// left is the time until an unpaid order expires.
+function left(order) {
+  if (order.status !== 'PENDING' && order.status !== 'QUEUED') return '';
+  const s = Math.max(0, Math.round((Date.parse(order.expires_at) - Date.now()) / 1000));
+  return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`;
+}
+
+function Events({state}) {
+  const [filter, setFilter] = useState('');
+  const shown = state.events.map((e) => [e, JSON.stringify(e[e.type])]).filter(([e, text]) => `${e.type} ${e.instance} ${text}`.includes(filter)).slice(0, 30);
+  return html`<section class="wide" aria-labelledby="events-title"><h2 id="events-title">${t('events')}</h2>
+    <label>${t('filter')} <input type="search" value=${filter} onInput=${(e) => setFilter(e.target.value)} /></label>
+    <ol class="events">${shown.map(([e, text]) => html`<li key=${e.at + text}><time>${e.at.slice(11, 23)}</time> <b>${e.type}</b> ${e.instance} <code>${text}</code></li>`)}</ol>
+  </section>`;
+}
+
+render(html`<${Room} />`, document.getElementById('room'));

@@ -1,0 +1,115 @@
+// What the page knows: levels, leases, orders, members and the latest events.
+
+import {get, stream} from './api.js';
+
+const keep = {leases: 2000, refused: 200, orders: 200, events: 200};
+
+export class State {
+  skus = new Map();
+  leases = new Map(); // by SKU, instance and fencing token
+  refused = [];
+  orders = new Map();
+  members = new Map();
+  cluster = {config: []};
+  leader = '';
+  strategies = [];
+  events = [];
+  connection = 'connecting'; // live, lost, refused
+  error = '';
+  resets = 0;
+  #lastID = '';
+  #changed;
+
+  // changed is called after each change. It must not block.
+  constructor(changed) {
+    this.#changed = changed;
+  }
+
+  // run follows the events until signal is aborted.
+  async run(signal) {
+    for (let pause = 500; !signal.aborted; pause = Math.min(2 * pause, 5000)) {
+      try {
+        for await (const notice of stream('/api/v1/events', this.#lastID, signal)) {
+          if (notice.id) this.#lastID = notice.id;
+          if (notice.event === 'reset') await this.load(signal);
+          else if (notice.event) this.apply(notice.data);
+          this.connection = 'live';
+          this.error = '';
+          pause = 500;
+          this.#changed();
+        }
+        this.connection = 'lost';
+      } catch (err) {
+        if (signal.aborted) return;
+        this.connection = err.status === 401 || err.status === 403 ? 'refused' : 'lost';
+        this.error = err.message;
+      }
+      this.#changed();
+      await new Promise((done) => setTimeout(done, pause));
+    }
+  }
+
+  // load reads the present state. Events that follow are newer, or are compared by version.
+  async load(signal) {
+    const [skus, orders, strategies, cluster] = await Promise.all([
+      get('/api/v1/skus?limit=100', signal), get('/api/v1/orders?limit=100', signal),
+      get('/api/v1/strategies', signal), get('/api/v1/cluster', signal).catch(() => undefined)]);
+    this.resets++;
+    this.skus = new Map(skus.skus.map((s) => [s.sku, s]));
+    this.orders = new Map(orders.orders.map((o) => [o.id, o]));
+    this.strategies = strategies.strategies;
+    if (cluster) {
+      this.cluster = cluster;
+      this.members = new Map(cluster.members.map((m) => [m.name, m]));
+      this.leader = cluster.leader?.name ?? '';
+    }
+  }
+
+  // apply applies one event.
+  apply(event) {
+    this.events = [event, ...this.events.slice(0, keep.events - 1)];
+    const {stock, lock, order, member, leader} = event;
+    if (stock && !(this.skus.get(stock.sku)?.version > stock.version)) this.skus.set(stock.sku, {...this.skus.get(stock.sku), ...stock});
+    if (order) {
+      this.orders.delete(order.id); // the latest one comes last
+      this.orders.set(order.id, {...order, changed_at: event.at});
+      trim(this.orders, keep.orders);
+    }
+    if (lock) this.#hold(lock);
+    if (member?.left) this.members.delete(member.name);
+    else if (member) this.members.set(member.name, {...this.members.get(member.name), ...member});
+    if (leader) this.leader = leader.ended ? '' : leader.name;
+  }
+
+  #hold(lock) {
+    const received = Date.now();
+    for (const lease of lock.leases ?? []) {
+      const from = Date.parse(lease.from), until = lease.until ? Date.parse(lease.until) : undefined;
+      this.leases.set(`${lock.sku} ${lock.holder} ${lease.fence}`, {sku: lock.sku, holder: lock.holder, fence: lease.fence, from, until, received});
+    }
+    trim(this.leases, keep.leases);
+    for (const r of lock.refused ?? []) this.refused.push({sku: lock.sku, holder: lock.holder, ...r, at: Date.parse(r.at)});
+    this.refused = this.refused.slice(-keep.refused);
+  }
+}
+
+// trim removes the oldest entries of a map.
+function trim(map, most) {
+  for (const key of map.keys()) {
+    if (map.size <= most) return;
+    map.delete(key);
+  }
+}
+
+// doubleHolds returns the pairs of leases of one SKU that two instances used at the same time.
+export function doubleHolds(leases, now) {
+  const sorted = [...leases].sort((a, b) => a.from - b.from);
+  const pairs = [];
+  let open = [];
+  for (const lease of sorted) {
+    open = open.filter((o) => (o.until ?? now) > lease.from);
+    for (const o of open) if (o.holder !== lease.holder && o.sku === lease.sku) pairs.push([o, lease]);
+    open.push(lease);
+  }
+  return pairs;
+}

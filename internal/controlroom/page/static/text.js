@@ -1,0 +1,61 @@
+// The texts of the page, in English and Chinese.
+
+const texts = {
+  title: ['Control room', '控制室'],
+  connecting: ['connecting', '连接中'], live: ['live', '实时'], lost: ['connection lost, retrying', '连接中断，正在重试'], refused: ['an API key is needed', '需要 API 密钥'],
+  pause: ['Pause the page', '暂停页面'], resume: ['Resume the page', '继续'],
+  key: ['API key', 'API 密钥'], open: ['Open', '打开'],
+  window: ['Time shown', '显示时间'],
+  lane: ['Lock lane', '锁时间线'], now: ['now', '现在'],
+  laneLabel: [(leases, double, refused) => `${leases} leases, ${double} times two concurrent holders, ${refused} refused writes`, (leases, double, refused) => `${leases} 个租约，${double} 次同时持有，${refused} 次写入被拒绝`],
+  doubleHolds: ['times two concurrent holders', '次两个实例同时持有'], refusedWrites: ['writes refused by their fencing token', '次写入因隔离令牌过期被拒绝'],
+  latestLeases: ['Latest leases', '最近的租约'], instance: ['instance', '实例'], token: ['fencing token', '隔离令牌'], heldFor: ['held for', '持有时间'], inUse: ['in use', '使用中'],
+  stock: ['Stock', '库存'], noStock: ['No SKU is on sale.', '没有在售商品。'], strategy: ['strategy', '策略'], onHand: ['on hand', '现有'], reserved: ['reserved', '已预留'], available: ['available', '可售'],
+  oversoldBy: [(n) => `oversold by ${n}`, (n) => `超卖 ${n}`],
+  members: ['Instances', '实例'], leader: ['leader', '领导者'], settings: ['Settings', '设置'], strategies: ['Strategies', '策略'],
+  orders: ['Orders', '订单'], order: ['order', '订单'], items: ['items', '商品'], status: ['status', '状态'], expiresIn: ['expires in', '剩余时间'],
+  events: ['Events', '事件'], filter: ['Filter', '筛选'],
+  pay: ['Pay', '付款'], cancel: ['Cancel', '取消'],
+  sale: ['Sale', '销售'], first: ['strategy', '策略'], second: ['beside it', '对照策略'], none: ['none', '无'], units: ['units', '库存数量'], attempts: ['attempts', '请求总数'],
+  buyers: ['at the same time', '并发数'], start: ['Start the sale', '开始销售'], stop: ['Stop the sale', '停止销售'],
+  sold: ['sold', '已售'], refusedOrders: ['refused', '已拒绝'], unanswered: ['unanswered', '未得到答复'], left: ['in stock', '剩余'], oversold: ['OVERSOLD', '超卖'], exact: ['exact', '准确'], lostUpdates: ['lost updates', '丢失的更新'],
+  perSecond: ['orders/s', '订单/秒'], p99: ['p99 ms', 'p99 毫秒'], notAudited: ['not audited yet', '尚未审计'], audited: [(at) => `books at ${at}`, (at) => `账目 ${at}`],
+  machines: ['Instances and stores', '实例与存储'], ready: ['ready', '就绪'], notReady: ['not ready', '未就绪'],
+  running: ['running', '运行中'], paused: ['paused', '已暂停'], ended: ['ended', '已结束'], starting: ['starting', '启动中'], stopping: ['stopping', '停止中'], up: ['up', '正常'], slow: ['slow', '缓慢'], cutOff: ['cut off from Redis', '与 Redis 断开'],
+  database: ['Database', '数据库'],
+  'do-pause': ['Pause', '暂停'], 'say-pause': ['SIGSTOP: the process stands still, and keeps its connections', 'SIGSTOP：进程停住，连接保留'],
+  'do-resume': ['Resume', '继续'], 'say-resume': ['SIGCONT: the process goes on where it stood', 'SIGCONT：进程从原处继续'],
+  'do-late': ['Make late', '使其迟到'], 'say-late': ['SIGSTOP for 5 s, longer than a lease lasts: what it holds expires, and then it writes', 'SIGSTOP 5 秒，超过租约期限：租约过期后才写入'],
+  'do-kill': ['Kill', '强制结束'], 'say-kill': ['SIGKILL: the process is gone at once. Orders that it is placing get no answer', 'SIGKILL：进程立即消失，正在处理的订单得不到答复'],
+  'do-stop': ['Stop', '停止'], 'say-stop': ['The process finishes what it does, and ends', '进程处理完当前请求后退出'],
+  'do-start': ['Start', '启动'], 'say-start': ['Start the instance again, under the same name', '以相同名称重新启动'],
+  'do-cut-off': ['Cut off', '断开'], 'say-cut-off': ['Nothing passes between this instance and Redis; connections stay open', '此实例与 Redis 之间不再传输数据，连接保留'],
+  'do-reconnect': ['Reconnect', '恢复连接'], 'say-reconnect': ['The line between this instance and Redis works again', '恢复此实例与 Redis 的连接'],
+  'do-redis-wipe': ['Wipe', '清空'], 'say-redis-wipe': ['FLUSHALL: Redis loses everything: leases, queues, permits, counters', 'FLUSHALL：Redis 丢失所有数据：租约、队列、许可、计数'],
+  'do-redis-pause': ['Pause', '暂停'], 'say-redis-pause': ['Nothing passes between the instances and Redis', '实例与 Redis 之间不再传输数据'],
+  'do-redis-slow': ['Slow', '减速'], 'say-redis-slow': ['Each request to Redis takes 20 ms more', '每个 Redis 请求增加 20 毫秒'],
+  'do-redis-resume': ['Mend', '恢复'], 'say-redis-resume': ['Redis is as it was', 'Redis 恢复正常'],
+  'do-database-pause': ['Pause', '暂停'], 'say-database-pause': ['Nothing passes between the instances and the database', '实例与数据库之间不再传输数据'],
+  'do-database-slow': ['Slow', '减速'], 'say-database-slow': ['Each statement takes 20 ms more', '每条语句增加 20 毫秒'],
+  'do-database-resume': ['Mend', '恢复'], 'say-database-resume': ['The database is as it was', '数据库恢复正常'],
+  'do-database-disconnect': ['Break connections', '断开连接'], 'say-database-disconnect': ['Each connection to the database breaks; new ones are welcome', '断开所有数据库连接，可重新建立'],
+};
+
+const name = 'shop-language';
+let now = localStorage.getItem(name) ?? (navigator.language.startsWith('zh') ? 'zh' : 'en');
+
+export const language = () => now;
+
+export function setLanguage(to) {
+  now = to;
+  localStorage.setItem(name, to);
+  document.documentElement.lang = to;
+}
+
+// t returns a text in the language of the page.
+export function t(key, ...values) {
+  const text = texts[key][now === 'zh' ? 1 : 0];
+  return typeof text === 'function' ? text(...values) : text;
+}
+
+setLanguage(now);

@@ -1,0 +1,167 @@
+package dlocktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
+)
+
+// turnsOfAGrant has two processes of many callers, who take turns under the grants of theirs. All that the lock promises holds for each turn.
+func turnsOfAGrant(ctx context.Context, t testing.TB, h Harness, key string) {
+	if !h.Shares {
+		t.Skip("each caller has a grant of its own")
+	}
+	const callers, times = 20, 5
+	var (
+		all    sync.WaitGroup
+		inside bool // guarded by the lock under test, as is the rest
+		last   dlock.Fence
+		turns  int // of the grants that were shared
+		seen   = map[string]int{}
+	)
+	for _, l := range []dlock.Locker{h.New(t), h.New(t)} {
+		for range callers {
+			all.Go(func() {
+				for range times {
+					err := dlock.Do(ctx, l, key, func(_ context.Context, f dlock.Fence) error {
+						if inside || !f.Passes(last) {
+							t.Errorf("%v after %v; is another one inside: %t", f, last, inside)
+						}
+						inside, last = true, f
+						grant, _, turn := strings.Cut(f.Owner, "+")
+						if seen[grant]++; turn {
+							turns++
+						}
+						inside = false
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	for owner, n := range seen {
+		if n > driver.TurnsPerGrant {
+			t.Errorf("%d turns under the grant of %s, want %d at most", n, owner, driver.TurnsPerGrant)
+		}
+	}
+	if turns == 0 {
+		t.Error("no grant was shared")
+	}
+}
+
+// othersWaitForOneGrant has a crowd of one process arrive after a waiter of another one.
+func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key string) {
+	if !h.Shares || !h.FIFO {
+		t.Skip("grants are not shared, or not made in order")
+	}
+	crowd, other := h.New(t), h.New(t)
+	in := optional[dlock.Inspector](t, h.New(t))
+	first := acquire(ctx, t, h, crowd, key)
+	var (
+		all    sync.WaitGroup
+		passed bool // guarded by the lock under test, as is before
+		before int
+	)
+	all.Go(func() {
+		if err := dlock.Do(ctx, other, key, func(context.Context, dlock.Fence) error { passed = true; return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+	wantWaiters(ctx, t, h, in, key, 1)
+	for range 10 * driver.TurnsPerGrant {
+		all.Go(func() {
+			err := dlock.Do(ctx, crowd, key, func(context.Context, dlock.Fence) error {
+				if !passed {
+					before++
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	release(ctx, t, first)
+	all.Wait()
+	if before >= driver.TurnsPerGrant {
+		t.Errorf("%d callers of the process that held the key got it before the one who waited, want less than %d", before, driver.TurnsPerGrant)
+	}
+}
+
+// turnIsKeptAlive holds a turn that is not the first one for longer than the store keeps a grant that is not renewed.
+func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
+	if !h.Shares {
+		t.Skip("each caller has a grant of its own")
+	}
+	l, other := h.New(t), h.New(t)
+	for shared := false; !shared; { // sharing ends after 20 ms, which a busy machine may not notice
+		first := acquire(ctx, t, h, l, key)
+		next := make(chan *dlock.Lease, 1)
+		go func() {
+			lease, err := l.Acquire(ctx, key)
+			if err != nil {
+				t.Error(err)
+			}
+			next <- lease
+		}()
+		pause(ctx, time.Millisecond)
+		release(ctx, t, first)
+		lease := <-next
+		if lease == nil {
+			return
+		}
+		if _, _, shared = strings.Cut(lease.Fence().Owner, "+"); shared {
+			pause(ctx, 2*h.TTL)
+			if err := lease.Err(); err != nil {
+				t.Errorf("the turn has ended: %v", err)
+			}
+			if _, err := other.TryAcquire(ctx, key); !errors.Is(err, dlock.ErrHeld) {
+				t.Errorf("TryAcquire beside a turn = %v", err)
+			}
+		}
+		release(ctx, t, lease)
+	}
+}
+
+// lossEndsTheTurns takes the key from a holder while others of its process wait.
+func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
+	if !h.Shares {
+		t.Skip("each caller has a grant of its own")
+	}
+	l := h.New(t)
+	force := optional[dlock.ForceReleaser](t, h.New(t))
+	first := acquire(ctx, t, h, l, key)
+	next := make(chan *dlock.Lease, 1)
+	go func() {
+		lease, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Error(err)
+		}
+		next <- lease
+	}()
+	if err := force.ForceRelease(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-first.Done():
+	case <-ctx.Done():
+		t.Fatal("the holder is not told")
+	}
+	wantErr(t, first.Release(ctx), dlock.ErrLost)
+	if lease := <-next; lease != nil {
+		if !lease.Fence().Passes(first.Fence()) || lease.Fence().Owner == first.Fence().Owner {
+			t.Errorf("%v after %v, which was lost", lease.Fence(), first.Fence())
+		}
+		release(ctx, t, lease)
+	}
+}

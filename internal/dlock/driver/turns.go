@@ -1,0 +1,369 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/dlock"
+)
+
+// A grant is shared for at most this many turns, and no turn begins later than this after the first one. So a waiter
+// of another process waits a little longer than for one lease, however many wait here.
+const (
+	TurnsPerGrant = 16
+	maxSharing    = 20 * time.Millisecond
+)
+
+// Turns makes one acquisition for all callers of a process that wait for the same key, and lets them
+// take turns under its grant. Each turn is a lease of its own, with a fencing token of its own: the grant has a block of
+// [TurnsPerGrant] tokens, and turn n has the nth of them. Callers are served first come, first served.
+//
+// The next acquisition begins when the grant has no turn left for those who wait, while the last turn may go on. So the process
+// has its place in the queue of the store as early as a single waiter, apart from the 20 ms of sharing.
+//
+// It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock Cohorting,
+// PPoPP 2012. The zero value is ready for use.
+type Turns struct {
+	mu    sync.Mutex
+	lines map[string]*line
+}
+
+// Take begins an acquisition of a key: it makes the first attempt. If others hold the key, it returns what waits for it. The
+// context of that has the values of one of the waiters, and ends when none is left. A grant is shared if it was
+// passed to [Share.Of].
+type Take func(ctx context.Context, s *Share) (lease *dlock.Lease, wait Wait, err error)
+
+// Wait waits until a key is granted, or ctx ends.
+type Wait func(ctx context.Context) (*dlock.Lease, error)
+
+// line is what a process has of one key. It exists while that is anything.
+type line struct {
+	key     string
+	waiters []*waiter // first come, first served
+	attempt *attempt  // the acquisition in flight, or nil
+	share   *Share    // the grant that has turns left, or nil
+
+	first struct { // of the caller that made the line: one allocation for all of it
+		attempt attempt
+		share   Share
+	}
+}
+
+// waiter is one call of Acquire that others precede.
+type waiter struct {
+	ctx  context.Context //nolint:containedctx // For the values of its lease.
+	take Take
+	done chan outcome
+}
+
+// outcome is the result of an acquisition.
+type outcome struct {
+	lease    *dlock.Lease
+	err      error
+	panicked any // of take, for the caller that is first
+}
+
+func (o outcome) get() (*dlock.Lease, error) {
+	if o.panicked != nil {
+		panic(o.panicked)
+	}
+	return o.lease, o.err
+}
+
+// attempt is an acquisition in flight. The first request of a caller that nobody precedes is sent by
+// this caller. All else is done by a goroutine, because it may outlive the caller that began it.
+type attempt struct {
+	cancel context.CancelCauseFunc
+	vain   bool          // all who wanted it have left
+	ended  chan struct{} // closed when err is set
+	err    error
+}
+
+var errNobodyWaits = errors.New("driver: nobody waits any more")
+
+// Acquire returns a lease of key: a turn under a grant of this process, or the first of a grant that take has acquired. It
+// waits until then, or until ctx ends. If take fails, all who wait at this moment get its error.
+func (t *Turns) Acquire(ctx context.Context, key string, take Take) (*dlock.Lease, error) {
+	t.mu.Lock()
+	l := t.lines[key]
+	if l == nil {
+		l = &line{key: key}
+		l.attempt = &l.first.attempt
+		if t.lines == nil {
+			t.lines = map[string]*line{}
+		}
+		t.lines[key] = l
+		t.mu.Unlock()
+		return t.first(ctx, l, take)
+	}
+	w := &waiter{ctx: ctx, take: take, done: make(chan outcome, 1)}
+	l.waiters = append(l.waiters, w)
+	t.serve(l)
+	t.mu.Unlock()
+	return t.await(l, w)
+}
+
+// first is Acquire for a caller that nobody precedes.
+func (t *Turns) first(ctx context.Context, l *line, take Take) (*dlock.Lease, error) {
+	s := &l.first.share
+	s.turns, s.line = t, l
+	o, wait := s.take(ctx, take)
+	switch {
+	case wait != nil:
+		w := &waiter{ctx: ctx, done: make(chan outcome, 1)}
+		t.mu.Lock()
+		l.waiters = slices.Insert(l.waiters, 0, w)
+		ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+		l.attempt.cancel, l.attempt.ended = cancel, make(chan struct{})
+		t.mu.Unlock()
+		go t.acquire(ctx, s, wait, nil)
+		return t.await(l, w)
+	case o.err != nil && o.panicked == nil && ctx.Err() != nil: // about this caller alone
+		t.mu.Lock()
+		l.attempt = nil
+		t.serve(l)
+		t.mu.Unlock()
+	default:
+		t.settle(s, outcome{lease: o.lease, err: o.err}, 0)
+	}
+	return o.get()
+}
+
+// await waits until w is served, or its ctx ends.
+func (t *Turns) await(l *line, w *waiter) (*dlock.Lease, error) {
+	select {
+	case o := <-w.done:
+		return o.get()
+	case <-w.ctx.Done():
+		return nil, t.leave(l, w)
+	}
+}
+
+// leave takes w out, whose ctx has ended. If it was the last one, leave waits until the acquisition in flight is taken back.
+func (t *Turns) leave(l *line, w *waiter) error {
+	t.mu.Lock()
+	at := slices.Index(l.waiters, w)
+	var vain *attempt
+	if at >= 0 {
+		l.waiters = slices.Delete(l.waiters, at, at+1)
+		if a := l.attempt; a != nil && a.ended != nil && len(l.waiters) == 0 && !a.vain {
+			vain, a.vain = a, true
+		}
+		t.tidy(l)
+	}
+	t.mu.Unlock()
+	err := dlock.Ended(w.ctx)
+	switch {
+	case at < 0: // it was served
+		lease, failed := (<-w.done).get()
+		if failed != nil {
+			return failed
+		}
+		_ = lease.Release(w.ctx) // to the next one, or the TTL frees it
+	case vain != nil:
+		vain.cancel(errNobodyWaits)
+		if <-vain.ended; errors.Is(vain.err, dlock.ErrUncertain) {
+			err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
+		}
+	}
+	return err
+}
+
+// serve sees to it that those who wait will be served: by a turn, or by an acquisition. It requires mu.
+func (t *Turns) serve(l *line) {
+	switch s := l.share; {
+	case len(l.waiters) == 0 || l.attempt != nil:
+	case s == nil:
+		w := l.waiters[0]
+		ctx, cancel := context.WithCancelCause(context.WithoutCancel(w.ctx))
+		l.attempt = &attempt{cancel: cancel, ended: make(chan struct{})}
+		go t.acquire(ctx, &Share{turns: t, line: l}, nil, w.take)
+	case s.end == nil: // its holder may be slow
+		s.end = time.AfterFunc(time.Until(s.until), func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.shut(s)
+		})
+	}
+	t.tidy(l)
+}
+
+func (t *Turns) tidy(l *line) {
+	if len(l.waiters) == 0 && l.attempt == nil && l.share == nil && t.lines[l.key] == l {
+		delete(t.lines, l.key)
+	}
+}
+
+// acquire acquires the key for those who wait: by wait, or from the beginning.
+func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
+	var o outcome
+	if wait == nil {
+		o, wait = s.take(ctx, take)
+	}
+	if wait != nil {
+		o, _ = s.take(ctx, func(ctx context.Context, _ *Share) (*dlock.Lease, Wait, error) {
+			lease, err := wait(ctx)
+			return lease, nil, err
+		})
+	}
+	a := s.line.attempt
+	if served := t.settle(s, o, 1); served == 0 && o.err == nil {
+		_ = o.lease.Release(ctx)
+	}
+	a.err = o.err
+	a.cancel(nil)
+	close(a.ended)
+}
+
+// settle ends the attempt of s. Of those who wait, n get its lease, or all its error.
+func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
+	t.mu.Lock()
+	l, a := s.line, s.line.attempt
+	l.attempt = nil
+	if o.err == nil && s.grant.Release != nil && !s.over {
+		l.share, s.until = s, time.Now().Add(maxSharing)
+	}
+	switch {
+	case a.vain && o.err != nil: // those who wait now have come later
+		n = 0
+	case o.err != nil:
+		n = len(l.waiters)
+	}
+	waiters := l.next(n)
+	t.serve(l)
+	t.mu.Unlock()
+	for _, w := range waiters {
+		w.done <- o
+		o.panicked = nil
+	}
+	return len(waiters)
+}
+
+// take runs take. A panic is one of the waiter that is first, and an error to the others.
+func (s *Share) take(ctx context.Context, take Take) (o outcome, wait Wait) {
+	defer func() {
+		if o.panicked = recover(); o.panicked != nil {
+			o.err = fmt.Errorf("driver: the acquisition of another caller has panicked: %v", o.panicked)
+		}
+	}()
+	o.lease, wait, o.err = take(ctx, s)
+	return o, wait
+}
+
+// next takes out up to n of those who wait. It requires mu.
+func (l *line) next(n int) (served []*waiter) {
+	n = min(n, len(l.waiters))
+	served = slices.Clone(l.waiters[:n])
+	l.waiters = slices.Delete(l.waiters, 0, n)
+	return served
+}
+
+// Waiting returns how many wait for key in this process without a place of their own in the store.
+func (t *Turns) Waiting(key string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.lines[key]
+	if l == nil {
+		return 0
+	}
+	n := len(l.waiters)
+	if l.attempt != nil && n > 0 {
+		n--
+	}
+	return n
+}
+
+// Shut ends the sharing of the grants of key: their tokens are behind, or somebody else is to have the key.
+func (t *Turns) Shut(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.lines[key]; l != nil && l.share != nil {
+		t.shut(l.share)
+	}
+}
+
+// shut ends the sharing of a grant. It requires mu.
+func (t *Turns) shut(s *Share) {
+	s.over = true
+	if s.end != nil {
+		s.end.Stop()
+	}
+	if s.line.share == s {
+		s.line.share = nil
+		t.serve(s.line)
+	}
+}
+
+// Share is a grant that the callers of one process share.
+type Share struct {
+	turns *Turns
+	line  *line
+	grant dlock.Grant // of the store, with the first token of its block
+	turn  uint64
+	until time.Time   // no turn begins later
+	end   *time.Timer // shuts it then, if anybody waits
+	over  bool
+}
+
+// Of returns the grant of the first turn under g, which the store keeps until the last one has been released. A nil
+// Share returns g.
+func (s *Share) Of(g dlock.Grant) dlock.Grant {
+	if s == nil {
+		return g
+	}
+	s.grant = g
+	return s.of(0)
+}
+
+// of returns the grant of a turn. Its release passes the grant of the store on, to the next turn or to the store.
+func (s *Share) of(turn uint64) dlock.Grant {
+	g := s.grant.OfTurn(turn)
+	g.Release = func(ctx context.Context) error {
+		if s.pass() {
+			return nil
+		}
+		return s.grant.Release(ctx)
+	}
+	g.Ended = func(outcome error) { s.ended(turn, outcome) }
+	return g
+}
+
+// ended says that a turn is over. If it was the last one, so is the grant.
+func (s *Share) ended(turn uint64, outcome error) {
+	s.turns.mu.Lock()
+	last := s.turn == turn
+	if last {
+		s.turns.shut(s)
+	}
+	s.turns.mu.Unlock()
+	if last && s.grant.Ended != nil {
+		s.grant.Ended(outcome)
+	}
+}
+
+// pass gives the grant to the next who waits, if it has another turn.
+func (s *Share) pass() bool {
+	t := s.turns
+	t.mu.Lock()
+	var next []*waiter
+	if s.line.share == s {
+		next = s.line.next(1)
+	}
+	if len(next) > 0 {
+		s.turn++
+	}
+	turn := s.turn
+	if len(next) == 0 || turn+1 == TurnsPerGrant {
+		t.shut(s)
+	}
+	t.mu.Unlock()
+	if len(next) == 0 {
+		return false
+	}
+	next[0].done <- outcome{lease: dlock.NewLease(next[0].ctx, s.of(turn))}
+	return true
+}

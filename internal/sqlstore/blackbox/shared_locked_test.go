@@ -1,0 +1,124 @@
+package blackbox_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// A row that a foreign session keeps locked costs the others of a shared transaction a moment, once: its batch is put aside at once
+// from then on.
+func TestSharedTransactionLeavesLockedRows(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		raw := new(handle)
+		s := open(t, testbedtest.Database(t), "one", raw)
+		for _, sku := range []string{"a", "b", "c"} {
+			create(t, s, sku, "conditional", 100)
+		}
+		unlock := lockRow(t, raw.db, "SELECT * FROM skus WHERE sku = 'b'")
+		defer unlock()
+		for i := range 3 {
+			began := time.Now()
+			var group []*order.Batch
+			for _, sku := range []string{"a", "b", "c"} {
+				group = append(group, batchOf(sku, stock.Conditional, dlock.Fence{}, request(1, sku)))
+			}
+			if err := s.Commit(t.Context(), group...); err != nil {
+				t.Fatal(err)
+			}
+			if !errors.Is(group[1].Err, order.ErrCommitAlone) || group[0].Err != nil || group[2].Err != nil || !group[0].Requests[0].Answered {
+				t.Errorf("%d: %v, %v, %v", i, group[0].Err, group[1].Err, group[2].Err)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("%d: the others waited %v", i, took)
+			}
+		}
+		if n := auditOf(t, s, "b").Open; n != 0 {
+			t.Errorf("%d orders of the locked SKU", n)
+		}
+	})
+}
+
+// What somebody else keeps locked, beside the row of a SKU, stops those only who need it: the row of a customer whom a limit
+// concerns, a key that is being stored, a segment.
+func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		raw := new(handle)
+		s := open(t, testbedtest.Database(t), "one", raw)
+		limited(t, s, "few", "conditional", 100, 50)
+		create(t, s, "plain", "conditional", 100)
+		create(t, s, "spread", stock.SegmentedName, 160)
+		group := func() (few, plain, spread, kept *order.Batch) {
+			few = batchOf("few", stock.Conditional, dlock.Fence{}, request(1, "few"))
+			plain = batchOf("plain", stock.Conditional, dlock.Fence{}, request(1, "plain"))
+			plain.Requests[0].Order.CustomerID = "c2"
+			spread = batchOf("spread", stock.Segmented, dlock.Fence{}, request(1, "spread"))
+			spread.Requests[0].Order.CustomerID = "c3"
+			kept = batchOf("plain", stock.Conditional, dlock.Fence{}, request(1, "plain"))
+			kept.Requests[0].Order.CustomerID = "c4"
+			kept.Requests[0].Key = keyed("POST /orders", order.NewID(), "")
+			return few, plain, spread, kept
+		}
+		placed := func(what string, batches ...*order.Batch) {
+			t.Helper()
+			for _, b := range batches {
+				if b.Err != nil || !b.Requests[0].Answered || b.Requests[0].Err != nil {
+					t.Errorf("%s: %v; %v", what, b.Err, b.Requests[0].Err)
+				}
+			}
+		}
+		few, plain, spread, kept := group()
+		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil {
+			t.Fatal(err)
+		}
+		placed("nothing is locked", few, plain, spread, kept)
+
+		unlock := lockRow(t, raw.db, "SELECT * FROM customers WHERE customer_id = 'c1'")
+		few, plain, spread, kept = group()
+		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(few.Requests[0].Err, order.ErrCustomerBusy) {
+			t.Errorf("a locked customer: %v, %v", err, few.Requests[0].Err)
+		}
+		placed("a locked customer", plain, spread, kept)
+		unlock()
+
+		few, plain, spread, kept = group()
+		tx := raw.db.Begin()
+		defer tx.Rollback()
+		if err := tx.Exec("INSERT INTO idempotency_keys (customer_id, route, idem_key, hash, status, location, body, created_at) VALUES ('c1', 'POST /orders', ?, '', 0, '', '', 0)",
+			kept.Requests[0].Key.Scope.Key).Error; err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(kept.Err, order.ErrCommitAlone) {
+			t.Errorf("a key that is being stored: %v, %v", err, kept.Err)
+		}
+		placed("a key that is being stored", few, plain, spread)
+		tx.Rollback()
+
+		for range 2 {
+			unlock = lockRow(t, raw.db, "SELECT * FROM sku_segments WHERE sku = 'spread' AND segment = 3")
+			few, plain, spread, kept = group()
+			if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(spread.Err, order.ErrCommitAlone) {
+				t.Errorf("a locked segment: %v, %v", err, spread.Err)
+			}
+			placed("a locked segment", few, plain, kept)
+			unlock()
+		}
+
+		few, plain, spread, kept = group() // it was locked twice and may be so still, and the others do not wait to see that
+		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(spread.Err, order.ErrCommitAlone) {
+			t.Errorf("a segment was locked a moment ago: %v, %v", err, spread.Err)
+		}
+		placed("a segment was locked a moment ago", few, plain, kept)
+		if err := s.Commit(t.Context(), spread); err != nil {
+			t.Error(err)
+		}
+		placed("alone", spread)
+	})
+}
