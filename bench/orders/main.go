@@ -22,7 +22,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/shop/internal/lab"
+	"example.com/shop/internal/throughput"
 )
 
 func main() {
@@ -41,7 +41,7 @@ func main() {
 }
 
 func measure(ctx context.Context, args []string) error {
-	c := lab.Config{Log: os.Stderr}
+	c := throughput.Config{Log: os.Stderr}
 	f := flag.NewFlagSet("throughput", flag.ExitOnError)
 	all := f.Bool("reach", false, "measure the other ratios as well: by the clock, with keys, by instances, by open orders, by SKUs; takes half an hour more")
 	only := f.String("only", "", "regular expression for the ratios of pairs of runs, see reach.go; measures these alone, and writes no file")
@@ -82,7 +82,7 @@ func measure(ctx context.Context, args []string) error {
 		return err
 	}
 	for _, library := range libraries {
-		c.Peers = append(c.Peers, lab.Peer{Name: library.name, Executable: own, Args: []string{"--library", library.name}, Strategy: strategy})
+		c.Peers = append(c.Peers, throughput.Peer{Name: library.name, Executable: own, Args: []string{"--library", library.name}, Strategy: strategy})
 	}
 	if *only != "" {
 		wanted, err := regexp.Compile(*only)
@@ -90,7 +90,7 @@ func measure(ctx context.Context, args []string) error {
 			return err
 		}
 		goals, err := pairs(ctx, c, wanted)
-		return errors.Join(err, table(goals, err, lab.Machine{}, ""))
+		return errors.Join(err, table(goals, err, throughput.Machine{}, ""))
 	}
 	reports, err := runs(ctx, c, *crowd, *out)
 	if err != nil {
@@ -113,8 +113,8 @@ func measure(ctx context.Context, args []string) error {
 
 // runs measures all variants, and all of them again with a crowd unless that is 0. A third run sells a catalogue of 96 SKUs, without
 // those that take one lock per order. Each report after the first goes to a folder of its own.
-func runs(ctx context.Context, c lab.Config, crowd int, out string) (reports []lab.Report, err error) {
-	folders, configs := []string{out}, []lab.Config{c}
+func runs(ctx context.Context, c throughput.Config, crowd int, out string) (reports []throughput.Report, err error) {
+	folders, configs := []string{out}, []throughput.Config{c}
 	if crowd > 0 {
 		many, catalogue := c, c
 		many.Connections = crowd
@@ -123,7 +123,7 @@ func runs(ctx context.Context, c lab.Config, crowd int, out string) (reports []l
 		configs = append(configs, many, catalogue)
 	}
 	for i, c := range configs {
-		r, err := lab.Throughput(ctx, c)
+		r, err := throughput.Throughput(ctx, c)
 		if err != nil {
 			return nil, fmt.Errorf("%d connections, %d SKUs: %w", c.Connections, c.SKUs, err)
 		}

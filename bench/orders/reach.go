@@ -18,7 +18,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"example.com/shop/internal/lab"
+	"example.com/shop/internal/throughput"
 )
 
 // goal is a ratio that is to be reached, if it has a target, and what was.
@@ -60,16 +60,16 @@ func (g goal) wanted() string {
 
 const hot = "redis-cohort"
 
-func variantOf(r lab.Report, name string) lab.Variant {
-	i := slices.IndexFunc(r.Variants, func(a lab.Variant) bool { return a.Strategy == name })
+func variantOf(r throughput.Report, name string) throughput.Variant {
+	i := slices.IndexFunc(r.Variants, func(a throughput.Variant) bool { return a.Strategy == name })
 	if i < 0 {
-		return lab.Variant{}
+		return throughput.Variant{}
 	}
 	return r.Variants[i]
 }
 
 // rounds returns the ratios of a figure, round by round.
-func rounds(of, to lab.Variant, figure func(lab.Round) float64) (ratios []float64) {
+func rounds(of, to throughput.Variant, figure func(throughput.Round) float64) (ratios []float64) {
 	for i, r := range of.Rounds {
 		if i < len(to.Rounds) {
 			ratios = append(ratios, figure(r)/figure(to.Rounds[i]))
@@ -78,12 +78,12 @@ func rounds(of, to lab.Variant, figure func(lab.Round) float64) (ratios []float6
 	return ratios
 }
 
-func rate(r lab.Round) float64 { return r.OrdersPerSecond }
+func rate(r throughput.Round) float64 { return r.OrdersPerSecond }
 
 // reach measures all goals. The first come from the runs of all variants; the others from
 // pairs of runs that differ in one thing, one after the other. With an error it returns those that
 // were measured.
-func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, error) {
+func reach(ctx context.Context, c throughput.Config, reports []throughput.Report) ([]goal, error) {
 	var goals []goal
 	for _, pair := range []struct {
 		of, to, what string
@@ -115,7 +115,7 @@ func reach(ctx context.Context, c lab.Config, reports []lab.Report) ([]goal, err
 }
 
 // pairs measures the comparisons whose names match.
-func pairs(ctx context.Context, c lab.Config, wanted *regexp.Regexp) (goals []goal, err error) {
+func pairs(ctx context.Context, c throughput.Config, wanted *regexp.Regexp) (goals []goal, err error) {
 	c.Peers, c.NoLimits = nil, true
 	for _, comparison := range comparisons {
 		if !wanted.MatchString(comparison.name) {
@@ -137,24 +137,24 @@ const (
 
 // atThePeakOfNaive has orders arrive by the clock, as many as naive sold a moment before to buyers who
 // come back at once.
-func atThePeakOfNaive(ctx context.Context, c lab.Config) (goal, error) {
+func atThePeakOfNaive(ctx context.Context, c throughput.Config) (goal, error) {
 	g := goal{target: 0.5, most: true}
 	var rates []string
 	c.Rounds = 1
 	for range times {
 		closed := c
 		closed.Strategies = []string{"naive"}
-		r, err := lab.Throughput(ctx, closed)
+		r, err := throughput.Throughput(ctx, closed)
 		if err != nil {
 			return goal{}, err
 		}
 		open := c
 		open.Strategies, open.Rate = []string{"naive", hot}, max(1, int(r.Variants[0].OrdersPerSecond))
-		if r, err = lab.Throughput(ctx, open); err != nil {
+		if r, err = throughput.Throughput(ctx, open); err != nil {
 			return goal{}, err
 		}
 		rates = append(rates, strconv.Itoa(open.Rate))
-		g.pairs = append(g.pairs, rounds(variantOf(r, hot), variantOf(r, "naive"), func(r lab.Round) float64 { return r.P99 })...)
+		g.pairs = append(g.pairs, rounds(variantOf(r, hot), variantOf(r, "naive"), func(r throughput.Round) float64 { return r.P99 })...)
 	}
 	g.name = fmt.Sprintf("p99, %s / naive, at as many orders/s by the clock as naive sold a moment before: %s", hot, strings.Join(rates, ", "))
 	return g, nil
@@ -166,8 +166,8 @@ type comparison struct {
 	strategy string  // empty: that of the hot SKU
 	target   float64 // 0: none
 	most     bool    // the target is not to be exceeded
-	of, to   func(*lab.Config)
-	figure   func(lab.Variant) float64
+	of, to   func(*throughput.Config)
+	figure   func(throughput.Variant) float64
 
 	telemetry string // of one run: the variable of OpenTelemetry that says where to send it; empty: nowhere
 	once      bool   // one pair is long enough
@@ -177,14 +177,14 @@ type comparison struct {
 var comparisons = []comparison{
 	{
 		name: "orders/s with a key per order, permits for all, and traces of 1% / without them", target: 0.8, figure: perSecond,
-		of:        func(c *lab.Config) { c.Keys = true },
-		to:        func(c *lab.Config) { c.Args = []string{"--permits", "0"} },
+		of:        func(c *throughput.Config) { c.Keys = true },
+		to:        func(c *throughput.Config) { c.Args = []string{"--permits", "0"} },
 		telemetry: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 	},
 	{
 		name: "orders/s with those, a limit per customer, and metrics sent / without all of them", target: 0.8, figure: perSecond,
-		of:        func(c *lab.Config) { c.Keys, c.Args = true, []string{"--customer-rate", "1000"} },
-		to:        func(c *lab.Config) { c.Args = []string{"--permits", "0"} },
+		of:        func(c *throughput.Config) { c.Keys, c.Args = true, []string{"--customer-rate", "1000"} },
+		to:        func(c *throughput.Config) { c.Args = []string{"--permits", "0"} },
 		telemetry: "OTEL_EXPORTER_OTLP_ENDPOINT",
 	},
 	threeToOne("conditional", "each sold by one instance", true),
@@ -193,13 +193,13 @@ var comparisons = []comparison{
 	threeToOne(hot, "each sold by all", false),
 	{
 		name: "processor time of an order, beside 100,000 SKUs / beside 10", target: 1.2, most: true, figure: processorTime,
-		of: func(c *lab.Config) { c.Catalog = 100_000 },
-		to: func(c *lab.Config) { c.Catalog = 10 },
+		of: func(c *throughput.Config) { c.Catalog = 100_000 },
+		to: func(c *throughput.Config) { c.Catalog = 10 },
 	},
 	{
 		name: "processor time of an order, beside 1,000,000 open orders / beside one", target: 1.2, most: true, figure: processorTime,
-		of:   func(c *lab.Config) { c.Open, c.Rounds, c.Connections = 1_000_000, times, crowded },
-		to:   func(c *lab.Config) { c.Open, c.Rounds, c.Connections = 1, times, crowded },
+		of:   func(c *throughput.Config) { c.Open, c.Rounds, c.Connections = 1_000_000, times, crowded },
+		to:   func(c *throughput.Config) { c.Open, c.Rounds, c.Connections = 1, times, crowded },
 		once: true,
 	},
 }
@@ -208,15 +208,15 @@ var comparisons = []comparison{
 func threeToOne(strategy, how string, own bool) comparison {
 	return comparison{
 		name: "orders/s, three instances / one, " + strategy + ", 96 SKUs, " + how, strategy: strategy, target: 1, figure: perSecond,
-		of: func(c *lab.Config) { c.Instances, c.SKUs, c.Own = 3, 96, own },
-		to: func(c *lab.Config) { c.Instances, c.SKUs, c.Own = 1, 96, own },
+		of: func(c *throughput.Config) { c.Instances, c.SKUs, c.Own = 3, 96, own },
+		to: func(c *throughput.Config) { c.Instances, c.SKUs, c.Own = 1, 96, own },
 	}
 }
 
-func perSecond(a lab.Variant) float64 { return a.OrdersPerSecond }
+func perSecond(a throughput.Variant) float64 { return a.OrdersPerSecond }
 
 // processorTime is what an order costs all processes but the one that places it.
-func processorTime(a lab.Variant) (sum float64) {
+func processorTime(a throughput.Variant) (sum float64) {
 	for kind, used := range a.CPU {
 		if kind != "load" {
 			sum += used
@@ -226,18 +226,18 @@ func processorTime(a lab.Variant) (sum float64) {
 }
 
 // measure runs the pairs, every second one the other way round.
-func (p comparison) measure(ctx context.Context, c lab.Config) (g goal, err error) {
+func (p comparison) measure(ctx context.Context, c throughput.Config) (g goal, err error) {
 	g = goal{name: p.name, target: p.target, most: p.most}
-	run := func(set func(*lab.Config), telemetry string) (figure float64) {
+	run := func(set func(*throughput.Config), telemetry string) (figure float64) {
 		if err != nil {
 			return 0
 		}
 		one, strategy := c, cmp.Or(p.strategy, hot)
 		one.Strategies, one.Rounds = []string{strategy}, 1
 		set(&one)
-		var r lab.Report
+		var r throughput.Report
 		if telemetry == "" {
-			r, err = lab.Throughput(ctx, one)
+			r, err = throughput.Throughput(ctx, one)
 		} else {
 			r, err = telling(ctx, one, telemetry)
 		}
@@ -255,9 +255,9 @@ func (p comparison) measure(ctx context.Context, c lab.Config) (g goal, err erro
 	return g, err
 }
 
-// telling is [lab.Throughput] of instances that send the traces of one order in a hundred to a receiver
+// telling is [throughput.Throughput] of instances that send the traces of one order in a hundred to a receiver
 // that throws them away, as the variable says, and their metrics if it is for both.
-func telling(ctx context.Context, c lab.Config, variable string) (r lab.Report, err error) {
+func telling(ctx context.Context, c throughput.Config, variable string) (r throughput.Report, err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return r, err
@@ -284,7 +284,7 @@ func telling(ctx context.Context, c lab.Config, variable string) (r lab.Report, 
 		}
 		defer os.Unsetenv(name)
 	}
-	if r, err = lab.Throughput(ctx, c); err == nil && spans.Load() == 0 {
+	if r, err = throughput.Throughput(ctx, c); err == nil && spans.Load() == 0 {
 		err = errors.New("no traces arrived")
 	}
 	return r, err
@@ -292,7 +292,7 @@ func telling(ctx context.Context, c lab.Config, variable string) (r lab.Report, 
 
 // table writes the goals into a folder as a page, which says so if something kept the others from being
 // measured.
-func table(goals []goal, incomplete error, where lab.Machine, folder string) error {
+func table(goals []goal, incomplete error, where throughput.Machine, folder string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Ratios\n\n%d CPUs, %s/%s, %s, commit %s, %s, load generator included; each is the median of the pairs in brackets.\n\n",
 		where.CPUs, where.OS, where.Arch, where.Go, cmp.Or(where.Commit, "unknown"), where.Time)

@@ -14,7 +14,7 @@ import (
 	"example.com/shop/internal/cli"
 	"example.com/shop/internal/controlroom"
 	"example.com/shop/internal/fleet"
-	"example.com/shop/internal/lab"
+	"example.com/shop/internal/throughput"
 )
 
 // experiment opens the control room, or runs a measurement of the lab.
@@ -25,7 +25,7 @@ func experiment(ctx context.Context, f *cli.Flags, args []string) error {
 	if args[0] != "throughput" {
 		return cli.UsageError{Err: fmt.Errorf("lab: there is no %q: shop lab opens the control room, shop lab throughput measures how many orders each strategy takes", args[0])}
 	}
-	c := lab.Config{Log: f.Stderr}
+	c := throughput.Config{Log: f.Stderr}
 	var strategies, stores, out string
 	var onlyJSON bool
 	f = cli.NewFlags(f.Process, "lab throughput", "measure how many orders each strategy takes, on real servers; exit 1 if one that must be exact was not")
@@ -73,7 +73,7 @@ func experiment(ctx context.Context, f *cli.Flags, args []string) error {
 	if c.Executable, err = os.Executable(); err != nil {
 		return err
 	}
-	r, err := lab.Throughput(ctx, c)
+	r, err := throughput.Throughput(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func controlRoom(ctx context.Context, f *cli.Flags, args []string) error {
 }
 
 // publish writes the report into a folder, if one is named, and prints it.
-func publish(r lab.Report, folder string, onlyJSON bool, stdout io.Writer) error {
+func publish(r throughput.Report, folder string, onlyJSON bool, stdout io.Writer) error {
 	if folder != "" {
 		if err := r.Write(folder); err != nil {
 			return err

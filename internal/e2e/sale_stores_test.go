@@ -18,7 +18,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"example.com/shop/internal/lab"
+	"example.com/shop/internal/throughput"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -142,17 +142,17 @@ func TestLabThroughput(t *testing.T) {
 	testbedtest.Redis(t) // skips, or fails, where it is not installed
 	testbedtest.Database(t)
 	out := t.TempDir()
-	var r lab.Report
+	var r throughput.Report
 	for again := true; again; { // in a round for all of which the machine was paused nothing is sold
 		stalls := detectStalls(t)
 		code, stdout, stderr := command(t, "lab", "throughput", "--json", "--strategies", "naive,redis", "--connections", "12",
 			"--rounds", "2", "--duration", "1500ms", "--warmup", "500ms", "--out", out)
-		r = lab.Report{}
+		r = throughput.Report{}
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 {
 			t.Fatalf("exit code %d: %v\n%s%s", code, err, stdout, stderr)
 		}
-		nothing := func(r lab.Round) bool { return r.OrdersPerSecond == 0 }
-		again = stalls.total() > time.Second && slices.ContainsFunc(r.Variants, func(a lab.Variant) bool { return slices.ContainsFunc(a.Rounds, nothing) })
+		nothing := func(r throughput.Round) bool { return r.OrdersPerSecond == 0 }
+		again = stalls.total() > time.Second && slices.ContainsFunc(r.Variants, func(a throughput.Variant) bool { return slices.ContainsFunc(a.Rounds, nothing) })
 	}
 	if len(r.Variants) != 2 || r.Variants[0].Strategy != "naive" || r.Variants[0].Oversold == 0 && r.Variants[0].LostUpdates == 0 || r.Variants[0].ToNaive != 1 {
 		t.Errorf("%+v", r.Variants)

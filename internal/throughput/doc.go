@@ -1,4 +1,4 @@
-// Package lab measures how many orders the service takes, by which strategy, on real
+// Package throughput measures how many orders the service takes, by which strategy, on real
 // servers, and prints what bounds it.
 //
 // # What is measured
@@ -26,4 +26,4 @@
 // connections, and how many requests the HTTP stack answers that ask for nothing.
 // The load generator runs on the same machine, and its share of the processors is reported
 // alongside those of the servers.
-package lab
+package throughput
