@@ -17,14 +17,26 @@ import (
 	"example.com/shop/internal/throughput"
 )
 
-// experiment opens the control room, or runs a measurement of the lab.
+// experiment opens the control room, or runs a lab or a measurement.
 func experiment(ctx context.Context, f *cli.Flags, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return controlRoom(ctx, f, args)
 	}
-	if args[0] != "throughput" {
-		return cli.UsageError{Err: fmt.Errorf("lab: there is no %q: shop lab opens the control room, shop lab throughput measures how many orders each strategy takes", args[0])}
+	switch args[0] {
+	case "list":
+		return listLabs(ctx, f, args[1:])
+	case "run":
+		return runLabs(ctx, f, args[1:])
+	case "worker":
+		return serveLab(ctx, f, args[1:])
+	case "throughput":
+		return measureThroughput(ctx, f, args[1:])
 	}
+	return cli.UsageError{Err: fmt.Errorf("lab: there is no %q: shop lab opens the control room, shop lab list and shop lab run NAME show experiments, shop lab throughput measures how many orders each strategy takes", args[0])}
+}
+
+// measureThroughput measures how many orders each strategy takes.
+func measureThroughput(ctx context.Context, f *cli.Flags, args []string) error {
 	c := throughput.Config{Log: f.Stderr}
 	var strategies, stores, out string
 	var onlyJSON bool
@@ -43,7 +55,7 @@ func experiment(ctx context.Context, f *cli.Flags, args []string) error {
 	f.IntVar(&c.Rate, "rate", 0, "orders per second that arrive by the clock (default: each connection asks again when it has its answer)")
 	f.StringVar(&out, "out", "", "`FOLDER` to write throughput.md, .json and .svg to")
 	f.BoolVar(&onlyJSON, "json", false, "print nothing but the result as JSON")
-	if err := f.Parse(args[1:]); err != nil {
+	if err := f.Parse(args); err != nil {
 		return err
 	}
 	for _, zero := range []struct {
@@ -89,7 +101,7 @@ func experiment(ctx context.Context, f *cli.Flags, args []string) error {
 // controlRoom runs instances and a page that shows them, until ctx ends.
 func controlRoom(ctx context.Context, f *cli.Flags, args []string) error {
 	c := controlroom.Config{Out: f.Stdout, Stores: fleet.StoresConfig{Embed: true}}
-	f = cli.NewFlags(f.Process, "lab", "watch instances sell the same stock, break what you like, and see why it holds; until Ctrl-C.\nshop lab throughput measures how many orders each strategy takes")
+	f = cli.NewFlags(f.Process, "lab", "watch instances sell the same stock, break what you like, and see why it holds; until Ctrl-C.\nshop lab list and shop lab run NAME show experiments, shop lab throughput measures how many orders each strategy takes")
 	f.StringVar(&c.Listen, "listen", "127.0.0.1:0", "`HOST:PORT` of the page, on loopback")
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell")
 	s := &c.Stores

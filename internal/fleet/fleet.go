@@ -69,7 +69,7 @@ func start(ctx context.Context, c Config, name string) (*Instance, error) {
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--instance", name, "--exit-on-stdin-eof"}, c.Args...)
 	in.cmd = exec.Command(c.Executable, args...) //nolint:gosec,noctx // our own binary; it stops when the pipe closes
 	in.cmd.Stderr = log
-	in.cmd.Env = append(withoutSettings(os.Environ()), c.Env...)
+	in.cmd.Env = append(Environment(), c.Env...)
 	if in.hold, err = in.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -102,11 +102,11 @@ func start(ctx context.Context, c Config, name string) (*Instance, error) {
 	}
 }
 
-// withoutSettings keeps the environment's SHOP_ settings, which the program has
-// read itself, from reaching the instances.
-func withoutSettings(env []string) []string {
+// Environment returns the variables of this process for another one, without the SHOP_ settings, which the program has
+// read itself.
+func Environment() []string {
 	var rest []string
-	for _, e := range env {
+	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "SHOP_") {
 			rest = append(rest, e)
 		}
@@ -188,3 +188,6 @@ func lastLine(file string) string {
 	b = bytes.TrimSpace(b)
 	return strings.TrimPrefix(string(b[bytes.LastIndexByte(b, '\n')+1:]), "shop: ")
 }
+
+// First returns the first n instances. They end with f.
+func (f *Fleet) First(n int) *Fleet { return &Fleet{instances: f.instances[:n]} }

@@ -1,0 +1,99 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Lab is one experiment.
+type Lab struct {
+	Number    int       `json:"number"`
+	Name      string    `json:"name"` // for the command line
+	Title     string    `json:"title"`
+	Question  string    `json:"question"`
+	Expect    string    `json:"expect"` // what happens, before it has been seen
+	Why       string    `json:"why"`    // the cause of the effect
+	Cure      string    `json:"cure"`
+	Links     []Link    `json:"links"` // to the code of the cure, and to its test
+	Exercises [3]string `json:"exercises"`
+
+	run    func(ctx context.Context, r *Run) error
+	worker func(ctx context.Context, w *Worker) error // what its processes do; nil if it has none of its own
+}
+
+// Link names a file of the repository.
+type Link struct {
+	Text string `json:"text"`
+	Path string `json:"path"` // from the root of the repository
+}
+
+// Verdict is what a lab found.
+type Verdict string
+
+// The verdicts of a lab.
+const (
+	Shown        Verdict = "shown"
+	NotShown     Verdict = "not shown"
+	Inconclusive Verdict = "inconclusive"
+)
+
+// ExitCode returns what a command exits with.
+func (v Verdict) ExitCode() int {
+	return map[Verdict]int{Shown: 0, NotShown: 1, Inconclusive: 3}[v]
+}
+
+// labTimeout is how long a lab may take. It is several times what it takes on a slow machine.
+const labTimeout = 2 * time.Minute
+
+// All returns the labs, in the order of their numbers.
+func All() []Lab {
+	return []Lab{mutexLab(), lostUpdateLab()}
+}
+
+// Find returns the lab with a name or a number.
+func Find(name string) (Lab, error) {
+	all := All()
+	i := slices.IndexFunc(all, func(l Lab) bool { return l.Name == name || fmt.Sprint(l.Number) == strings.TrimLeft(name, "0") })
+	if i < 0 {
+		var names []string
+		for _, l := range all {
+			names = append(names, l.Name)
+		}
+		return Lab{}, fmt.Errorf("no lab %q; there are %s", name, strings.Join(names, ", "))
+	}
+	return all[i], nil
+}
+
+// Config says how to run a lab.
+type Config struct {
+	Executable string        // the program, for instances and workers
+	Small      bool          // few orders: for a quick look
+	Seen       func(s Event) // called with each step, from one goroutine at a time; may be nil
+}
+
+// Do runs a lab. It returns the result when all processes and servers of the lab have ended. It blocks at most two minutes, or until
+// ctx ends: both make the result inconclusive.
+func (l Lab) Do(ctx context.Context, c Config) Result {
+	ctx, cancel := context.WithTimeoutCause(ctx, labTimeout, fmt.Errorf("the lab took longer than %v", labTimeout))
+	defer cancel()
+	r := &Run{Config: c, lab: l, began: time.Now()}
+	err := l.run(ctx, r)
+	err = errors.Join(err, r.close())
+	return r.result(context.Cause(ctx), err)
+}
+
+// Serve is the main function of a worker of the lab with that name: a process of its own, which the lab starts.
+func Serve(ctx context.Context, name string, w *Worker) error {
+	l, err := Find(name)
+	if err != nil {
+		return err
+	}
+	if l.worker == nil {
+		return fmt.Errorf("the lab %s has no workers", l.Name)
+	}
+	return l.worker(ctx, w)
+}

@@ -1,0 +1,111 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/stock"
+)
+
+func lostUpdateLab() Lab {
+	return Lab{
+		Number: 2, Name: "lost-update", Title: "Check, then act",
+		Question: "Two processes sell the last unit. Both check first. What can go wrong?",
+		Expect:   "Both read that one unit is left, both accept an order, and the second write hides the first: the column says one unit sold, the orders say two.",
+		Why: "Between the check and the write, what was checked can change. The write stores a level that was computed from the old read, so it deletes the " +
+			"update of the other process.",
+		Cure: "Let the write check again. A conditional UPDATE takes the unit only where one is left. A version column (optimistic locking) refuses a write whose " +
+			"read is old.",
+		Links: []Link{
+			{"the write that loses updates", "internal/sqlstore/write_back.go"},
+			{"the conditional UPDATE", "internal/sqlstore/conditional.go"},
+			{"the version check", "internal/sqlstore/version.go"},
+			{"the test", "internal/sqlstore/blackbox/sale_test.go"},
+		},
+		Exercises: [3]string{
+			"The column does not fall below zero in this lab. Why is CHECK (on_hand >= reserved) no protection?",
+			"Which isolation level would make the naive write safe on your database, and what would the second process see?",
+			"Read how for-update avoids the lost update. What does the second process do meanwhile, and what does that cost a hot SKU?",
+		},
+		run: runLostUpdate, worker: orderWorker,
+	}
+}
+
+func runLostUpdate(ctx context.Context, r *Run) error {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	picture := &Picture{Title: "two processes, one unit: read, then write"}
+	r.Draw(picture)
+	// sale lets first and second read before either writes, and returns what became of their orders.
+	sale := func(strategy string, update stock.Update) (outcomes [2]string, audit stock.Audit, err error) {
+		sku := "last-" + strategy
+		if _, _, err := s.records.CreateSKU(ctx, stock.Level{SKU: sku, Strategy: strategy, OnHand: 1}); err != nil {
+			return outcomes, audit, err
+		}
+		point := pointReady
+		if update.ReadsBefore() {
+			point = pointRead
+		}
+		var processes [2]*Process
+		var read [2]time.Time
+		for i := range processes {
+			name := fmt.Sprintf("%s, process %c", strategy, 'A'+i)
+			processes[i], err = r.Start(ctx, name, s.task("name", name, "sku", sku, "update", fmt.Sprint(int(update)), "stop", point))
+			if err != nil {
+				return outcomes, audit, err
+			}
+			at, err := processes[i].Until(ctx, point)
+			if err != nil {
+				return outcomes, audit, err
+			}
+			read[i] = at.At
+			if point == pointRead {
+				r.Step("%s has read that 1 unit is left, and stops before its transaction", name)
+				picture.Mark(name, at.At, Neutral, "read: 1 unit left")
+			}
+		}
+		for i, p := range processes {
+			done, err := p.To(ctx, pointDone)
+			if err != nil {
+				return outcomes, audit, err
+			}
+			outcomes[i] = done.Value
+			r.Step("%s continues: %s", p.Name, done.Value)
+			picture.Span(p.Name, read[i], done.At, Waits, "")
+			picture.Mark(p.Name, done.At, kindOf(i == 0 || done.Value != accepted), "write: "+done.Value)
+		}
+		audit, err = s.audit(ctx, sku)
+		return outcomes, audit, err
+	}
+	outcomes, audit, err := sale("naive", stock.WriteBack)
+	if err != nil {
+		return err
+	}
+	r.Step("audit of naive: %d orders for 1 unit; the column says %d reserved, the ledger %d", audit.Accepted(), audit.Reserved, audit.LedgerReserved)
+	r.Measure("lost updates: naive", float64(audit.LostUpdates()), "units")
+	r.Effect(outcomes == [2]string{accepted, accepted} && audit.Oversold() == 1 && audit.LostUpdates() == 1,
+		"both orders were accepted, and %d update was lost", audit.LostUpdates())
+	for _, cure := range []struct {
+		strategy string
+		update   stock.Update
+		want     string
+	}{{"conditional", stock.Conditional, outOfStock}, {"optimistic", stock.Version, changed}} {
+		outcomes, audit, err := sale(cure.strategy, cure.update)
+		if err != nil {
+			return err
+		}
+		r.Measure("lost updates: "+cure.strategy, float64(audit.LostUpdates()), "units")
+		r.Cure(outcomes == [2]string{accepted, cure.want} && audit.OK(), "%s: the second order was %s", cure.strategy, outcomes[1])
+	}
+	return nil
+}
+
+func kindOf(good bool) Kind {
+	if good {
+		return Holds
+	}
+	return Stale
+}

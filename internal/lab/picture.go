@@ -1,0 +1,173 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Kind says what a part of a picture means. It decides about the color.
+type Kind string
+
+// The kinds. Each has a sign of its own in text, so that nobody needs colors.
+const (
+	Holds   Kind = "holds"   // a lease that is valid, or what is as it should be
+	Stale   Kind = "stale"   // a lease that has expired while its holder believes in it, or what is wrong
+	Waits   Kind = "waits"   // somebody waits
+	Paused  Kind = "paused"  // a process that does not run
+	Neutral Kind = "neutral" // none of these
+)
+
+// Picture is a timeline, or bars.
+type Picture struct {
+	Title string `json:"title"`
+	Rows  []Row  `json:"rows,omitempty"` // of a timeline
+	Bars  []Bar  `json:"bars,omitempty"`
+	Unit  string `json:"unit,omitempty"` // of the bars
+}
+
+// Row is one line of a timeline, such as a process.
+type Row struct {
+	Name  string `json:"name"`
+	Spans []Span `json:"spans,omitempty"`
+	Marks []Mark `json:"marks,omitempty"`
+}
+
+// Span is something that lasts.
+type Span struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+	Kind  Kind      `json:"kind"`
+	Label string    `json:"label,omitempty"`
+}
+
+// Mark is something that happens at one moment.
+type Mark struct {
+	At    time.Time `json:"at"`
+	Kind  Kind      `json:"kind"` // Stale for what was refused or is wrong
+	Label string    `json:"label"`
+}
+
+// Bar is one figure.
+type Bar struct {
+	Label string  `json:"label"`
+	Value float64 `json:"value"`
+	Kind  Kind    `json:"kind"`
+}
+
+// row returns the row with a name, which it adds if there is none.
+func (p *Picture) row(name string) *Row {
+	i := slices.IndexFunc(p.Rows, func(r Row) bool { return r.Name == name })
+	if i < 0 {
+		p.Rows = append(p.Rows, Row{Name: name})
+		i = len(p.Rows) - 1
+	}
+	return &p.Rows[i]
+}
+
+// Span adds a span to the row with that name.
+func (p *Picture) Span(row string, from, until time.Time, kind Kind, label string) {
+	r := p.row(row)
+	r.Spans = append(r.Spans, Span{from, until, kind, label})
+}
+
+// Mark adds a mark to the row with that name.
+func (p *Picture) Mark(row string, at time.Time, kind Kind, label string) {
+	r := p.row(row)
+	r.Marks = append(r.Marks, Mark{at, kind, label})
+}
+
+// bounds returns the first and the last moment of a timeline.
+func (p *Picture) bounds() (first, last time.Time) {
+	see := func(at time.Time) {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	for _, r := range p.Rows {
+		for _, s := range r.Spans {
+			see(s.From)
+			see(s.Until)
+		}
+		for _, m := range r.Marks {
+			see(m.At)
+		}
+	}
+	return first, last
+}
+
+// columns is the width of a timeline in text.
+const columns = 72
+
+var signs = map[Kind]rune{Holds: '=', Stale: '!', Waits: '.', Paused: '~', Neutral: '-'}
+
+// Text draws the picture for a terminal.
+func (p *Picture) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", p.Title)
+	if len(p.Bars) > 0 {
+		p.textBars(&b)
+		return b.String()
+	}
+	first, last := p.bounds()
+	whole := max(last.Sub(first), time.Millisecond)
+	column := func(at time.Time) int { return int(int64(columns-1) * int64(at.Sub(first)) / int64(whole)) }
+	wide := 0
+	for _, r := range p.Rows {
+		wide = max(wide, utf8.RuneCountInString(r.Name))
+	}
+	for _, r := range p.Rows {
+		line := []rune(strings.Repeat(" ", columns))
+		for _, s := range r.Spans {
+			from, until := column(s.From), column(s.Until)
+			for i := from; i <= until; i++ {
+				line[i] = signs[s.Kind]
+			}
+			for i, c := range []rune(s.Label) {
+				if at := from + 1 + i; at < until {
+					line[at] = c
+				}
+			}
+		}
+		for i, m := range r.Marks {
+			line[column(m.At)] = rune('a' + i)
+		}
+		fmt.Fprintf(&b, "%-*s |%s|\n", wide, r.Name, string(line))
+		for i, m := range r.Marks {
+			fmt.Fprintf(&b, "%-*s   %c %7.1f ms  %s\n", wide, "", 'a'+i, milliseconds(m.At.Sub(first)), m.Label)
+		}
+	}
+	fmt.Fprintf(&b, "%-*s |0 ms%*s|\n%-*s  = holds  ! stale  . waits  ~ paused\n", wide, "", columns-4, fmt.Sprintf("%.0f ms", milliseconds(whole)), wide, "")
+	return b.String()
+}
+
+func (p *Picture) textBars(b *strings.Builder) {
+	wide, most := 0, 0.0
+	for _, bar := range p.Bars {
+		wide, most = max(wide, utf8.RuneCountInString(bar.Label)), max(most, bar.Value)
+	}
+	for _, bar := range p.Bars {
+		sign := "="
+		if bar.Kind == Stale {
+			sign = "!"
+		}
+		n := 0
+		if most > 0 {
+			n = int(48 * bar.Value / most)
+		}
+		fmt.Fprintf(b, "%-*s |%s %s %s\n", wide, bar.Label, strings.Repeat(sign, n), figure(bar.Value), p.Unit)
+	}
+}
+
+// figure writes a value with the digits that one reads.
+func figure(v float64) string {
+	if v == float64(int64(v)) || v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.1f", v)
+}

@@ -1,0 +1,169 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"example.com/shop/internal/fleet"
+	"example.com/shop/internal/testbed"
+)
+
+// Worker is the side of a lab that runs in a process of its own. The lab decides when it continues after each point, so that what
+// two workers do happens in one order.
+type Worker struct {
+	Task map[string]string // what the lab wants of this worker
+
+	lines *bufio.Scanner
+	out   *json.Encoder
+}
+
+// NewWorker returns a worker that reports to out, and continues at each line of in. The first line is its task.
+func NewWorker(in io.Reader, out io.Writer) (*Worker, error) {
+	w := &Worker{lines: bufio.NewScanner(in), out: json.NewEncoder(out)}
+	if !w.lines.Scan() {
+		return nil, errors.New("a worker has its task in the first line of its input: labs start workers, people do not")
+	}
+	return w, json.Unmarshal(w.lines.Bytes(), &w.Task)
+}
+
+// Report is what a worker says.
+type Report struct {
+	Point string    `json:"point"`
+	At    time.Time `json:"at"`
+	Value string    `json:"value,omitempty"`
+}
+
+// Says reports a point, and continues at once.
+func (w *Worker) Says(point, format string, args ...any) {
+	w.out.Encode(Report{point, time.Now(), fmt.Sprintf(format, args...)}) //nolint:errcheck,errchkjson // the lab has ended
+}
+
+// Stops reports a point, and waits until the lab lets it continue. It returns an error when the lab has ended.
+func (w *Worker) Stops(point, format string, args ...any) error {
+	w.Says(point, format, args...)
+	if !w.lines.Scan() {
+		return errors.Join(io.ErrUnexpectedEOF, w.lines.Err())
+	}
+	return nil
+}
+
+// Process is a worker as its lab sees it.
+type Process struct {
+	Name string
+
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	reports chan Report
+	stderr  tail
+}
+
+// Start starts a worker of this lab. It ends with the run.
+func (r *Run) Start(ctx context.Context, name string, task map[string]string) (*Process, error) {
+	p := &Process{Name: name, reports: make(chan Report, 64)}
+	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), r.Executable, "lab", "worker", r.lab.Name) //nolint:gosec // our own binary
+	p.cmd.Stderr, p.cmd.Env = &p.stderr, fleet.Environment()
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start worker %s: %w", name, err)
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the process, which ends with its input
+		defer close(ended)
+		defer close(p.reports)
+		for lines := json.NewDecoder(out); ; {
+			var report Report
+			if lines.Decode(&report) != nil {
+				break
+			}
+			p.reports <- report
+		}
+		io.Copy(io.Discard, out) //nolint:errcheck // nobody reads on
+		p.cmd.Wait()             //nolint:errcheck // how it ended is in what it wrote
+	}()
+	r.Defer(func() error {
+		p.in.Close()
+		p.cmd.Process.Kill() //nolint:errcheck // it may have ended
+		for range p.reports {
+		}
+		<-ended
+		return nil
+	})
+	if task == nil {
+		task = map[string]string{}
+	}
+	return p, json.NewEncoder(p.in).Encode(task)
+}
+
+// Until returns the report of a point, as soon as the worker reaches it. It forgets reports of other points.
+func (p *Process) Until(ctx context.Context, point string) (Report, error) {
+	for {
+		select {
+		case report, ok := <-p.reports:
+			if !ok {
+				return report, fmt.Errorf("worker %s ended before %q: %s", p.Name, point, p.stderr.String())
+			}
+			if report.Point == point {
+				return report, nil
+			}
+		case <-ctx.Done():
+			return Report{}, fmt.Errorf("worker %s did not reach %q: %w", p.Name, point, context.Cause(ctx))
+		}
+	}
+}
+
+// Continue lets the worker continue after the point at which it stops.
+func (p *Process) Continue() error {
+	_, err := io.WriteString(p.in, "\n")
+	return err
+}
+
+// To is Continue and then Until.
+func (p *Process) To(ctx context.Context, point string) (Report, error) {
+	if err := p.Continue(); err != nil {
+		return Report{}, err
+	}
+	return p.Until(ctx, point)
+}
+
+// Pause stops the process with SIGSTOP.
+func (p *Process) Pause() error { return testbed.Suspend(p.cmd.Process) }
+
+// Resume ends Pause.
+func (p *Process) Resume() error { return testbed.Continue(p.cmd.Process) }
+
+// Kill ends the process at once, as a crash would.
+func (p *Process) Kill() error { return p.cmd.Process.Signal(os.Kill) }
+
+// tail keeps the last that was written.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	t.text = t.text[max(0, len(t.text)-1000):]
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}
