@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
@@ -78,8 +79,8 @@ func (n *eventLog) Changed(o order.Order) {
 }
 
 // Held implements [order.Publisher].
-func (n *eventLog) Held(sku, strategy string, f dlock.Fence) (ended func()) {
-	return n.Lock(sku, strategy, f.Token)
+func (n *eventLog) Held(sku, strategy string, f dlock.Fence, asked time.Time) (ended func()) {
+	return n.Lock(sku, strategy, f.Token, asked)
 }
 
 // Fenced implements [order.Publisher].

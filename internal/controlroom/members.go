@@ -40,6 +40,7 @@ type member struct {
 	memory   int64   // bytes
 	latency  float64 // milliseconds of the latest question whether it is ready
 	answered bool    // that one
+	gauges   gauges
 }
 
 // instance requires that the member was started.
@@ -57,7 +58,9 @@ func (r *Room) start(ctx context.Context, m *member) error {
 	r.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	f, err := fleet.Start(limited, fleet.Config{Executable: r.Executable, Dir: r.stores.Dir, First: m.number, N: 1, Env: m.env.Env()})
+	f, err := fleet.Start(limited, fleet.Config{
+		Executable: r.Executable, Dir: r.stores.Dir, First: m.number, N: 1, Env: m.env.Env(), Args: []string{"--admin-listen", "127.0.0.1:0"},
+	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.notify()
@@ -149,12 +152,12 @@ func (r *Room) measure(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, m := range r.members {
 			r.mu.Lock()
-			url, pid, state := m.url, m.instance().PID(), m.state
+			url, in, state := m.url, m.instance(), m.state
 			r.mu.Unlock()
 			if state != running {
 				continue
 			}
-			memory, began := resident(pid), time.Now()
+			memory, began := resident(in.PID()), time.Now()
 			ok := false
 			if req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil); err == nil {
 				if resp, err := client.Do(req); err == nil {
@@ -162,8 +165,9 @@ func (r *Room) measure(ctx context.Context) {
 					ok = resp.StatusCode == http.StatusOK
 				}
 			}
+			latency, said := milliseconds(time.Since(began)), scrape(ctx, client, in.Admin())
 			r.mu.Lock()
-			m.memory, m.latency, m.answered = memory, milliseconds(time.Since(began)), ok
+			m.memory, m.latency, m.answered, m.gauges = memory, latency, ok, said
 			r.mu.Unlock()
 		}
 		r.mu.Lock()

@@ -52,6 +52,10 @@ type Room struct {
 	redisIs  health        // guarded by mu
 	database health        // guarded by mu
 	sale     *sale         // guarded by mu; the latest one
+	lab      *labRun       // guarded by mu; the latest one
+
+	placing sync.Mutex   // held while unpaid orders are placed
+	unpaid  *fleet.Fleet // guarded by placing; the instance that places them
 }
 
 // health is what a store does for all instances.
@@ -162,6 +166,11 @@ func (r *Room) close() error {
 				errs = append(errs, p.Close())
 			}
 		}
+	}
+	r.placing.Lock() // for a request that is still under way
+	defer r.placing.Unlock()
+	if r.unpaid != nil {
+		errs = append(errs, r.unpaid.Close())
 	}
 	if r.books != nil {
 		errs = append(errs, r.books.Close())

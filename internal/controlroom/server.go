@@ -45,6 +45,9 @@ func (r *Room) handler(ctx context.Context) (http.Handler, error) {
 		}
 		return r.sell(ctx, o)
 	})))
+	mux.Handle("POST /lab/unpaid", r.owner(command(func(*http.Request) error { return r.placeUnpaid(ctx) })))
+	mux.Handle("GET /lab/labs", r.owner(http.HandlerFunc(listLabs)))
+	mux.Handle("POST /lab/labs/{name}", r.owner(command(func(req *http.Request) error { return r.runLab(ctx, req.PathValue("name")) })))
 	mux.Handle("POST /lab/sale/stop", r.owner(command(func(*http.Request) error {
 		r.mu.Lock()
 		s := r.sale
@@ -163,6 +166,7 @@ type state struct {
 	Redis     storeState      `json:"redis"`
 	Database  storeState      `json:"database"`
 	Sale      *sale           `json:"sale,omitempty"`
+	Lab       *labRun         `json:"lab,omitempty"`
 }
 
 type instanceState struct {
@@ -173,6 +177,8 @@ type instanceState struct {
 	Memory  int64   `json:"memory_bytes"`
 	Latency float64 `json:"latency_ms"`
 	CutOff  bool    `json:"cut_off"`
+
+	gauges
 }
 
 type storeState struct {
@@ -186,11 +192,11 @@ type storeState struct {
 func (r *Room) now() ([]byte, uint64, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := state{Sale: r.sale}
+	s := state{Sale: r.sale, Lab: r.lab}
 	for _, m := range r.members {
 		s.Instances = append(s.Instances, instanceState{
 			Name: m.name, PID: m.instance().PID(), State: m.state, Ready: m.answered && m.state == running,
-			Memory: m.memory, Latency: m.latency, CutOff: m.cutOff,
+			Memory: m.memory, Latency: m.latency, CutOff: m.cutOff, gauges: m.gauges,
 		})
 	}
 	first := r.members[0]

@@ -18,8 +18,8 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"example.com/shop/internal/throughput"
 	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/throughput"
 )
 
 func TestOrderOnRealStores(t *testing.T) {

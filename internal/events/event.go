@@ -83,6 +83,7 @@ type Lock struct {
 // Lease is the time for which an instance used a lease, by the clock of that instance.
 type Lease struct {
 	Fence uint64    `json:"fence"`
+	Asked time.Time `json:"asked"` // when the instance began to wait for the lease
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until,omitzero"` // zero while the work goes on; another event has the end
 }

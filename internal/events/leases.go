@@ -19,9 +19,10 @@ type heldLease struct {
 	published bool
 }
 
-// Lock publishes that this instance was granted a lease of a SKU. Call ended once the lease is no longer used.
-func (p *Publisher) Lock(sku, strategy string, fence uint64) (ended func()) {
-	lease := &heldLease{Lease: Lease{Fence: fence, From: time.Now().UTC()}}
+// Lock publishes that this instance was granted a lease of a SKU, for which it has waited since asked. Call ended once the lease is no
+// longer used.
+func (p *Publisher) Lock(sku, strategy string, fence uint64, asked time.Time) (ended func()) {
+	lease := &heldLease{Lease: Lease{Fence: fence, Asked: asked.UTC(), From: time.Now().UTC()}}
 	p.collect(func() {
 		l := p.lock(sku, strategy, fence)
 		l.Fence = fence

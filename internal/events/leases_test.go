@@ -25,7 +25,7 @@ func TestLeasesHaveABeginningAndAnEnd(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})
 		l := i.listen(t, events.Filter{}, "")
 		begin := time.Now()
-		short, long := i.Lock("a", "redis", 7), i.Lock("a", "redis", 8)
+		short, long := i.Lock("a", "redis", 7, time.Now()), i.Lock("a", "redis", 8, time.Now())
 		short()
 		time.Sleep(2 * time.Second)
 		long()
@@ -58,12 +58,12 @@ func TestLeasesHaveABeginningAndAnEnd(t *testing.T) {
 func TestEventsHaveTheLatestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})
-		i.Lock("a", "redis", 1)() // the next event is published a moment later
+		i.Lock("a", "redis", 1, time.Now())() // the next event is published a moment later
 		synctest.Wait()
 		l := i.listen(t, events.Filter{}, "")
 		const n, most = 100, 32
 		for fence := range uint64(n) {
-			ended := i.Lock("a", "redis", fence+2)
+			ended := i.Lock("a", "redis", fence+2, time.Now())
 			i.Refused("a", "redis", fence+2, fence+3)
 			ended()
 		}

@@ -107,12 +107,12 @@ func (s *Service) lock(ctx context.Context, key lockKey, fn func(context.Context
 			offers = append(offers, s.offer(l.SKU)) // its token offset may have changed since the latest attempt
 		}
 	}
-	held := false
+	held, asked := false, time.Now()
 	err := stock.WithLocks(ctx, offers, func(ctx context.Context, claims []stock.Claim) error {
 		held = true
 		for i, c := range claims {
 			if c.Fence.Token > 0 {
-				ended := s.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence)
+				ended := s.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence, asked)
 				defer ended()
 			}
 		}

@@ -187,8 +187,9 @@ type Publisher interface {
 	// whose outcome is unknown is not told.
 	Changed(o Order)
 
-	// Held is called when the lock of a SKU is held by a lease, and ended when its work is done.
-	Held(sku, strategy string, f dlock.Fence) (ended func())
+	// Held is called when the lock of a SKU is held by a lease for which this instance has waited since asked. The caller calls
+	// ended when the work under the lease is done.
+	Held(sku, strategy string, f dlock.Fence, asked time.Time) (ended func())
 
 	// Fenced is called when the row of a SKU has refused a write because of its fencing token.
 	Fenced(strategy string, e *stock.FencedError)
@@ -202,6 +203,6 @@ func (nobody) Retried(context.Context, error) {}
 
 func (nobody) Changed(Order) {}
 
-func (nobody) Held(string, string, dlock.Fence) (ended func()) { return func() {} }
+func (nobody) Held(string, string, dlock.Fence, time.Time) (ended func()) { return func() {} }
 
 func (nobody) Fenced(string, *stock.FencedError) {}

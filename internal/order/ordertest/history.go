@@ -65,7 +65,7 @@ func (h *History) Changed(o order.Order) {
 }
 
 // Held implements [order.Publisher].
-func (*History) Held(string, string, dlock.Fence) (ended func()) { return func() {} }
+func (*History) Held(string, string, dlock.Fence, time.Time) (ended func()) { return func() {} }
 
 // Fenced implements [order.Publisher].
 func (*History) Fenced(string, *stock.FencedError) {}

@@ -64,17 +64,20 @@ function draw(canvas, {state, sku, span, now}) {
     pen.fillStyle = color('--text');
     pen.fillText(name, 4, i * row + row / 2, left - 10);
   });
-  const bar = (l, fill) => {
+  const bar = (l, fill, inset = 8) => {
     const i = rows.indexOf(l.holder), from = Math.max(left, x(l.from)), until = Math.min(width - 8, x(l.until ?? now));
     if (until < left || from > width - 8) return;
-    const wide = Math.max(2, until - from);
+    const wide = Math.max(l.fence ? 2 : 0, until - from);
     pen.fillStyle = fill;
-    pen.fillRect(from, i * row + 8, wide, row - 16);
-    if (wide > 40) {
+    pen.fillRect(from, i * row + inset, wide, row - 2 * inset);
+    if (wide > 40 && l.fence) {
       pen.fillStyle = color('--on-bar');
       pen.fillText(`#${short(l.fence)}`, from + 4, i * row + row / 2, wide - 6);
     }
   };
+  pen.globalAlpha = 0.35; // from when it waited
+  leases.forEach((l) => bar({...l, fence: '', from: l.asked, until: l.from}, color('--muted'), 12));
+  pen.globalAlpha = 1;
   leases.forEach((l) => bar(l, color(`--bar-${rows.indexOf(l.holder) % 6}`)));
   for (const pair of doubleHolds(leases, now)) {
     const from = pair[1].from, until = Math.min(...pair.map((l) => l.until ?? now));

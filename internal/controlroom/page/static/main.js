@@ -3,6 +3,7 @@
 import {html, render, useEffect, useReducer, useRef, useState} from './vendor/htm-preact.js';
 import {apiKey, post, roomToken, setAPIKey} from './api.js';
 import {Lane} from './lane.js';
+import {Labs} from './labs.js';
 import {Machines, Sale, useRoom} from './room.js';
 import {State} from './state.js';
 import {language, setLanguage, t} from './text.js';
@@ -51,7 +52,7 @@ function Room() {
 // Owned is what the page of a room has beyond that of an instance.
 function Owned({state}) {
   const room = useRoom();
-  return room && html`<${Sale} room=${room} state=${state} /><${Machines} room=${room} leader=${state.leader} />`;
+  return room && html`<${Sale} room=${room} state=${state} /><${Machines} room=${room} leader=${state.leader} /><${Labs} run=${room.lab} />`;
 }
 
 function Key({why, again}) {
@@ -82,13 +83,27 @@ function Members({state}) {
   </section>`;
 }
 
+// Delays shows how long after their expiry orders released their units.
+const buckets = [0, 5, 10, 20, 50, 100, 200, 500, 1000, Infinity]; // milliseconds, each without its end
+
+function Delays({delays}) {
+  const counts = buckets.map((end, i) => delays.filter((d) => d < end && (i === 0 || d >= buckets[i - 1])).length);
+  const most = Math.max(1, ...counts);
+  const name = (i) => i === 0 ? t('early') : buckets[i] === Infinity ? `≥ ${buckets[i - 1]} ms` : `< ${buckets[i]} ms`;
+  return html`<h3>${t('delays', delays.length)}</h3>${delays.length > 0 && html`<table id="delays"><tbody>
+    ${counts.map((n, i) => (i > 0 || n > 0) && html`<tr key=${i}><th scope="row" class="number">${name(i)}</th>
+      <td class="wide-cell"><meter min="0" max=${most} value=${n} aria-label=${`${name(i)}: ${n}`}></meter></td><td class=${`number ${i === 0 ? 'bad' : ''}`}>${n}</td></tr>`)}</tbody></table>`}`;
+}
+
 function Orders({state}) {
   const orders = [...state.orders.values()].reverse().slice(0, 15);
   return html`<section aria-labelledby="orders-title"><h2 id="orders-title">${t('orders')}</h2>
-    <table><thead><tr><th>${t('order')}</th><th>${t('items')}</th><th>${t('status')}</th><th>${t('expiresIn')}</th><th></th></tr></thead>
+    <table><thead><tr><th>${t('order')}</th><th>${t('items')}</th><th>${t('status')}</th><th>${t('expiresIn')}</th><th>${t('actions')}</th></tr></thead>
     <tbody>${orders.map((o) => html`<tr key=${o.id}><td><code>${o.id.slice(-8)}</code></td>
       <td>${o.items.map((i) => `${i.quantity} × ${i.sku}`).join(', ')}</td><td>${o.status}</td><td class="number">${left(o)}</td>
       <td>${roomToken && o.status === 'PENDING' && ['pay', 'cancel'].map((what) => html`<button key=${what} aria-label=${`${t(what)} ${o.id}`} onClick=${() => settle(o, what)}>${t(what)}</button> `)}</td></tr>`)}</tbody></table>
+    ${roomToken && html`<p><button data-action="unpaid" title=${t('sayUnpaid')} onClick=${() => post('/lab/unpaid').catch((err) => alert(err.message))}>${t('unpaid')}</button> <span class="muted">${t('sayUnpaid')}</span></p>`}
+    <${Delays} delays=${state.delays} />
   </section>`;
 }
 

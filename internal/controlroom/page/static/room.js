@@ -54,6 +54,7 @@ export function Machines({room, leader}) {
       <b>${m.name}</b> ${m.name === leader && html`<span class="badge">${t('leader')}</span> `}<span class=${m.state === 'running' ? 'good' : 'bad'}>${t(m.state)}</span>
       ${m.cut_off && html` <span class="bad">${t('cutOff')}</span>`}<br />
       <span class="muted">PID ${m.pid}${m.state === 'running' ? ` · ${(m.memory_bytes / 1048576).toFixed(0)} MB · ${m.ready ? t('ready') : t('notReady')} ${m.latency_ms.toFixed(1)} ms` : ''}</span>
+      ${m.state === 'running' && m.permits > 0 && html`<br /><span class="muted">${t('permitsInUse', m.in_use, m.permits, m.waiting)}</span>${m.degraded && html` <span class="warn">${t('degraded')}</span>`}`}
       <p>${possible(m).map((a) => button(a, m.name))}${redis.line && button(m.cut_off ? 'reconnect' : 'cut-off', m.name)}</p></li>`)}
       <li><b>Redis</b> <span class=${redis.state === 'up' ? 'good' : 'bad'}>${t(redis.state)}</span><br /><span class="muted">${redis.kind}</span>
         <p>${redis.own && button('redis-wipe')}${redis.line && (redis.state === 'up' ? ['redis-pause', 'redis-slow'] : ['redis-resume']).map((a) => button(a))}</p></li>

@@ -2,7 +2,7 @@
 
 import {get, stream} from './api.js';
 
-const keep = {leases: 2000, refused: 200, orders: 200, events: 200};
+const keep = {leases: 2000, refused: 200, orders: 200, events: 200, delays: 2000};
 
 export class State {
   skus = new Map();
@@ -14,6 +14,7 @@ export class State {
   leader = '';
   strategies = [];
   events = [];
+  delays = []; // milliseconds from the expiry of an order to the release of its units
   connection = 'connecting'; // live, lost, refused
   error = '';
   resets = 0;
@@ -70,6 +71,9 @@ export class State {
     this.events = [event, ...this.events.slice(0, keep.events - 1)];
     const {stock, lock, order, member, leader} = event;
     if (stock && !(this.skus.get(stock.sku)?.version > stock.version)) this.skus.set(stock.sku, {...this.skus.get(stock.sku), ...stock});
+    if (order?.status === 'EXPIRED' && this.orders.get(order.id)?.status !== 'EXPIRED') {
+      this.delays = [...this.delays.slice(1 - keep.delays), Date.parse(event.at) - Date.parse(order.expires_at)];
+    }
     if (order) {
       this.orders.delete(order.id); // the latest one comes last
       this.orders.set(order.id, {...order, changed_at: event.at});
@@ -85,7 +89,7 @@ export class State {
     const received = Date.now();
     for (const lease of lock.leases ?? []) {
       const from = Date.parse(lease.from), until = lease.until ? Date.parse(lease.until) : undefined;
-      this.leases.set(`${lock.sku} ${lock.holder} ${lease.fence}`, {sku: lock.sku, holder: lock.holder, fence: lease.fence, from, until, received});
+      this.leases.set(`${lock.sku} ${lock.holder} ${lease.fence}`, {sku: lock.sku, holder: lock.holder, fence: lease.fence, asked: Date.parse(lease.asked), from, until, received});
     }
     trim(this.leases, keep.leases);
     for (const r of lock.refused ?? []) this.refused.push({sku: lock.sku, holder: lock.holder, ...r, at: Date.parse(r.at)});
