@@ -100,6 +100,18 @@ func section(page, heading string) string {
 	return text
 }
 
+// transcriptFrame returns what a page shows of the demo's output besides the figures: the header and the legend.
+func transcriptFrame(page string) (lines []string) {
+	_, rest, _ := strings.Cut(page, "\n```\nstrategy ")
+	block, _, _ := strings.Cut(rest, "\n```")
+	for line := range strings.SplitSeq("strategy "+block, "\n") {
+		if !regexp.MustCompile(`^\S+ +(exact|oversold) `).MatchString(line) {
+			lines = append(lines, line+"\n")
+		}
+	}
+	return lines
+}
+
 // shellBlocks returns the blocks of a page that are marked as commands.
 func shellBlocks(page string) (blocks []string) {
 	for _, b := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
