@@ -88,6 +88,10 @@ gen-check: gen
 demo: ## Watch a flash sale oversell without a lock and end exact with one.
 	go run ./cmd/shop demo $(ARGS)
 
+.PHONY: screenshots
+screenshots: ## Take the pictures of the control room in docs/images; needs Chromium, MariaDB and a Chinese font.
+	go test ./internal/e2e -run '^TestScreenshots$$' -count=1 -screenshots "$(CURDIR)/docs/images"
+
 .PHONY: loadtest
 loadtest: .bin/k6 ## Put load on three instances, let orders expire, and audit the books.
 	./loadtest/run.sh $(ARGS)

@@ -128,6 +128,11 @@ func TestDemoPrintsItsVerdict(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+	for _, line := range transcriptFrame(fileText(t, readme)) {
+		if !strings.Contains(out, line) {
+			t.Errorf("the demo prints no %q, which README.md shows", line)
+		}
+	}
 	for line := range strings.Lines(out) {
 		if len(strings.TrimRight(line, "\n")) > 120 {
 			t.Errorf("a line of %d columns: %s", len(line)-1, line)

@@ -26,9 +26,17 @@ export function Lane({state, sku, paused}) {
     paint();
     return () => cancelAnimationFrame(frame);
   }, [paused, span]);
+  useEffect(() => { // a paused lane is drawn again when its width, language or colors change
+    const again = () => { if (paused) draw(canvas.current, view.current); };
+    again();
+    const resized = new ResizeObserver(again);
+    resized.observe(canvas.current);
+    return () => resized.disconnect();
+  });
   const leases = [...state.leases.values()].filter((l) => l.sku === sku);
   const refused = state.refused.filter((r) => r.sku === sku);
-  const double = doubleHolds(leases, Date.now()).length;
+  // A lease that has ended looks open until the event of its end arrives, so the latest second does not count.
+  const double = doubleHolds(leases, (view.current.now || Date.now()) - 1000).length;
   return html`<section class="wide" aria-labelledby="lane-title">
     <h2 id="lane-title">${t('lane')} ${sku && html`<code>${sku}</code>`}</h2>
     <p role="group" aria-label=${t('window')}>${windows.map((ms) => html`<button key=${ms} aria-pressed=${ms === span} onClick=${() => zoom(ms)}>${ms / 1000} s</button> `)}</p>
@@ -88,5 +96,8 @@ function draw(canvas, {state, sku, span, now}) {
     pen.fillText(`✕ #${short(r.fence)} < #${short(r.accepted)}`, Math.min(x(r.at), width - 160), rows.indexOf(r.holder) * row + 6);
   }
   pen.fillStyle = color('--muted');
-  for (let i = 0; i <= 5; i++) pen.fillText(i === 5 ? t('now') : `−${span * (5 - i) / 5000} s`, Math.min(left + ((width - left - 8) * i) / 5, width - 34), height - 10);
+  const marks = width < 500 ? 2 : 5;
+  for (let i = 0; i <= marks; i++) {
+    pen.fillText(i === marks ? t('now') : `−${span * (marks - i) / marks / 1000} s`, Math.min(left + ((width - left - 8) * i) / marks, width - 34), height - 10);
+  }
 }

@@ -27,11 +27,14 @@ function Room() {
     });
     state.current.run(stop.signal);
     const clock = setInterval(() => frozen.current || redraw(), 1000); // for what counts down
-    return () => { stop.abort(); clearInterval(clock); };
+    const scheme = matchMedia('(prefers-color-scheme: dark)');
+    scheme.addEventListener('change', redraw);
+    return () => { stop.abort(); clearInterval(clock); scheme.removeEventListener('change', redraw); };
   }, [session]);
   const s = state.current;
   const latest = [...s.leases.values()].at(-1)?.sku ?? [...s.skus.keys()][0] ?? '';
   const shown = sku || latest;
+  const lane = html`<${Lane} state=${s} sku=${shown} paused=${paused} />`;
   return html`
     <header><h1>${t('title')}</h1>
       <span id="connection" role="status" class=${s.connection}>${t(s.connection)}</span>
@@ -40,8 +43,7 @@ function Room() {
       <a href="/docs">API</a></header>
     ${s.connection === 'refused' && html`<${Key} why=${s.error} again=${restart} />`}
     <main>
-      ${roomToken && html`<${Owned} state=${s} />`}
-      <${Lane} state=${s} sku=${shown} paused=${paused} />
+      ${roomToken ? html`<${Owned} state=${s} lane=${lane} />` : lane}
       <${Stock} state=${s} sku=${shown} choose=${choose} />
       <${Members} state=${s} />
       <${Orders} state=${s} />
@@ -49,15 +51,15 @@ function Room() {
     </main>`;
 }
 
-// Owned is what the page of a room has beyond that of an instance.
-function Owned({state}) {
+// Owned puts around the lock lane what the page of a room has beyond that of an instance.
+function Owned({state, lane}) {
   const room = useRoom();
-  return room && html`<${Sale} room=${room} state=${state} /><${Machines} room=${room} leader=${state.leader} /><${Labs} run=${room.lab} />`;
+  return html`${room && html`<${Sale} room=${room} state=${state} />`}${lane}${room && html`<${Machines} room=${room} leader=${state.leader} />`}${room && html`<${Labs} run=${room.lab} />`}`;
 }
 
 function Key({why, again}) {
   const submit = (event) => { event.preventDefault(); setAPIKey(new FormData(event.target).get('key').trim()); again(); };
-  return html`<form class="key" onSubmit=${submit}><label>${t('key')} <input name="key" type="password" autocomplete="off" value=${apiKey()} required /></label>
+  return html`<form class="key" onSubmit=${submit}><label>${t('key')} <input name="key" type="password" autocomplete="off" defaultValue=${apiKey()} required /></label>
     <button>${t('open')}</button> <span class="warn">${why}</span></form>`;
 }
 

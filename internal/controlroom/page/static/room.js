@@ -2,7 +2,7 @@
 
 import {html, useEffect, useReducer, useRef, useState} from './vendor/htm-preact.js';
 import {post, stream} from './api.js';
-import {t} from './text.js';
+import {language, t} from './text.js';
 import uPlot from './vendor/uplot.js';
 
 // useRoom returns what the room says of itself. The stream is opened again when it breaks.
@@ -77,7 +77,7 @@ export function Sale({room, state}) {
   };
   const stop = () => post('/lab/sale/stop').catch((err) => fail(err.message));
   const select = (name, chosen, more) => html`<label>${t(name)} <select name=${name}>${more}${names.map((n) => html`<option key=${n} value=${n} selected=${n === chosen}>${n}</option>`)}</select></label> `;
-  const number = (name, value, max) => html`<label>${t(name)} <input name=${name} type="number" min="1" max=${max} value=${value} required /></label> `;
+  const number = (name, value, max) => html`<label>${t(name)} <input name=${name} type="number" min="1" max=${max} defaultValue=${value} required /></label> `;
   return html`<section class="wide" aria-labelledby="sale-title"><h2 id="sale-title">${t('sale')}</h2>
     ${names.length > 0 && html`<form id="sale" onSubmit=${start}>${select('first', 'naive')}${select('second', 'redis', html`<option value="">${t('none')}</option>`)}
       ${number('units', 1000, 100000)}${number('attempts', 8000, 1000000)}${number('buyers', 32, 256)}
@@ -103,21 +103,28 @@ function SaleLane({lane, units, running}) {
   </article>`;
 }
 
+const line = {width: 2, points: {show: false}};
+
+// fromZero is the range of an axis.
+const fromZero = (_, min, max) => [0, (max || 1) * 1.1];
+
 // Chart draws orders per second and the 99th percentile of their latency.
 function Chart({samples}) {
   const place = useRef(), plot = useRef();
+  const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+  const values = [samples.map((s) => s.at / 1000), samples.map((s) => s.per_second), samples.map((s) => s.p99_ms)];
   useEffect(() => {
     const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     const axis = {stroke: color('--muted'), grid: {stroke: color('--line'), width: 1}};
     plot.current = new uPlot({
-      width: place.current.clientWidth, height: 160, cursor: {show: false}, scales: {ms: {}},
-      axes: [axis, {...axis, size: 60}, {...axis, scale: 'ms', side: 1, grid: {show: false}}],
-      series: [{}, {label: t('perSecond'), stroke: color('--bar-0'), width: 2, fill: `${color('--bar-0')}33`}, {label: t('p99'), scale: 'ms', stroke: color('--bar-3'), width: 2}],
-    }, [[], [], []], place.current);
+      width: place.current.clientWidth, height: 160, cursor: {show: false}, legend: {live: false}, scales: {y: {range: fromZero}, ms: {range: fromZero}},
+      axes: [{...axis, values: (_, at) => at.map((s) => new Date(s * 1000).toTimeString().slice(3, 8))}, {...axis, size: 60}, {...axis, scale: 'ms', side: 1, grid: {show: false}}],
+      series: [{}, {...line, label: t('perSecond'), stroke: color('--bar-0'), fill: `${color('--bar-0')}33`}, {...line, label: t('p99'), scale: 'ms', stroke: color('--bar-3')}],
+    }, values, place.current);
     const resized = new ResizeObserver(() => plot.current.setSize({width: place.current.clientWidth, height: 160}));
     resized.observe(place.current);
     return () => { resized.disconnect(); plot.current.destroy(); };
-  }, []);
-  useEffect(() => { plot.current.setData([samples.map((s) => s.at / 1000), samples.map((s) => s.per_second), samples.map((s) => s.p99_ms)]); }, [samples]);
+  }, [dark, language()]);
+  useEffect(() => { plot.current.setData(values); }, [samples]);
   return html`<div ref=${place} class="chart" role="img" aria-label=${`${t('perSecond')}: ${samples.at(-1)?.per_second ?? 0}, ${t('p99')}: ${samples.at(-1)?.p99_ms ?? 0}`}></div>`;
 }

@@ -1,0 +1,143 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+var screenshots = flag.String("screenshots", "", "`FOLDER` to write the pictures of the control room to: make screenshots")
+
+// maxPicture is how many bytes a picture of the README may have.
+const maxPicture = 250_000
+
+// The pictures of the control room show a sale that oversells without a lock and is exact with one, and the leases of the lock.
+// No view is wider than its window.
+func TestScreenshots(t *testing.T) {
+	t.Parallel()
+	page := browser(t, room(t, "--database", testbedtest.Database(t)))
+	view(page, t, 1120, 1, "light")
+	sellWithAndWithoutLock(page, t)
+	for _, p := range []struct {
+		name, language, scheme string
+		width                  int64
+		scale                  float64
+	}{
+		{"control-room.png", "en", "light", 1120, 1.5},
+		{"control-room-dark.png", "en", "dark", 1120, 1.5},
+		{"control-room-phone.png", "en", "light", 390, 2},
+		{"control-room-zh.png", "zh", "light", 1120, 1.5},
+	} {
+		view(page, t, p.width, p.scale, p.scheme)
+		evaluate[bool](page, t, fmt.Sprintf("document.documentElement.lang === %q || (document.querySelector('header button[lang]').click() ?? true)", p.language))
+		testbedtest.Eventually(t, p.name+" fits its window", func() bool {
+			return evaluate[int64](page, t, "document.documentElement.scrollWidth") == p.width
+		})
+		picture := capture(page, t, p.width, p.scale)
+		if len(picture) > maxPicture {
+			t.Errorf("%s has %d bytes, want at most %d", p.name, len(picture), maxPicture)
+		}
+		if *screenshots != "" {
+			if err := os.WriteFile(filepath.Join(*screenshots, p.name), picture, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// view sets the window and the color scheme of a page.
+func view(page context.Context, t *testing.T, width int64, scale float64, scheme string) {
+	t.Helper()
+	_, err := chromedp.Call(page, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	if err == nil {
+		err = chromedp.Do(page, chromedp.EmulateViewport(width, 1400, chromedp.EmulateScale(scale)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sellWithAndWithoutLock sells by naive and by redis. It pauses the page with leases in view, so that nothing moves between
+// the pictures, and returns when the sale was audited.
+func sellWithAndWithoutLock(page context.Context, t *testing.T) {
+	t.Helper()
+	wait := func(what, condition string) {
+		t.Helper()
+		testbedtest.Eventually(t, what, func() bool { return evaluate[bool](page, t, "!!("+condition+")") })
+	}
+	wait("a sale can be started", "document.querySelector('form#sale button:not(:disabled)') !== null")
+	evaluate[bool](page, t, `(() => {
+		const form = document.querySelector('form#sale');
+		form.units.value = 100; form.attempts.value = 800;
+		form.requestSubmit();
+		return true;
+	})()`)
+	evaluate[bool](page, t, "[...document.querySelectorAll('section[aria-labelledby=lane-title] [aria-pressed]')].find((b) => b.innerText === '1 s').click() ?? true")
+	wait("leases of the redis lane are in view", "document.querySelector('#lane-title code')?.innerText.startsWith('redis-') && Number(document.querySelector('[data-strategy=redis] [data-figure=accepted]').innerText) > 50")
+	evaluate[bool](page, t, "document.querySelector('header button').click() ?? true")
+	wait("naive was audited as oversold, and redis as exact",
+		"/OVERSOLD \\d/.test(document.querySelector('[data-strategy=naive] .verdict').innerText) && document.querySelector('[data-strategy=redis] .verdict').innerText === 'exact'")
+	if got := evaluate[string](page, t, "document.querySelector('form#sale').units.value"); got != "100" {
+		t.Errorf("the page has overwritten the 100 units that were typed by %s", got)
+	}
+}
+
+// capture takes a picture of what the README shows: the sale and the lock lane.
+func capture(page context.Context, t *testing.T, width int64, scale float64) []byte {
+	t.Helper()
+	height := evaluate[float64](page, t, "scrollTo(0, 0), document.querySelector('section[aria-labelledby=lane-title]').getBoundingClientRect().bottom")
+	if err := chromedp.Do(page, chromedp.EmulateViewport(width, int64(height)+16, chromedp.EmulateScale(scale))); err != nil {
+		t.Fatal(err)
+	}
+	// Two frames, so that the canvas is drawn at this size.
+	evaluate[bool](page, t, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+	picture, err := chromedp.Run(page, chromedp.CaptureScreenshot())
+	if err == nil {
+		picture, err = reduced(picture)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return picture
+}
+
+// reduced encodes a picture with its 256 most frequent colors.
+func reduced(picture []byte) ([]byte, error) {
+	full, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return nil, err
+	}
+	count := make(map[color.RGBA]int)
+	for y := range full.Bounds().Dy() {
+		for x := range full.Bounds().Dx() {
+			count[color.RGBAModel.Convert(full.At(x, y)).(color.RGBA)]++ //nolint:forcetypeassert // It is what the model makes.
+		}
+	}
+	var all color.Palette
+	for c := range count {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b color.Color) int {
+		x, y := a.(color.RGBA), b.(color.RGBA) //nolint:forcetypeassert // See above.
+		return count[y] - count[x]
+	})
+	few := image.NewPaletted(full.Bounds(), all[:min(len(all), 256)])
+	draw.Draw(few, few.Bounds(), full, image.Point{}, draw.Src)
+	var small bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, few)
+	return small.Bytes(), err
+}
