@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	_ "embed"
 	"bytes"
 	"context"
 	"flag"
@@ -26,7 +27,7 @@ var screenshots = flag.String("screenshots", "", "`FOLDER` to write the pictures
 const maxPicture = 250_000
 
 // The pictures of the control room show a sale that oversells without a lock and is exact with one, and the leases of the lock.
-// No view is wider than its window.
+// No view is wider than its window, and axe-core finds nothing serious in any.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	page := browser(t, room(t, "--database", testbedtest.Database(t)))
@@ -47,6 +48,7 @@ func TestScreenshots(t *testing.T) {
 		testbedtest.Eventually(t, p.name+" fits its window", func() bool {
 			return evaluate[int64](page, t, "document.documentElement.scrollWidth") == p.width
 		})
+		accessible(page, t, p.name)
 		picture := capture(page, t, p.width, p.scale)
 		if len(picture) > maxPicture {
 			t.Errorf("%s has %d bytes, want at most %d", p.name, len(picture), maxPicture)
@@ -56,6 +58,20 @@ func TestScreenshots(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+//go:embed testdata/axe.min.js
+var axe string
+
+// accessible fails the test if axe-core finds something serious on the page.
+func accessible(page context.Context, t *testing.T, name string) {
+	t.Helper()
+	evaluate[bool](page, t, axe+"; true")
+	const serious = `axe.run().then((r) => r.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
+		.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 200)).join(' ')).join('\n'))`
+	if found := evaluate[string](page, t, serious); found != "" {
+		t.Errorf("%s: %s", name, found)
 	}
 }
 
