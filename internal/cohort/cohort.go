@@ -141,8 +141,8 @@ func (g *Group[K, L, T]) Do(ctx, waiting context.Context, key K, item T) error {
 	}
 }
 
-// Wait waits until no leader is left, or ctx ends. None is some time after the last Do has
-// returned: the leader still has its lease to give back.
+// Wait waits until no leader is left, or ctx ends. A leader ends some time after the last Do has returned, because it
+// still has to release its lease.
 func (g *Group[K, L, T]) Wait(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {

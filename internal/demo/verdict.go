@@ -101,7 +101,7 @@ func expected(strategy string, instances int) string {
 	return Exact
 }
 
-// judge compares what the buyers saw with what the books say.
+// judge compares the responses that the buyers received with the audit of the database.
 func judge(strategy string, units, attempts, instances int, s buyers.Sale, a stock.Audit) Variant {
 	variant := Variant{
 		Strategy:        strategy,

@@ -38,20 +38,19 @@ type Preference struct {
 	Async bool
 }
 
-// ErrConcurrencyLimit says that as many orders are being placed as may be at once. The order had
-// no effect.
+// ErrConcurrencyLimit means that too many orders are in flight. The order had no effect.
 var ErrConcurrencyLimit = permits.ErrConcurrencyLimit
 
-// ErrCrowded says that as many orders of a SKU are being placed as may be at once by this instance. The
-// order had no effect. It matches [ErrConcurrencyLimit].
+// ErrCrowded means that too many orders of one SKU are in flight at this instance. The order had no effect. It matches
+// [ErrConcurrencyLimit].
 var ErrCrowded = fmt.Errorf("order: too many orders of one SKU at once: %w", ErrConcurrencyLimit)
 
-// ErrCustomerBusy says that another transaction has the row of the customer: that of another order of this customer. The order had
-// no effect. It matches [stock.ErrBusy].
+// ErrCustomerBusy means that the transaction of another order of this customer has locked the customer's row. The order
+// had no effect. It matches [stock.ErrBusy].
 var ErrCustomerBusy = fmt.Errorf("order: another order of the customer is being placed: %w", stock.ErrBusy)
 
-// ErrQueued is what an [Observer] hears of an order that was put into the queue; it hears of
-// the order again when that ends. No operation returns it.
+// ErrQueued is reported to an [Observer] for an order that was put into the queue. The observer is notified of the
+// order again when it leaves the queue. No operation returns ErrQueued.
 var ErrQueued = errors.New("order: queued")
 
 // Place promises the items to the customer, all or none, until the order expires.

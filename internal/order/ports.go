@@ -149,8 +149,9 @@ type Store interface {
 
 // Limiter bounds how many orders are being placed. [*permits.Limiter] is one.
 type Limiter interface {
-	// Take takes a permit, which release gives back. It may wait for less than a second. It fails with [ErrConcurrencyLimit]
-	// if there is none, with [permits.ErrClosed] when the instance is about to stop, or with the cause of ctx.
+	// Take takes a permit, and release returns it. Take may wait for less than a second. It fails with
+	// [ErrConcurrencyLimit] if there is none, with [permits.ErrClosed] when the instance is about to stop, or with the
+	// cause of ctx.
 	Take(ctx context.Context) (release func(), err error)
 
 	// Refuse counts an order that is refused although there may be a permit, and returns an error that matches

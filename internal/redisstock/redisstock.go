@@ -30,8 +30,8 @@ var script = redis.NewScript(unitsLua)
 
 // Config configures a [Counter]. Its zero value is usable.
 type Config struct {
-	// Life is how long units that were taken are away for others when nobody hears of the taker
-	// again; default 5 s.
+	// Life is how long taken units are unavailable to others if the instance that took them sends no more requests;
+	// default 5 s.
 	Life time.Duration
 
 	// Timeout is how long Redis may take to answer; default 2 s.

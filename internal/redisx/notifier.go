@@ -41,12 +41,11 @@ import (
 // Grant.Sent, whatever has delayed or repeated the message since. (The clock of
 // the waiter wrote the stamp and the same clock reads it; nobody else looks.)
 //
-// Nothing may depend on a push. It can be lost, late, or for a grant that has
-// lapsed: every wait runs its idempotent script again within a second.
+// Nothing may depend on a notification. It can be lost, late, or for a grant that has expired: every wait runs its
+// idempotent script again within a second.
 //
-// What is pushed to a process and not to one of its waits, as the news that a
-// holder was forced out, goes to [Notifier.Home] by PUBLISH, and to the function given
-// to NewNotifier.
+// A message for a process and not for one of its waits goes to [Notifier.Home] by PUBLISH, and to the function given to
+// NewNotifier. An example: a holder was force-released.
 type Notifier struct {
 	rdb     redis.UniversalClient
 	cluster *redis.ClusterClient // nil unless rdb is one

@@ -57,9 +57,9 @@ LEFT JOIN (
 {of s}
 ORDER BY s.sku`
 
-// Audit implements [stock.Store]. It takes as long as the books are large, and ctx allows. A process has one
-// audit at a time, and others wait for it. The query ends in the database when ctx does, and also at the deadline of
-// ctx if nobody can tell the database any more.
+// Audit implements [stock.Store]. Its time grows with the number of orders and ledger entries, and ctx bounds it. A
+// process has one audit at a time, and others wait for it. The query ends in the database when ctx does, and also at
+// the deadline of ctx if the database cannot be reached any more.
 func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 	var args []any
 	if sku != "" {

@@ -170,8 +170,7 @@ func (s *Store) replay(ctx context.Context, once *idempotency.Request) error {
 // runner is [Store.inTx] or [Store.repeating].
 type runner func(ctx context.Context, fn func(tx *gorm.DB) error) error
 
-// resolving returns how to run what cannot be recognised when the reply to its COMMIT was
-// lost, but by its key.
+// resolving returns how to run a change that only its key can identify after the reply to its COMMIT was lost.
 func (s *Store) resolving(once *idempotency.Request) runner {
 	if once == nil {
 		return s.inTx

@@ -16,8 +16,8 @@ type Counter interface {
 	// counter lets a hold last. Of a SKU that it does not know nothing is taken, until a
 	// level is settled with that hold.
 	//
-	// An error says that nothing is known about the units; what may have been taken is given back
-	// as soon as the counter answers, or after that time.
+	// After an error, nothing is known about the units. Units that may have been taken are released as soon as the
+	// counter answers, or after that time.
 	Take(ctx context.Context, sku string, wanted []int64) (Hold, error)
 
 	// Finish ends h: its transaction is over, whatever became of it. level is what the database was

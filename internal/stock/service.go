@@ -17,9 +17,8 @@ type Service struct {
 	restocked  func(skus ...string)
 }
 
-// NewService returns a service that keeps levels in store and accepts SKUs with
-// the given strategies. restocked, which may be nil, hears of SKUs that got new units, and
-// must not block.
+// NewService returns a service that keeps levels in store and accepts SKUs with the given strategies. restocked, which
+// may be nil, is called with each SKU that got new units, and must not block.
 func NewService(store Store, strategies *Strategies, restocked func(skus ...string)) *Service {
 	return &Service{Reader: store, store: store, strategies: strategies, restocked: restocked}
 }

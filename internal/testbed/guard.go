@@ -54,8 +54,7 @@ func (g *guard) watch(pid int) error {
 	return nil
 }
 
-// release must come before the server is reaped: from then on the system may
-// give its process id to a stranger.
+// release must come before the server is reaped: from then on, the system may give its process id to another process.
 func (g *guard) release() {
 	// A guard that is gone kills nobody, which is all that is wanted here.
 	_, _ = fmt.Fprintln(g.pipe)

@@ -65,7 +65,7 @@ func (s *Session) CreateProtected(ctx context.Context, p Protected) (Node, error
 	}
 }
 
-// create gives back what comes of an attempt with an unknown outcome.
+// create deletes the node that an attempt with an unknown outcome may have created.
 func (s *Session) create(ctx context.Context, id string, p Protected) (Node, error) {
 	left := func(n Node, err error) { // the caller has gone
 		if err == nil {

@@ -44,8 +44,8 @@ type Config struct {
 	// Servers are the HOST:PORT of the servers; any of them will do.
 	Servers []string
 
-	// Timeout is how long the servers keep a session that they do not hear of; the
-	// servers may decide otherwise, see [Session.Timeout]. 0 means 10 s.
+	// Timeout is how long the servers keep a session that sends nothing. The servers may choose another one, see
+	// [Session.Timeout]. 0 means 10 s.
 	Timeout time.Duration
 
 	// Root is put before every path. It is made on demand. Empty means "/shop".
@@ -181,7 +181,7 @@ func (s *Session) State() State {
 	return s.state
 }
 
-// Timeout returns how long the servers keep a session that they do not hear of.
+// Timeout returns how long the servers keep a session that sends nothing.
 func (s *Session) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,10 +24,9 @@ type SemaphoreHarness struct {
 	// Expire makes the store drop every grant of key, as if their TTLs had passed.
 	Expire func(t testing.TB, key string)
 
-	// Wipe makes the store forget all it knows of key. The limit is not promised
-	// over that: the cases check that it holds among the permits granted before, and
-	// among those granted after, and that the former holders hear of it. Nil: the
-	// store cannot forget.
+	// Wipe makes the store forget all it knows of key. The limit is not guaranteed over a wipe. The cases check that
+	// it holds among the permits granted before, that it holds among the permits granted after, and that the former
+	// holders are notified. Nil: the store cannot forget.
 	Wipe func(t testing.TB, key string)
 
 	// Remembers says that a client which has used a key knows a wiped store for

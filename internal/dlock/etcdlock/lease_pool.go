@@ -25,10 +25,9 @@ const maxIdle = 64
 // pool has leases that nobody uses. Each is granted and revoked by a commit of its own,
 // which those that come after one another share that way.
 //
-// An idle lease is not renewed. It is used again only while it is young, as counted from
-// when it was asked for: so most of its TTL is left, and no renewal has to be believed for
-// that. One that is found too old is revoked, and one that nobody asks for ends by its
-// TTL. A lease comes in only if all that was written under it is known to be gone.
+// An idle lease is not renewed. It is used again only while it is young, counted from the request that granted it. So
+// most of its TTL is left, whatever became of a renewal. A lease that is too old is revoked, and an unused lease
+// expires. A lease enters the pool only if all keys that were written under it are known to be deleted.
 type pool struct {
 	fresh time.Duration // how old a lease may be
 	drop  func(tenure)  // revokes a lease in the background

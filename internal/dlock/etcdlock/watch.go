@@ -45,7 +45,7 @@ type watch struct {
 	id      int64 // 0 before it has begun
 	dropped bool
 
-	from   int64 // revision from which to hear of everything; 0: from now on
+	from   int64 // revision from which to receive every event; 0: from now on
 	since  int64 // nothing after this revision was missed; 0: not watching yet
 	end    int64 // revision at which key ended; 0 before
 	ownEnd int64 // likewise
@@ -57,7 +57,7 @@ func newNotifier(ctx context.Context, client pb.WatchClient) *notifier {
 	return h
 }
 
-// close ends all watches, and waits for the goroutines, or the end of ctx. Later watches hear of nothing.
+// close ends all watches, and waits for the goroutines, or the end of ctx. Later watches receive nothing.
 func (h *notifier) close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true

@@ -14,8 +14,8 @@
 //	shop_locks_held{backend}                  leases that have not ended
 //	shop_lease_lost_total{backend,reason}     leases that ended without a release
 //
-// The decorator has the optional powers of a Locker, and passes them on. Where
-// the decorated Locker lacks one the call fails with [errors.ErrUnsupported].
+// The decorator has the optional capabilities of a Locker, and passes them on. If the decorated Locker lacks one, the
+// call fails with [errors.ErrUnsupported].
 //
 // The package uses the OpenTelemetry API only, and starts no goroutine: a lease
 // reports its own end.

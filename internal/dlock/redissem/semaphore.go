@@ -81,18 +81,15 @@ const maxWeight = 1024
 // a TTL after the last one that was acknowledged. A limit that was set by Resize is
 // lost too.
 //
-// Of a server without its data (killed and started empty, FLUSHALL, a removed key)
-// less is to be feared. A client that remembers another epoch proves the loss, and
-// then nothing is granted until one TTL after the new epoch began, when no holder
-// of before can consider its lease valid any more. So the limit holds over the loss as
-// well if all who ask meanwhile have used the key before: each client remembers the
-// last 4096 keys that it used within six hours. One that is new to the key cannot
-// know, and is granted permits until another has proved the loss. (To hold back
-// whoever finds no epoch would make the first use of every key wait for a TTL. A
-// mark that tells a new key from a lost one would be one key for all semaphores,
-// which a script in a Cluster cannot name alongside theirs.) A server that comes back
-// with older data, from a snapshot or as a replica that lagged, has its epoch: that
-// loss proves itself to nobody.
+// A server without its data (killed and started empty, FLUSHALL, a removed key) does less harm. A client that remembers
+// another epoch proves the loss. Then nothing is granted until one TTL after the new epoch began, when no former holder
+// can consider its lease valid any more. So the limit holds over the loss as well if all clients that ask meanwhile
+// have used the key before. Each client remembers the last 4096 keys that it used within six hours. A client that is
+// new to the key cannot detect the loss, and is granted permits until another client has proved it. (If each client
+// that finds no epoch waited, the first use of every key would take a TTL. A mark that distinguishes a new key from a
+// lost one would be one key for all semaphores, and a script in a Cluster cannot name it alongside theirs.) A server
+// that restarts with older data, from a snapshot or as a replica that lagged, has its epoch: no client can detect that
+// loss.
 //
 // No fencing token helps, for that of a semaphore excludes nobody. A semaphore bounds load.
 // Where one user too many does damage, give each place a name and a key of a lock of

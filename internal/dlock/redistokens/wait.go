@@ -44,7 +44,7 @@ func (t *Tokens) wait(ctx context.Context, key string, n int) (*dlock.Lease, err
 		return nil, dlock.Ended(ctx)
 	}
 	if a := <-r.done; a.lease != nil { // came at the same moment
-		a.lease.Release(ctx) //nolint:errcheck // What fails is given back in the background.
+		a.lease.Release(ctx) //nolint:errcheck // A failed release is retried in the background.
 	}
 	return nil, dlock.Ended(ctx)
 }

@@ -16,7 +16,7 @@ type grant struct {
 	claim
 	node    zookeeper.Node
 	fence   dlock.Fence
-	watched bool // whether its end is heard of; guarded by queue.mu
+	watched bool // whether a watch reports its end; guarded by queue.mu
 }
 
 // grant makes n a lease. It returns errGone if n turns out to be gone.

@@ -148,7 +148,7 @@ func (l *Log) continues(ctx context.Context, id events.ID) error {
 	return nil
 }
 
-// entry reads an entry. One that a stranger has written names no previous entry, and counts as a gap.
+// entry reads an entry. An entry that another program has written names no previous entry, and counts as a gap.
 func entry(m redis.XMessage) (e events.Entry) {
 	e.ID, _ = events.ParseID(m.ID)
 	previous, _ := m.Values["p"].(string)

@@ -34,7 +34,7 @@ const (
 	cancel kind = "cancel"
 	extend kind = "extend"
 	read   kind = "read"
-	expire kind = "expire" // its units came back, as the service published
+	expire kind = "expire" // its units were released, as the service published
 )
 
 // op is an operation and its answer. An operation that was refused has err, and the order as it was told.

@@ -82,7 +82,8 @@ func overdueScansClaimOnce(ctx context.Context, t *testing.T, c StoreClient) {
 				all = append(all, idsOf(claimed)...)
 				done := len(all) >= len(ids)
 				mu.Unlock()
-				// An empty overdue scan is not the end: others may hold what is left, and give it back.
+				// An empty overdue scan is not the end: others may have claimed the remaining timers, and release
+				// them.
 				if done || ctx.Err() != nil {
 					return
 				}
