@@ -1,6 +1,7 @@
-// Package fleet runs instances of the service as processes of their own, for the demo and
-// the lab. Each holds the other end of a pipe and stops when that closes, so that none
-// outlives the program that started it, however that ends.
+// Package fleet starts and stops instances of the service as separate processes, for the demo and the lab.
+//
+// Each instance holds the other end of a pipe and stops when the pipe closes. So no instance outlives the program
+// that started it, however that program ends.
 package fleet
 
 import (

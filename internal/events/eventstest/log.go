@@ -1,4 +1,4 @@
-// Package eventstest is the conformance suite of [events.Log].
+// Package eventstest has the conformance tests of [events.Log].
 package eventstest
 
 import (

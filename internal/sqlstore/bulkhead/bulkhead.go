@@ -1,6 +1,8 @@
-// Package bulkhead decides which transactions may wait for which rows, so that a row that is locked, or wanted by many,
-// takes no connections from other rows. [Group] is for transactions that write to rows. [Turns] is for expiries, which
-// leave out a row that they have waited for in vain.
+// Package bulkhead decides which transactions may wait for which rows, so that a locked or hot row takes no
+// connections from other rows.
+//
+// [Group] is for transactions that write to rows. [Turns] is for expiries, which leave out a row after they have
+// waited for it in vain.
 package bulkhead
 
 import (
