@@ -89,7 +89,7 @@ func reuse(t *testing.T, dir, settings string, steps []string) {
 // copiedAlone checks that a module has the packages, and nothing that names this module.
 func copiedAlone(t *testing.T, dir, packages string) {
 	t.Helper()
-	for _, p := range strings.Fields(packages) {
+	for p := range strings.FieldsSeq(packages) {
 		if files, _ := filepath.Glob(filepath.Join(dir, "internal", p, "*.go")); len(files) == 0 {
 			t.Errorf("%s was not copied", p)
 		}
@@ -98,7 +98,7 @@ func copiedAlone(t *testing.T, dir, packages string) {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // It is below the folder of the test.
+		text, err := os.ReadFile(path)
 		if strings.Contains(string(text), "example.com/shop") {
 			t.Errorf("%s names the module that it was copied from", path)
 		}

@@ -21,6 +21,12 @@ type SettingsConfig struct {
 
 // Settings are an instance's copy of the configuration. Settings are added with
 // [Define]. It is safe for concurrent use.
+//
+// Guarantees, by test: What is set is in force everywhere (SetIsSeenByAll). Of writes that race one wins
+// (OneOfRacingWritesWins), and a conflict changes nothing (ConflictChangesNothing). What is not valid is not
+// written (InvalidIsNotWritten), or refused and reported once (BadValueIsRefused). Without the store the last
+// values stay (StoreAwayKeepsTheLast). What is deleted has its default (UnsetIsTheDefault). A write without an
+// answer says so (LostReplyIsUncertain).
 type Settings struct {
 	cfg SettingsConfig
 

@@ -34,12 +34,11 @@ import (
 //
 //	redis.call(COMMAND, CHANNELS .. string.match(ID, '^[^-]+'), ID .. ' ' .. PAYLOAD)
 //
-// and what arrives in w.Pushes is PAYLOAD. A push is the grant itself: put the
-// token in it, and the stamp of the request by which the store last heard of the
-// waiter. The store saw that request before it granted, so the grant is younger
-// than the moment at which it was sent, [Notifier.Sent] of the stamp: that is
-// Grant.Sent, whatever has delayed or repeated the message since. (The clock of
-// the waiter wrote the stamp and the same clock reads it; nobody else looks.)
+// and what arrives in w.Pushes is PAYLOAD. A push is the grant itself: put the token in it, and the stamp of the last
+// request that the store received from the waiter. The store saw that request before it granted, so the grant is
+// younger than the moment at which it was sent, [Notifier.Sent] of the stamp: that is Grant.Sent, whatever has delayed
+// or repeated the message since. (The clock of the waiter wrote the stamp and the same clock reads it; nobody else
+// looks.)
 //
 // Nothing may depend on a notification. It can be lost, late, or for a grant that has expired: every wait runs its
 // idempotent script again within a second.

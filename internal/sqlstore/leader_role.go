@@ -20,6 +20,12 @@ const vacantAfter = 3 * time.Second
 
 // SupersededError means that work was refused because a later leader has claimed the role. It
 // matches [dlock.ErrFenced].
+//
+// The stored number is the term of the election plus an offset, at first 0. An election can start to count again
+// because its service was emptied or replaced. A leader whose leadership continues after it has read the row is newer
+// than every term in the row. If its number is too low, it raises the offset. A leader whose term has ended cannot
+// claim the role. If two elections share a database, as with instances of different flags, their leaders supersede
+// each other and never work at the same time.
 type SupersededError struct {
 	Role              string
 	Refused, Accepted dlock.Fence

@@ -27,6 +27,17 @@ type kind struct {
 
 // segmentRow is a part of a SKU. Its columns are those of skus, and are added to them: the
 // row of the SKU is its segment 0.
+//
+// A segmented SKU has a row in skus and 15 rows in sku_segments. Levels, lists and the audit sum them in one
+// statement. Every movement is a relative update of one row, or of several in ascending order, and may go to any row. So
+// an instance that ignores segments keeps the sums right. Payments and cancellations go to one row in turn; expiries and restocks
+// are spread evenly.
+//
+// An order reads all rows before its transaction, takes its units from one row that has enough by a conditional
+// update, and locks no other row. If no row has enough, the order locks all rows and takes its units across them. If
+// the chosen row was drained meanwhile, the order starts again that way, because it can no longer lock lower rows in
+// order. An order is refused only if all rows together have too few, in that one read or while all of them are
+// locked.
 type segmentRow struct {
 	SKU      string `gorm:"primaryKey"`
 	Segment  int    `gorm:"primaryKey;autoIncrement:false"`

@@ -97,6 +97,11 @@ type Claim struct {
 
 // Waitlist is a queue for each key, shared by several processes. It is safe for
 // concurrent use.
+//
+// In Redis, per second: one command for each waiter after the first, or one in each quarter
+// of the TTL of Config.Queue if that is less than 4 s; some six for the first of each key. In the database: two polls
+// per FallbackPoll for each key, and two for each wake-up, whatever the number of waiters. Each process notifies
+// a key at most a hundred times per second, however often Notify is called.
 type Waitlist struct {
 	cfg    Config
 	places *places

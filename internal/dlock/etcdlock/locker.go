@@ -11,6 +11,13 @@ import (
 )
 
 // Locker locks keys in etcd. Close it to end what it does in the background.
+//
+// etcd sorts a queue in O(n) for n waiters. A poll that finds no change is O(1). A hand-off takes the deletion with its
+// commit, half a round trip for the notification, and a poll in the memory of one member, unless the waiter knows that only the
+// holder was ahead. All watches of a Locker share one stream.
+//
+// A key that is held for more than 100 ms is watched, so that its holder is notified at once if the key is deleted or the
+// lease revoked. A watch from the start would cost a third of the throughput of short holds.
 type Locker struct {
 	s     *store
 	turns driver.Turns

@@ -17,6 +17,19 @@ import (
 //
 // Watches of the library would do, but a waiter has to know what its watch may have
 // missed: since which revision a member serves it, and when the stream broke.
+//
+// A waiter watches the last key that was created before its own, so the end of a key wakes one waiter. A waiter is next if
+// its own key exists and no earlier key does. Earlier keys can only disappear, so any state of etcd that shows
+// this proves it, and any member may answer the poll from memory.
+//
+// If only one key was ahead, no poll is needed. Then one watch covers both keys and all names between them. A member
+// sends the events of one watch in order, so the waiter's own key still existed if its end was not received
+// first. The events of two watches may arrive in any order.
+//
+// A watch starts at the present revision, because etcd serves watches of past revisions only ten times a second (the
+// library's Mutex waits for that). A poll finds what happened before. A commit during the creation of the watch
+// can be missed, so the waiter polls again 10, 30 and 70 ms later, in the memory of one member. Correctness
+// does not depend on notifications: fallback polls, every 0.8 to 1 s or a quarter of a shorter TTL, are linearizable.
 type notifier struct {
 	client pb.WatchClient
 	ctx    context.Context //nolint:containedctx // It is the lifetime of the goroutines, ended by close.

@@ -1,4 +1,4 @@
-// Package redislog is a log of events in a Redis Stream.
+// Package redislog implements the log of package events as a Redis Stream.
 //
 // All instances append to one stream and read it from where they are, so all of them have the same events in the same order. A
 // connection that breaks loses nothing: the reader continues after the last entry that it has. Each entry names the previous
