@@ -94,8 +94,8 @@ func (s *Shop) attempt(ctx context.Context, p *Sale, sku string, n int, atLimit 
 	return Accepted
 }
 
-// stored finds out what has become of an order of which the service does not know that, by its number, as
-// a customer is told to do who has sent no key. It puts the order in place of the answer if it is there.
+// stored finds out what has become of an order of which the service does not know that, by its number, as a customer
+// must do that has sent no key. If the order exists, it replaces the answer.
 func (s *Shop) stored(ctx context.Context, url string, answer *[]byte) bool {
 	var unknown struct {
 		Order string `json:"order_id"`

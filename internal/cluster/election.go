@@ -55,8 +55,8 @@ func (c *ElectionConfig) validate() error {
 	return errors.Join(errs...)
 }
 
-// Election is an instance as a candidate, and as one who watches. It is safe for
-// concurrent use; each call of Campaign is a candidate of its own.
+// Election is one instance as a candidate and as an observer. It is safe for concurrent use; each call of Campaign is a
+// separate candidate.
 //
 // Guarantees, by test: One leads (OneLeads), in the order of the campaigns where the locker has one
 // (ElectedInOrder). The fence of a term is greater than those before (ResignHandsOn). A leader that is cut off

@@ -14,8 +14,8 @@ import (
 // ErrFull says that as many wait for a key as may. The item had no effect.
 var ErrFull = errors.New("cohort: the queue is full")
 
-// ErrLeft says that the caller's time was over while its item was in a batch. The batch goes on, and only Commit will know
-// what becomes of the item.
+// ErrLeft means that the caller's time was over while its item was in a batch. The batch continues, and only Commit
+// will know what becomes of the item.
 var ErrLeft = errors.New("cohort: the batch goes on without its caller")
 
 // grace is how long a caller whose time is over waits for its batch. That is enough for most of them to end, and for the
@@ -31,9 +31,9 @@ type Config[K comparable, L, T any] struct {
 	// without a call of fn is the answer to all who have waited since it was called.
 	Hold func(ctx context.Context, key K, fn func(ctx context.Context, lease L) error) error
 
-	// Commit carries out items in one step, all of them or none, and passes on what lease says
-	// to the store that decides whether it is still valid. What becomes of a single item is for the item to
-	// say. Nil ends the wait of all. It is never called twice at once for one key by one Group.
+	// Commit carries out items in one step, all of them or none, and passes on what lease says to the store that
+	// decides whether it is still valid. Each item has its own result. Nil ends the wait of all. It is never called
+	// twice at once for one key by one Group.
 	Commit func(ctx context.Context, key K, lease L, items []T) error
 
 	// Retry reports whether there is to be another attempt under another lease after an error

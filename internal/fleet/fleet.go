@@ -43,7 +43,7 @@ type Config struct {
 	Executable string
 	Dir        string   // for the logs
 	First, N   int      // of the numbers in the names
-	Args       []string // of serve, beside name and address
+	Args       []string // of serve, in addition to name and address
 	Env        []string // SHOP_NAME=VALUE: settings with passwords, as everybody on a machine may read arguments
 }
 
@@ -151,7 +151,7 @@ func (in *Instance) URL() string { return in.url }
 // Ended returns a channel that is closed when the process has gone.
 func (in *Instance) Ended() <-chan struct{} { return in.done }
 
-// Pause stops the process where it stands (SIGSTOP), as a machine that stalls.
+// Pause stops the process at once (SIGSTOP), like a machine that stalls.
 func (in *Instance) Pause() error { return testbed.Suspend(in.cmd.Process) }
 
 // Resume ends Pause.

@@ -134,7 +134,8 @@ func needs(offers []stock.Offer) (skus, services []string) {
 	return skus, slices.Compact(services)
 }
 
-// overloadOf returns the bound for the orders of a SKU, beside so many others. It is nil if there never were as many as any load may have.
+// overloadOf returns the bound for the orders of a SKU, alongside so many others. It is nil if there never were as many
+// as any load may have.
 func (s *Service) overloadOf(sku string, others int) *overload {
 	v, ok := s.wanted.Load(sku)
 	if !ok && others >= fewest {

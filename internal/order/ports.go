@@ -172,7 +172,7 @@ type Waitlist interface {
 	Notify(skus ...string)
 }
 
-// Observer is told what happens to orders. Its methods must not block.
+// Observer receives what happens to orders. Its methods must not block.
 type Observer interface {
 	// Placed is called once per order that was asked for, with how it ended.
 	Placed(ctx context.Context, err error)
@@ -182,10 +182,10 @@ type Observer interface {
 	Retried(ctx context.Context, reason error)
 }
 
-// Publisher is told what has changed once it has. Its methods must not block.
+// Publisher receives each change after its commit. Its methods must not block.
 type Publisher interface {
-	// Changed is called with an order as it is after a change that was committed. A change
-	// whose outcome is unknown is not told.
+	// Changed is called with an order as it is after a change that was committed. A change whose outcome is unknown is
+	// not reported.
 	Changed(o Order)
 
 	// Held is called when the lock of a SKU is held by a lease, and ended when its work is done.

@@ -44,7 +44,7 @@ type Counter struct {
 	cfg Config
 
 	mu   sync.Mutex
-	owed map[string][]settled // by SKU: what Redis has not been told
+	owed map[string][]settled // by SKU: what was not sent to Redis yet
 }
 
 var _ stock.Counter = (*Counter)(nil)
@@ -106,7 +106,7 @@ func (c *Counter) Flush(ctx context.Context, sku string) {
 	}
 }
 
-// collect returns what Redis has not been told of sku, and forgets it.
+// collect returns what was not sent to Redis of sku, and forgets it.
 func (c *Counter) collect(sku string) []settled {
 	c.mu.Lock()
 	defer c.mu.Unlock()

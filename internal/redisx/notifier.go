@@ -186,7 +186,7 @@ func (n *Notifier) Close(ctx context.Context) error {
 	}
 }
 
-// deliver passes on one message. A wait that does not keep up has its re-check.
+// deliver passes on one message. A wait that does not keep up has its fallback poll.
 func (n *Notifier) deliver(message string) {
 	id, payload, _ := strings.Cut(message, " ")
 	n.mu.Lock()

@@ -99,7 +99,7 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 const killTimeout = 2 * time.Second
 
 // unhurried calls read with a connection for statements that take long, one call at a time. The driver ends the
-// connection with ctx and a server continues, so the server is told.
+// connection with ctx and a server continues, so the server receives a KILL.
 func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) error {
 	select {
 	case s.auditing <- struct{}{}:

@@ -88,8 +88,8 @@ func (s *Store) hold(ctx context.Context, tx timeout.Tx, mine termRow) error {
 	return &SupersededError{Role: mine.Role, Refused: mine.fence(), Accepted: row.fence()}
 }
 
-// VacantRole implements [timeout.LeaderRoles]. If the database's clock was set back, a role may seem
-// vacant that is not. A fallback scan beside a leader does no harm.
+// VacantRole implements [timeout.LeaderRoles]. If the database's clock was set back, a role may seem vacant that is
+// not. A fallback scan alongside a leader does no harm.
 func (s *Store) VacantRole(role string) timeout.LeaderToken {
 	return func(ctx context.Context, tx timeout.Tx) error {
 		lock := s.dialect.forUpdate

@@ -126,9 +126,9 @@ func (b *transaction) refuseBusy(held func(customer string) bool) {
 	}
 }
 
-// countOpen counts pending orders that have not expired at now, the moment for which all is counted. What is
-// open then counts whatever becomes of it. What is late is read again as nobody can change it any more, as a
-// payment or an extension may be under way that was in time.
+// countOpen counts pending orders that have not expired at now, the moment for which all is counted. An order that is
+// open at now counts, whatever becomes of it later. A late order is locked and read again, because a payment or an
+// extension that was in time may be in flight.
 func (b *transaction) countOpen(tx *gorm.DB, customers []string) (now int64, err error) {
 	var rows []orderRow
 	err = tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o"+b.dialect.index("orders_customer_status")+

@@ -12,17 +12,17 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// segments is how many rows a segmented SKU has beside its own.
+// segments is how many rows a segmented SKU has in addition to its own.
 const segments = 15
 
-// apart is how long no shared transaction has a SKU again that has several rows, after one of them was locked twice within that time. It is
-// sold by the others meanwhile, so whether it is locked still cannot be told from its version.
+// apart is how long no shared transaction has a SKU again that has several rows, after one of them was locked twice
+// within that time. Its other rows sell meanwhile, so its version does not show whether the row is still locked.
 const apart = 10 * time.Second
 
 // kind is what is said of a SKU when it is created, and never changes.
 type kind struct {
 	limit    int64 // per customer; 0: none
-	segments int   // rows beside the SKU's own
+	segments int   // rows in addition to the SKU's own
 }
 
 // segmentRow is a part of a SKU. Its columns are those of skus, and are added to them: the
@@ -165,7 +165,7 @@ func (s *Store) move(tx *gorm.DB, m stock.Movement, it order.Item) error {
 	}
 	first := int(s.turn.Add(1) % uint64(rows))
 	parts := splitEvenly(it.Quantity, rows, first)
-	if m != stock.Restock { // few units, and beside the sale: one row
+	if m != stock.Restock { // few units, and alongside the sale: one row
 		parts = make([]int64, rows)
 		parts[first] = it.Quantity
 	}

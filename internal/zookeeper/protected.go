@@ -33,7 +33,7 @@ type Node struct {
 	Path    string // full, but for the root
 	Zxid    uint64 // of the creation, and of the change of the parent
 	Version int32  // of the parent after the creation
-	Parent  uint64 // the creation of the parent, which tells it from an earlier one of its name
+	Parent  uint64 // the creation of the parent, which distinguishes it from an earlier one of its name
 	Epoch   uint64 // of the session at the time
 
 	// Children are the names of all children of the parent, the node among them, some

@@ -50,8 +50,8 @@ func (s *Session) Sync(ctx context.Context) error {
 	return err
 }
 
-// Confirm confirms the session by a commit that changes nothing, but that it makes the root if
-// that is missing. What is read afterwards is no older than the call.
+// Confirm confirms the session by a commit that changes nothing, but that it makes the root if that is missing. Later
+// reads are no older than the call.
 func (s *Session) Confirm(ctx context.Context) error {
 	for {
 		_, err := confirming(ctx, s, "confirm", func(conn *zk.Conn) ([]zk.MultiResponse, error) {

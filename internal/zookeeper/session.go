@@ -82,9 +82,8 @@ type Session struct {
 
 type listener struct{ f func(State) }
 
-// Connect opens a session. It blocks until there is one, or ctx ends: then it
-// returns an error that names the servers, and nothing goes on. The session
-// outlives ctx, from which it takes values only; [Session.Close] ends it.
+// Connect opens a session. It blocks until there is one, or ctx ends: then it returns an error that names the servers,
+// and nothing continues. The session outlives ctx, from which it takes values only; [Session.Close] ends it.
 func Connect(ctx context.Context, cfg Config) (*Session, error) {
 	s, err := Open(ctx, cfg)
 	if err != nil {
@@ -189,7 +188,7 @@ func (s *Session) Timeout() time.Duration {
 }
 
 // Raised reports whether the servers keep a session for longer than was asked for. Then they keep it for the shortest
-// time that they allow, which is two of their ticks unless they are told otherwise.
+// time that they allow, which is two of their ticks by default.
 func (s *Session) Raised() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -118,7 +118,7 @@ func (h Harness) promptly(t testing.TB, what string, took []time.Duration) {
 	}
 }
 
-// open returns an instance that tells nobody of its errors.
+// open returns an instance that reports its errors to no observer.
 func (h Harness) open(t testing.TB, group string) Instance {
 	t.Helper()
 	return h.New(t, group, func(error) {})

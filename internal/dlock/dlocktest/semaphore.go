@@ -11,8 +11,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// SemaphoreHarness describes one backend of [dlock.Semaphore]. What a client
-// that New returns can do besides, such as [dlock.Resizer], is found by assertion.
+// SemaphoreHarness describes one backend of [dlock.Semaphore]. A type assertion finds the optional capabilities of the
+// client that New returns, such as [dlock.Resizer].
 type SemaphoreHarness struct {
 	// New returns another client of the store, as another process would have it,
 	// for semaphores with that many permits.
@@ -34,7 +34,7 @@ type SemaphoreHarness struct {
 	// before have expired.
 	Remembers bool
 
-	// Waiters counts those whom the store knows to wait for key. Nil: it cannot tell.
+	// Waiters counts those whom the store knows to wait for key. Nil: it does not know.
 	Waiters func(t testing.TB, key string) int
 
 	// FIFO says that Acquire grants in the order of the calls, so that a waiter

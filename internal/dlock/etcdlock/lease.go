@@ -129,7 +129,7 @@ func (s *store) explain(ctx context.Context, held []dlock.Held, errs []error) {
 	}
 }
 
-// tell ends the lease of p, whose key is gone.
+// tell ends the lease of p, because its key was deleted.
 func (s *store) tell(ctx context.Context, p *place) {
 	h := p.held()
 	loss := &dlock.LostError{Key: h.Key, Fence: h.Fence}
@@ -168,8 +168,8 @@ func (p *place) release(ctx context.Context) error {
 	return nil
 }
 
-// keep begins to keep the lease of etcd alive. What a waiter has is what its caller
-// gets when it is granted: a lease whose validity window is open all the time.
+// keep begins to keep the lease of etcd alive. A waiter has what its caller gets with the grant: a lease that is valid
+// all the time.
 func (p *place) keep(ctx context.Context, backend any, share *driver.Share) {
 	h, values := p.held(), context.WithoutCancel(ctx)
 	p.lease = dlock.NewLease(ctx, share.Of(dlock.Grant{

@@ -67,11 +67,10 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 	return dlock.InOrder(ctx, keys, l.Acquire)
 }
 
-// Close ends all leases as lost, with the reason [dlock.Closed], and the watches; it revokes
-// the leases of etcd, also those that nobody uses, and waits until they and every uncertain
-// acquisition have been released, or their TTL has passed, or ctx has ended: then it
-// returns the error of ctx, and the rest is left to the TTL. What is acquired later is lost
-// at once.
+// Close ends all leases as lost, with the reason [dlock.Closed], and the watches; it revokes the leases of etcd, also
+// those that nobody uses, and waits until they and every uncertain acquisition have been released, or their TTL has
+// passed, or ctx has ended: then it returns the error of ctx, and the rest is left to the TTL. Later acquisitions are
+// lost at once.
 func (l *Locker) Close(ctx context.Context) error { return l.s.close(ctx) }
 
 // enter is what comes before an acquisition.

@@ -137,9 +137,8 @@ func (t *Tokens) fail(key string, err error) {
 	}
 }
 
-// blockFor waits on the server for one token more. Who needs several waits for
-// the turn first, and holds none meanwhile: of those who collect tokens one by
-// one there is one at a time, so that no two can wait for each other's.
+// blockFor waits on the server for one token more. A waiter for several tokens first waits for the turn, and holds none
+// meanwhile. So one client at a time collects tokens one by one, and no two can wait for each other's.
 func (t *Tokens) blockFor(ctx context.Context, key string, s *spares, n int) error {
 	keys := t.keys(key)
 	source := keys[0]

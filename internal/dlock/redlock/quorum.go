@@ -63,7 +63,7 @@ func (l *Locker) hold(ctx context.Context, key string) *acquisition {
 	return b
 }
 
-// poll asks one server, and tells it the token that the majority has.
+// poll asks one server, and sends it the token that the majority has.
 func (b *acquisition) poll(ctx context.Context, i int) {
 	v := b.take(ctx, b.l.nodes[i])
 	b.set(ctx, i, v)
@@ -118,7 +118,7 @@ func (b *acquisition) raise(ctx context.Context, n *node, token uint64) vote {
 	return vote{state: acked, token: token}
 }
 
-// set records a vote. What nobody wants any more when it is granted is released.
+// set records a vote. A vote that is granted after the attempt has ended is released.
 func (b *acquisition) set(ctx context.Context, i int, v vote) {
 	b.mu.Lock()
 	late := b.over && b.votes[i].state == pending

@@ -151,7 +151,8 @@ func describe(input any) string {
 	return fmt.Sprintf("%s: %s, %v", o.kind, o.order.Status, o.err)
 }
 
-// state is that of an order. It expires when somebody is told so: nobody can see a difference to an earlier moment.
+// state is that of an order. It expires when a response first says so: no client can distinguish that from an earlier
+// moment.
 type state struct {
 	status  order.Status
 	payment string

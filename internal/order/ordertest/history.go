@@ -40,7 +40,7 @@ const (
 	expire kind = "expire" // its units were released, as the service published
 )
 
-// op is an operation and its answer. An operation that was refused has err, and the order as it was told.
+// op is an operation and its answer. A refused operation has err, and the order that the refusal contained.
 type op struct {
 	kind      kind
 	call, ret time.Time
