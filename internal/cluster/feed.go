@@ -90,8 +90,8 @@ func (f Feed[T]) read(ctx context.Context, changed func()) (T, func(), error) {
 	return f.Read(ctx, changed)
 }
 
-// wait returns when it is time to read again: when there may be a change and the gap is over, when a fallback poll is
-// due, or some time after a failure, longer for each in a row.
+// wait returns when it is time to read again. That is when there may be a change and the gap is over, when a fallback
+// poll is due, or after a failure, with a growing pause.
 func (f Feed[T]) wait(ctx context.Context, start time.Time, wake <-chan struct{}, failures int) {
 	longest := f.Recheck*8/10 + rand.N(f.Recheck*2/10+1)
 	if failures > 0 {

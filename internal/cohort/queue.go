@@ -67,8 +67,8 @@ func (g *Group[K, L, T]) join(key K, t *ticket[T]) (*line[K, T], error) {
 // len returns how many wait.
 func (l *line[K, T]) len() int { return len(l.waiting) - l.left }
 
-// leave removes t from its queue, and returns the error for its caller; nil if t has left it already, or was only
-// impatient and is to find out what became of an attempt: then its answer is on the way.
+// leave removes t from its queue, and returns the error for its caller; nil if t has left it already. It is also nil if
+// only the maximum wait of t is over and an attempt has an unknown outcome: then its answer will follow.
 func (g *Group[K, L, T]) leave(l *line[K, T], t *ticket[T], why error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -55,11 +55,11 @@ var ErrQueued = errors.New("order: queued")
 
 // Place promises the items to the customer, all or none, until the order expires.
 //
-// It blocks until the locks of all SKUs are held and the order is stored, or ctx ends; ctx should have a deadline, that
-// of the work beyond p.Prefer. A SKU that is sold out is waited for as long as p.Prefer says, first come, first served
-// among those who wait; a newcomer may be quicker than all of them. A customer that waits for units holds no permit and
-// no lock. If too many wait already it is refused at once, with [ErrNotWaiting] alongside the shortage. An order that
-// was put into the queue is returned as [Queued].
+// It blocks until the locks of all SKUs are held and the order is stored, or ctx ends. ctx should have a deadline for
+// the work beyond p.Prefer. If a SKU is sold out, the order waits as long as p.Prefer allows. Waiting orders are served
+// in their order of arrival, but a newcomer may be quicker. A customer that waits for units holds no permit and no
+// lock. If too many wait already, the order is refused at once, with [ErrNotWaiting] alongside the shortage. An order
+// that was put into the queue is returned as [Queued].
 //
 // Errors: [ErrInvalid], [*UnknownSKUError], [stock.ErrStrategyUnavailable],
 // [*stock.ShortageError], [*LimitError], those of [idempotency], [ErrConcurrencyLimit], [ErrCrowded],

@@ -27,10 +27,10 @@ type Request struct {
 	// accepted; of one that is refused nothing is stored, see Store.Refuse.
 	Key *idempotency.Request
 
-	// Err is nil after Commit when the order was accepted. Otherwise it was not, and
-	// nothing of it is stored: a [*stock.ShortageError], a [*LimitError], [ErrCustomerBusy], for a key that is
-	// stored [*idempotency.AnsweredError] or [idempotency.ErrReused], and for a queued order that
-	// is queued no longer a [*StateError].
+	// Err is nil after Commit if the order was accepted. Otherwise nothing of the order is stored, and Err is a
+	// [*stock.ShortageError], a [*LimitError] or [ErrCustomerBusy]. For a stored key, it is
+	// [*idempotency.AnsweredError] or [idempotency.ErrReused]. For an order that has left the queue, it is a
+	// [*StateError].
 	Err error
 
 	// Answered is set when Err is known, which may be so for some when Commit fails for the sake

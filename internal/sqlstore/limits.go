@@ -186,9 +186,9 @@ func (b *transaction) countUnits(tx *gorm.DB, customers []string, now int64) err
 	return err
 }
 
-// insertCustomers gives the customers of the batch rows to lock, in a transaction of its own, which
-// stay for good: rows that vanish with a refused order would be inserted by all who wait for
-// them, and those deadlock.
+// insertCustomers inserts rows for the customers of the batch, so that they can be locked. It has its own transaction,
+// so the rows remain. Rows that disappeared with a refused order would be inserted by all waiting transactions, which
+// would deadlock.
 func (b *transaction) insertCustomers(ctx context.Context) error {
 	customers := b.customers()
 	var known []string // which may be locked

@@ -198,10 +198,9 @@ type Offer struct {
 	Base     uint64 // [Level.Base], read before the lock is taken
 }
 
-// WithLocks runs fn while the locks of all offers are held, which it takes in the
-// order of the offers: callers sort them by SKU, so that no two baskets wait for
-// each other. It blocks until every lock is held or ctx ends. The context that
-// fn receives ends when a lock is lost, with the cause.
+// WithLocks runs fn while the locks of all offers are held. It takes them in the order of the offers. Callers sort the
+// offers by SKU, so that no two baskets wait for each other. It blocks until every lock is held or ctx ends. The
+// context that fn receives ends when a lock is lost, with the cause.
 //
 // fn runs at most once. An error of fn is returned as it is; errors of a lock
 // are those of [dlock.Locker.Acquire], and a loss while fn runs makes the error

@@ -71,9 +71,8 @@ func (c *Cluster) start(ctx context.Context, cfg ClusterConfig) error {
 	return c.WaitReady(ctx)
 }
 
-// join gives each master a third of the slots, makes the nodes known to each
-// other, and then makes the other half replicas: a node cannot follow one that it
-// has not met.
+// join gives each master a third of the slots and introduces the nodes to each other. Then it makes the other half
+// replicas, because a node can follow only a node that was introduced to it.
 func (c *Cluster) join(ctx context.Context) error {
 	ids := make([]string, len(c.nodes))
 	for i, node := range c.nodes {

@@ -31,9 +31,9 @@ type Config struct {
 	// Cond is a condition of the keys of Lock. Required.
 	Cond dlock.Cond
 
-	// Queue is the lock that waiters queue for. It must be first come, first served, as redislock with Config.Unshared. A dead waiter blocks
-	// the queue for its TTL, and while the lock service does not answer, waiters poll only after
-	// that TTL: set it to a few seconds. The default is Lock, with keys of another prefix.
+	// Queue is the lock that waiters queue for. It must be first come, first served, as redislock with
+	// Config.Unshared. A dead waiter blocks the queue for its TTL. While the lock service does not answer, waiters
+	// poll only after that TTL. So set it to a few seconds. The default is Lock, with keys of another prefix.
 	Queue dlock.Locker
 
 	// Max limits the waiters of this process, for all keys together. 0 means 1,000. The waiters for one

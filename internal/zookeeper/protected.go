@@ -44,10 +44,9 @@ type Node struct {
 // Name returns the last part of the path.
 func (n Node) Name() string { return n.Path[strings.LastIndexByte(n.Path, '/')+1:] }
 
-// CreateProtected creates an ephemeral node whose name is ID-LABEL followed by a
-// number of ten digits that grows. After an error there is no node, or will soon be
-// none: if the outcome is unknown the node is looked for by its ID and deleted in
-// the background, however long that takes.
+// CreateProtected creates an ephemeral node whose name is ID-LABEL followed by a number of ten digits that grows. After
+// an error there is no node, or will soon be none. If the outcome is unknown, the node is found by its ID and deleted
+// in the background, however long that takes.
 func (s *Session) CreateProtected(ctx context.Context, p Protected) (Node, error) {
 	id := rand.Text()
 	for {

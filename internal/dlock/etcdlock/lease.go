@@ -15,11 +15,9 @@ import (
 // renew is for the Renewer. It keeps the leases alive and reads the keys under them
 // at the same time: a lease can outlive a key that somebody has deleted.
 //
-// A member that was the leader and does not know yet that it is not answers renewals
-// of leases from its memory. It cannot answer a linearizable read. So a renewal
-// counts only if a read that was sent with it was answered in the same term: then
-// that leader was still one after the renewal had been sent, and every later leader
-// keeps all leases for a whole TTL.
+// A former leader that has not noticed the election answers renewals of leases from its memory. It cannot answer a
+// linearizable read. So a renewal counts only if a read that was sent with it was answered in the same term. Then that
+// member still was the leader after the renewal was sent, and every later leader keeps all leases for a whole TTL.
 func (s *store) renew(ctx context.Context, held []dlock.Held) []error {
 	errs := make([]error, len(held))
 	var alive map[int64]*pb.LeaseKeepAliveResponse

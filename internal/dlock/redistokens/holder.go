@@ -24,9 +24,9 @@ type tap struct {
 }
 
 // holder is a client as Redis knows it: the owner of a list of tokens. The list is the truth about what the client
-// holds: a token whose arrival it never noticed of is in there too. When the outcome of something is unknown, or the
-// client may have been given up for dead, the holder is retired: it takes nothing any more, keeps the leases that it
-// has, and what else is in its list goes back.
+// holds: a token whose arrival it never noticed is in there, too. The holder is retired if an outcome is unknown, or if
+// the client may have been declared dead. A retired holder takes no more tokens, keeps the leases that it has, and
+// returns the other tokens of its list.
 type holder struct {
 	name   string
 	flying int            // requests in flight that may add to the list

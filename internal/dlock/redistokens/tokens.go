@@ -36,12 +36,10 @@ const maxTokens = 4096
 //	shop:sem:{KEY}:tokens       hash    how many were made, and when; the last fence
 //	shop:sem:used:NAME          set     keys that the process of that name has used; ends a day after the last one
 //
-// A HOLDER is NAME:RANDOM-N, one client of one key at a time. Its list is the
-// truth about what it holds. A reply that was lost loses no token: the token is in
-// the list, the client retires that HOLDER, continues under a new one, and releases
-// whatever the list of the old one has and no lease knows of. Holders renew with
-// all their tokens at once. The keys of a semaphore that is not used for a day end
-// at one instant.
+// A HOLDER is NAME:RANDOM-N, one client of one key at a time. Its list is the truth about what it holds. A lost reply
+// loses no token, because the token is in the list. The client retires that HOLDER, continues under a new one, and
+// releases the tokens of the old list that belong to no lease. A holder renews all its tokens at once. The keys of a
+// semaphore that is not used for a day expire together.
 //
 // # Operations
 //

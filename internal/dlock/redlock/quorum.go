@@ -11,10 +11,9 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// acquisition is one attempt to take a key, on all servers at once. It continues in the
-// background after it has been decided: a server that grants late adds to the grant of
-// an acquisition that was won, and gets its own back if the acquisition was lost or its lease is
-// over by then.
+// acquisition is one attempt to take a key, on all servers at once. It continues in the background after it has been
+// decided. A late vote is added to the grant if the acquisition has won and its lease is valid. Otherwise the vote is
+// released.
 type acquisition struct {
 	l       *Locker
 	key, id string

@@ -97,8 +97,8 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 }
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and releases them. It waits until they and every
-// uncertain acquisition have been released, or their TTL has passed, or ctx has ended: then it returns the error of
-// ctx, and the rest is left to the TTL. Later acquisitions are lost at once.
+// uncertain acquisition have been released, or their TTL has passed. If ctx ends first, Close returns the error of ctx,
+// and the rest expires by its TTL. Later acquisitions are lost at once.
 func (l *Locker) Close(ctx context.Context) error {
 	return errors.Join(l.renewer.Close(ctx), l.rollback.Wait(ctx))
 }
