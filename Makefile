@@ -1,5 +1,5 @@
-# Everything here needs Go, a C compiler (for -race), git and make. The linter, the
-# generator and k6 are built from modules of their own in tools/ and loadtest/.
+# Everything here needs Go, a C compiler (for -race and Vale), git and make. The linters, the
+# generator and k6 are built from modules of their own in tools/, tools/vale/ and loadtest/.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -64,12 +64,22 @@ check: ## Check format and style, and run the tests that need no server; for whi
 soak: servers ## Run the same tests at full size; takes more than an hour.
 	SHOP_TEST_SOAK=1 $(MAKE) --keep-going test-redislock test-rest test-e2e test-bench
 
+.PHONY: prose
+prose: .bin/vale ## Check the words of texts, comments and help: errors and warnings.
+	@tools/prose.sh warnings
+
+# Vale takes a minute to build; it is built again only when its version changes.
+.bin/vale: tools/vale/go.mod tools/vale/go.sum
+	cd tools/vale && go build -o ../../.bin/vale github.com/errata-ai/vale/v3/cmd/vale
+	@touch $@
+
 .PHONY: lint
-lint: ## Check style, import direction and module files.
+lint: .bin/vale ## Check style, import direction, words and module files.
+	tools/prose.sh
 	$(LINT) run ./...
 	cd bench && go tool -modfile=../tools/go.mod golangci-lint run ./...
 	for dir in . bench; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
-	for dir in . tools loadtest bench; do (cd $$dir && go mod tidy -diff) || exit 1; done
+	for dir in . tools tools/vale loadtest bench; do (cd $$dir && go mod tidy -diff) || exit 1; done
 
 .PHONY: fmt
 fmt: ## Format the code.

@@ -20,7 +20,7 @@ const oursThere = "ours"
 
 func stores() []store { return []store{etcdStore(), zookeeperStore()} }
 
-// Names of workloads on a store, beside those on Redis.
+// Names of workloads on a store, alongside those on Redis.
 const (
 	waiting8     = "contended-8x1"       // 8 clients with a goroutine, one key
 	handoverLong = "hand-off, long hold" // 2 clients

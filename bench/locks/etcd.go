@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// etcdStore is etcdlock beside the Mutex of etcd's own library, which has a lease per
+// etcdStore is etcdlock alongside the Mutex of etcd's own library, which has a lease per
 // session where ours has one per holder. Sessions are made before, and last.
 func etcdStore() store {
 	return store{

@@ -1,4 +1,4 @@
-// Command locks measures this project's locks beside those of other Go libraries: in
+// Command locks measures this project's locks alongside those of other Go libraries: in
 // one run, on the same servers, under the same conditions. Where there is no peer, as on
 // SQL, it measures what the server does without a lock.
 //
@@ -7,9 +7,8 @@
 //	go run ./locks -only '^contended/ours' -cpuprofile cpu.out
 //	go run ./locks -only '^etcd|^ZooKeeper|^five|^MariaDB|^SQLite'
 //
-// What is measured is a cell: one workload on one subject. A round runs every
-// cell for a moment, so that noise of the machine hits all subjects alike; the
-// tables have medians over the rounds. Subjects take turns at being first.
+// The unit of measurement is a cell: one workload on one subject. A round runs every cell for a moment, so that noise
+// of the machine hits all subjects alike; the tables have medians over the rounds. Subjects take turns at being first.
 //
 // Every run checks what a lock is for: no more callers inside than there are
 // permits, and no lost update of a counter. A violation fails the program.

@@ -63,7 +63,7 @@ func fiveLocks() []subject {
 			for _, rdb := range clients {
 				all = append(all, rdb)
 			}
-			// Nobody believes in a grant of before: the servers are new, and lose no data.
+			// No earlier grant can be valid: the servers are new, and lose no data.
 			l, err := redlock.New(all, redlock.Config{TTL: ttl, Settle: -1})
 			if err != nil {
 				return nil, err

@@ -16,7 +16,7 @@ import (
 	"example.com/shop/bench/measure"
 )
 
-// servers are what everything runs on. Those beside Redis are started when they are
+// servers are what everything runs on. Those alongside Redis are started when they are
 // first needed, as -only may need none of them.
 type servers struct {
 	redis     *measure.Server

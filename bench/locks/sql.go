@@ -175,7 +175,7 @@ func commit(db *sql.DB, dialect sqllock.Dialect) (*client, error) {
 	}}, nil
 }
 
-// sqlTable has pairs beside the commits that the engine makes of itself: a pair is two.
+// sqlTable has pairs alongside the commits that the engine makes of itself: a pair is two.
 func (r *report) sqlTable() *measure.Table {
 	t := &measure.Table{
 		Title: "SQL: pairs of acquire and release per second",
@@ -195,7 +195,7 @@ func (r *report) sqlTable() *measure.Table {
 		for _, n := range callersOf {
 			add(fmt.Sprintf("%s, a key each for %d", e.name, n), r.found.Cell(e.of(n), oursThere), r.found.Cell(e.of(n), bareCommit))
 		}
-		// On one key nothing runs beside anything else.
+		// On one key nothing runs alongside anything else.
 		add(e.name+", one key: 8 clients with 4", r.found.Cell(e.name+" "+contended, oursThere), r.found.Cell(e.of(1), bareCommit))
 	}
 	return t

@@ -20,7 +20,7 @@ const ttl = 30 * time.Second
 type subject struct {
 	name   string
 	ours   bool
-	sends  string // a command that its clients send and its scripts do not call, beside those of every subject
+	sends  string // a command that its clients send and its scripts do not call, alongside those of every subject
 	permit int    // how many may be inside; 0 means 1
 	open   func(context.Context, *servers) (*client, error)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// zookeeperStore is zklock beside the Lock of the client library that it is built on.
+// zookeeperStore is zklock alongside the Lock of the client library that it is built on.
 // Both have a session per process.
 func zookeeperStore() store {
 	return store{

@@ -13,7 +13,7 @@ const (
 	nap      = 2 * time.Millisecond
 )
 
-// noise starts sleepers that do nothing but wait for a moment, beside the load and in
+// noise starts sleepers that do nothing but wait for a moment, alongside the load and in
 // the same process: how late they are is how late anything is on this machine at
 // this time. Stop returns their p99 in microseconds.
 func noise() (stop func() float64) {

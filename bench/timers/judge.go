@@ -38,8 +38,8 @@ const (
 	quietFloor = 3000 // µs: with a greater floor the machine, and not the queue, is measured
 )
 
-// precision is the row of the target of lateness. It is judged by the rounds in
-// which the machine itself could have reached it.
+// precision is the row of the target of the firing delay. It is judged by the rounds in which the machine itself could
+// have reached it.
 func precision(c cell) []string {
 	const what = "20k schedule/s + 20k fire/s: p99 lateness above the floor"
 	quiet := slices.DeleteFunc(slices.Clone(c), func(s sample) bool { return s.floor > quietFloor })

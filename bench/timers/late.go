@@ -40,7 +40,7 @@ type queue struct {
 	close    func(ctx context.Context) error
 }
 
-// lateness schedules perSecond timers in every second of d, and fires them.
+// lateness measures firing delays: it schedules perSecond timers in every second of d, and fires them.
 func lateness(ctx context.Context, on *servers, s subject, perSecond int, d time.Duration) (result sample, err error) {
 	if err := on.empty(ctx); err != nil {
 		return sample{}, err

@@ -1,15 +1,15 @@
-// Command timers measures this project's delay queue beside asynq: in one run, on one
-// server, under the same conditions, with the noise floor of the machine beside it.
+// Command timers measures this project's delay queue alongside asynq: in one run, on one
+// server, under the same conditions, with the noise floor of the machine alongside it.
 //
 //	go run ./timers -markdown FILE    less than four minutes; prints tables and writes them to FILE
 //	go run ./timers -quick            one short round, to see that all of it works
 //	go run ./timers -only 'late/ours, rows in memory, 20000' -cpuprofile cpu.out
 //
-// A round runs every cell for a moment; the tables have medians over the rounds. What
-// takes long, a million timers, runs once.
+// A round runs every cell for a moment; the tables have medians over the rounds. The long part, a million timers, runs
+// once.
 //
-// Every run of ours checks what a timer is for: all of them fire, none of them early.
-// A violation fails the program. What asynq does is in the tables.
+// Every run of ours checks what a timer is for: all of them fire, none of them early. A violation fails the program.
+// The tables have the figures of asynq.
 //
 // SHOP_REDIS is a redis:// address of a server that nobody else uses: each cell
 // empties it. Without it the program starts a redis-server of its own. MariaDB is

@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// memory is a [timeout.Store] without a database: rows in maps, nothing on disk, no
-// transactions. What it does not need, nobody calls in a run, and does nothing.
+// memory is a [timeout.Store] without a database: rows in maps, nothing on disk, no transactions. The methods that a
+// run does not call do nothing.
 type memory struct {
 	mu   sync.Mutex
 	rows map[string]timeout.Row        // by id: there is one kind

@@ -225,7 +225,7 @@ func (s *shop) place(ctx context.Context, n int, due time.Time) error {
 	return err
 }
 
-// check fails unless all units are back and the books are in order.
+// check fails unless all units were released and the audit finds no broken invariant.
 func (s *shop) check(ctx context.Context) error {
 	audits, err := s.db.Audit(ctx, "")
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	expiry  = "expiry"  // orders
 )
 
-// Rates of lateness. The target is about the first.
+// Rates at which the firing delay is measured. The target is about the first rate.
 const (
 	highRate   = 20_000
 	middleRate = 2_000

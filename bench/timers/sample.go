@@ -7,7 +7,7 @@ type sample struct {
 	rate                       float64 // things per second
 	offered, scheduled, fired  float64 // per second; fired in the best second
 	min, p50, p99, p999, max   float64
-	floor                      float64 // p99 of a bare sleep beside it
+	floor                      float64 // p99 of a bare sleep alongside it
 	over                       float64 // p99 - floor
 	early, lost, twice, behind float64 // timers; behind is how long after the last due the last one fired
 	redis, own                 float64 // processor time, as a share of one core

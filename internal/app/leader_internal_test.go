@@ -48,7 +48,7 @@ func elect(t *testing.T, l *leadership) {
 	}
 }
 
-// A leader has each key once, until the term ends, and who gives one back has resigned.
+// A leader has each key once, until its term ends. A leader that releases a key has resigned.
 func TestKeysOfALeader(t *testing.T) {
 	t.Parallel()
 	l := candidate(t)

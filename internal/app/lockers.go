@@ -31,8 +31,8 @@ const (
 	leaseTTL = 2 * time.Second
 
 	// sessionTimeout is how long ZooKeeper keeps an instance in the list of members, and as the leader, after it died.
-	// The locks of SKUs have a session of their own that lasts for leaseTTL: an instance that is slow for a
-	// moment loses leases that it repeats, and not its place in the cluster.
+	// The locks of SKUs have a session of their own that lasts for leaseTTL. So an instance that is slow for a moment
+	// loses leases, which it acquires again, and keeps its place in the cluster.
 	sessionTimeout = 8 * time.Second
 )
 

@@ -1,4 +1,4 @@
-// Package backoff waits between two attempts.
+// Package backoff computes the pause between two attempts, with jitter, and waits for it.
 package backoff
 
 import (

@@ -94,8 +94,8 @@ func (s *Shop) attempt(ctx context.Context, p *Sale, sku string, n int, atLimit 
 	return Accepted
 }
 
-// stored finds out what has become of an order of which the service does not know that, by its number, as
-// a customer is told to do who has sent no key. It puts the order in place of the answer if it is there.
+// stored reads an order with an unknown outcome by its id, as a customer without an idempotency key must do. If the
+// order exists, it replaces the answer.
 func (s *Shop) stored(ctx context.Context, url string, answer *[]byte) bool {
 	var unknown struct {
 		Order string `json:"order_id"`
@@ -120,8 +120,7 @@ func (s *Shop) stored(ctx context.Context, url string, answer *[]byte) bool {
 	}
 }
 
-// payment is the same customer who pays, at another instance. Whether the order
-// still stands is for the service to say.
+// payment pays for the order at another instance. The service decides whether the order is still open.
 func (s *Shop) payment(ctx context.Context, p *Sale, order []byte, n int) {
 	var o struct{ ID string }
 	if err := json.Unmarshal(order, &o); err != nil {

@@ -41,7 +41,7 @@ func TestProgressOfASale(t *testing.T) {
 	}
 }
 
-// Whose order is in doubt reads it: it counts if it is there, and is a failure otherwise.
+// A customer whose order has an unknown outcome reads the order: it counts if it exists, and is a failure otherwise.
 func TestOrderWithUnknownOutcomeIsRead(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]buyers.Sale{http.StatusOK: {Accepted: 1}, http.StatusNotFound: {Errors: 1}} {

@@ -1,7 +1,7 @@
-// Package buyers are the customers of a sale: many, each with a connection, who want the same stock at the same time.
+// Package buyers simulates the customers of a sale: many connections that order the same stock at the same time.
 //
-// A customer whom the service tells that it is too busy asks again, as nothing has happened then. One whose order has an unknown
-// outcome reads what has become of it.
+// A buyer that is refused because the service is busy asks again, because a refusal has no effect. A buyer whose
+// order has an unknown outcome reads the order.
 package buyers
 
 import (

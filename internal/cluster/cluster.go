@@ -7,6 +7,22 @@ import (
 
 // Membership lists the instances of a service. It is safe for
 // concurrent use.
+//
+// Guarantees, by test: Every instance lists those that have joined, and none that has left (JoinIsSeen,
+// LeaveIsSeen, FirstViewIsOfNow). Changes are merged, for slow consumers (ChangesAreMerged) and for all in a
+// storm: a sequence costs one reading per gap, and a reading is one request, whatever the number of members
+// (StormIsMerged, StormCostsOneReadingPerGap). A live member keeps its name (NameIsTaken, OneOfTwoGetsTheName),
+// and frees it (NameIsFreeAfterLeave). A restart joins at once, and the previous instance ends
+// (RestartJoinsAtOnce, ReplacedWhileAway, NameIsTakenWhileAway). A member whose entry is lost, with its session
+// or by deletion, joins again by itself (LostEntryComesBack, CutOffMemberComesBack). A lost reply leaves no
+// second entry (LostReplyLeavesOneEntry). An instance that is cut off keeps its list and reports that it is
+// stale (StaleIsReported). Foreign entries are ignored, counted, and reported once (StraysAreIgnored).
+//
+// A live member has its name alone. If a name is in use, Join waits for as long as the store would keep the
+// entry of a dead instance, and then fails with [ErrNameTaken]. An instance that restarts after a crash does
+// not wait. It has the same name and address, on which no other process can listen, and replaces its entry at
+// once. If the previous instance is alive, it ends with [ErrReplaced] and does not take the name back. So two
+// instances that have the same name and address by mistake do not alternate.
 type Membership interface {
 	// Join makes m a member, under a name that no other live instance has. It blocks
 	// until m is listed, the name turns out to be taken, or ctx ends; while the store

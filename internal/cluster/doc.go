@@ -39,14 +39,6 @@
 // was read, and may be wrong. A router may continue with it. A caller that decides must wait.
 // Settings have [Settings.Stale].
 //
-// # Names
-//
-// A live member has its name alone. If a name is in use, Join waits for as long as the store would keep the
-// entry of a dead instance, and then fails with [ErrNameTaken]. An instance that restarts after a crash does
-// not wait. It has the same name and address, on which no other process can listen, and replaces its entry at
-// once. If the previous instance is alive, it ends with [ErrReplaced] and does not take the name back. So two
-// instances that have the same name and address by mistake do not alternate.
-//
 // # Election
 //
 // An election is a lock, and a leadership term is its lease. The order of the candidates, the validity of
@@ -69,40 +61,8 @@
 //
 // # Guarantees
 //
-// Each is the name of a case of package clustertest, which every backend passes as far
-// as its store allows, or of a test.
-//
-// Membership: every instance lists those that have joined, and none that has left (JoinIsSeen,
-// LeaveIsSeen, FirstViewIsOfNow). Changes are merged, for slow consumers (ChangesAreMerged)
-// and for all in a storm: a sequence costs one reading per gap, and a reading is one
-// request, whatever the number of members (StormIsMerged, StormCostsOneReadingPerGap). A
-// live member keeps its name (NameIsTaken, OneOfTwoGetsTheName), and frees it
-// (NameIsFreeAfterLeave). A restart joins at once, and the previous instance ends
-// (RestartJoinsAtOnce, ReplacedWhileAway, NameIsTakenWhileAway). A member whose entry is
-// lost, with its session or by deletion, joins again by itself
-// (LostEntryComesBack, CutOffMemberComesBack). A lost reply leaves no
-// second entry (LostReplyLeavesOneEntry). An instance that is cut off keeps its list and reports that it is stale
-// (StaleIsReported). Foreign entries are ignored, counted, and reported once (StraysAreIgnored).
-//
-// Election: one leads (OneLeads), in the order of the campaigns where the locker has one
-// (ElectedInOrder). The fence of a term is greater than those before (ResignHandsOn). A
-// leader that is cut off stops before the next one is elected, and no work of two
-// terms mixes in a register that checks the fence (CutOffLeaderStopsFirst). The work of a
-// leader whose process was paused is refused (PausedLeaderIsFenced). Work ends with the term
-// (LossEndsTheWork, LeadEndsWithItsContext). A candidate that gives up leaves nothing
-// (CancelledCampaignLeavesNothing). A leader that is killed is replaced
-// (KilledLeaderIsReplaced). A campaign outlasts failures of the store (CampaignGoesOn).
-// Observers receive every leader that stays (ObserversReceiveEveryLeader), and no leader whose term
-// has ended when there is another (LateAnnouncementIsIgnored). They report when the store does not answer
-// (ObserverReportsStale). The announcement is deleted before Resign returns
-// (AnnouncementEndsWithTheTerm, AnnouncementEndsWithItsContext).
-//
-// Configuration: what is set is in force everywhere (SetIsSeenByAll). Of writes that race
-// one wins (OneOfRacingWritesWins), and a conflict changes nothing
-// (ConflictChangesNothing). What is not valid is not written (InvalidIsNotWritten), or
-// refused and reported once (BadValueIsRefused). Without the store the last values stay
-// (StoreAwayKeepsTheLast). What is deleted has its default (UnsetIsTheDefault). A write
-// without an answer says so (LostReplyIsUncertain).
+// Each guarantee is the name of a case of package clustertest, which every backend passes as far as its store
+// allows, or of a test. The comments of [Membership], [Election] and [Settings] list them.
 //
 // # Not guaranteed
 //

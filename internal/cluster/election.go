@@ -55,8 +55,19 @@ func (c *ElectionConfig) validate() error {
 	return errors.Join(errs...)
 }
 
-// Election is an instance as a candidate, and as one who watches. It is safe for
-// concurrent use; each call of Campaign is a candidate of its own.
+// Election is one instance as a candidate and as an observer. It is safe for concurrent use; each call of Campaign is a
+// separate candidate.
+//
+// Guarantees, by test: One leads (OneLeads), in the order of the campaigns where the locker has one
+// (ElectedInOrder). The fence of a term is greater than those before (ResignHandsOn). A leader that is cut off
+// stops before the next one is elected, and no work of two terms mixes in a register that checks the fence
+// (CutOffLeaderStopsFirst). The work of a leader whose process was paused is refused (PausedLeaderIsFenced).
+// Work ends with the term (LossEndsTheWork, LeadEndsWithItsContext). A candidate that gives up leaves nothing
+// (CancelledCampaignLeavesNothing). A leader that is killed is replaced (KilledLeaderIsReplaced). A campaign
+// outlasts failures of the store (CampaignGoesOn). Observers receive every leader that stays
+// (ObserversReceiveEveryLeader), and no leader whose term has ended when there is another
+// (LateAnnouncementIsIgnored). They report when the store does not answer (ObserverReportsStale). The
+// announcement is deleted before Resign returns (AnnouncementEndsWithTheTerm, AnnouncementEndsWithItsContext).
 type Election struct {
 	cfg ElectionConfig
 }

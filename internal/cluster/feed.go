@@ -28,8 +28,8 @@ type Feed[T any] struct {
 	// storm of changes costs, and is how late a change may be seen. 0 means 100 ms.
 	Gap time.Duration
 
-	// Recheck is the most time between two readings: no change is missed for longer,
-	// also if the store loses a notification. 0 means 1 s.
+	// Recheck is the longest time between two readings (the fallback poll): no change is missed for longer, also if
+	// the store loses a notification. 0 means 1 s.
 	Recheck time.Duration
 
 	// Timeout bounds a reading. 0 means 1 s.
@@ -90,8 +90,8 @@ func (f Feed[T]) read(ctx context.Context, changed func()) (T, func(), error) {
 	return f.Read(ctx, changed)
 }
 
-// wait returns when it is time to read again: when there may be a change and the gap is
-// over, when a recheck is due, or some time after a failure, longer for each in a row.
+// wait returns when it is time to read again. That is when there may be a change and the gap is over, when a fallback
+// poll is due, or after a failure, with a growing pause.
 func (f Feed[T]) wait(ctx context.Context, start time.Time, wake <-chan struct{}, failures int) {
 	longest := f.Recheck*8/10 + rand.N(f.Recheck*2/10+1)
 	if failures > 0 {

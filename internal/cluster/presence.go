@@ -80,10 +80,10 @@ func (p *Presence) Done() <-chan struct{} { return p.ctx.Done() }
 // again, Err is nil.
 func (p *Presence) Err() error { return context.Cause(p.ctx) }
 
-// Leave ends the membership, and returns when the entry is deleted or the store has
-// not answered for a moment: then it deletes the entry by itself, as that of an instance
-// that has died. It takes values from ctx and nothing else. It returns nil, the error
-// of the store, or why the presence was over before. After any error it is over.
+// Leave ends the membership, and returns when the entry is deleted or the store has not answered for a moment. In that
+// case the store deletes the entry by itself, like that of a dead instance. Leave uses only the values of ctx. It
+// returns nil, the error of the store, or the reason for which the presence was over before. After any error, the
+// presence is over.
 func (p *Presence) Leave(ctx context.Context) error {
 	p.end(ErrLeft)
 	<-p.kept

@@ -21,6 +21,12 @@ type SettingsConfig struct {
 
 // Settings are an instance's copy of the configuration. Settings are added with
 // [Define]. It is safe for concurrent use.
+//
+// Guarantees, by test: A value that is set is in force at every instance (SetIsSeenByAll). Of writes that race one wins
+// (OneOfRacingWritesWins), and a conflict changes nothing (ConflictChangesNothing). An invalid value is not written
+// (InvalidIsNotWritten), or refused and reported once (BadValueIsRefused). Without the store the last values stay
+// (StoreAwayKeepsTheLast). A deleted setting has its default (UnsetIsTheDefault). A write without an answer says so
+// (LostReplyIsUncertain).
 type Settings struct {
 	cfg SettingsConfig
 
@@ -59,9 +65,9 @@ func NewSettings(cfg SettingsConfig) (*Settings, error) {
 	return &Settings{cfg: cfg, slots: map[string]slot{}, changed: make(chan struct{})}, nil
 }
 
-// Load reads the store once. It blocks until there is an answer, a reading fails, or
-// ctx ends, and returns why: [ErrStale], or [ErrInvalid] for values that were refused.
-// What could be read is in force after an error too, and the rest has its default.
+// Load reads the store once. It blocks until there is an answer, a reading fails, or ctx ends, and returns why:
+// [ErrStale], or [ErrInvalid] for values that were refused. After an error, the settings that could be read are in
+// force, and the others have their defaults.
 func (s *Settings) Load(ctx context.Context) error {
 	for entries, err := range s.cfg.Store.Entries(ctx, s.names()...) {
 		if err != nil {

@@ -56,11 +56,10 @@ func (t *Term) Context(parent context.Context) (context.Context, context.CancelF
 	return t.lease.Context(parent)
 }
 
-// Resign ends the term, so that the next candidate is elected at once. It takes values
-// from ctx and nothing else, and is bounded by the store. It returns the
-// [*dlock.LostError] if the term was lost before, [dlock.ErrReleased] if Resign was
-// called before, and any other error if the store did not answer: then the term ends
-// there by itself. After any error the term is over. The work has to be over before it.
+// Resign ends the term, so that the next candidate is elected at once. The work must have ended before. Resign uses
+// only the values of ctx, and the store limits its time. It returns the [*dlock.LostError] if the term was lost before,
+// and [dlock.ErrReleased] if Resign was called before. It returns any other error if the store did not answer; then the
+// term expires there by itself. After any error the term is over.
 func (t *Term) Resign(ctx context.Context) error {
 	err := t.lease.Release(ctx)
 	<-t.posted

@@ -14,8 +14,8 @@ import (
 // ErrFull says that as many wait for a key as may. The item had no effect.
 var ErrFull = errors.New("cohort: the queue is full")
 
-// ErrLeft says that the caller's time was over while its item was in a batch. The batch goes on, and only Commit will know
-// what becomes of the item.
+// ErrLeft means that the caller's time was over while its item was in a batch. The batch continues, and only Commit
+// will know what becomes of the item.
 var ErrLeft = errors.New("cohort: the batch goes on without its caller")
 
 // grace is how long a caller whose time is over waits for its batch. That is enough for most of them to end, and for the
@@ -25,15 +25,15 @@ const grace = 250 * time.Millisecond
 // Config configures a [Group] whose keys are of type K, whose leases are described by an L, and whose
 // items are of type T. Hold and Commit are required.
 type Config[K comparable, L, T any] struct {
-	// Hold runs fn while it holds key, as [dlock.Do] does with a Locker: the context of fn
-	// ends when the lease is lost, and nobody else runs such an fn for key anywhere meanwhile,
-	// as far as leases can promise that. It waits until then, or until ctx ends. An error
-	// without a call of fn is the answer to all who have waited since it was called.
+	// Hold runs fn while it holds key, as [dlock.Do] does with a Locker. The context of fn ends when the lease is
+	// lost. No other process runs such an fn for key meanwhile, as far as leases can guarantee that. Hold waits for
+	// the lease until ctx ends. If it returns an error without a call of fn, all callers that have waited since its
+	// start get that error.
 	Hold func(ctx context.Context, key K, fn func(ctx context.Context, lease L) error) error
 
-	// Commit carries out items in one step, all of them or none, and passes on what lease says
-	// to the store that decides whether it is still valid. What becomes of a single item is for the item to
-	// say. Nil ends the wait of all. It is never called twice at once for one key by one Group.
+	// Commit carries out items in one step, all of them or none, and passes on what lease says to the store that
+	// decides whether it is still valid. Each item has its own result. Nil ends the wait of all. It is never called
+	// twice at once for one key by one Group.
 	Commit func(ctx context.Context, key K, lease L, items []T) error
 
 	// Retry reports whether there is to be another attempt under another lease after an error
@@ -93,16 +93,15 @@ func New[K comparable, L, T any](cfg Config[K, L, T]) *Group[K, L, T] {
 
 // Do has item committed in a batch, with others of key, and returns nil once it is.
 //
-// It blocks in the line of key until a leader takes the item into a batch, or waiting ends;
-// then until the batch has its answer. waiting bounds the time in the line, until an attempt has
-// left open whether it took effect, and ctx the whole;
-// they may be the same. An item that is in a batch cannot be taken back: when ctx ends then, Do
-// waits 250 ms for the batch, whose context ends once the callers of all its items have gone.
+// It blocks in the queue of key until a leader takes the item into a batch, or waiting ends. Then it blocks until the
+// batch has its answer. waiting limits the time in the queue, unless an attempt had an unknown outcome. ctx limits the
+// whole call; both may be the same. An item in a batch cannot be taken back. If ctx ends then, Do waits 250 ms for the
+// batch, whose context ends when the callers of all its items have gone.
 //
-// Errors: [ErrFull]; [ErrLeft] with the cause of the end of ctx, after which Commit may still use the item; the cause of the end of waiting or ctx, joined with the latest error of
-// Commit if the item was to be tried again; the answer of Refuse; an error of Hold; an error
-// of Commit, which then was about this item alone, or everybody's. Only after an error of Commit
-// can the item have had an effect, if that is what the error says.
+// Errors: [ErrFull]; [ErrLeft] with the cause of the end of ctx, after which Commit may still use the item. Or the
+// cause of the end of waiting or ctx, joined with the latest error of Commit if the item was to be tried again. Or the
+// answer of Refuse, or an error of Hold. Or an error of Commit about this item alone, or about the whole batch. Only
+// after an error of Commit can the item have had an effect, if the error says so.
 func (g *Group[K, L, T]) Do(ctx, waiting context.Context, key K, item T) error {
 	for _, c := range []context.Context{ctx, waiting} {
 		if c.Err() != nil {
@@ -141,8 +140,8 @@ func (g *Group[K, L, T]) Do(ctx, waiting context.Context, key K, item T) error {
 	}
 }
 
-// Wait waits until no leader is left, or ctx ends. None is some time after the last Do has
-// returned: the leader still has its lease to give back.
+// Wait waits until no leader is left, or ctx ends. A leader ends some time after the last Do has returned, because it
+// still has to release its lease.
 func (g *Group[K, L, T]) Wait(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {

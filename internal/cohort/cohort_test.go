@@ -91,8 +91,8 @@ func TestKeysAreApart(t *testing.T) {
 	})
 }
 
-// Whatever happens, an item is committed exactly if its caller hears so, once, in an order
-// that the fences confirm.
+// Under every fault, an item is committed once if Do reports its commit, and never otherwise. The fences confirm the
+// order of the commits.
 func TestEveryAnswerIsTrue(t *testing.T) {
 	t.Parallel()
 	lock := memlock.New(memlock.Config{})

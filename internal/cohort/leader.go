@@ -94,8 +94,8 @@ func (g *Group[K, L, T]) try(ctx context.Context, l *line[K, T], lease L, ticket
 	return g.try(ctx, l, lease, b.tickets[n/2:])
 }
 
-// commit calls Commit. A panic there is an error like another: the caller whose item it is gets
-// it, when its neighbours have been served.
+// commit calls Commit. A panic there is an error like another: the caller of that item gets it after the other items of
+// the batch have been served.
 func (g *Group[K, L, T]) commit(ctx context.Context, key K, lease L, tickets []*ticket[T]) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -67,9 +67,8 @@ func (g *Group[K, L, T]) join(key K, t *ticket[T]) (*line[K, T], error) {
 // len returns how many wait.
 func (l *line[K, T]) len() int { return len(l.waiting) - l.left }
 
-// leave takes t out of its line, and returns what to tell its caller; nil if t is out of it
-// already, or was only impatient and is to find out what became of an attempt: then its answer is
-// on the way.
+// leave removes t from its queue, and returns the error for its caller; nil if t has left it already. It is also nil if
+// only the maximum wait of t is over and an attempt has an unknown outcome: then its answer will follow.
 func (g *Group[K, L, T]) leave(l *line[K, T], t *ticket[T], why error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -192,8 +191,8 @@ func (g *Group[K, L, T]) finish(tickets []*ticket[T], err error) {
 	}
 }
 
-// putBack puts tickets that were not served where they were, but answers those whose callers
-// wait no longer. Who was impatient, and is to find out what became of an attempt, waits on.
+// putBack puts tickets that were not served where they were, but answers those whose callers wait no longer. A caller
+// whose maximum wait is over, and whose attempt has an unknown outcome, continues to wait.
 func (g *Group[K, L, T]) putBack(l *line[K, T], tickets []*ticket[T], err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

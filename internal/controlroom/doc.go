@@ -1,11 +1,11 @@
-// Package controlroom runs instances of the service, lets a person hold sales at them and break what he likes, and serves
-// the page that shows it.
+// Package controlroom runs a few instances of the service with their stores, and serves a page on which a person
+// sells stock at them and breaks them.
 //
-// Each instance is a process of its own, and reaches Redis, and a database that is a server, through a proxy of its own, so
-// that a fault can be of one instance or of all. The page is that of [page]; beside it, a room passes requests of the API on to
-// an instance that runs, and adds what only the owner of the processes can do.
+// Each instance is a process of its own. It reaches Redis, and a database that is a server, through its own proxy,
+// so a fault can affect one instance or all of them. Package page has the page. The room forwards API requests of
+// the page to a running instance, and adds the operations that only the owner of the processes can perform.
 //
-// Whoever can make the room do something can stop what runs in it. So it listens on loopback only, answers for its own
-// address only, refuses what pages of other origins send, and wants a token that is in the address it prints: in the
-// fragment, which browsers send to nobody.
+// A caller that controls the room can stop every process in it. So the room listens on loopback only, serves its
+// own host name only, refuses requests from pages of other origins, and requires a token. The token is in the
+// fragment of the printed address, which browsers do not send to servers.
 package controlroom

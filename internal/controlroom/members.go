@@ -23,7 +23,7 @@ const (
 	stopping = "stopping"
 )
 
-// member is an instance and its ways to the stores. What changes is guarded by the room's mu.
+// member is an instance and its ways to the stores. The room's mu guards the fields that change.
 type member struct {
 	name     string
 	number   int
@@ -93,8 +93,8 @@ type conflict struct{ error }
 // unavailable failed because an instance did, and may be tried again.
 type unavailable struct{ error }
 
-// signal changes the state of an instance that is in one of the states from. What the room passes on to it is cut off,
-// as it will not be answered.
+// signal changes the state of an instance that is in one of the states from. Requests that the room has passed on to it
+// are cut off, because it will not answer them.
 func (r *Room) signal(m *member, from []string, to string, do func(*fleet.Instance) error) error {
 	r.mu.Lock()
 	ok := false
@@ -144,7 +144,7 @@ func (r *Room) line() error {
 // slowness is what a slow store adds to each round trip.
 const slowness = 20 * time.Millisecond
 
-// measure looks at the instances every two seconds, until ctx ends.
+// measure measures the instances every two seconds, until ctx ends.
 func (r *Room) measure(ctx context.Context) {
 	client := &http.Client{Timeout: time.Second}
 	tick := time.NewTicker(2 * time.Second)
@@ -180,7 +180,7 @@ func (r *Room) measure(ctx context.Context) {
 	}
 }
 
-// resident returns the bytes of memory of a process, or 0 where the system does not tell.
+// resident returns the bytes of memory of a process, or 0 if the system does not report them.
 func resident(pid int) int64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	fields := strings.Fields(string(text))

@@ -184,7 +184,7 @@ func (r *Room) close() error {
 	return errors.Join(errs...)
 }
 
-// notify tells those who watch that something has changed. It requires mu.
+// notify notifies the observers of a change. It requires mu.
 func (r *Room) notify() {
 	r.version++
 	close(r.changed)

@@ -92,7 +92,7 @@ const (
 	auditEvery  = 3 * time.Second
 )
 
-// sell starts a sale. It returns when its SKUs are there; the sale goes on until all attempts are made, or ctx ends.
+// sell starts a sale. It returns when its SKUs exist; the sale continues until all attempts are made, or ctx ends.
 func (r *Room) sell(ctx context.Context, o Order) error {
 	if err := o.validate(); err != nil {
 		return err

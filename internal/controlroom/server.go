@@ -19,7 +19,8 @@ import (
 // tokenHeader has the token of the page's address, which no page of another origin can send.
 const tokenHeader = "Shop-Room-Token"
 
-// handler serves the page, what the room does, and the API of an instance that runs. What it starts goes on until ctx ends.
+// handler serves the page, the operations of the room, and the API of a running instance. Work that it starts continues
+// until ctx ends.
 func (r *Room) handler(ctx context.Context) (http.Handler, error) {
 	files, err := page.Files()
 	if err != nil {

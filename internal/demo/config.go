@@ -21,7 +21,7 @@ const unfenced = "redis-unfenced"
 
 const customers = 32 // who ask at the same time
 
-// Config says what to sell, where, and how to tell.
+// Config has what to sell, where, and how to report it.
 type Config struct {
 	Strategies []string // default: all whose stores there are
 	Stock      int      // units per variant; default 100

@@ -1,25 +1,21 @@
-// Package demo is the flash sale that a person watches: the same stock is sold
-// from several instances at once, once per strategy, and then the books are
-// audited in the database.
+// Package demo runs a flash sale that a person can watch: several instances sell the same stock, once per strategy,
+// and then an audit of the database decides which strategies oversold.
 //
-// A variant is one sale of one SKU by one strategy. Buyers, each with its own
-// connection, wait at a barrier, and then make all attempts, which go round the
-// instances. Every attempt is a customer of its own who wants one unit. A variant
-// is exact when as many units were accepted as there were units or buyers,
-// whichever is less, when every customer who received 201 has an order and nobody
-// else has, and when columns, ledger and orders agree.
+// A variant is one sale of one SKU by one strategy. Buyers, each with its own connection, wait at a barrier and
+// then make all attempts, distributed over the instances. Every attempt is a new customer that wants one unit. A
+// variant is exact if three conditions hold:
 //
-// naive and local are the unsafe baselines. If they do not oversell, the load was too
-// weak to show anything, and the exact variants alongside them prove nothing: such a
-// run is inconclusive, not passed. Each has three sales to do it in. redis-unfenced has
-// as many for the opposite: it may oversell where a holder is paused for longer than its
-// lease lasts. That a sale was repeated is part of the report.
+//  1. As many units were accepted as there were units or buyers, whichever is less.
+//  2. Every customer that received 201 has an order, and no other customer has one.
+//  3. Columns, ledger and orders agree.
 //
-// Then time limits are shown. Instances that give orders a few seconds take one for
-// each unit of a new SKU, nobody pays, and one of the instances is killed. The
-// others have to give every unit back, once and not before its order has expired,
-// and sell it again to somebody who pays. When an order has expired and when its
-// unit came back is read from the books, so both are times of the database's clock.
-// How late that is depends on the machine and decides nothing, as long as it is
-// within two minutes.
+// naive and local are the unsafe baselines. If they do not oversell, the load was too weak, and the exact variants
+// prove nothing: such a run is inconclusive, not passed. Each baseline gets up to three sales. redis-unfenced gets
+// three sales for the opposite reason: it may oversell if a holder is paused for longer than its lease lasts. The
+// report says if a sale was repeated.
+//
+// Then the demo shows time limits. Instances that give orders a few seconds take an order for each unit of a new
+// SKU. No customer pays, and one of the instances is killed. The others have to release every unit once, not before
+// its order has expired, and sell it again to a customer that pays. The ledger has the times of expiry and release,
+// so both are by the database's clock. The delay depends on the machine and decides nothing below two minutes.
 package demo

@@ -31,7 +31,7 @@ type Expiry struct {
 
 	victim string        // the instance that was killed
 	ahead  time.Duration // how long before the first order expired
-	second buyers.Sale   // of the units that came back
+	second buyers.Sale   // of the released units
 	broken []string      // invariants, as the audit names them
 	err    string        // the first answer that was neither yes nor no
 }

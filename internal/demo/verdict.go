@@ -101,7 +101,7 @@ func expected(strategy string, instances int) string {
 	return Exact
 }
 
-// judge compares what the buyers saw with what the books say.
+// judge compares the responses that the buyers received with the audit of the database.
 func judge(strategy string, units, attempts, instances int, s buyers.Sale, a stock.Audit) Variant {
 	variant := Variant{
 		Strategy:        strategy,
@@ -170,7 +170,7 @@ func verdict(r Report) string {
 
 func milliseconds(d time.Duration) float64 { return round(float64(d) / float64(time.Millisecond)) }
 
-// round keeps one decimal, which is more than a single run can tell.
+// round keeps one decimal, which is more than a single run can show.
 func round(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0

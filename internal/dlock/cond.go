@@ -30,12 +30,10 @@ type Cond interface {
 	// returns a new lease with a new fencing token; or until ctx ends. It returns the errors
 	// of [Locker.Acquire], and [ErrLost] or [ErrReleased] at once if l has ended.
 	//
-	// After an error nothing is held or queued, and a signal that had
-	// already reached this waiter has been passed on to the next one. l has ended,
-	// except after [ErrReentry], which leaves l as it is. Wait returns ErrReentry for a key that is
-	// held by several leases of the same grant, or together with other keys by the same lease,
-	// because the key would stay held; and for a ctx from [Lease.Context] of l,
-	// which would end with l.
+	// After an error nothing is held or queued, and a signal that had already reached this waiter has been passed on
+	// to the next one. l has ended, except after [ErrReentry], which leaves l as it is. Wait returns ErrReentry in two
+	// cases. The key would stay held, because several leases of the same grant hold it, or the same lease holds other
+	// keys as well. Or ctx is from [Lease.Context] of l, and would end with l.
 	Wait(ctx context.Context, l *Lease) (*Lease, error)
 
 	// Signal wakes the waiter that has waited longest. Without a waiter it

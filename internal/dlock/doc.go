@@ -102,8 +102,7 @@
 //
 // # Goroutines
 //
-// A lease costs a timer and no goroutine. A client has a timer while it has
-// leases, and a goroutine for each call in flight, for which [Lease.Release] waits.
-// A lease that is neither released nor lost is kept alive for the life of the
-// process, or up to [Grant].MaxHold.
+// A lease costs a timer and no goroutine. A client has a timer while it has leases, and a goroutine for each call in
+// flight. [Lease.Release] waits for the calls of its lease. A lease that is neither released nor lost is renewed for
+// the life of the process, or up to [Grant].MaxHold.
 package dlock

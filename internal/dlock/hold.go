@@ -161,9 +161,8 @@ func (h *Hold) end(why error) {
 	}
 }
 
-// leave takes l out, and reports whether it was the last one. It returns the loss if that
-// came first: of a release and a loss at the same time one is what has happened, so that
-// the store reported a loss that a release reports later.
+// leave takes l out, and reports whether it was the last one. It returns the loss if that came first. Of a concurrent
+// release and loss, only one counts.
 func (h *Hold) leave(l *Lease) (last bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -169,7 +169,7 @@ func TestBalancerKeepsInstancesWhoseDatabaseStalls(t *testing.T) {
 			}
 		})
 	}
-	<-time.After(3 * time.Second) // how long it stands still
+	<-time.After(3 * time.Second) // how long it is paused
 	database.Unlock()
 	group.Wait()
 }

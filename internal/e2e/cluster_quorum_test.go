@@ -27,7 +27,7 @@ func sweeping(t *testing.T, db *sql.DB) (term int64, idle time.Duration) {
 	return term, idle * time.Microsecond
 }
 
-// releasedByOthers returns the orders whose units somebody else than the instance of that name has given back.
+// releasedByOthers returns the orders whose units were released by another instance than the one of that name.
 func releasedByOthers(t *testing.T, db *sql.DB, name string) (ids []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT order_id FROM ledger WHERE movement = 'RELEASE' AND instance <> ?", name)

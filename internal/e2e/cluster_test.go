@@ -57,9 +57,8 @@ func knows(t *testing.T, client *http.Client, url, what string, ok func(httpapi.
 	}
 }
 
-// Three instances know each other, follow one leader and one configuration. The leader is killed
-// under load: another one leads, the terms grow, and the books have every order that a customer
-// was promised.
+// Three instances know each other, follow one leader and one configuration. The leader is killed under load: another
+// one leads, the terms grow, and the database has every order that a customer was promised.
 func TestClusterOfThree(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T) []string{

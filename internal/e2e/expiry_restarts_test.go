@@ -32,8 +32,8 @@ func (b *balancer) set(urls ...string) {
 	b.urls = urls
 }
 
-// forgotten is less than the lease of a timer, which is how late an order is that an instance
-// has in hand when it stops and does not give back.
+// forgotten is less than the lease of a timer: an order is that late if an instance had claimed it and stopped without
+// releasing it.
 const forgotten = 28 * time.Second
 
 // Three instances are replaced one after the other while orders come in and expire. Customers

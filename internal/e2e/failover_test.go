@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// Instances work with a Redis behind Sentinel and with a cluster: after the server that has the
-// lock has died they sell again, and the books are right.
+// Instances work with a Redis behind Sentinel and with a cluster: after the server that has the lock has died, they
+// sell again, and the audit finds no broken invariant.
 func TestOrdersOverAFailoverOfRedis(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T) (address string, fail func(context.Context) error){

@@ -60,7 +60,7 @@ func (s stage) locks(t *testing.T) *redislock.Locker {
 	return locks
 }
 
-// hold takes a lock from the instances until the test gives it back.
+// hold takes a lock from the instances until the test releases it.
 func hold(t *testing.T, locks *redislock.Locker, key string) *dlock.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

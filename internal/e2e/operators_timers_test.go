@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// What is buried is found, redriven, and fires: by command, and by another instance
-// than the one that is asked.
+// A dead timer is found, redriven, and fires: by command, and at another instance than the one that the command asks.
 func TestTimersByCommand(t *testing.T) {
 	t.Parallel()
 	database := sqliteURL(t)

@@ -135,8 +135,7 @@ func TestOnePostIsOneTrace(t *testing.T) {
 	}
 }
 
-// The lab sells by real strategies on real servers, and its figures belong to orders that
-// are in the books.
+// The lab sells by real strategies on real servers, and its figures belong to orders that are in the database.
 func TestLabThroughput(t *testing.T) {
 	t.Parallel()
 	testbedtest.Redis(t) // skips, or fails, where it is not installed

@@ -59,9 +59,9 @@ func TestAThousandBuyersOfTen(t *testing.T) {
 	}
 }
 
-// Baskets name the same SKUs, guarded in different ways, in every order, and want more than
-// there is. No two wait for each other, each gets all it wants or nothing, and the books
-// balance while customers pay and cancel. Other tests wait meanwhile.
+// Baskets name the same SKUs, guarded in different ways, in every order, and want more than there is. No two wait for
+// each other, each gets all it wants or nothing, and the ledger balances while customers pay and cancel. Other tests
+// wait meanwhile.
 func TestBasketsInOppositeOrders(t *testing.T) {
 	s := newStage(t)
 	fleet := s.three(t, "--permits", "1000")

@@ -16,11 +16,10 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// Three instances sell by redis-cohort, and all that can go wrong does, while customers buy and
-// cancel: a leader is stopped beyond its lease and continues; another is killed with the lease in its
-// hands; Redis loses its data; replies to COMMIT are lost. Customers who receive nothing, or that the
-// service is busy, ask again elsewhere, with the same key. What they were notified in the end is what
-// the books say, and what nobody has can still be bought.
+// Three instances sell by redis-cohort, and all that can go wrong does, while customers buy and cancel: a leader is
+// stopped beyond its lease and continues; another is killed with the lease in its hands; Redis loses its data; replies
+// to COMMIT are lost. Customers who receive nothing, or that the service is busy, ask again elsewhere, with the same
+// key. The last response to each customer agrees with the database, and units that no order has can still be bought.
 func TestCohortsThroughFaults(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -47,7 +47,7 @@ type audiences struct {
 	back audience
 }
 
-// join returns the audience of one more listener. What is in the ring already may be about it.
+// join returns the audience of one more listener. An event that is already in the ring may be for it.
 func (a *audiences) join(s subject, first, next uint64) *audience {
 	one := a.of[s]
 	if one == nil {

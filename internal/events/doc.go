@@ -1,5 +1,5 @@
-// Package events streams what happens in all instances to clients: what becomes of orders,
-// stock levels, leases, timers, members and the leader.
+// Package events streams the changes in all instances to clients: orders, stock levels, leases, timers, members and the
+// leader.
 //
 // # Model
 //

@@ -30,7 +30,7 @@ func Types() []Type {
 // Event is one thing that has happened. The field that Type names is set, and no other.
 type Event struct {
 	Type     Type      `json:"type"`
-	Instance string    `json:"instance"` // that tells it
+	Instance string    `json:"instance"` // that reports it
 	At       time.Time `json:"at"`       // by the clock of that instance
 
 	Order  *Order  `json:"order,omitempty"`
@@ -85,7 +85,7 @@ type Lease struct {
 	Fence uint64    `json:"fence"`
 	Asked time.Time `json:"asked"` // when the instance began to wait for the lease
 	From  time.Time `json:"from"`
-	Until time.Time `json:"until,omitzero"` // zero while the work goes on; another event has the end
+	Until time.Time `json:"until,omitzero"` // zero while the work continues; another event has the end
 }
 
 // Refusal is a write that a row refused because it had accepted a later fencing token.

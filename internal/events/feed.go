@@ -281,7 +281,8 @@ func (f *Feed) miss() {
 }
 
 // after returns the number of the first event in the ring that follows p. found is false if p is not a position of this
-// log whose successors are all in the ring; ahead says that the feed may not have read so far. It requires mu.
+// log, or if not all its successors are in the ring. ahead means that the feed may not have read so far. It requires
+// mu.
 func (f *Feed) after(p position) (n uint64, found, ahead bool) {
 	switch {
 	case f.last.compare(p) < 0:

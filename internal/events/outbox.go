@@ -80,7 +80,7 @@ func (o *outbox) take() (texts []string, lost bool) {
 	return texts, lost
 }
 
-// run appends until ctx ends, and then what is left, for up to lastTime. What is left then is dropped.
+// run appends until ctx ends, and then appends the remaining events for up to lastTime. Then it drops the rest.
 func (o *outbox) run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

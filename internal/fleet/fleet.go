@@ -1,6 +1,7 @@
-// Package fleet runs instances of the service as processes of their own, for the demo and
-// the lab. Each holds the other end of a pipe and stops when that closes, so that none
-// outlives the program that started it, however that ends.
+// Package fleet starts and stops instances of the service as separate processes, for the demo and the lab.
+//
+// Each instance holds the other end of a pipe and stops when the pipe closes. So no instance outlives the program
+// that started it, however that program ends.
 package fleet
 
 import (
@@ -43,7 +44,7 @@ type Config struct {
 	Executable string
 	Dir        string   // for the logs
 	First, N   int      // of the numbers in the names
-	Args       []string // of serve, beside name and address
+	Args       []string // of serve, in addition to name and address
 	Env        []string // SHOP_NAME=VALUE: settings with passwords, as everybody on a machine may read arguments
 }
 
@@ -166,7 +167,7 @@ func (in *Instance) Admin() string {
 // Ended returns a channel that is closed when the process has gone.
 func (in *Instance) Ended() <-chan struct{} { return in.done }
 
-// Pause stops the process where it stands (SIGSTOP), as a machine that stalls.
+// Pause stops the process at once (SIGSTOP), like a machine that stalls.
 func (in *Instance) Pause() error { return testbed.Suspend(in.cmd.Process) }
 
 // Resume ends Pause.

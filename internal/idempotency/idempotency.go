@@ -1,21 +1,18 @@
-// Package idempotency says what it takes to carry out a request once, however often it
-// arrives.
+// Package idempotency defines how a request takes effect once, however often it arrives.
 //
-// A client that hears no answer cannot know whether its request was carried out, so it sends
-// the request again, with the same key (Idempotency-Key,
-// draft-ietf-httpapi-idempotency-key-header). The answer is stored with the key in the
-// transaction that has the effect: either both exist or neither does, whatever crashes, and
-// the unique key lets only one of two equal requests commit, wherever they arrive. The other
-// one finds the answer of the first and gives it again, byte for byte.
+// A client that receives no response cannot know whether its request was carried out. It sends the request again
+// with the same key (Idempotency-Key, draft-ietf-httpapi-idempotency-key-header). The response is stored with the
+// key in the transaction that has the effect: either both exist or neither does, whatever crashes. The unique key
+// lets only one of two duplicates commit, wherever they arrive. The other duplicate finds the stored response and
+// returns it, byte for byte.
 //
-// An answer that says that nothing was decided (429, 503) is never stored: the same
-// request may succeed later. One that says no for good reasons (sold out) is, in a
-// transaction that holds nothing else; unless what the request wants to change is in a final state, which gives
-// the same answer again. Requests without effect must not fill the store.
+// A response that decides nothing (429, 503) is never stored: the same request may succeed later. A final refusal
+// (sold out) is stored, in a transaction of its own. If the object of the request is in a final state, the refusal
+// is not stored, because the object gives the same response again. Requests without an effect must not fill the
+// store.
 //
-// Nothing is stored before the work begins. A request whose first sender is still at work
-// therefore does the same work up to the commit, where it waits for the first one's
-// transaction and then yields to it.
+// Nothing is stored before the work begins. So a duplicate of a request in flight does the same work up to the
+// commit, waits there for the first transaction, and then returns its response.
 package idempotency
 
 import (

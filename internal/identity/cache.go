@@ -43,8 +43,9 @@ func (m *memory) get(prefix string) (entry, bool) {
 	return e, ok
 }
 
-// invalidate makes the result for prefix stale, or of every prefix if prefix is empty, including lookups that
-// are in flight. What it was is still known: whose prefix is that of a key may be looked up without standing in the queue.
+// invalidate makes the result for prefix stale, or of every prefix if prefix is empty, including lookups that are in
+// flight. The previous result remains known, so the prefix of an existing key is looked up without waiting in the
+// queue.
 func (m *memory) invalidate(prefix string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,10 +2,9 @@
 //
 // # Keys
 //
-// A key is a text of 72 characters, shop_PREFIX_REST. The prefix names the key in lists, in
-// logs and in the database. The rest holds 256 random bits, which only the key's holder has,
-// and a checksum over the whole, so that a key that was mistyped or cut off is refused without
-// asking anybody. The checksum protects from mistakes and from nothing else: anybody can
+// A key is a text of 72 characters, shop_PREFIX_REST. The prefix names the key in lists, in logs and in the database.
+// The rest has 256 random bits, which only the key's holder has, and a checksum over the whole key. So a key that was
+// mistyped or cut off is refused without a lookup. The checksum protects from mistakes only, because any caller can
 // compute it.
 //
 // The database has the SHA-256 of the secret. A slow hash with a salt is for passwords, which

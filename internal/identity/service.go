@@ -42,7 +42,7 @@ func (c Config) Validate() error {
 	return errors.Join(bad...)
 }
 
-// Service makes keys and recognises them. It is safe for concurrent use.
+// Service creates keys and checks them. It is safe for concurrent use.
 type Service struct {
 	store  Store
 	keep   time.Duration

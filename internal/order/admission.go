@@ -9,9 +9,8 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// inFlight counts orders in flight by what they need, a SKU or a lock service, so that those which wait for
-// the same thing do not use up the permits: a row that somebody else has locked, or a service that does not
-// answer. The zero value counts none.
+// inFlight counts orders in flight by what they need: a SKU or a lock service. So orders that wait for the same locked
+// row, or for the same unavailable service, do not use up the permits. The zero value counts none.
 type inFlight struct {
 	mu sync.Mutex
 	by map[string]int // guarded by mu
@@ -53,10 +52,10 @@ func (s *Service) Usable() int {
 	return s.overload.usable(s.permits.Stats().Permits)
 }
 
-// enter admits an order of offers that is about to be placed, until leave is called. Of one SKU there are half as many as this instance
-// places at once, of those that need the same lock service three quarters, and of all as many as there are permits. Under overload there
-// are fewer, of a SKU and of all. There are no flights for an order that joins others in a cohort: it waits for a batch of theirs, whose
-// size is no sign of overload.
+// enter admits an order of offers that is about to be placed, until leave is called. One SKU may have half as many
+// orders as this instance places at once, one lock service three quarters, and all together as many as there are
+// permits. Under overload the bounds of a SKU and of all are lower. An order that joins others in a cohort is not
+// counted: it waits for their batch, whose size is no sign of overload.
 func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*flight, leave func(), err error) {
 	var leaves []func()
 	end := func() {
@@ -134,7 +133,8 @@ func needs(offers []stock.Offer) (skus, services []string) {
 	return skus, slices.Compact(services)
 }
 
-// overloadOf returns the bound for the orders of a SKU, beside so many others. It is nil if there never were as many as any load may have.
+// overloadOf returns the bound for the orders of a SKU, alongside so many others. It is nil if there never were as many
+// as any load may have.
 func (s *Service) overloadOf(sku string, others int) *overload {
 	v, ok := s.wanted.Load(sku)
 	if !ok && others >= fewest {

@@ -52,8 +52,8 @@ type heldLocks struct {
 // batches is where orders wait for their locks, and are committed.
 type batches = cohort.Group[lockKey, heldLocks, *pending]
 
-// newBatches returns the batches of s. It is the only place where an attempt is repeated: a lock that was lost, a fencing token
-// that the row refused, a version conflict and an unknown outcome end in another attempt under new locks.
+// newBatches returns the batches of s. It is the only place where an attempt is repeated: after a lost lock, a refused
+// fencing token, a version conflict or an unknown outcome, another attempt follows under new locks.
 func (s *Service) newBatches() *batches {
 	unknown := func(err error) bool { return errors.Is(err, ErrOutcomeUnknown) }
 	return cohort.New(cohort.Config[lockKey, heldLocks, *pending]{

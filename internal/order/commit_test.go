@@ -62,8 +62,8 @@ func TestLostRacesEndWithTheDeadline(t *testing.T) {
 	})
 }
 
-// A lock service that gives lower fences than the row has accepted counts anew. Orders make it count,
-// until it has passed the row; where that would take longer than they have, they end at once.
+// A lock service that issues lower fencing tokens than the row has accepted has lost its counter. Each order raises the
+// counter until it has passed the row. If that would take longer than the orders have, they end at once.
 func TestLowFences(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {

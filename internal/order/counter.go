@@ -47,8 +47,8 @@ func (s *Service) takeAndCommit(ctx context.Context, held heldLocks, requests []
 	return s.commitOpen(ctx, claims, open)
 }
 
-// take takes units of l. A counter that does not know the SKU is told the level; if there is none to tell,
-// the transaction decides alone.
+// take takes units of l. A counter that does not know the SKU receives the level; if there is none to send, the
+// transaction decides alone.
 func (s *Service) take(ctx context.Context, l stock.Offer, units []int64) (stock.Hold, error) {
 	c := l.Strategy.Counter
 	t, err := c.Take(ctx, l.SKU, units)

@@ -165,8 +165,8 @@ func TestACounterIsToldTheLevel(t *testing.T) {
 	}
 }
 
-// A counter that does not answer is a service that is away: nothing is sold, and nobody is told
-// that there is nothing. All of a batch hear so at once.
+// A counter that does not answer is an unavailable service: nothing is sold, and no order is refused as sold out. All
+// orders of a batch get that error at once.
 func TestACounterThatIsAway(t *testing.T) {
 	t.Parallel()
 	var takes atomic.Int64

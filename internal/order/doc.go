@@ -1,4 +1,4 @@
-// Package order places, pays, cancels and expires orders.
+// Package order places, pays, cancels and expires orders. It is the domain, without HTTP, SQL or Redis.
 //
 // # States
 //
@@ -14,10 +14,10 @@
 //	       |  no units, or not placed in time
 //	       +-------------------> REJECTED
 //
-// The four states on the right are final: an order that was read in one of them never changes again. Each
-// step locks the order's row and then reads the clock once. If a payment, a cancellation and an expiry
-// compete, exactly one of them succeeds. From expires_at on, an unpaid order reads as EXPIRED and a queued
-// order as REJECTED, whatever its row contains. Only the clock of the database decides; no two clocks are compared.
+// The four states on the right are final: an order that was read in one of them never changes again. Each step locks
+// the order's row and then reads the clock once. If a payment, a cancellation and an expiry compete, exactly one of
+// them succeeds. From expires_at on, an unpaid order reads as EXPIRED and a queued order as REJECTED, whatever its row
+// contains. Only the clock of the database decides.
 //
 // Only a PENDING order reserves units. A queued order reserves nothing.
 //
@@ -38,21 +38,20 @@
 // # Overload
 //
 // An overloaded instance refuses orders before all permits are in use. While it refuses orders, the orders in flight
-// are at most twice the rate of completions times the latency of an order that begins alone (BBR). The factor is
-// three for orders that share transactions, because an order that waits for the previous transaction takes twice the
-// latency. A SKU in high demand has a bound of its own, so the instance stays open to other SKUs. Time spent waiting
-// for a lock does not lower a bound. An order that takes more than a second is not counted any more. An order that
-// joins others in a cohort is not counted here; it still takes a permit.
+// are at most twice the rate of completions times the latency of an order that begins alone (BBR). The factor is three
+// for orders that share transactions, because an order that waits for the previous transaction takes twice the latency.
+// A SKU in high demand has a bound of its own, so the instance stays open to other SKUs. Time spent waiting for a lock
+// does not lower a bound. An order is not counted for more than a second. An order that joins others in a cohort is not
+// counted here; it still takes a permit.
 //
 // # Cohorts
 //
 // If a SKU is sold with a cohort, orders of the SKU that wait at this instance share a lease, and each batch of them
 // one transaction (see package cohort). Each order keeps its own deadline, maximum wait, permit and idempotency key,
-// and does not fail because of another order. An attempt with an unknown outcome is repeated with the same orders.
-// The repetition first reads which of them are stored ([Request].Uncertain). If units are short, one read of the
-// level refuses all orders that were waiting before the read and want more than is available. Later orders need
-// another read, because units can return without a lease. An order with wait=0 waits at most 50 ms for its batch. A
-// basket takes the plain lease of each SKU.
+// and does not fail because of another order. An attempt with an unknown outcome is repeated with the same orders. The
+// repetition first reads which of them are stored ([Request].Uncertain). If units are short, one read of the level
+// refuses all orders that were waiting before the read and want more than is available. Later orders need another read,
+// because units can return without a lease. An order with wait=0 waits at most 50 ms for its batch.
 //
 // # Group commit
 //

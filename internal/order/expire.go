@@ -121,7 +121,7 @@ func again(pause time.Duration, f timeout.Fired) timeout.Outcome {
 	return timeout.Again(max(pause, min(mostPause, time.Since(f.Due)/4)))
 }
 
-// ended tells that an order has expired, and its units are back.
+// ended reports that an order has expired and its units are released.
 func (s *Service) ended(o *Order) {
 	if o == nil {
 		return

@@ -16,7 +16,7 @@ import (
 	"example.com/shop/internal/timeout/memindex"
 )
 
-// lateness collects how late timers fire.
+// lateness collects the firing delays of timers.
 type lateness struct {
 	timeout.NopObserver
 	mu    sync.Mutex
@@ -72,9 +72,8 @@ func expiring(t *testing.T, url string, c order.Config, o timeout.Observer) (*or
 	return svc, store, q
 }
 
-// Customers pay at once, or just before, at, or just after the moment when their
-// orders expire. Each order is paid or given back, never both and never neither, and no
-// timer is left over.
+// Customers pay at once, or just before, at, or just after the moment when their orders expire. Each order is either
+// paid or released, and no timer is left over.
 func TestQueueExpiresWhatIsNotPaid(t *testing.T) {
 	t.Parallel()
 	for engine, url := range map[string]string{

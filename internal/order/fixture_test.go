@@ -80,8 +80,7 @@ func units(quantity int64, skus ...string) []order.Item {
 	return items
 }
 
-// exact fails the test unless the books are in order with so many units of sku
-// accepted.
+// exact fails the test unless the invariants hold and so many units of sku were accepted.
 func exact(t *testing.T, store *sqlstore.Store, sku string, accepted int64) {
 	t.Helper()
 	audits, err := store.Audit(t.Context(), sku)

@@ -38,30 +38,28 @@ type Preference struct {
 	Async bool
 }
 
-// ErrConcurrencyLimit says that as many orders are being placed as may be at once. The order had
-// no effect.
+// ErrConcurrencyLimit means that too many orders are in flight. The order had no effect.
 var ErrConcurrencyLimit = permits.ErrConcurrencyLimit
 
-// ErrCrowded says that as many orders of a SKU are being placed as may be at once by this instance. The
-// order had no effect. It matches [ErrConcurrencyLimit].
+// ErrCrowded means that too many orders of one SKU are in flight at this instance. The order had no effect. It matches
+// [ErrConcurrencyLimit].
 var ErrCrowded = fmt.Errorf("order: too many orders of one SKU at once: %w", ErrConcurrencyLimit)
 
-// ErrCustomerBusy says that another transaction has the row of the customer: that of another order of this customer. The order had
-// no effect. It matches [stock.ErrBusy].
+// ErrCustomerBusy means that the transaction of another order of this customer has locked the customer's row. The order
+// had no effect. It matches [stock.ErrBusy].
 var ErrCustomerBusy = fmt.Errorf("order: another order of the customer is being placed: %w", stock.ErrBusy)
 
-// ErrQueued is what an [Observer] hears of an order that was put into the queue; it hears of
-// the order again when that ends. No operation returns it.
+// ErrQueued is reported to an [Observer] for an order that was put into the queue. The observer is notified of the
+// order again when it leaves the queue. No operation returns ErrQueued.
 var ErrQueued = errors.New("order: queued")
 
 // Place promises the items to the customer, all or none, until the order expires.
 //
-// It blocks until the locks of all SKUs are held and the order is stored, or ctx ends; ctx
-// should have a deadline, that of the work beyond p.Prefer. A SKU that is sold out is
-// waited for as long as p.Prefer says, first come, first served among those who
-// wait; a newcomer may be quicker than all of them. Who waits for units holds no permit and no
-// lock. If too many wait already it is refused at once, with [ErrNotWaiting] beside the shortage. An order that was
-// put into the queue is returned as [Queued].
+// It blocks until the locks of all SKUs are held and the order is stored, or ctx ends. ctx should have a deadline for
+// the work beyond p.Prefer. If a SKU is sold out, the order waits as long as p.Prefer allows. Waiting orders are served
+// in their order of arrival, but a newcomer may be quicker. A customer that waits for units holds no permit and no
+// lock. If too many wait already, the order is refused at once, with [ErrNotWaiting] alongside the shortage. An order
+// that was put into the queue is returned as [Queued].
 //
 // Errors: [ErrInvalid], [*UnknownSKUError], [stock.ErrStrategyUnavailable],
 // [*stock.ShortageError], [*LimitError], those of [idempotency], [ErrConcurrencyLimit], [ErrCrowded],

@@ -230,8 +230,8 @@ func TestPoisonInTheQueue(t *testing.T) {
 	}
 }
 
-// When units are short, orders are refused by a look at the level, whoever has the lease; not by
-// what was known before: units that come back, which needs no lease, are there for the next order.
+// When units are short, an order reads the level and is refused without the lease. It does not use a remembered level:
+// a release of units needs no lease, and the next order gets these units.
 func TestSoldOutIsSeenWithoutTheLease(t *testing.T) {
 	t.Parallel()
 	s, l := locked(t)

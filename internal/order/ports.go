@@ -27,10 +27,10 @@ type Request struct {
 	// accepted; of one that is refused nothing is stored, see Store.Refuse.
 	Key *idempotency.Request
 
-	// Err is nil after Commit when the order was accepted. Otherwise it was not, and
-	// nothing of it is stored: a [*stock.ShortageError], a [*LimitError], [ErrCustomerBusy], for a key that is
-	// stored [*idempotency.AnsweredError] or [idempotency.ErrReused], and for a queued order that
-	// is queued no longer a [*StateError].
+	// Err is nil after Commit if the order was accepted. Otherwise nothing of the order is stored, and Err is a
+	// [*stock.ShortageError], a [*LimitError] or [ErrCustomerBusy]. For a stored key, it is
+	// [*idempotency.AnsweredError] or [idempotency.ErrReused]. For an order that has left the queue, it is a
+	// [*StateError].
 	Err error
 
 	// Answered is set when Err is known, which may be so for some when Commit fails for the sake
@@ -149,8 +149,9 @@ type Store interface {
 
 // Limiter bounds how many orders are being placed. [*permits.Limiter] is one.
 type Limiter interface {
-	// Take takes a permit, which release gives back. It may wait for less than a second. It fails with [ErrConcurrencyLimit]
-	// if there is none, with [permits.ErrClosed] when the instance is about to stop, or with the cause of ctx.
+	// Take takes a permit, and release returns it. Take may wait for less than a second. It fails with
+	// [ErrConcurrencyLimit] if there is none, with [permits.ErrClosed] when the instance is about to stop, or with the
+	// cause of ctx.
 	Take(ctx context.Context) (release func(), err error)
 
 	// Refuse counts an order that is refused although there may be a permit, and returns an error that matches
@@ -171,7 +172,7 @@ type Waitlist interface {
 	Notify(skus ...string)
 }
 
-// Observer is told what happens to orders. Its methods must not block.
+// Observer receives what happens to orders. Its methods must not block.
 type Observer interface {
 	// Placed is called once per order that was asked for, with how it ended.
 	Placed(ctx context.Context, err error)
@@ -181,10 +182,10 @@ type Observer interface {
 	Retried(ctx context.Context, reason error)
 }
 
-// Publisher is told what has changed once it has. Its methods must not block.
+// Publisher receives each change after its commit. Its methods must not block.
 type Publisher interface {
-	// Changed is called with an order as it is after a change that was committed. A change
-	// whose outcome is unknown is not told.
+	// Changed is called with an order as it is after a change that was committed. A change whose outcome is unknown is
+	// not reported.
 	Changed(o Order)
 
 	// Held is called when the lock of a SKU is held by a lease for which this instance has waited since asked. The caller calls

@@ -47,8 +47,8 @@ func (s *Service) PlaceQueued(ctx context.Context, batch []timeout.Fired) ([]tim
 	return outcomes, nil
 }
 
-// placeQueued tries to place one order. An error says that a store does not answer. Whatever
-// else goes wrong, a panic too, is this order's own affair.
+// placeQueued tries to place one order. An error means that a store does not answer. Any other failure, also a panic,
+// fails this order only.
 func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (outcome timeout.Outcome, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

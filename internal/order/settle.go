@@ -7,9 +7,8 @@ import (
 	"example.com/shop/internal/party"
 )
 
-// Pay confirms a pending order. Paying a confirmed order again with the same
-// payment returns it unchanged. Errors: [ErrInvalid], [ErrNotFound],
-// [*StateError] with the order as it stands, those of [idempotency], [stock.ErrBusy],
+// Pay confirms a pending order. Paying a confirmed order again with the same payment returns it unchanged. Errors:
+// [ErrInvalid], [ErrNotFound], [*StateError] with the present order, those of [idempotency], [stock.ErrBusy],
 // [stock.ErrUnavailable].
 func (s *Service) Pay(ctx context.Context, t Target, payment string) (Order, error) {
 	if !party.ValidID(payment) {
@@ -29,9 +28,9 @@ func (s *Service) Pay(ctx context.Context, t Target, payment string) (Order, err
 	return o, nil
 }
 
-// Cancel gives the units of a pending order back, and takes a queued one out of the queue.
-// Cancelling a cancelled order returns it unchanged. Errors: [ErrNotFound], [*StateError]
-// with the order as it stands, those of [idempotency], [stock.ErrBusy], [stock.ErrUnavailable].
+// Cancel gives the units of a pending order back, and takes a queued one out of the queue. Cancelling a cancelled order
+// returns it unchanged. Errors: [ErrNotFound], [*StateError] with the present order, those of [idempotency],
+// [stock.ErrBusy], [stock.ErrUnavailable].
 func (s *Service) Cancel(ctx context.Context, t Target) (Order, error) {
 	o, changed, err := s.store.Settle(ctx, t, Cancelled, "")
 	if err != nil {

@@ -8,11 +8,10 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// tokenLag tells whether an order that is refused for its fences can still get one that the row
-// accepts. A stale fence is usual, and the next lease has a newer one. But a lease that was asked for
-// after the row had accepted a fence, and is lower than that all the same, is of a service that has
-// lost its data and counts anew. Each attempt makes it count; whether that is enough is a matter of
-// how far it is.
+// tokenLag decides whether an order that was refused for a stale fencing token can still get a token that the row
+// accepts. A stale token is usual, and the next lease has a newer one. If a lease was requested after the row had
+// accepted a token, and still has a lower one, the lock service has lost its counter. Each attempt raises the counter;
+// the distance to the row's token decides whether that is enough.
 type tokenLag struct {
 	sku      string
 	base     uint64
@@ -21,8 +20,8 @@ type tokenLag struct {
 	since    time.Time // when that was
 }
 
-// refused is told of each refusal, and returns the error to end with when the fences of the
-// service will not have passed that of the row before the deadline of ctx.
+// refused receives each refusal, and returns the error to end with when the fences of the service will not have passed
+// that of the row before the deadline of ctx.
 func (c *tokenLag) refused(ctx context.Context, e *stock.FencedError) error {
 	low := c.sku == e.Refused.SKU && c.base == e.Refused.Base && e.Base == c.base && e.Refused.Fence.Token < c.accepted
 	if !low || e.Refused.Fence.Token < c.token {

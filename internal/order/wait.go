@@ -15,8 +15,8 @@ import (
 // had no effect.
 var ErrStopping = errors.New("order: the service is stopping")
 
-// ErrNotWaiting says, beside the [*stock.ShortageError], that the order did not wait for units: as many wait as may,
-// for that SKU or of that customer.
+// ErrNotWaiting means, alongside the [*stock.ShortageError], that the order did not wait for units: as many wait as
+// may, for that SKU or of that customer.
 var ErrNotWaiting = waitlist.ErrFull
 
 // wait waits for the units that req is short of, until the given time.
@@ -49,7 +49,7 @@ func (s *Service) wait(p *pending, short error, async bool, until time.Time) err
 				return l.Available() >= missing.Requested, err
 			},
 			Try: func(context.Context) (bool, error) {
-				// With the time of ctx: what has begun is not stopped when the patience is over.
+				// With the deadline of ctx: an attempt that has begun is not stopped when the maximum wait is over.
 				if answered, err := s.answered(ctx, req.Key); answered != nil || err != nil {
 					return false, errors.Join(answered, err)
 				}
@@ -101,7 +101,7 @@ func (s *Service) answered(ctx context.Context, once *idempotency.Request) (answ
 // errMaxWait ends the wait for units.
 var errMaxWait = errors.New("order: the patience of the customer is over")
 
-// returned tells those who wait that units of skus came back.
+// returned notifies the waiting customers that units of skus were released.
 func (s *Service) returned(skus ...string) {
 	if s.waitlist != nil && len(skus) > 0 {
 		s.waitlist.Notify(skus...)

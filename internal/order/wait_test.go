@@ -87,8 +87,8 @@ func TestOneCustomerDoesNotFillTheLine(t *testing.T) {
 	})
 }
 
-// Customers who wait get the units that others give back, each unit once, and those whose
-// patience ends get none.
+// Waiting customers get the units that others release, each unit once. Customers whose maximum wait has passed get
+// none.
 func TestWaitForUnits(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
@@ -252,8 +252,8 @@ func TestWaitThatEndsAtTheConcurrencyLimit(t *testing.T) {
 	})
 }
 
-// endsAtTheLimit has a customer wait for units that come back when there is no permit. judged is
-// false if the machine was so slow that the customer had gone by then.
+// endsAtTheLimit has a customer wait for units that are released while there is no permit. judged is false if the
+// machine was so slow that the customer had gone by then.
 func endsAtTheLimit(t *testing.T, cohort bool, wait time.Duration) (judged bool) {
 	t.Helper()
 	limiter, err := permits.New(nil, permits.Config{Permits: 1})

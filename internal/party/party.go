@@ -1,4 +1,4 @@
-// Package party names those who take part in a sale: customers, and payments as their providers name them.
+// Package party defines the names of customers, and of payments as payment providers name them.
 package party
 
 import "regexp"

@@ -181,7 +181,7 @@ func TestSmallLimits(t *testing.T) {
 	}
 }
 
-// The end of Run gives everything back at once, and operations in flight are waited for.
+// The end of Run returns all permits at once, after the operations in flight have ended.
 func TestEndOfRun(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

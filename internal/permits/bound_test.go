@@ -173,7 +173,7 @@ func TestBoundHoldsOverKills(t *testing.T) {
 			waitFor(t, "it goes on", func() bool { return u.total.Load() > before+500 })
 		}
 		endDead()
-		dead.rdb.Close() // nothing is given back
+		dead.rdb.Close() // no permit is returned
 		again := startChild(t, c, url, key, bound, goroutines)
 		want := int64(testbedtest.Size(4_000, 100_000))
 		before := u.total.Load()

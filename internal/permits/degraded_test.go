@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// burst takes the share of m, which must be there, and gives it back.
+// burst takes the share of m, which must be there, and returns it.
 func burst(t testing.TB, m *member, when string) {
 	t.Helper()
 	var releases []func()

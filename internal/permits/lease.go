@@ -12,10 +12,9 @@ func (l *Limiter) every() time.Duration { return l.cfg.TTL / 12 }
 
 func (l *Limiter) spacing() time.Duration { return l.cfg.TTL / 100 }
 
-// Run keeps the lease of this instance, until ctx ends. Then Take refuses; Run waits for
-// operations in flight, at most Config.Drain, gives the permits back and returns nil. Without
-// a client there is no lease: Run waits for ctx only, and Take goes on. It is called once. It
-// starts no goroutine.
+// Run keeps the lease of this instance, until ctx ends. Then Take refuses; Run waits for operations in flight, at most
+// Config.Drain, gives the permits back and returns nil. Without a client there is no lease: Run waits for ctx only, and
+// Take continues. It is called once. It starts no goroutine.
 func (l *Limiter) Run(ctx context.Context) error {
 	l.mu.Lock()
 	if l.running {

@@ -148,11 +148,10 @@ func (l *Limiter) Resize(ctx context.Context, n int) error {
 	return nil
 }
 
-// Take takes a permit for one operation; release gives it back, and may be called
-// more than once. Usually it does not block. If all permits of this instance are in use
-// and others may have some to spare, it waits for them, at most 2 * Config.Timeout. It returns
-// [ErrConcurrencyLimit] when there is none, [ErrClosed] at the end, and the cause of ctx when
-// that ends first. After an error nothing is held.
+// Take takes a permit for one operation; release returns it, and may be called more than once. Usually it does not
+// block. If all permits of this instance are in use and others may have some to spare, it waits for them, at most 2 *
+// Config.Timeout. It returns [ErrConcurrencyLimit] when there is none, [ErrClosed] at the end, and the cause of ctx
+// when that ends first. After an error nothing is held.
 func (l *Limiter) Take(ctx context.Context) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

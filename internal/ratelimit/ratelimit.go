@@ -43,7 +43,7 @@ type Config struct {
 	Instances func() int
 }
 
-// Verdict says whether a key may continue, and what to tell its owner.
+// Verdict has whether a key may continue, and what to report to its owner.
 type Verdict struct {
 	Allowed    bool
 	Limit      int           // the burst

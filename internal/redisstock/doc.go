@@ -1,6 +1,6 @@
-// Package redisstock counts in Redis the units of a SKU that are still for sale. It is the counter of the strategy lua:
-// orders take their units in Redis first, one script for all orders that wait at an instance. Only the orders
-// that got units go to the database, in one transaction. They are answered after its commit.
+// Package redisstock counts the units of a SKU that are for sale in Redis. It is the counter of the strategy lua:
+// orders take their units in Redis first, with one script for all orders that wait at an instance. Only the orders that
+// got units go to the database, in one transaction. They are answered after its commit.
 //
 // # Model
 //

@@ -30,8 +30,8 @@ var script = redis.NewScript(unitsLua)
 
 // Config configures a [Counter]. Its zero value is usable.
 type Config struct {
-	// Life is how long units that were taken are away for others when nobody hears of the taker
-	// again; default 5 s.
+	// Life is how long taken units are unavailable to others if the instance that took them sends no more requests;
+	// default 5 s.
 	Life time.Duration
 
 	// Timeout is how long Redis may take to answer; default 2 s.
@@ -44,7 +44,7 @@ type Counter struct {
 	cfg Config
 
 	mu   sync.Mutex
-	owed map[string][]settled // by SKU: what Redis has not been told
+	owed map[string][]settled // by SKU: what was not sent to Redis yet
 }
 
 var _ stock.Counter = (*Counter)(nil)
@@ -106,7 +106,7 @@ func (c *Counter) Flush(ctx context.Context, sku string) {
 	}
 }
 
-// collect returns what Redis has not been told of sku, and forgets it.
+// collect returns what was not sent to Redis of sku, and forgets it.
 func (c *Counter) collect(sku string) []settled {
 	c.mu.Lock()
 	defer c.mu.Unlock()

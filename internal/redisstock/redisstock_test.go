@@ -43,7 +43,7 @@ func client(t *testing.T, url string) redis.UniversalClient {
 	return rdb
 }
 
-// counter returns a counter that a machine which stands still for seconds does not hurry, unless cfg does.
+// counter returns a counter whose time limits outlast a machine that is paused for seconds, unless cfg sets others.
 func counter(t *testing.T, rdb redis.UniversalClient, cfg redisstock.Config) *redisstock.Counter {
 	t.Helper()
 	if cfg.Life == 0 {
@@ -120,7 +120,7 @@ func TestSettlingTwiceIsSettlingOnce(t *testing.T) {
 	})
 }
 
-// Units that somebody took who is not heard of again are free after Config.Life.
+// Units whose taker sends no more requests are free after Config.Life.
 func TestTheDeadGiveBack(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
@@ -199,7 +199,7 @@ func TestAnotherHistoryIsForgotten(t *testing.T) {
 	})
 }
 
-// What was taken, when nobody heard that it was, is given back with the next hold.
+// If the reply to a take is lost, the next hold releases the taken units.
 func TestALostReplyTakesNothing(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})

@@ -97,8 +97,8 @@ func parseGroup(kind, rest string) ([]string, *url.URL, error) {
 	return slices.Clip(list), u, nil
 }
 
-// Check refuses a client that repeats commands by itself or ignores deadlines. It
-// looks at the options of the clients it knows; a wrapper answers for itself.
+// Check refuses a client that repeats commands by itself or ignores deadlines. It reads the options of the clients it
+// knows; a wrapper answers for itself.
 func Check(rdb redis.UniversalClient) error {
 	var retries int
 	var deadlines bool

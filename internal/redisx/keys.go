@@ -14,8 +14,7 @@ func HashTag(key string) string {
 	return key
 }
 
-// TagOf returns what stands between the first opening brace and the next closing
-// one, if anything does.
+// TagOf returns the text between the first opening brace and the next closing one, if anything does.
 func TagOf(key string) (string, bool) {
 	_, after, _ := strings.Cut(key, "{")
 	tag, _, closed := strings.Cut(after, "}")

@@ -34,19 +34,17 @@ import (
 //
 //	redis.call(COMMAND, CHANNELS .. string.match(ID, '^[^-]+'), ID .. ' ' .. PAYLOAD)
 //
-// and what arrives in w.Pushes is PAYLOAD. A push is the grant itself: put the
-// token in it, and the stamp of the request by which the store last heard of the
-// waiter. The store saw that request before it granted, so the grant is younger
-// than the moment at which it was sent, [Notifier.Sent] of the stamp: that is
-// Grant.Sent, whatever has delayed or repeated the message since. (The clock of
-// the waiter wrote the stamp and the same clock reads it; nobody else looks.)
+// and what arrives in w.Pushes is PAYLOAD. A push is the grant itself: put the token in it, and the stamp of the last
+// request that the store received from the waiter. The store saw that request before it granted, so the grant is
+// younger than the moment at which it was sent, [Notifier.Sent] of the stamp: that is Grant.Sent, whatever has delayed
+// or repeated the message since. (The clock of the waiter wrote the stamp and the same clock reads it; nobody else
+// looks.)
 //
-// Nothing may depend on a push. It can be lost, late, or for a grant that has
-// lapsed: every wait runs its idempotent script again within a second.
+// Nothing may depend on a notification. It can be lost, late, or for a grant that has expired: every wait runs its
+// idempotent script again within a second.
 //
-// What is pushed to a process and not to one of its waits, as the news that a
-// holder was forced out, goes to [Notifier.Home] by PUBLISH, and to the function given
-// to NewNotifier.
+// A message for a process and not for one of its waits goes to [Notifier.Home] by PUBLISH, and to the function given to
+// NewNotifier. An example: a holder was force-released.
 type Notifier struct {
 	rdb     redis.UniversalClient
 	cluster *redis.ClusterClient // nil unless rdb is one
@@ -188,7 +186,7 @@ func (n *Notifier) Close(ctx context.Context) error {
 	}
 }
 
-// deliver passes on one message. A wait that does not keep up has its re-check.
+// deliver passes on one message. A wait that does not keep up has its fallback poll.
 func (n *Notifier) deliver(message string) {
 	id, payload, _ := strings.Cut(message, " ")
 	n.mu.Lock()

@@ -16,11 +16,9 @@ const maxBatch = 512
 // ErrUnsent is for a call whose caller left before it was sent: it had no effect.
 var ErrUnsent = errors.New("redisx: not sent")
 
-// pipeline lets concurrent callers share round trips: while one pipeline is on its
-// way the calls for the next one collect, so that a lone caller waits for nobody
-// and many callers cost few round trips. Pipelines follow one another, so that two
-// calls reach Redis in the order in which they were made. It has one goroutine
-// while there are calls.
+// pipeline lets concurrent callers share round trips. While one pipeline is on its way, the next calls are collected.
+// So a lone caller does not wait, and many callers cost few round trips. Pipelines follow one another, so two calls
+// reach Redis in the order in which they were made. It has one goroutine while there are calls.
 type pipeline struct {
 	rdb     redis.UniversalClient
 	timeout time.Duration // bounds one pipeline

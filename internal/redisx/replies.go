@@ -20,7 +20,7 @@ func (c *Call) Ints(n int) ([]int64, error) {
 	return list, nil
 }
 
-// Found waits for calls whose reply is 1 if there was anything to give back.
+// Found waits for calls whose reply is 1 if there was anything to release.
 func Found(calls []*Call) (found []bool, err error) {
 	found = make([]bool, len(calls))
 	for i, c := range calls {

@@ -42,7 +42,7 @@ func (l *subscription) handle(message any) {
 	}
 }
 
-// subscribed tells waits to look again: what was pushed before is lost.
+// subscribed makes waits poll again: earlier messages are lost.
 func (n *Notifier) subscribed(m *redis.Subscription) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

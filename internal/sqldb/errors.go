@@ -1,10 +1,8 @@
-// Package sqldb says what the errors of the database drivers mean, whichever of
-// SQLite, MariaDB and MySQL reported them. It knows the drivers, so that those who
-// talk to a [database/sql.DB] need not.
+// Package sqldb classifies the errors of the database drivers for SQLite, MariaDB and MySQL: a deadlock, a busy
+// database, a broken connection. Packages that use a [database/sql.DB] need not import the drivers.
 //
-// An error has one of the meanings, or none: then it is a mistake in a statement or
-// in the schema, which neither waiting nor repeating helps. The functions look through
-// whatever wraps an error.
+// An error without a class is a mistake in a statement or in the schema, and no retry helps. The functions unwrap
+// errors.
 package sqldb
 
 import (

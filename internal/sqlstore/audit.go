@@ -57,9 +57,9 @@ LEFT JOIN (
 {of s}
 ORDER BY s.sku`
 
-// Audit implements [stock.Store]. It takes as long as the books are large, and ctx allows. A process has one
-// audit at a time, and others wait for it. The query ends in the database when ctx does, and also at the deadline of
-// ctx if nobody can tell the database any more.
+// Audit implements [stock.Store]. Its time grows with the number of orders and ledger entries, and ctx bounds it. A
+// process has one audit at a time, and others wait for it. The query ends in the database when ctx does, and also at
+// the deadline of ctx if the database cannot be reached any more.
 func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 	var args []any
 	if sku != "" {
@@ -99,7 +99,7 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 const killTimeout = 2 * time.Second
 
 // unhurried calls read with a connection for statements that take long, one call at a time. The driver ends the
-// connection with ctx and a server continues, so the server is told.
+// connection with ctx and a server continues, so the server receives a KILL.
 func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) error {
 	select {
 	case s.auditing <- struct{}{}:

@@ -16,8 +16,8 @@ import (
 // errRefused rolls back a batch of which nothing is left to store.
 var errRefused = errors.New("sqlstore: every order of the batch was refused")
 
-// Commit implements [order.Store]. What is found out about some requests, once the
-// transaction has been rolled back, answers those, and the others begin again.
+// Commit implements [order.Store]. If a rolled-back transaction decides some requests, Commit answers these, and begins
+// again with the others.
 func (s *Store) Commit(ctx context.Context, batches ...*order.Batch) error {
 	if len(batches) != 1 {
 		return s.commitShared(ctx, batches)

@@ -36,12 +36,6 @@
 // are its own. The row stays locked until the commit, so the work of two leaders is serialized. After another
 // leader has claimed the role, the previous leader gets a [*SupersededError].
 //
-// The stored number is the term of the election plus an offset, at first 0. An election can start to count again
-// because its service was emptied or replaced. A leader whose leadership continues after it has read the row is newer
-// than every term in the row. If its number is too low, it raises the offset. A leader whose term has ended cannot
-// claim the role. If two elections share a database, as with instances of different flags, their leaders supersede
-// each other and never work at the same time.
-//
 // The row also has the time of the leader's last work. While no leader can be elected, the fallback scan locks the row
 // and compares that time ([Store.VacantRole]).
 //
@@ -54,16 +48,8 @@
 //
 // # Segments
 //
-// A segmented SKU has a row in skus and 15 rows in sku_segments. Levels, lists and the audit sum them in one
-// statement. Every movement is a relative update of one row, or of several in ascending order, and may go to any row. So
-// an instance that ignores segments keeps the sums right. Payments and cancellations go to one row in turn; expiries and restocks
-// are spread evenly.
-//
-// An order reads all rows before its transaction, takes its units from one row that has enough by a conditional
-// update, and locks no other row. If no row has enough, the order locks all rows and takes its units across them. If
-// the chosen row was drained meanwhile, the order starts again that way, because it can no longer lock lower rows in
-// order. An order is refused only if all rows together have too few, in that one read or while all of them are
-// locked.
+// A segmented SKU has a row in skus and 15 rows in sku_segments, whose sum is for sale. An order takes its units
+// from one row, or from all rows in ascending order. The comment of segmentRow has the details.
 //
 // # Idempotency keys
 //
@@ -74,15 +60,8 @@
 //
 // # Limits
 //
-// If a limit applies to an order, the transaction locks the row of the customer and then counts, so two orders of a customer
-// count one after the other, and all is counted for one moment. Orders that were open and late at that moment are
-// locked and read again, because a payment that was in time may be in flight. Without a limit, nothing is locked or
-// counted. A limit of open orders holds only if all instances configure it.
-//
-// # Queue
-//
-// A queued order is a row with items, a timer of [order.PlaceTimer], and no ledger entry. Its placement
-// updates that row instead of inserting one, locks it before the stock, and then compares its time.
+// If a limit applies to an order, the transaction locks the row of the customer and then counts. The comment of
+// usage has the details.
 //
 // # Expiry
 //

@@ -17,8 +17,8 @@ import (
 // maxRows is how many rows one statement changes. SQLite allows 32,766 parameters.
 const maxRows = 500
 
-// Expire implements [order.Store]. Whatever it does for an order is decided by the order's row, which it
-// holds locked from the first statement on. It waits for stock rows only, and before it locks any order.
+// Expire implements [order.Store]. The order's row, which is locked from the first statement on, decides what happens
+// to an order. It waits for stock rows only, and before it locks any order.
 func (s *Store) Expire(ctx context.Context, ids []string) ([]order.Expiry, error) {
 	if len(ids) == 0 {
 		return nil, nil

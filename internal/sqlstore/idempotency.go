@@ -170,8 +170,7 @@ func (s *Store) replay(ctx context.Context, once *idempotency.Request) error {
 // runner is [Store.inTx] or [Store.repeating].
 type runner func(ctx context.Context, fn func(tx *gorm.DB) error) error
 
-// resolving returns how to run what cannot be recognised when the reply to its COMMIT was
-// lost, but by its key.
+// resolving returns how to run a change that only its key can identify after the reply to its COMMIT was lost.
 func (s *Store) resolving(once *idempotency.Request) runner {
 	if once == nil {
 		return s.inTx
@@ -179,9 +178,9 @@ func (s *Store) resolving(once *idempotency.Request) runner {
 	return s.repeating
 }
 
-// answering runs fn in a transaction and stores the answer in it, if fn has done something.
-// It fails with [*idempotency.AnsweredError] or [idempotency.ErrReused] if the key is stored: after
-// a COMMIT whose reply was lost, too, as then the key tells what became of it.
+// answering runs fn in a transaction and stores the answer in it, if fn has done something. It fails with
+// [*idempotency.AnsweredError] or [idempotency.ErrReused] if the key is stored: after a COMMIT whose reply was lost,
+// too, because the key then shows its outcome.
 func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Request, fn func(tx *gorm.DB) (result any, done bool, err error)) error {
 	err := run(ctx, func(tx *gorm.DB) error {
 		result, done, err := fn(tx)

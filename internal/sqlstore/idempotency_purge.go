@@ -9,11 +9,10 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// PurgeAnswers deletes up to limit answers that are older than age by the database's clock,
-// the oldest first, and returns how many. It blocks until that is done or ctx ends, and
-// deletes a few hundred at a time, so that nobody waits long for it. The leader token begins each of
-// these transactions; with a nil one several may delete at once. What was deleted before an
-// error stays deleted.
+// PurgeAnswers deletes up to limit answers that are older than age by the database's clock, the oldest first, and
+// returns how many. It blocks until that is done or ctx ends, and deletes a few hundred at a time, so that nobody waits
+// long for it. The leader token begins each of these transactions; with a nil one several may delete at once. After an
+// error, deleted answers stay deleted.
 func (s *Store) PurgeAnswers(ctx context.Context, token timeout.LeaderToken, age time.Duration, limit int) (n int64, err error) {
 	for n < int64(limit) {
 		some := min(maxRows, int64(limit)-n)

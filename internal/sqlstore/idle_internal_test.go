@@ -8,8 +8,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// An instance that stands still within a transaction keeps no row locked for long. Connections that nobody has used for as
-// long are no trouble to those who use them next.
+// An instance that is paused within a transaction keeps no row locked for long. Connections that were idle for as long
+// still work for their next user.
 func TestIdleTransactionKeepsNoRows(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), Config{URL: testbedtest.Database(t)})

@@ -20,6 +20,12 @@ const vacantAfter = 3 * time.Second
 
 // SupersededError means that work was refused because a later leader has claimed the role. It
 // matches [dlock.ErrFenced].
+//
+// The stored number is the term of the election plus an offset, at first 0. An election can start to count again
+// because its service was emptied or replaced. A leader whose leadership continues after it has read the row is newer
+// than every term in the row. If its number is too low, it raises the offset. A leader whose term has ended cannot
+// claim the role. If two elections share a database, as with instances of different flags, their leaders supersede
+// each other and never work at the same time.
 type SupersededError struct {
 	Role              string
 	Refused, Accepted dlock.Fence
@@ -82,8 +88,8 @@ func (s *Store) hold(ctx context.Context, tx timeout.Tx, mine termRow) error {
 	return &SupersededError{Role: mine.Role, Refused: mine.fence(), Accepted: row.fence()}
 }
 
-// VacantRole implements [timeout.LeaderRoles]. If the database's clock was set back, a role may seem
-// vacant that is not. A fallback scan beside a leader does no harm.
+// VacantRole implements [timeout.LeaderRoles]. If the database's clock was set back, a role may seem vacant that is
+// not. A fallback scan alongside a leader does no harm.
 func (s *Store) VacantRole(role string) timeout.LeaderToken {
 	return func(ctx context.Context, tx timeout.Tx) error {
 		lock := s.dialect.forUpdate

@@ -17,6 +17,11 @@ import (
 var errNoCustomerRow = fmt.Errorf("sqlstore: the customer has no row: %w", stock.ErrBusy)
 
 // usage is what a customer has, as far as a limit asks for it.
+//
+// If a limit applies to an order, the transaction locks the row of the customer and then counts, so two orders of a customer
+// count one after the other, and all is counted for one moment. Orders that were open and late at that moment are
+// locked and read again, because a payment that was in time may be in flight. Without a limit, nothing is locked or
+// counted. A limit of open orders holds only if all instances configure it.
 type usage struct {
 	open  int64            // pending orders that have not expired
 	units map[string]int64 // by SKU: in orders that are paid, or pending and not expired
@@ -121,9 +126,9 @@ func (b *transaction) refuseBusy(held func(customer string) bool) {
 	}
 }
 
-// countOpen counts pending orders that have not expired at now, the moment for which all is counted. What is
-// open then counts whatever becomes of it. What is late is read again as nobody can change it any more, as a
-// payment or an extension may be under way that was in time.
+// countOpen counts pending orders that have not expired at now, the moment for which all is counted. An order that is
+// open at now counts, whatever becomes of it later. A late order is locked and read again, because a payment or an
+// extension that was in time may be in flight.
 func (b *transaction) countOpen(tx *gorm.DB, customers []string) (now int64, err error) {
 	var rows []orderRow
 	err = tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o"+b.dialect.index("orders_customer_status")+
@@ -181,9 +186,9 @@ func (b *transaction) countUnits(tx *gorm.DB, customers []string, now int64) err
 	return err
 }
 
-// insertCustomers gives the customers of the batch rows to lock, in a transaction of its own, which
-// stay for good: rows that vanish with a refused order would be inserted by all who wait for
-// them, and those deadlock.
+// insertCustomers inserts rows for the customers of the batch, so that they can be locked. It has its own transaction,
+// so the rows remain. Rows that disappeared with a refused order would be inserted by all waiting transactions, which
+// would deadlock.
 func (b *transaction) insertCustomers(ctx context.Context) error {
 	customers := b.customers()
 	var known []string // which may be locked

@@ -6,7 +6,7 @@ import (
 	"example.com/shop/internal/sqlstore/bulkhead"
 )
 
-// rowTable is the rows of SKUs. Its connections are beside those of orders.
+// rowTable is the rows of SKUs. Its connections are separate from those of orders.
 type rowTable struct{ *Store }
 
 // Probe implements [bulkhead.Table].

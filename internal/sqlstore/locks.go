@@ -37,8 +37,7 @@ func (s *Store) Locks(c sqllock.Config) (*Locks, error) {
 	return &Locks{locker, pool}, nil
 }
 
-// Close ends all leases, gives back what may have been granted, until ctx ends, and closes
-// the connections.
+// Close ends all leases, releases grants with an unknown outcome until ctx ends, and closes the connections.
 func (l *Locks) Close(ctx context.Context) error {
 	return errors.Join(l.Locker.Close(ctx), l.pool.Close())
 }

@@ -164,8 +164,8 @@ func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(con
 	}, nil
 }
 
-// repeated reports whether err says that a statement that adds or drops a column or an index has been
-// run before: MySQL and SQLite do not know "IF NOT EXISTS" and "IF EXISTS" there.
+// repeated reports whether err means that a statement that adds or drops a column or an index has been run before.
+// MySQL and SQLite lack "IF NOT EXISTS" and "IF EXISTS" there.
 func repeated(err error) bool {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number == 1060 || e.Number == 1061 || e.Number == 1091 // duplicate column, duplicate index, nothing to drop

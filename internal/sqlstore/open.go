@@ -86,10 +86,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// patiently waits until the database answers f. A new SQLite file is busy while
-// another process switches it to WAL mode, for which the busy timeout does not
-// wait. A server that answers too late, as a machine that stands still for some seconds makes it, is asked
-// again, too; one that refuses is not.
+// patiently waits until the database answers f. A new SQLite file is busy while another process switches it to WAL
+// mode, for which the busy timeout does not wait. A server that answers too late, as on a machine that is paused for
+// some seconds, gets the request again. A server that refuses does not.
 func patiently(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()

@@ -93,9 +93,8 @@ func (s *Store) withLines(db *gorm.DB, row orderRow) (order.Order, error) {
 	return row.order(lines), nil
 }
 
-// lockOrder locks an order until the transaction ends, and reads it as it is then. It fails with errHeld if another transaction
-// has the order. Whatever the transaction
-// decides about the order, it decides by that one reading of the clock: row.Now.
+// lockOrder locks an order until the transaction ends, and reads it as it is then. It fails with errHeld if another
+// transaction has the order. The transaction decides about the order by that one reading of the clock: row.Now.
 func (s *Store) lockOrder(tx *gorm.DB, t order.Target) (row orderRow, o order.Order, err error) {
 	row, err = s.orderRow(tx, t, s.dialect.present, s.dialect.noWait)
 	if sqldb.LockTimeout(err) {

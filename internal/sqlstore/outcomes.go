@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// Fate is what the books say became of one order of a SKU, by the database's
-// clock.
+// Fate is the outcome of one order of a SKU as the ledger has it, by the database's clock.
 type Fate struct {
 	OrderID    string
 	ExpiresAt  time.Time
-	ReleasedAt time.Time // when units were first given back; zero: never
-	Releases   int       // how often they were given back
+	ReleasedAt time.Time // when units were first released; zero: never
+	Releases   int       // how often they were released
 	Payments   int       // how often they were paid for
 }
 

@@ -14,9 +14,8 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// place looks at the limits, changes the stock rows in the order of the claims and then stores
-// the orders that all of them had enough for. A basket that is short of anything leaves nothing
-// behind.
+// place checks the limits, changes the stock rows in the order of the claims and then stores the orders that all of
+// them had enough for. A basket that is short of anything leaves nothing behind.
 func (b *transaction) place(tx *gorm.DB) error {
 	n := len(b.requests)
 	b.failed = make([]error, len(b.batches))

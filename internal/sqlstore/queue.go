@@ -14,6 +14,9 @@ import (
 )
 
 // Enqueue implements [order.Store].
+//
+// A queued order is a row with items, a timer of [order.PlaceTimer], and no ledger entry. Its placement
+// updates that row instead of inserting one, locks it before the stock, and then compares its time.
 func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Duration) error {
 	var (
 		o    order.Order

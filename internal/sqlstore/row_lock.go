@@ -22,8 +22,7 @@ func (b *transaction) rowLock(tx *gorm.DB, c stock.Claim) error {
 	return nil
 }
 
-// noteLevel notes what c is to be told of: the level that was read, before sold units go away with the
-// COMMIT.
+// noteLevel records what is to be sent to c: the level that was read, before sold units go away with the COMMIT.
 func (b *transaction) noteLevel(c stock.Claim, level stock.Level, sold int64) {
 	b.notify = append(b.notify, func(committed bool) {
 		if sold > 0 && committed {

@@ -12,21 +12,32 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// segments is how many rows a segmented SKU has beside its own.
+// segments is how many rows a segmented SKU has in addition to its own.
 const segments = 15
 
-// apart is how long no shared transaction has a SKU again that has several rows, after one of them was locked twice within that time. It is
-// sold by the others meanwhile, so whether it is locked still cannot be told from its version.
+// apart is how long no shared transaction has a SKU again that has several rows, after one of them was locked twice
+// within that time. Its other rows sell meanwhile, so its version does not show whether the row is still locked.
 const apart = 10 * time.Second
 
 // kind is what is said of a SKU when it is created, and never changes.
 type kind struct {
 	limit    int64 // per customer; 0: none
-	segments int   // rows beside the SKU's own
+	segments int   // rows in addition to the SKU's own
 }
 
 // segmentRow is a part of a SKU. Its columns are those of skus, and are added to them: the
 // row of the SKU is its segment 0.
+//
+// A segmented SKU has a row in skus and 15 rows in sku_segments. Levels, lists and the audit sum them in one
+// statement. Every movement is a relative update of one row, or of several in ascending order, and may go to any row. So
+// an instance that ignores segments keeps the sums right. Payments and cancellations go to one row in turn; expiries and restocks
+// are spread evenly.
+//
+// An order reads all rows before its transaction, takes its units from one row that has enough by a conditional
+// update, and locks no other row. If no row has enough, the order locks all rows and takes its units across them. If
+// the chosen row was drained meanwhile, the order starts again that way, because it can no longer lock lower rows in
+// order. An order is refused only if all rows together have too few, in that one read or while all of them are
+// locked.
 type segmentRow struct {
 	SKU      string `gorm:"primaryKey"`
 	Segment  int    `gorm:"primaryKey;autoIncrement:false"`
@@ -154,7 +165,7 @@ func (s *Store) move(tx *gorm.DB, m stock.Movement, it order.Item) error {
 	}
 	first := int(s.turn.Add(1) % uint64(rows))
 	parts := splitEvenly(it.Quantity, rows, first)
-	if m != stock.Restock { // few units, and beside the sale: one row
+	if m != stock.Restock { // few units, and alongside the sale: one row
 		parts = make([]int64, rows)
 		parts[first] = it.Quantity
 	}

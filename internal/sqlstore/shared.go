@@ -165,7 +165,7 @@ type locked struct {
 	stock.Level
 
 	sold     int64
-	segments []segmentRow // beside the SKU's own row; of a SKU that is segmented
+	segments []segmentRow // in addition to the SKU's own row; of a segmented SKU
 }
 
 // lockLevels locks the rows of all claims, and reads them and the time when they were locked.

@@ -35,12 +35,12 @@ func (a Access) check(file string) error {
 		return errors.Join(writable(file), checkFolder(file))
 	}
 	if _, err := os.Stat(file + "-shm"); err == nil {
-		return nil // somebody has the file open, and has created what SQLite needs beside it
+		return nil // somebody has the file open, and has created what SQLite needs alongside it
 	}
 	return checkFolder(file)
 }
 
-// checkFolder returns why no file can be created beside file.
+// checkFolder returns why no file can be created alongside file.
 func checkFolder(file string) error {
 	folder := filepath.Dir(file)
 	if _, err := os.Stat(folder); err != nil {

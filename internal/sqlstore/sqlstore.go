@@ -32,7 +32,7 @@ type Config struct {
 	// Access is what a SQLite file is opened for; a server has its own rights. Default: AccessCreate.
 	Access Access
 
-	// Instance is recorded in the ledger beside every movement.
+	// Instance is recorded in the ledger with every movement.
 	Instance string
 
 	// Connections is the largest number of open connections; default 32, and 8
@@ -95,7 +95,7 @@ type dialect struct {
 	byKey     string                                     // suffix of a table that is read by its primary key, however few rows it has
 	timers    sqltimers.Dialect
 	locks     sqllock.Dialect
-	pool      func() (*sql.DB, error) // connections beside the usual ones
+	pool      func() (*sql.DB, error) // connections in addition to the usual ones
 	scripts   bool                    // several statements may be sent at once
 }
 

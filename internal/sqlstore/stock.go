@@ -144,7 +144,7 @@ func (s *Store) Rebase(ctx context.Context, sku string) (level stock.Level, err 
 		if err != nil {
 			return err
 		}
-		// Each base is new, also where nothing was accepted since the last one: leases of before must not fit.
+		// Each base is new, also where nothing was accepted since the last one: earlier leases must not fit.
 		r := tx.Exec(`UPDATE skus SET fence_base = CASE WHEN fence > fence_base THEN fence ELSE fence_base + 1 END,
 			version = version + 1 WHERE sku = ? AND fence_base = ?`, sku, int64(before.Base))
 		if r.Error != nil {

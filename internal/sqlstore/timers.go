@@ -49,7 +49,7 @@ func (s *Store) unschedule(tx *gorm.DB, kind string, ids ...string) (push func()
 	return s.timers.Cancel(tx.Statement.Context, tx.Statement.ConnPool, kind, ids...)
 }
 
-// noTimers forgets what it is told.
+// noTimers ignores all timers.
 type noTimers struct{}
 
 func (noTimers) Schedule(context.Context, timeout.Tx, ...timeout.Timer) (func(), error) {

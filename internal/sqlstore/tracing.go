@@ -33,9 +33,9 @@ func openSQLite(dsn string, tp trace.TracerProvider) (*sql.DB, error) {
 	return otelsql.Open(sqlite.DriverName, dsn, traced(tp, semconv.DBSystemNameSQLite)...)
 }
 
-// traced describes the spans. Their db.query.text is the statement with its placeholders: values, which belong
-// to customers, stay out of the trace. What is not part of a sampled trace, such as polling, has no span, and
-// so costs next to nothing.
+// traced describes the spans. Their db.query.text is the statement with its placeholders: values, which belong to
+// customers, stay out of the trace. A statement outside of a sampled trace, such as a poll, has no span, and so costs
+// next to nothing.
 func traced(tp trace.TracerProvider, system attribute.KeyValue) []otelsql.Option {
 	return []otelsql.Option{
 		otelsql.WithTracerProvider(tp),

@@ -31,7 +31,7 @@ type transaction struct {
 	refused   []error                    // of each request: for which it never came to the stock
 	shortages [][]stock.Shortage         // of each request
 	answers   map[int]idempotency.Answer // of the requests that are accepted and have keys
-	push      func()                     // tells of the timers
+	push      func()                     // sends the timers to the index
 	end       script                     // ends the transaction
 	notify    []func(committed bool)     // of the levels
 }

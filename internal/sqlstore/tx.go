@@ -53,9 +53,8 @@ func (s *Store) writing(ctx context.Context, f func() error) error {
 	return s.retrying(ctx, f)
 }
 
-// repeating is inTx for an fn that can be run again after it has been committed:
-// when the reply to COMMIT was lost it is, and finds what it did the first time
-// as soon as the rows are free.
+// repeating is inTx for an fn that can be run again after its commit. If the reply to COMMIT was lost, fn runs again,
+// and finds its first result as soon as the rows are free.
 func (s *Store) repeating(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	err := s.inTx(ctx, fn)
 	for lost := 0; errors.Is(err, order.ErrOutcomeUnknown) && lost < sqldb.MaxRetries; lost++ {

@@ -55,7 +55,7 @@ func (a Audit) LedgerOK() bool {
 		a.TwoFates == 0 && a.FenceStepsBack == 0
 }
 
-// OK reports whether every invariant of the books holds and no order is overdue.
+// OK reports whether every invariant holds and no order is overdue.
 func (a Audit) OK() bool { return len(a.Broken()) == 0 }
 
 // Broken names each invariant that does not hold, and overdue orders, with the figures.

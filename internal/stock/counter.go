@@ -6,27 +6,25 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// Counter counts the units of SKUs that may still be taken, in a place that is faster than the
-// database and that all instances share. What it says is advice: the transaction decides, and so
-// does a read of the level before anybody is refused. A counter that says too much costs a
-// transaction that sells nothing, and one that says too little a read.
+// Counter counts the units of SKUs that may still be taken, in a place that is faster than the database and that all
+// instances share. Its grants are advice: the transaction decides, and a read of the level decides before an order is
+// refused. If a counter grants too much, a transaction sells nothing. If it grants too little, the cost is a read.
 type Counter interface {
 	// Take takes units of sku for orders that want as many as wanted says, in their order, each
 	// all or none. The units are away for others until [Counter.Finish], or for as long as the
 	// counter lets a hold last. Of a SKU that it does not know nothing is taken, until a
 	// level is settled with that hold.
 	//
-	// An error says that nothing is known about the units; what may have been taken is given back
-	// as soon as the counter answers, or after that time.
+	// After an error, nothing is known about the units. Units that may have been taken are released as soon as the
+	// counter answers, or after that time.
 	Take(ctx context.Context, sku string, wanted []int64) (Hold, error)
 
-	// Finish ends h: its transaction is over, whatever became of it. level is what the database was
-	// seen to hold after t was taken, or nil. It does not block: the counter is told by the next Take of the
-	// SKU or by Flush.
+	// Finish ends h: its transaction is over, whatever became of it. level is what the database was seen to hold after
+	// t was taken, or nil. It does not block: the next Take of the SKU, or Flush, notifies the counter.
 	Finish(h Hold, level *Level)
 
-	// Flush tells the counter what was settled of sku. What it cannot tell, time and later
-	// levels make good.
+	// Flush notifies the counter of finished holds of sku. If that fails, the end of the holds and later levels
+	// correct the counter.
 	Flush(ctx context.Context, sku string)
 }
 
@@ -41,7 +39,7 @@ type Hold struct {
 // Denies reports whether the counter has no units for the order with the index i.
 func (t Hold) Denies(i int) bool { return t.Granted != nil && !t.Granted[i] }
 
-// counted is no lock: it has c told what has become of the holds once fn has returned.
+// counted is not a lock: after fn has returned, it notifies c of the outcome of the holds.
 func counted(c Counter) Lock {
 	if c == nil {
 		return nil

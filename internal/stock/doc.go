@@ -1,4 +1,5 @@
-// Package stock counts and reserves units, and audits the count.
+// Package stock counts and reserves the units of SKUs, defines the strategies that prevent overselling, and audits the
+// count.
 //
 // # Columns and ledger
 //

@@ -17,9 +17,8 @@ type Service struct {
 	restocked  func(skus ...string)
 }
 
-// NewService returns a service that keeps levels in store and accepts SKUs with
-// the given strategies. restocked, which may be nil, hears of SKUs that got new units, and
-// must not block.
+// NewService returns a service that keeps levels in store and accepts SKUs with the given strategies. restocked, which
+// may be nil, is called with each SKU that got new units, and must not block.
 func NewService(store Store, strategies *Strategies, restocked func(skus ...string)) *Service {
 	return &Service{Reader: store, store: store, strategies: strategies, restocked: restocked}
 }
@@ -63,12 +62,11 @@ func (s *Service) Restock(ctx context.Context, sku string, quantity int64, once 
 	return l, err
 }
 
-// Rebase counts the fences of sku from the one that its row has accepted: the next lease has
-// a newer fence, however low its token. It is for a lock service that has lost its data and
-// begins to count again, as ZooKeeper and etcd do: their fences are refused until then, which
-// sells nothing and breaks nothing. Whoever got a lease before is refused, however high its token
-// is: a claim names the base that it counts from, and the row compares that as well. Doing it when
-// nothing was lost costs a retry, and does no harm.
+// Rebase raises the token offset of sku to the fence that its row has accepted, so the next lease has a newer fence,
+// however low its token is. It is for a lock service that has lost its data and counts from the start, as ZooKeeper and
+// etcd do. Until Rebase, the row refuses their fences, so nothing is sold. An earlier lease is refused, however high
+// its token is, because a claim contains its offset, and the row compares it. If nothing was lost, Rebase costs a retry
+// and does no harm.
 //
 // Errors: [ErrNotFound], [ErrUnknownStrategy], [ErrUnfenced], and [ErrRaisesCounter] where the fences
 // are raised without it. After an error nothing has changed.

@@ -51,7 +51,7 @@ func (u Update) ReadsBefore() bool { return u == WriteBack || u == Version }
 // Strategy is a way to sell a SKU from several instances at once.
 type Strategy struct {
 	Name   string
-	Store  string // what it needs beside the database, by the name of the flag; empty: nothing
+	Store  string // what it needs in addition to the database, by the name of the flag; empty: nothing
 	Lock   Lock   // nil when the instance was started without the Store
 	Update Update
 
@@ -167,8 +167,8 @@ func (s *Strategies) add(st Strategy) {
 	s.byName[st.Name] = st
 }
 
-// With returns a copy of s in which st stands for its name: a way to break a
-// strategy on purpose and see who notices.
+// With returns a copy of s in which st replaces the strategy of its name: a way to break a strategy on purpose and see
+// who notices.
 func (s *Strategies) With(st Strategy) *Strategies {
 	c := &Strategies{byName: maps.Clone(s.byName), names: s.Names()}
 	c.add(st)
@@ -198,10 +198,9 @@ type Offer struct {
 	Base     uint64 // [Level.Base], read before the lock is taken
 }
 
-// WithLocks runs fn while the locks of all offers are held, which it takes in the
-// order of the offers: callers sort them by SKU, so that no two baskets wait for
-// each other. It blocks until every lock is held or ctx ends. The context that
-// fn receives ends when a lock is lost, with the cause.
+// WithLocks runs fn while the locks of all offers are held. It takes them in the order of the offers. Callers sort the
+// offers by SKU, so that no two baskets wait for each other. It blocks until every lock is held or ctx ends. The
+// context that fn receives ends when a lock is lost, with the cause.
 //
 // fn runs at most once. An error of fn is returned as it is; errors of a lock
 // are those of [dlock.Locker.Acquire], and a loss while fn runs makes the error

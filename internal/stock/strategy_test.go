@@ -105,8 +105,7 @@ func TestTokensCountFromTheBase(t *testing.T) {
 	}
 }
 
-// Guards are taken in the order of the offers, held together, and given back in
-// the opposite order, whatever fn returns.
+// Locks are taken in the order of the offers, held together, and released in the opposite order, whatever fn returns.
 func TestHoldNestsGuards(t *testing.T) {
 	var events []string
 	lock := func(_ context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {

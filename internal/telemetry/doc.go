@@ -1,5 +1,5 @@
-// Package telemetry sets up traces, metrics and logs, and hands them out as
-// values. The only global is OpenTelemetry's error handler for failed exports.
+// Package telemetry sets up the traces, metrics and logs of an instance with OpenTelemetry, and returns them as values.
+// The only global is OpenTelemetry's error handler for failed exports.
 //
 // # Traces
 //

@@ -55,8 +55,8 @@ func (c *Cluster) start(ctx context.Context, cfg ClusterConfig) error {
 			bus, err = freePort(ctx)
 			return append(append(replicating(),
 				"cluster-enabled yes", fmt.Sprintf("cluster-port %d", bus), fmt.Sprintf("cluster-node-timeout %d", timeout),
-				// A replica that has not heard of its master for long, as on a machine that
-				// stalls, is still better than none.
+				// A replica that received nothing from its master for long, as on a machine that stalls, is still
+				// better than none.
 				"cluster-replica-validity-factor 0",
 			), cfg.Args...), err
 		})
@@ -71,9 +71,8 @@ func (c *Cluster) start(ctx context.Context, cfg ClusterConfig) error {
 	return c.WaitReady(ctx)
 }
 
-// join gives each master a third of the slots, makes the nodes known to each
-// other, and then makes the other half replicas: a node cannot follow one that it
-// has not met.
+// join gives each master a third of the slots and introduces the nodes to each other. Then it makes the other half
+// replicas, because a node can follow only a node that was introduced to it.
 func (c *Cluster) join(ctx context.Context) error {
 	ids := make([]string, len(c.nodes))
 	for i, node := range c.nodes {
@@ -112,8 +111,9 @@ func (c *Cluster) join(ctx context.Context) error {
 	return nil
 }
 
-// meetFirst has a node meet the first one, of which the id is given, and says so as long as they have not. One forgets whom it
-// has not heard of for the node timeout, as on a machine that stalls, and then has to be notified again.
+// meetFirst has a node meet the first one, of which the id is given, and says so as long as they have not. A node
+// forgets a node from which it received nothing for the node timeout, as on a machine that stalls. It then has to be
+// introduced again.
 func (c *Cluster) meetFirst(id string) func(ctx context.Context, r *redis.Client) error {
 	return func(ctx context.Context, r *redis.Client) error {
 		known, err := r.ClusterNodes(ctx).Result()

@@ -21,9 +21,8 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 	sleep 0.2
 done`
 
-// guard is the shell that ends a server when this program can no longer do it.
-// What is written to a pipe stays readable after the writer's death, so a line
-// takes effect without an acknowledgement.
+// guard is the shell that ends a server when this program can no longer do it. Data in a pipe stays readable after the
+// death of the writer, so a line takes effect without an acknowledgement.
 type guard struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
@@ -54,8 +53,7 @@ func (g *guard) watch(pid int) error {
 	return nil
 }
 
-// release must come before the server is reaped: from then on the system may
-// give its process id to a stranger.
+// release must come before the server is reaped: from then on, the system may give its process id to another process.
 func (g *guard) release() {
 	// A guard that is gone kills nobody, which is all that is wanted here.
 	_, _ = fmt.Fprintln(g.pipe)

@@ -36,10 +36,9 @@ func locate(name string) (string, error) {
 // given are the ports that this process has given out.
 var given sync.Map
 
-// freePort returns a loopback port that nobody listens on. It is taken from below
-// the ranges that systems use for outgoing connections, or else a client's
-// connection could occupy it while its server is being restarted; and it is returned
-// once, or else another server could.
+// freePort returns a loopback port that nobody listens on. It is below the ranges that systems use for outgoing
+// connections. Otherwise a client's connection could occupy it while its server is being restarted. Each port is
+// returned once, so no other server can occupy it.
 func freePort(ctx context.Context) (int, error) {
 	ln, port, err := freeListener(ctx)
 	if err != nil {

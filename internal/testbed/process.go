@@ -115,13 +115,11 @@ func (p *Process) start(ctx context.Context) error {
 	}
 }
 
-// errExited tells a server that gave up at once, as it does when its port is
-// taken, from one that is slow.
+// errExited distinguishes a server that exited at once, as it does when its port is taken, from one that is slow.
 var errExited = errors.New("server exited while starting")
 
-// Pause stops the server where it stands, as a machine that stalls. Connections
-// stay open. When Pause returns the server executes nothing until Resume.
-// Pausing a paused server changes nothing.
+// Pause stops the server at once, like a machine that stalls. Connections stay open. When Pause returns the server
+// executes nothing until Resume. Pausing a paused server changes nothing.
 func (p *Process) Pause() error { return p.setPaused(true) }
 
 // Resume lets a paused server continue.

@@ -18,8 +18,8 @@ const (
 	refusing
 )
 
-// Proxy forwards TCP connections to one server until it is told to fail. Give
-// every client of a server a proxy of its own to part them one by one.
+// Proxy forwards TCP connections to one server until a method makes it fail. Give every client of a server a proxy of
+// its own to part them one by one.
 //
 // Its accept loop and two goroutines per connection are started here; Close
 // ends them and waits for them.
@@ -61,8 +61,8 @@ func NewProxy(ctx context.Context, upstream string) (*Proxy, error) {
 // Addr is the HOST:PORT to give to the client.
 func (p *Proxy) Addr() string { return p.addr }
 
-// Pass ends BlackHole and Refuse. What a black hole has swallowed arrives now, as
-// it would when a network comes back and TCP sends again.
+// Pass ends BlackHole and Refuse. Data that a black hole has swallowed arrives now, as it would when TCP retransmits
+// after a network outage.
 func (p *Proxy) Pass() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,8 +2,8 @@ package testbed
 
 import "os"
 
-// Suspend stops a child process of the caller where it stands, as Process.Pause
-// stops a server. It is for tests whose client is a process of its own.
+// Suspend pauses a child process of the caller, as Process.Pause stops a server. It is for tests whose client is a
+// process of its own.
 func Suspend(p *os.Process) error { return pause(p) }
 
 // Continue ends Suspend.

@@ -11,10 +11,9 @@ import (
 // errNoSession is what the server says of a session that it does not have.
 var errNoSession = errors.New("testbed: zookeeper: no such session")
 
-// Expire ends a session of somebody else, at once, as the server does when it has not
-// heard of one for too long: it takes the session over and closes it. The password that
-// this takes is what the server derives from the number of the session. The client may
-// take its session back meanwhile: so it tries until there is none, or ctx ends.
+// Expire ends a session of another client at once, as the server does when it received nothing from the client for too
+// long. It takes the session over and closes it, with the password that the server derives from the number of the
+// session. The client may take its session over again meanwhile, so Expire tries until there is none, or ctx ends.
 func (z *ZooKeeper) Expire(ctx context.Context, session int64) error {
 	for first := true; ; first = false {
 		err := z.talk(ctx, func(conn net.Conn) error {

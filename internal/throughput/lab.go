@@ -19,8 +19,7 @@ const (
 	orderTTL     = "24h" // so that nothing expires meanwhile
 )
 
-// Throughput measures every variant. It returns an error when it could not; what the books
-// say of the variants is in the report.
+// Throughput measures every variant. It returns an error if it could not. The report has the audit of each variant.
 func Throughput(ctx context.Context, c Config) (r Report, err error) {
 	if err := c.Validate(); err != nil {
 		return r, err

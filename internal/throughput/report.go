@@ -22,16 +22,16 @@ type Variant struct {
 	P99             float64 `json:"p99_ms"`
 	P999            float64 `json:"p999_ms"`
 
-	// What came of it, in all rounds and in the turn that sells out.
+	// The result, of all rounds and of the turn that sells out.
 	Oversold    int64 `json:"oversold"`     // units
 	Undersold   int64 `json:"undersold"`    // units
 	LostUpdates int64 `json:"lost_updates"` // units
 	AuditOK     bool  `json:"audit_ok"`
 	Placed      int64 `json:"placed"`
-	Refused     int64 `json:"refused"` // times somebody was told to come back
+	Refused     int64 `json:"refused"` // responses that asked a buyer to come back
 	Errors      int64 `json:"errors"`
 
-	// What an order costs. SQL is statements, of which several may share a round trip; Redis is round trips.
+	// The costs of an order. SQL is statements, of which several may share a round trip; Redis is round trips.
 	SQL     float64            `json:"sql_per_order"`
 	Commits float64            `json:"transactions_per_order"`
 	Redis   float64            `json:"redis_per_order"`
@@ -88,7 +88,7 @@ type Machine struct {
 	Time string `json:"time"`
 
 	CPU     string            `json:"cpu,omitempty"`
-	Commit  string            `json:"commit,omitempty"` // of the service, when its program tells
+	Commit  string            `json:"commit,omitempty"` // of the service, if its program reports it
 	Servers map[string]string `json:"servers"`          // versions of those that say theirs
 }
 

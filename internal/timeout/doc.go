@@ -67,7 +67,7 @@
 //
 // # Time
 //
-// Three clocks are used, and none is compared with another for a decision.
+// No decision compares two of the three clocks.
 //
 //   - The database's clock decides whether a timer may fire. A claim loads its rows and the time in one
 //     statement, and requeues what is not due.
@@ -78,12 +78,6 @@
 //
 // A message of the index shortens a wait. If it is lost, the next poll finds the same timers
 // (LostMessagesCauseNoDelay).
-//
-// The entry of a timer that is due within 10 s is sent at once. Others are batched for 100 ms, as a
-// call costs the index more than an entry (EntriesNotDueSoonAreBatched). Removals are delayed by 200 ms,
-// so that they arrive after entries that other instances still have to send (RemovalIsSentAfterEntriesOfOtherInstances).
-// Otherwise writes of different instances have no order in the index. If two instances move a timer within that time,
-// the index may keep the later moment, and the timer waits for the overdue scan.
 //
 // # Failures and what they cost
 //
@@ -98,26 +92,10 @@
 //	a message is lost                    nothing for delays above the poll, else at most the poll
 //	a handler fails                      halving, then a backoff for the one timer
 //
-// The overdue scan runs every second, and takes timers that are more than 2 s late. It needs
-// the database alone, and calls the same handler by the same path.
-//
 // # Leaders
 //
-// Each kind and partition has one leader among the instances that handle it, elected by Config.Leader under
-// the key timeout:PARTITION:KIND. It runs the overdue scan, reassigns orphaned timers and repairs the index.
-//
-// With [LeaderRoles] the first statement of each of these transactions locks the role's row in the database
-// and compares the leader token. A superseded leader is refused, and resigns (SupersededLeaderStops). A leader whose
-// database does not answer resigns, too (LeaderWithoutDatabaseResigns). The index has no such check, and
-// an entry that is put twice does no harm.
-//
-// No timer depends on a leader: every instance claims from the index. If the lock service does not answer, and
-// the database has seen no active leader for some seconds, every instance runs the overdue scan and reassigns
-// timers (NoFallbackScanWhileALeaderIsActive). Both lock the rows that they change, so that two instances
-// take different ones. Only a leader repairs the index.
-//
-// A [Local] index has the entries of its own process alone. Each process fires what it scheduled. After a
-// restart, or the death of another process, the leader's rebuild and overdue scan fire the rest.
+// Each kind and partition has one leader, which runs the overdue scan, reassigns orphaned timers and repairs the
+// index. No timer depends on it. The comment of [LeaderRoles] has the details.
 //
 // # Goroutines
 //

@@ -200,7 +200,7 @@ func TestLostMessagesCauseNoDelay(t *testing.T) {
 		b := newBook()
 		r.link.mute = true
 		r.start(timeout.Config{}, b.handle, timeout.Options{})
-		scheduler := r.queue(timeout.Config{Canary: true}) // no hand-over within the process
+		scheduler := r.queue(timeout.Config{Canary: true}) // no hand-off within the process
 		r.run(scheduler)
 		time.Sleep(time.Minute)
 		for _, id := range ids(100) {
@@ -231,7 +231,7 @@ func TestLongerPollInterval(t *testing.T) {
 			}
 		}
 		r.run(q)
-		scheduler := r.queue(timeout.Config{Canary: true}) // no hand-over within the process
+		scheduler := r.queue(timeout.Config{Canary: true}) // no hand-off within the process
 		r.run(scheduler)
 		time.Sleep(time.Minute)
 		before := looks()

@@ -37,8 +37,8 @@ func poisoned(b *book, fail func() error) timeout.Handler {
 	}
 }
 
-// One bad timer of a batch is found by halving, tried again alone, and dead in the
-// end; its neighbours are handled once, and at once.
+// One bad timer of a batch is found by halving, tried again alone, and dead in the end. The other timers are handled
+// once, and at once.
 func TestPoisonDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() error{

@@ -40,6 +40,12 @@ func (c change) name() timerName { return timerName{c.shardKey, c.ID} }
 // flusher sends changes to the index in the background. A caller never waits: changes that do not
 // fit are dropped, and the reconciler repairs them. Entries that are not due soon are batched,
 // because a call costs the index more than an entry. Removals are delayed for longer than that.
+//
+// The entry of a timer that is due within 10 s is sent at once. Others are batched for 100 ms, as a
+// call costs the index more than an entry (EntriesNotDueSoonAreBatched). Removals are delayed by 200 ms,
+// so that they arrive after entries that other instances still have to send (RemovalIsSentAfterEntriesOfOtherInstances).
+// Otherwise writes of different instances have no order in the index. If two instances move a timer within that time,
+// the index may keep the later moment, and the timer waits for the overdue scan.
 type flusher struct {
 	index       Index
 	observer    Observer

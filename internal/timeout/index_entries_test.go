@@ -147,8 +147,8 @@ func TestEntriesAreBatchedUnderLoad(t *testing.T) {
 	})
 }
 
-// A timer that one instance has scheduled, and another one cancels before the entry is sent, leaves none.
-// One that is scheduled anew after it was cancelled has one.
+// A timer that one instance has scheduled, and another one cancels before the entry is sent, leaves none. A timer that
+// is scheduled again after it was cancelled has one.
 func TestRemovalIsSentAfterEntriesOfOtherInstances(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

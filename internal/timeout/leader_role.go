@@ -34,6 +34,22 @@ func (t LeaderToken) Check(ctx context.Context, tx Tx) error {
 
 // LeaderRoles stores in the database which leader has which role, so that the work of a superseded
 // leader is refused. It is safe for concurrent use.
+//
+// Each kind and partition has one leader among the instances that handle it, elected by Config.Leader under
+// the key timeout:PARTITION:KIND. It runs the overdue scan, reassigns orphaned timers and repairs the index.
+//
+// With [LeaderRoles] the first statement of each of these transactions locks the role's row in the database
+// and compares the leader token. A superseded leader is refused, and resigns (SupersededLeaderStops). A leader whose
+// database does not answer resigns, too (LeaderWithoutDatabaseResigns). The index has no such check, and
+// an entry that is put twice does no harm.
+//
+// No timer depends on a leader: every instance claims from the index. If the lock service does not answer, and
+// the database has seen no active leader for some seconds, every instance runs the overdue scan and reassigns
+// timers (NoFallbackScanWhileALeaderIsActive). Both lock the rows that they change, so that two instances
+// take different ones. Only a leader repairs the index.
+//
+// A [Local] index has the entries of its own process alone. Each process fires what it scheduled. After a
+// restart, or the death of another process, the leader's rebuild and overdue scan fire the rest.
 type LeaderRoles interface {
 	// ClaimRole gives a role to the leader of a term. The lock service must have confirmed that the
 	// term continues. From then on the tokens of previous leaders fail with [dlock.ErrFenced]. ClaimRole may be

@@ -17,6 +17,9 @@ const (
 
 // scanOverdue handles overdue timers from the database alone, until ctx ends: timers whose entry was lost, and
 // timers whose consumer died. A leader that is superseded, or whose database does not answer, resigns.
+//
+// The overdue scan runs every second, and takes timers that are more than 2 s late. It needs
+// the database alone, and calls the same handler by the same path.
 func (w *worker) scanOverdue(ctx context.Context, token LeaderToken, resign context.CancelCauseFunc) {
 	every := time.NewTicker(scanEvery)
 	defer every.Stop()

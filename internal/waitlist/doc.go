@@ -105,13 +105,6 @@
 // Config.OnError receives all these errors. While the service does not answer,
 // Wait may return later than its ctx ends, because the release of its lease takes up to a third of that TTL, at most 2 s.
 //
-// # What it costs
-//
-// In Redis, per second: one command for each waiter after the first, or one in each quarter
-// of the TTL of Config.Queue if that is less than 4 s; some six for the first of each key. In the database: two polls
-// per FallbackPoll for each key, and two for each wake-up, whatever the number of waiters. Each process notifies
-// a key at most a hundred times per second, however often Notify is called.
-//
 // # Goroutines
 //
 // Wait starts none. Run starts one for each key that it notifies, 64 at most, and

@@ -2,9 +2,9 @@ package waitlist
 
 import "sync"
 
-// places are those of a process for waiters. An owner has a few at most. A key has at most as many as it leaves
-// free, so a key in demand takes half of them, the next one a quarter, and a key that nobody waits for finds a
-// place (a dynamic threshold, as Choudhury and Hahne have it for the queues of a switch).
+// places are those of a process for waiters. An owner has a few at most. A key has at most as many as it leaves free.
+// So a key in demand takes half of them, the next one a quarter, and a new key still finds a place. (A dynamic
+// threshold, which Choudhury and Hahne describe for the queues of a switch.)
 type places struct {
 	all, perOwner int
 

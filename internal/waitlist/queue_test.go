@@ -16,8 +16,8 @@ import (
 	"example.com/shop/internal/waitlist"
 )
 
-// Customers of several processes are served in the order in which they came,
-// whether units come back one by one or several at once.
+// Customers of several processes are served in the order in which they came, whether units are released one by one or
+// several at once.
 func TestFirstComeFirstServed(t *testing.T) {
 	t.Parallel()
 	for name, process := range backends(t) {
@@ -91,8 +91,8 @@ func TestHeadOfTheQueueIsNotOvertaken(t *testing.T) {
 	}
 }
 
-// Units come back through any process, as many as there are, to more customers than
-// that. There is no fallback poll: a signal that is lost would be missed.
+// Units are released through any process, and more customers wait than there are units. There is no fallback poll: a
+// signal that is lost would be missed.
 func TestReleasedUnitsServeAsManyCustomers(t *testing.T) {
 	t.Parallel()
 	for name, process := range backends(t) {

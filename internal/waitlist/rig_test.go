@@ -62,7 +62,7 @@ func connect(t *testing.T, url string, ttl time.Duration) services {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patient)
 		defer cancel()
 		for _, end := range []func(context.Context) error{s.cond.Close, s.lock.Close, s.queue.Close} {
-			_ = end(ctx) // a server that a test has stopped lets nothing be given back
+			_ = end(ctx) // a server that a test has stopped accepts no release
 		}
 		rdb.Close()
 	})

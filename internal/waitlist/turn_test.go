@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/waitlist"
 )
 
-// Units come back just after the last look and before the wait begins. Whoever
-// gives them back must not get by with its signal before somebody listens.
+// Units are released just after the last poll and before the wait begins. The signal of the release must not be sent
+// before a waiter listens.
 func TestNoSignalIsLostBetweenPollAndWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, memory())

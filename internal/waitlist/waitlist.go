@@ -31,9 +31,9 @@ type Config struct {
 	// Cond is a condition of the keys of Lock. Required.
 	Cond dlock.Cond
 
-	// Queue is the lock that waiters queue for. It must be first come, first served, as redislock with Config.Unshared. A dead waiter blocks
-	// the queue for its TTL, and while the lock service does not answer, waiters poll only after
-	// that TTL: set it to a few seconds. The default is Lock, with keys of another prefix.
+	// Queue is the lock that waiters queue for. It must be first come, first served, as redislock with
+	// Config.Unshared. A dead waiter blocks the queue for its TTL. While the lock service does not answer, waiters
+	// poll only after that TTL. So set it to a few seconds. The default is Lock, with keys of another prefix.
 	Queue dlock.Locker
 
 	// Max limits the waiters of this process, for all keys together. 0 means 1,000. The waiters for one
@@ -97,6 +97,11 @@ type Claim struct {
 
 // Waitlist is a queue for each key, shared by several processes. It is safe for
 // concurrent use.
+//
+// In Redis, per second: one command for each waiter after the first, or one in each quarter
+// of the TTL of Config.Queue if that is less than 4 s; some six for the first of each key. In the database: two polls
+// per FallbackPoll for each key, and two for each wake-up, whatever the number of waiters. Each process notifies
+// a key at most a hundred times per second, however often Notify is called.
 type Waitlist struct {
 	cfg    Config
 	places *places

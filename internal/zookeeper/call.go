@@ -23,10 +23,9 @@ type outcome[T any] struct {
 	err   error
 }
 
-// call sends a request, for at most the time in which a silent connection is given
-// up. zk knows no contexts, and may keep a request until it is connected again; so
-// it is left behind when ctx ends. What comes of it then is passed to late, if
-// that is not nil.
+// call sends a request, for at most the time in which a silent connection is given up. zk ignores contexts, and may
+// keep a request until it is connected again. So call leaves the request behind when ctx ends. Its later result is
+// passed to late, if that is not nil.
 func call[T any](ctx context.Context, s *Session, what string, f func(*zk.Conn) (T, error), late func(T, error)) (T, error) {
 	var none T
 	limit := time.NewTimer(s.patience())

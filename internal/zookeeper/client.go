@@ -28,8 +28,7 @@ type client struct {
 	attempts int // since the last session
 }
 
-// newClient requires the mutex of s, so that nothing is heard of a client before s
-// knows it.
+// newClient requires the mutex of s, so that s receives no event of a client before it has stored that client.
 func newClient(s *Session) (*client, error) {
 	c := &client{session: s, at: rand.IntN(len(s.cfg.Servers))}
 	c.ends, c.end = context.WithCancel(s.life)

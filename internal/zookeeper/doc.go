@@ -1,61 +1,54 @@
-// Package zookeeper is a process's session with ZooKeeper: one connection, kept up,
-// that says what state it is in, and requests that end with their contexts. It has
-// no recipes; locks, elections and memberships are built on it elsewhere.
+// Package zookeeper is a session with ZooKeeper for one process: a connection that is kept open, reports its state,
+// and ends requests with their contexts. It has no recipes. Locks, elections and memberships are built on it in
+// other packages.
 //
-// It is made of github.com/go-zookeeper/zk, whose connection knows no contexts, waits
-// as it likes, and leaves to its users what becomes of a request that was not
-// answered. What is added here:
+// The package uses github.com/go-zookeeper/zk. That library's connection ignores contexts, waits without a bound,
+// and does not report the outcome of an unanswered request. This package adds:
 //
-//   - A request ends when its context does, and after two thirds of the timeout of the
-//     session in any case (RequestsEnd). ErrUnavailable says that it was not sent, and
-//     ErrUncertain that it may have been executed.
-//   - [Session.CreateProtected] leaves no orphan: what an unanswered creation may have
-//     made is found by a random ID and deleted in the background, for as long as it
-//     takes (LostReplyLeavesNoOrphan, LateCreationIsUndone). [Session.DeleteLater]
-//     does the same for what has a path (DeleteLater).
-//   - States are told as they come: [Disconnected] at once, [Expired] when a server has
-//     said so, which it can only when it is reached again (ExpiryIsHeardWhenConnectedAgain).
-//   - A session that nobody has heard of for twice its timeout is given up, with its
-//     connection: a server that has lost its data would refuse that for ever, because
-//     it has seen more than the server (EmptyServerIsAccepted).
-//   - A node is watched once by a session, however many ask, and a watch that was
-//     stopped calls nobody (StoppedWatchesDoNotPileUp). Watches outlive connections
-//     (WatchesOutliveConnections), and are told when the session ends.
-//   - The next server is tried at once when one is lost, and soon when it says nothing
-//     (SilentServerIsPassedOver); rounds of all servers are paced from 10 ms to 1 s.
-//   - With [Config].Auth the nodes belong to one user, who is named to a server before anything else
-//     (NodesBelongToTheUser). Nodes that exist already keep their ACL.
-//   - Nodes are below a root of the application. Parents are made on demand, as
-//     containers, which the servers delete some time after the last child has gone.
+//   - A request ends with its context, and in any case after two thirds of the session's timeout (RequestsEnd).
+//     ErrUnavailable means that the request was not sent, ErrUncertain that it may have been executed.
+//   - [Session.CreateProtected] leaves no orphan. If a creation was not answered, a random ID finds its node, which
+//     is deleted in the background, for as long as it takes (LostReplyLeavesNoOrphan, LateCreationIsUndone).
+//     [Session.DeleteLater] does the same for a path (DeleteLater).
+//   - States are reported as they change: [Disconnected] at once, [Expired] when a server reports it, which needs a
+//     connection (ExpiryIsHeardWhenConnectedAgain).
+//   - A session without an answer for twice its timeout is given up, with its connection. Otherwise a server that
+//     has lost its data would refuse the session forever, because the session has seen more than the server
+//     (EmptyServerIsAccepted).
+//   - A session watches a node once, however many callers ask, and a stopped watch calls no function
+//     (StoppedWatchesDoNotPileUp). Watches outlive connections (WatchesOutliveConnections), and are notified when
+//     the session ends.
+//   - If a server is lost, the next one is tried at once, and soon if a server is silent
+//     (SilentServerIsPassedOver). Attempts at all servers are paced from 10 ms to 1 s.
+//   - With [Config].Auth the nodes belong to one user, who is authenticated before any other request
+//     (NodesBelongToTheUser). Existing nodes keep their ACL.
+//   - Nodes are below a root of the application. Parents are created on demand, as containers, which the servers
+//     delete some time after the last child is gone.
 //
-// # How far a session can be trusted
+// # Session validity
 //
-// The servers end a session when its leader has not heard of it for its timeout S,
-// rounded up to a tick. An answer alone proves little: a follower that is cut off
-// from its leader goes on answering reads for a while, when the leader may have ended
-// the session already. So does a leader that is cut off from the others: it answers a
-// Sync, when there may be another leader. A write is accepted by a majority.
-// [Session.Confirmed] is when the last one was sent that was, and [Session.Confirm] is a
-// write that changes nothing (OnlyAMajorityConfirms).
+// The servers end a session if its leader receives nothing for the timeout S, rounded up to a tick. One response
+// proves little. A follower that is cut off from its leader answers reads for a while, though the leader may have
+// ended the session already. A leader that is cut off from the others answers a Sync, though there may be another
+// leader. A write is accepted by a majority. [Session.Confirmed] is the time at which the last accepted write was
+// sent, and [Session.Confirm] is a write that changes nothing (OnlyAMajorityConfirms).
 //
-// The leader hears of a session from the follower that has it: twice per tick, and
-// what it hears may be as old as the last request or ping, of which there is one per
-// S/3. So the session lasts for S - S/3 - half a tick at least, from when a confirmed
-// request was sent. Who relies on a session stops before that: a lock after 0.54 S,
-// which is right if S is 4 ticks at least. The servers allow sessions of 2 to 20 ticks
-// unless told otherwise; Timeout says what they have chosen. If they raise a session to the least
-// that they allow ([Session.Raised]), S is 2 ticks, and a lock stops after 0.36 S.
+// The follower of a session reports it to the leader twice per tick. The report may be as old as the last request
+// or ping, and a ping is sent every S/3. So the session lasts for at least S - S/3 - half a tick from the sending
+// of a confirmed request. A user of the session stops earlier: a lock after 0.54 S, which is correct if S is at
+// least 4 ticks. By default the servers allow sessions of 2 to 20 ticks; Timeout returns the one that they chose.
+// If they raise a session to the least that they allow ([Session.Raised]), S is 2 ticks, and a lock stops after
+// 0.36 S.
 //
-// No clocks are compared. A process that is stopped cannot stop relying on its
-// session in time: that is what fences are for.
+// No clocks are compared. A paused process cannot stop using its session in time, so resources need fencing tokens.
 //
 // # Order
 //
-// Requests of one session that are sent one after the other are executed in that
-// order. Of two goroutines that send at the same time either may be first.
+// The servers execute requests of one session in the order in which they were sent. If two goroutines send at the
+// same time, either request may be first.
 //
 // # Goroutines
 //
-// A session has those of its zk connection, three, and one per request in flight. One
-// more deletes what nobody wants while there is any. [Session.Close] waits for all.
+// A session has the three goroutines of its zk connection, and one per request in flight. One more deletes orphaned
+// nodes while there are any. [Session.Close] waits for all of them.
 package zookeeper

@@ -33,7 +33,7 @@ type Node struct {
 	Path    string // full, but for the root
 	Zxid    uint64 // of the creation, and of the change of the parent
 	Version int32  // of the parent after the creation
-	Parent  uint64 // the creation of the parent, which tells it from an earlier one of its name
+	Parent  uint64 // the creation of the parent, which distinguishes it from an earlier one of its name
 	Epoch   uint64 // of the session at the time
 
 	// Children are the names of all children of the parent, the node among them, some
@@ -44,10 +44,9 @@ type Node struct {
 // Name returns the last part of the path.
 func (n Node) Name() string { return n.Path[strings.LastIndexByte(n.Path, '/')+1:] }
 
-// CreateProtected creates an ephemeral node whose name is ID-LABEL followed by a
-// number of ten digits that grows. After an error there is no node, or will soon be
-// none: if the outcome is unknown the node is looked for by its ID and deleted in
-// the background, however long that takes.
+// CreateProtected creates an ephemeral node whose name is ID-LABEL followed by a number of ten digits that grows. After
+// an error there is no node, or will soon be none. If the outcome is unknown, the node is found by its ID and deleted
+// in the background, however long that takes.
 func (s *Session) CreateProtected(ctx context.Context, p Protected) (Node, error) {
 	id := rand.Text()
 	for {
@@ -65,7 +64,7 @@ func (s *Session) CreateProtected(ctx context.Context, p Protected) (Node, error
 	}
 }
 
-// create gives back what comes of an attempt with an unknown outcome.
+// create deletes the node that an attempt with an unknown outcome may have created.
 func (s *Session) create(ctx context.Context, id string, p Protected) (Node, error) {
 	left := func(n Node, err error) { // the caller has gone
 		if err == nil {

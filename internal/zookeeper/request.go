@@ -40,9 +40,8 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 	return r.names, r.stat, err
 }
 
-// Sync returns when the server has caught up with its leader, so that what is read
-// afterwards is no older than the call, unless another leader has been chosen meanwhile:
-// a leader answers Sync without asking the majority (ZOOKEEPER-1675).
+// Sync returns when the server has caught up with its leader, so later reads are no older than the call. Exception:
+// another leader was elected meanwhile, because a leader answers Sync without asking the majority (ZOOKEEPER-1675).
 func (s *Session) Sync(ctx context.Context) error {
 	_, err := call(ctx, s, "sync", func(conn *zk.Conn) (string, error) {
 		return conn.Sync(cmp.Or(s.cfg.Root, "/"))
@@ -50,8 +49,8 @@ func (s *Session) Sync(ctx context.Context) error {
 	return err
 }
 
-// Confirm confirms the session by a commit that changes nothing, but that it makes the root if
-// that is missing. What is read afterwards is no older than the call.
+// Confirm confirms the session by a commit that changes nothing, but that it makes the root if that is missing. Later
+// reads are no older than the call.
 func (s *Session) Confirm(ctx context.Context) error {
 	for {
 		_, err := confirming(ctx, s, "confirm", func(conn *zk.Conn) ([]zk.MultiResponse, error) {

@@ -44,8 +44,8 @@ type Config struct {
 	// Servers are the HOST:PORT of the servers; any of them will do.
 	Servers []string
 
-	// Timeout is how long the servers keep a session that they do not hear of; the
-	// servers may decide otherwise, see [Session.Timeout]. 0 means 10 s.
+	// Timeout is how long the servers keep a session that sends nothing. The servers may choose another one, see
+	// [Session.Timeout]. 0 means 10 s.
 	Timeout time.Duration
 
 	// Root is put before every path. It is made on demand. Empty means "/shop".
@@ -82,9 +82,8 @@ type Session struct {
 
 type listener struct{ f func(State) }
 
-// Connect opens a session. It blocks until there is one, or ctx ends: then it
-// returns an error that names the servers, and nothing goes on. The session
-// outlives ctx, from which it takes values only; [Session.Close] ends it.
+// Connect opens a session. It blocks until there is one, or ctx ends: then it returns an error that names the servers,
+// and nothing continues. The session outlives ctx, from which it takes values only; [Session.Close] ends it.
 func Connect(ctx context.Context, cfg Config) (*Session, error) {
 	s, err := Open(ctx, cfg)
 	if err != nil {
@@ -181,7 +180,7 @@ func (s *Session) State() State {
 	return s.state
 }
 
-// Timeout returns how long the servers keep a session that they do not hear of.
+// Timeout returns how long the servers keep a session that sends nothing.
 func (s *Session) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +188,7 @@ func (s *Session) Timeout() time.Duration {
 }
 
 // Raised reports whether the servers keep a session for longer than was asked for. Then they keep it for the shortest
-// time that they allow, which is two of their ticks unless they are told otherwise.
+// time that they allow, which is two of their ticks by default.
 func (s *Session) Raised() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

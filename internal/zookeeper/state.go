@@ -66,7 +66,7 @@ func (s *Session) become(c *client, next State) {
 	s.becomeLocked(c, next)
 }
 
-// becomeLocked requires mu, and gives it back.
+// becomeLocked requires mu, and unlocks it.
 func (s *Session) becomeLocked(c *client, next State) {
 	if c != s.client || next == s.state || next == Disconnected && s.state == Expired {
 		s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Session) expire() {
 	s.confirmed = time.Time{}
 }
 
-// tell passes the state on. It requires mu, and gives it back.
+// tell passes the state on. It requires mu, and unlocks it.
 func (s *Session) tell() {
 	state, listeners := s.state, s.listeners
 	close(s.changed)

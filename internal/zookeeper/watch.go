@@ -25,16 +25,15 @@ type watchKey struct {
 
 // watched is a node that is watched, or for whose watch the server is being asked.
 type watched struct {
-	armed bool // the server will tell, once
+	armed bool // the server will notify, once
 	calls map[*watch]struct{}
 }
 
 type watch struct{ f func(Event) }
 
-// watches are the watches of a session. A node is watched once, no matter by how
-// many, and until something happens to it: ZooKeeper cannot be told to forget a
-// watch by this client. So what those leave behind who stop waiting is at most one
-// watch per node that exists.
+// watches are the watches of a session. A node is watched once, no matter by how many, and until something happens to
+// it: ZooKeeper cannot forget a watch by this client. So what those leave behind who stop waiting is at most one watch
+// per node that exists.
 type watches struct {
 	mu    sync.Mutex
 	paths map[watchKey]*watched
@@ -47,7 +46,7 @@ func (w *watches) armed() bool {
 	return w.count > 0
 }
 
-// add registers f, and reports whether the server will tell without being asked.
+// add registers f, and reports whether the server will notify without another request.
 func (w *watches) add(k watchKey, f func(Event)) (node *watched, own *watch, armed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,8 +60,7 @@ func (w *watches) add(k watchKey, f func(Event)) (node *watched, own *watch, arm
 	return node, own, node.armed
 }
 
-// arm records that the server will tell. If the node is another one by now it has
-// told already.
+// arm records that the server will notify. If the node is another one by now, it has done so already.
 func (w *watches) arm(k watchKey, node *watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +79,7 @@ func (w *watches) remove(k watchKey, node *watched, own *watch) {
 	}
 }
 
-// fire tells those who watch path, once.
+// fire notifies the watchers of path, once.
 func (w *watches) fire(path string, what zk.EventType) {
 	switch what {
 	case zk.EventNodeDataChanged:
@@ -91,7 +89,7 @@ func (w *watches) fire(path string, what zk.EventType) {
 	case zk.EventNodeDeleted:
 		w.tell(watchKey{path, false}, Deleted)
 		w.tell(watchKey{path, true}, Deleted)
-	default: // the end of the session is told by fireAll
+	default: // fireAll reports the end of the session
 	}
 }
 
@@ -127,11 +125,10 @@ func (w *watches) fireAll() {
 	}
 }
 
-// GetW is Get with a watch: f is called once, when the node is changed or deleted
-// after what was returned, or when the session ends. It is called from a goroutine
-// of the connection and must not block. It may be called before GetW returns, and
-// once too often: what was returned may be newer than what f was told. The caller
-// must call stop, which ends the interest in f. There is no watch if GetW fails.
+// GetW is Get with a watch: f is called once, when the node is changed or deleted after what was returned, or when the
+// session ends. It is called from a goroutine of the connection and must not block. It may be called before GetW
+// returns, and once too often: the returned state may be newer than the one that f received. The caller must call stop,
+// which ends the interest in f. There is no watch if GetW fails.
 func (s *Session) GetW(ctx context.Context, path string, f func(Event)) (data []byte, stat *zk.Stat, stop func(), err error) {
 	k := watchKey{s.path(path), false}
 	node, own, armed := s.watches.add(k, f)

@@ -1,4 +1,4 @@
-// Package broadcasttest holds the conformance tests of [broadcast.Bus]. Every backend passes them.
+// Package broadcasttest has the conformance tests of [broadcast.Bus]. Every backend passes them.
 package broadcasttest
 
 import (

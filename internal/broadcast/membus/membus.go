@@ -1,4 +1,4 @@
-// Package membus is a [broadcast.Bus] in the memory of one process: for an instance that has no Redis, and for tests.
+// Package membus implements [broadcast.Bus] in the memory of one process, for an instance without Redis and for tests.
 package membus
 
 import (

@@ -1,4 +1,4 @@
-// Package redisbus is a [broadcast.Bus] on the pub/sub of Redis: standalone, behind Sentinel, or a Cluster.
+// Package redisbus implements [broadcast.Bus] on Redis pub/sub: standalone, behind Sentinel, or a Cluster.
 //
 // A topic is the channel "shop:broadcast:TOPIC", with the number of the database if that is not 0, because Redis does not
 // separate the channels of its databases. Nothing is stored.

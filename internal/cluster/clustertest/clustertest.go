@@ -1,12 +1,10 @@
-// Package clustertest holds the conformance suite of package cluster. Every backend runs
-// it, against a real server where it has one. The names of the cases are the promises
-// of the contracts, for documents to link to.
+// Package clustertest has the conformance tests of package cluster. Every backend runs them, against a real server
+// if it has one. The names of the cases are the guarantees of the contracts, and documents link to them.
 //
-// A [Harness] tells the suite how to reach the store and how to harm it. What a backend
-// cannot do is left out of the harness, and the cases that need it are skipped. Every case
-// has a group of its own, so that cases run in parallel on one store, and every wait has
-// a deadline of its own, so that a broken backend fails instead of hanging. Deadlines are
-// generous, for machines that are busy; what was measured is logged.
+// A [Harness] gives the tests access to the store and to its faults. If a backend lacks a capability, its harness
+// omits it, and the cases that need it are skipped. Every case has its own group, so cases run in parallel on one
+// store. Every wait has its own deadline, so a broken backend fails instead of hanging. Deadlines are generous, for
+// busy machines; measured times are logged.
 package clustertest
 
 import (
@@ -120,7 +118,7 @@ func (h Harness) promptly(t testing.TB, what string, took []time.Duration) {
 	}
 }
 
-// open returns an instance that tells nobody of its errors.
+// open returns an instance that reports its errors to no observer.
 func (h Harness) open(t testing.TB, group string) Instance {
 	t.Helper()
 	return h.New(t, group, func(error) {})

@@ -85,7 +85,7 @@ func unsetIsTheDefault(t testing.TB, h Harness, group string) {
 	}
 }
 
-// storeAwayKeepsTheLast cuts an instance off. What is in force stays, and it catches up.
+// storeAwayKeepsTheLast cuts an instance off. The values in force stay, and it catches up.
 func storeAwayKeepsTheLast(t testing.TB, h Harness, group string) {
 	i, link := h.behind(t, group)
 	far, near := settings(t, i), settings(t, h.open(t, group))

@@ -191,7 +191,7 @@ func nameIsTakenWhileAway(t testing.TB, h Harness, group string) {
 	other := member("a")
 	other.Address = "elsewhere:8080"
 	start := time.Now()
-	next := Join(t, near, other) // it waits until the entry lapses
+	next := Join(t, near, other) // it waits until the entry expires
 	t.Logf("the name is free after %v, the TTL being %v", time.Since(start), h.TTL)
 	link.Heal()
 	select {

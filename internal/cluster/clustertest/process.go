@@ -64,8 +64,7 @@ func (s *server) say(e event) {
 	_ = s.out.Encode(e) // a parent that has gone reads nothing
 }
 
-// Process is an instance in a process of its own. What it does is recorded, as far as
-// it is known.
+// Process is an instance in a process of its own. Its operations are recorded as far as they are known.
 type Process struct {
 	*os.Process
 

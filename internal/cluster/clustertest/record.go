@@ -28,7 +28,7 @@ type Record struct {
 // recorded is a term as its leader has seen it.
 type recorded struct {
 	leader           cluster.Leader
-	began, ended     time.Time // ended is zero as long as it goes on
+	began, ended     time.Time // ended is zero as long as it continues
 	writes, refusals int
 	valid            int  // refusals while the leader considered its lease valid
 	stopped          bool // its process was stopped, or killed: it could not see the end

@@ -1,6 +1,6 @@
-// Package memcluster is package cluster in memory: for a service of one process, and for
-// tests. Its clients share one [Cluster], which loses nothing and is never away, so
-// that nothing here waits for an instance that has died.
+// Package memcluster implements package cluster in the memory of one process, for a service of one instance and for
+// tests. Its clients share one [Cluster], which loses nothing and is never unavailable, so no call waits for a dead
+// instance.
 //
-// Elections need a locker besides: memlock.
+// Elections also need a locker: memlock.
 package memcluster

@@ -15,8 +15,7 @@ func (c *Cluster) Join(ctx context.Context, m cluster.Member) (*cluster.Presence
 	})
 }
 
-// Expire deletes the entry of a member, as a store does that has not heard of it. It
-// is for tests.
+// Expire deletes the entry of a member, as a store does after the member sent no renewal. It is for tests.
 func (c *Cluster) Expire(name string) {
 	c.change(func() {
 		if p := c.members[name]; p != nil {

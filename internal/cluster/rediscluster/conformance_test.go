@@ -114,7 +114,7 @@ func instance(t testing.TB, url, group string, onError func(error)) clustertest.
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*ttl)
 		defer cancel()
-		_ = l.Close(ctx) // a server that a test has stopped lets nothing be given back
+		_ = l.Close(ctx) // a server that a test has stopped accepts no release
 	})
 	return clustertest.Instance{Membership: c, Registry: c, ConfigStore: cluster.Fixed{}, Locker: l}
 }

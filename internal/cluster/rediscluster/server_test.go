@@ -95,7 +95,7 @@ func TestMemberDiesWithTheData(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeft when all have left, but the epoch; and all that is there will lapse.
+// TestNothingIsLeft when all have left, but the epoch; and every entry that is there expires.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-// Every path is built here. What is not a node of ours has another form of name.
+// Every path is built here. Nodes of other programs have names of another form.
 
 func (c *Cluster) membersDir() string { return c.cfg.Prefix + "/members" }
 
@@ -33,7 +33,7 @@ func escape(text string) string {
 // label is what comes in the name of a protected node between its ID and its number.
 func label(text string) string { return text + ";" }
 
-// entry is a protected node, as its name tells: ID-TEXT;NUMBER.
+// entry is a protected node, parsed from its name: ID-TEXT;NUMBER.
 type entry struct {
 	name, id, text string
 	number         int32

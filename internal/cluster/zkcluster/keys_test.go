@@ -51,8 +51,7 @@ func create(t testing.TB, c *zk.Conn, group, name, node string) {
 	check(t, err)
 }
 
-// TestOwnOldNodeIsReplaced leaves a node of an instance behind, as a session does that
-// was believed to be over.
+// TestOwnOldNodeIsReplaced leaves a node of an instance behind, as a session does whose client took it for expired.
 func TestOwnOldNodeIsReplaced(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -13,9 +13,8 @@ import (
 // errOver means that a wait has lasted for as long as it may.
 var errOver = errors.New("zkcluster: waited long enough")
 
-// look reports whether there is a node at path, or may be: if so, it returns when
-// something has happened to it, or after a third of the timeout of the session, or with
-// an error when ctx ends or over fires.
+// look reports whether there is, or may be, a node at path. If so, it returns when the node changes, or after a third
+// of the session's timeout. It returns an error when ctx ends or over fires.
 func (c *Cluster) look(ctx context.Context, path string, over <-chan time.Time) (there bool, err error) {
 	news := make(chan struct{}, 1)
 	_, _, stop, err := c.s.GetW(ctx, path, func(zookeeper.Event) {

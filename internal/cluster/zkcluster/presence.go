@@ -24,9 +24,9 @@ func newPlace(c *Cluster, m cluster.Member) *place {
 	return &place{c: c, member: m, incarnation: rand.Text()}
 }
 
-// Take implements [cluster.Place]. Who was there before is looked for first, so that
-// who is going to be refused disturbs nobody, and again when the node is there: of
-// two that come at the same time the one with the first number has the name.
+// Take implements [cluster.Place]. It reads the list first, so that an instance that will be refused creates no node.
+// It reads the list again after it has created its node: of two concurrent instances, the one with the lower number has
+// the name.
 func (p *place) Take(ctx context.Context, again bool) error {
 	p.node = zookeeper.Node{}
 	patience := time.NewTimer(p.c.s.Timeout() * 3 / 2)

@@ -58,7 +58,7 @@ func (r *entryReader) read(ctx context.Context, name string, changed func()) {
 	case err == nil:
 		r.entries[name] = cluster.Entry{Text: string(data), Version: version(stat)}
 		r.stops = append(r.stops, stop)
-	case !errors.Is(err, zk.ErrNoNode): // it has just been deleted, which the list tells
+	case !errors.Is(err, zk.ErrNoNode): // it has just been deleted, which the list shows
 		r.err = err
 	}
 }

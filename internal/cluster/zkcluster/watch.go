@@ -27,9 +27,8 @@ func watchDir[T any](ctx context.Context, c *Cluster, dir string, equal func(a, 
 	})
 }
 
-// watch returns a sequence of what read returns. A server that is cut off from its
-// leader goes on answering for a while; so readings that nothing has asked for, which
-// come every third of the timeout, begin with a commit that changes nothing.
+// watch returns a sequence of what read returns. A server that is cut off from its leader answers for a while; so each
+// reading that no watch caused, one every third of the timeout, begins with a commit that changes nothing.
 func watch[T any](ctx context.Context, c *Cluster, equal func(a, b T) bool, read func(ctx context.Context, changed func()) (T, func(), error)) iter.Seq2[T, error] {
 	return cluster.Feed[T]{
 		Read: func(ctx context.Context, changed func()) (value T, stop func(), err error) {

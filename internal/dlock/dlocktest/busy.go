@@ -9,11 +9,10 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// What follows tells a machine that is busy from a backend that is broken: the one
-// is late now and then, the other always.
+// These helpers distinguish a busy machine, which is late now and then, from a broken backend, which is always late.
 
-// patiently repeats an acquisition whose request took too long, twice at most. What
-// the last one may have taken is released, or it would not be granted again.
+// patiently repeats an acquisition whose request took too long, twice at most. A grant that the last attempt may have
+// taken is released, or the key would not be granted again.
 func patiently(t testing.TB, acquire func() (*dlock.Lease, error)) (*dlock.Lease, error) {
 	t.Helper()
 	for range 2 {

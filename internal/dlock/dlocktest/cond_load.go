@@ -136,8 +136,8 @@ func condWaitersLeaveNothing(ctx context.Context, t testing.TB, h CondHarness, k
 	h.wantFree(ctx, t, key)
 }
 
-// replyLostWait has the store do what Wait asks for without the client hearing of
-// it: the client holds nothing then, and takes no signal from others.
+// replyLostWait lets the store execute the request of Wait and drops the reply. The client then holds nothing, and
+// takes no signal from others.
 func replyLostWait(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")

@@ -1,12 +1,9 @@
-// Package dlocktest holds the conformance suite of [dlock.Locker]. Every backend
-// runs it, against a real server where it has one. The names of the cases are
-// the promises of the contract, for documents to link to.
+// Package dlocktest has the conformance tests of [dlock.Locker]. Every backend runs them, against a real server if
+// it has one. The names of the cases are the guarantees of the contract, and documents link to them.
 //
-// A [Harness] tells the suite how to reach the store and how to harm it. What a
-// store cannot do is left out of the harness, and the cases that need it are
-// skipped. Every case has a key of its own, so that cases run in parallel on one
-// store, and every wait has a deadline of its own, so that a broken backend
-// fails instead of hanging.
+// A [Harness] gives the tests access to the store and to its faults. If a store lacks a capability, its harness
+// omits it, and the cases that need it are skipped. Every case has its own key, so cases run in parallel on one
+// store. Every wait has its own deadline, so a broken backend fails instead of hanging.
 package dlocktest
 
 import (

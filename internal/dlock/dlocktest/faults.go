@@ -91,8 +91,7 @@ func replyLostAcquire(ctx context.Context, t testing.TB, h Harness, key string) 
 	}
 }
 
-// replyLostRelease has the store release the key without the client hearing of
-// it: that is no loss.
+// replyLostRelease lets the store release the key and drops the reply. That is not a loss.
 func replyLostRelease(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")

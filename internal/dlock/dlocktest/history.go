@@ -9,9 +9,8 @@ import (
 // History is what clients of one lock service did and saw. Clients record into
 // it; afterwards Check holds it against a model.
 //
-// Instants are read under one mutex and never repeat, so that of two events in
-// this process the earlier one is known to be the earlier. What happens inside
-// another process has to be recorded from outside, with an interval that contains it.
+// Instants are read under one mutex and never repeat, so that of two events in this process the earlier one is known to
+// be the earlier. An event inside another process is recorded from outside, with an interval that contains it.
 type History struct {
 	// Faulty says that the network or the store fails in this history. A waiting
 	// client may then be granted what it is never notified of, so a refusal while somebody

@@ -48,11 +48,9 @@ func (h *History) Check(t testing.TB, model porcupine.Model) {
 
 // Operations is the history as porcupine takes it.
 //
-// What is open could take effect at any later time. All that its effect can do in the
-// models is to permit more from then on, so the earliest moment allows everything that
-// a later one would, and open operations end at once, or when there is something for
-// them to have an effect on. Operations that never end would make the search for an
-// order exponential.
+// An open operation could take effect at any later time. Its effect can only permit more from then on, so the earliest
+// moment allows everything that a later one would, and open operations end at once, or when there is something for them
+// to have an effect on. Operations that never end would make the search for an order exponential.
 func (h *History) Operations() []porcupine.Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()

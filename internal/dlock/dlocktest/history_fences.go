@@ -10,10 +10,9 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// CheckFences fails the test if the tokens of a lock, or of the writers of a read/write
-// lock, do not grow: one that was asked for when another had been granted is greater than
-// that, and none comes twice. Check says the same and more, and may be wrong about a machine
-// that is paused; this looks at the order of events alone, and is final.
+// CheckFences fails the test if the tokens of a lock, or of the writers of a read/write lock, do not grow. A token that
+// was requested after another one was granted must be greater, and no token may repeat. Check checks this and more, and
+// may be wrong on a machine that was paused. CheckFences uses the order of events alone, and is final.
 func (h *History) CheckFences(t testing.TB) {
 	t.Helper()
 	const most = 5 // more would say no more

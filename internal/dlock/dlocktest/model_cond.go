@@ -15,10 +15,9 @@ type condState struct {
 	asleep, awake string // owners of the grants to come: without a signal, and with one
 }
 
-// CondModel is the lock with a condition that [dlock.Cond] promises: what
-// [LockModel] says; a wait ends with the lock and after a signal that was sent while it
-// slept; a signal is for the one who has slept longest, a broadcast for all, and
-// neither comes from anybody but the holder. Every key has a condition of its own.
+// CondModel is the model of a lock with a condition, as [dlock.Cond] defines it. It extends [LockModel]. A wait ends
+// with the lock held, after a signal that was sent while it slept. A signal is for the longest sleeper, a broadcast for
+// all, and only the holder sends them. Every key has its own condition.
 //
 // With spurious a wait may end without a signal too: a store that fails must rather
 // wake one too many.

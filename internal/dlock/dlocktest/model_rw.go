@@ -23,20 +23,18 @@ type rwState struct {
 	ghosts  int         // attempts with an unknown outcome, which may have taken the lock for nobody
 }
 
-// RWModel is the lock that [dlock.RWLocker] promises with a shared fence: a writer
-// excludes all others and has a greater token than anybody before, readers share and
-// have the fencing token of the last writer, nobody is refused what is free, and nobody
-// releases what is not held. A Call with [RWPermits] is the writer's. Every key is a
-// lock of its own.
+// RWModel is the model of a read/write lock with a shared fence, as [dlock.RWLocker] defines it. A writer excludes all
+// others and has a greater token than every earlier holder. Readers share, and have the fencing token of the last
+// writer. A free key is not refused, and only a holder releases. A Call with [RWPermits] is the writer's. Every key is
+// a separate lock.
 //
 // A store that is forgetful begins a new fencing token, a greater one, when readers come to a
 // key that nobody holds. An unknown writer may have raised the token that readers see, and any unknown
 // attempt explains any later refusal.
 func RWModel(forgetful bool) porcupine.Model { return rwModel(rwState{forgetful: forgetful}) }
 
-// RWModelOwnFences is the same for a store in which every grant has a fencing token of its own:
-// a reader's token is greater than that of every writer before, a writer's greater than
-// that of everybody before.
+// RWModelOwnFences is the same for a store in which every grant has a fencing token of its own: a reader's token is
+// greater than that of every earlier writer. A writer's token is greater than that of every earlier holder.
 func RWModelOwnFences() porcupine.Model { return rwModel(rwState{own: true}) }
 
 func rwModel(fresh rwState) porcupine.Model {

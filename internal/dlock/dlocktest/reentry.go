@@ -145,9 +145,8 @@ func reentryRefused(ctx context.Context, t testing.TB, h Harness, key string) {
 	wantErr(t, lease.Err(), nil)
 }
 
-// reentryAfterUncertainPoll has a waiter lose the answer to a poll of its own, before it is
-// granted the key. What is done about that when the lease has ended, is not done when one
-// of several leases has.
+// reentryAfterUncertainPoll has a waiter lose the answer to a poll of its own, before it is granted the key. The
+// rollback that follows the end of the lease must not follow the end of one of several leases.
 func reentryAfterUncertainPoll(ctx context.Context, t testing.TB, h Harness, key string) {
 	h.needReentrancy(t)
 	if h.Behind == nil {

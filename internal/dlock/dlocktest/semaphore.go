@@ -11,8 +11,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// SemaphoreHarness describes one backend of [dlock.Semaphore]. What a client
-// that New returns can do besides, such as [dlock.Resizer], is found by assertion.
+// SemaphoreHarness describes one backend of [dlock.Semaphore]. A type assertion finds the optional capabilities of the
+// client that New returns, such as [dlock.Resizer].
 type SemaphoreHarness struct {
 	// New returns another client of the store, as another process would have it,
 	// for semaphores with that many permits.
@@ -24,10 +24,9 @@ type SemaphoreHarness struct {
 	// Expire makes the store drop every grant of key, as if their TTLs had passed.
 	Expire func(t testing.TB, key string)
 
-	// Wipe makes the store forget all it knows of key. The limit is not promised
-	// over that: the cases check that it holds among the permits granted before, and
-	// among those granted after, and that the former holders hear of it. Nil: the
-	// store cannot forget.
+	// Wipe makes the store forget all it knows of key. The limit is not guaranteed over a wipe. The cases check that
+	// it holds among the permits granted before, that it holds among the permits granted after, and that the former
+	// holders are notified. Nil: the store cannot forget.
 	Wipe func(t testing.TB, key string)
 
 	// Remembers says that a client which has used a key knows a wiped store for
@@ -35,7 +34,7 @@ type SemaphoreHarness struct {
 	// before have expired.
 	Remembers bool
 
-	// Waiters counts those whom the store knows to wait for key. Nil: it cannot tell.
+	// Waiters counts those whom the store knows to wait for key. Nil: it does not know.
 	Waiters func(t testing.TB, key string) int
 
 	// FIFO says that Acquire grants in the order of the calls, so that a waiter

@@ -40,8 +40,7 @@ func semLostReply(ctx context.Context, t testing.TB, h SemaphoreHarness, key str
 	h.wantFreePermits(ctx, t, h.New(t, 3), key, 3)
 }
 
-// semLostRelease has the store take permits back without the client hearing of
-// it: that is no loss.
+// semLostRelease lets the store take permits back and drops the reply. That is not a loss.
 func semLostRelease(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")

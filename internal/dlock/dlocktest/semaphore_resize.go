@@ -97,7 +97,7 @@ func semResizeUnderLoad(ctx context.Context, t testing.TB, h SemaphoreHarness, k
 		if err := r.Resize(ctx, key, int(permits)); err != nil {
 			t.Error(err)
 		}
-		pause(ctx, h.TTL/5) // those of before have released, and then some
+		pause(ctx, h.TTL/5) // the earlier holders have released, and then some
 		lock.Lock()
 		g = &gauge{}
 		fresh := g

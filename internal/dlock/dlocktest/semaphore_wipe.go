@@ -38,8 +38,8 @@ func semWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) 
 	h.wantFreePermits(ctx, t, h.New(t, permits), key, permits)
 }
 
-// semKnownWipe has the former holder believe for as long as it may: it hears
-// nothing. The others know the key, and wait.
+// semKnownWipe lets the former holder consider its lease valid for as long as it may: it receives nothing. The others
+// have used the key before, and wait.
 func semKnownWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Wipe == nil || h.Behind == nil || !h.Remembers {
 		t.Skip("nobody can know of a loss")

@@ -25,8 +25,8 @@ type TrialConfig struct {
 	Unnoticed  bool // the faults may go unnoticed, so that there need not be losses or unknown outcomes
 }
 
-// Trial is the history of a lock in the making: clients take keys and release them
-// while something harms them, the network or the store.
+// Trial records the history of a lock: clients take and release keys while a fault harms them, the network or the
+// store.
 type Trial struct {
 	*History
 

@@ -9,9 +9,8 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// Close calls [Renewer.Shut], releases what was held, except by grants with [dlock.Grant.Abandon],
-// which do that, and waits for it until ctx ends: then it returns the error of ctx, and the
-// rest is left to the TTL.
+// Close calls [Renewer.Shut] and releases the held grants; a grant with [dlock.Grant.Abandon] releases itself. If ctx
+// ends first, Close returns the error of ctx, and the rest expires by its TTL.
 func (r *Renewer) Close(ctx context.Context) error {
 	var releases sync.WaitGroup
 	for _, h := range r.shut() {

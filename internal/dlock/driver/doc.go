@@ -1,11 +1,10 @@
-// Package driver has the parts of which backends of package dlock are built. Users of locks do
-// not need it.
+// Package driver has the building blocks for backends of package dlock. Users of locks do not need it.
 //
-// A backend turns a grant of its store into a lease by [dlock.NewLease]. The rest
-// is the same for all backends:
+// A backend turns a grant of its store into a lease by [dlock.NewLease]. The other parts are the same for all
+// backends:
 //
 //   - [Renewer] renews the grants of a client, many of them per call to the store.
-//   - [Rollback] rolls back attempts whose outcome is unknown: the promise of [dlock.ErrUncertain].
+//   - [Rollback] rolls back attempts with an unknown outcome, as [dlock.ErrUncertain] guarantees.
 //   - [Turns] makes one acquisition for all callers of a process, and lets them take turns.
 //   - [Poll] waits for a store that has no queue.
 //   - [RWSides] makes a read/write lock reentrant, and [CheckPermits] checks a weight.

@@ -23,11 +23,10 @@ type RenewerConfig struct {
 	// Chunk is how many keys one call of Renew gets. 0 means 100.
 	Chunk int
 
-	// Renew renews all of held for one TTL in one go, and returns one verdict for
-	// each, in order: nil when it is renewed; [dlock.ErrLost], or a [*dlock.LostError] that says
-	// why, when the store has another owner or none; any other error when the
-	// attempt failed, which is repeated. It never takes a grant again that is gone,
-	// and returns soon after ctx has ended. A bare ctx.Err() for all is a fine verdict.
+	// Renew renews all of held for one TTL in one call, and returns one verdict for each, in order. Nil means that the
+	// grant was renewed. [dlock.ErrLost], or a [*dlock.LostError] with the reason, means that the store has another
+	// owner or none. Any other error means that the attempt failed; it is repeated. Renew never takes a lost grant
+	// again, and returns soon after ctx has ended. ctx.Err() for all grants is a valid result.
 	Renew func(ctx context.Context, held []dlock.Held) []error
 }
 

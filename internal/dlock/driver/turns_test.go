@@ -210,7 +210,7 @@ func TestMaxHoldIsThatOfATurn(t *testing.T) {
 	})
 }
 
-// Shut makes the next one acquire anew.
+// Shut makes the next caller acquire its own lease.
 func TestShutEndsTheSharing(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bank) {
 		first := b.hold(t)

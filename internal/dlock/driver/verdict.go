@@ -6,7 +6,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// What a script answers about one grant that it was to renew or to release.
+// The replies of a script about one grant that it was to renew or to release.
 const (
 	Done   = 1
 	Gone   = 0

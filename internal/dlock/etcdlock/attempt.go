@@ -103,7 +103,7 @@ func (s *store) enter(ctx context.Context, key, kind string, take func(ahead, ow
 	}
 }
 
-// revert is for the Rollback. What arrives after the lease has been revoked writes nothing.
+// revert is for the Rollback. A request that arrives after the lease has been revoked writes nothing.
 func (s *store) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
 	found, errs := make([]bool, len(held)), make([]error, len(held))
 	each(len(held), func(i int) {
@@ -118,8 +118,8 @@ func (s *store) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
 	return found, errors.Join(errs...)
 }
 
-// failed is the error of an attempt that err ended. What the attempt may have
-// written goes with its lease, which is revoked in the background.
+// failed is the error of an attempt that err ended. The lease is revoked in the background, and with it disappears any
+// key that the attempt has written.
 func (s *store) failed(ctx context.Context, p *place, err error) error {
 	if p != nil {
 		s.rollback.Add(ctx, p.held())

@@ -90,7 +90,7 @@ func keysOf(t testing.TB, admin *clientv3.Client, prefix string) (all []string) 
 	return all
 }
 
-// expire ends the lease of the holder, as etcd does when it has not heard of it.
+// expire ends the lease of the holder, as etcd does when it receives no renewal.
 func expire(t testing.TB, admin *clientv3.Client, prefix string) {
 	t.Helper()
 	found := inOrder(t, admin, prefix)

@@ -12,10 +12,6 @@
 // random digits, and the number of the acquisition that uses the lease. Every acquisition has a new OWNER, so
 // a late request of an earlier acquisition affects no existing key.
 //
-// A lease serves one holder or waiter at a time, and may serve another one later (see Lease pool). The etcd library has
-// one lease per session instead: two of its Mutexes on one session both lock, and a session does not notice
-// that its key was deleted.
-//
 // The holder is the OWNER whose key was created first. The fencing token is 16 times the revision of that creation, plus
 // the number of the turn. Revisions
 // count the changes of all of etcd and never decrease. So the tokens of a key increase, even if its queue was deleted.
@@ -34,37 +30,16 @@
 //	Inspect        Range of KEY; LeaseTimeToLive                                      2 RT
 //	ForceRelease   Range of KEY; Txn: if unchanged, Put the note and delete OWNER     2 RT, 1 C
 //
-// etcd sorts a queue in O(n) for n waiters. A poll that finds no change is O(1). A hand-off takes the deletion with its
-// commit, half a round trip for the notification, and a poll in the memory of one member, unless the waiter knows that only the
-// holder was ahead. All watches of a Locker share one stream.
-//
-// A key that is held for more than 100 ms is watched, so that its holder is notified at once if the key is deleted or the
-// lease revoked. A watch from the start would cost a third of the throughput of short holds.
-//
 // # Waiting
 //
-// A waiter watches the last key that was created before its own, so the end of a key wakes one waiter. A waiter is next if
-// its own key exists and no earlier key does. Earlier keys can only disappear, so any state of etcd that shows
-// this proves it, and any member may answer the poll from memory.
-//
-// If only one key was ahead, no poll is needed. Then one watch covers both keys and all names between them. A member
-// sends the events of one watch in order, so the waiter's own key still existed if its end was not received
-// first. The events of two watches may arrive in any order.
-//
-// A watch starts at the present revision, because etcd serves watches of past revisions only ten times a second (the
-// library's Mutex waits for that). A poll finds what happened before. A commit during the creation of the watch
-// can be missed, so the waiter polls again 10, 30 and 70 ms later, in the memory of one member. Correctness
-// does not depend on notifications: fallback polls, every 0.8 to 1 s or a quarter of a shorter TTL, are linearizable.
+// A waiter watches the last key that was created before its own, so the end of a key wakes one waiter.
+// Correctness does not depend on notifications: fallback polls, every 0.8 to 1 s or a quarter of a shorter TTL,
+// are linearizable. The comment of notifier has the details.
 //
 // # Lease pool
 //
-// To grant and to revoke an etcd lease takes a commit each, as many as the lock itself. So leases are reused: a
-// release deletes the key, and leaves the lease to the next acquisition of the same Locker, if the lease was granted
-// less than a third of its TTL ago. The lease validity of the next holder counts from that grant, and depends on no
-// renewal. At most 64 leases are pooled. They are not renewed, and expire by their TTL. Close revokes them.
-//
-// A lease is reused only if etcd has confirmed that the release deleted the key, or that the key was never written.
-// Otherwise, and after any loss, the lease is revoked. So no request in flight can leave a key under a reused lease.
+// A release deletes the key and leaves its lease to the next acquisition of the same Locker, because a new lease
+// takes a commit. The comment of pool has the conditions.
 //
 // # Lease validity
 //
@@ -102,17 +77,15 @@
 //	there is no quorum           nothing is granted or refused; holders are notified at the end of their lease validity
 //	a member is paused           requests go to all members in turn, so every third one costs its Timeout, for 13 s
 //
-// If etcd loses its data or is restored from an old backup, its revisions, and so its fencing tokens, are low. A resource
-// that has accepted a higher token refuses all of them with [dlock.ErrFenced], earlier and current ones. Nothing in
-// etcd can raise them: the token offset of the resource must be raised.
+// If etcd loses its data or is restored from an old backup, its revisions, and so its fencing tokens, are low. A
+// resource that has accepted a higher token refuses them with [dlock.ErrFenced], until its token offset is raised.
 //
 // # Client and server
 //
 // [NewClient] returns a client that tests silent connections and replaces them soon. No default option of etcd has to
 // be changed.
 //
-// The server must be etcd 3.4 or later; later releases have the issue above less often. Its shortest TTL is one and
-// a half election timeouts, in whole seconds: 2 s by default. A user needs permission to read and
-// write below the prefix. A user with that permission can delete the keys of holders. Permissions do not
-// protect leases; only their random ids do.
+// The server must be etcd 3.4 or later; later releases have the issue above less often. Its shortest TTL is one and a
+// half election timeouts, in whole seconds: 2 s by default. A user needs permission to read and write below the prefix,
+// and can then delete the keys of holders. Only their random ids protect leases.
 package etcdlock

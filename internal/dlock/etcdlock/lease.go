@@ -15,11 +15,9 @@ import (
 // renew is for the Renewer. It keeps the leases alive and reads the keys under them
 // at the same time: a lease can outlive a key that somebody has deleted.
 //
-// A member that was the leader and does not know yet that it is not answers renewals
-// of leases from its memory. It cannot answer a linearizable read. So a renewal
-// counts only if a read that was sent with it was answered in the same term: then
-// that leader was still one after the renewal had been sent, and every later leader
-// keeps all leases for a whole TTL.
+// A former leader that has not noticed the election answers renewals of leases from its memory. It cannot answer a
+// linearizable read. So a renewal counts only if a read that was sent with it was answered in the same term. Then that
+// member still was the leader after the renewal was sent, and every later leader keeps all leases for a whole TTL.
 func (s *store) renew(ctx context.Context, held []dlock.Held) []error {
 	errs := make([]error, len(held))
 	var alive map[int64]*pb.LeaseKeepAliveResponse
@@ -129,7 +127,7 @@ func (s *store) explain(ctx context.Context, held []dlock.Held, errs []error) {
 	}
 }
 
-// tell ends the lease of p, whose key is gone.
+// tell ends the lease of p, because its key was deleted.
 func (s *store) tell(ctx context.Context, p *place) {
 	h := p.held()
 	loss := &dlock.LostError{Key: h.Key, Fence: h.Fence}
@@ -168,8 +166,8 @@ func (p *place) release(ctx context.Context) error {
 	return nil
 }
 
-// keep begins to keep the lease of etcd alive. What a waiter has is what its caller
-// gets when it is granted: a lease whose validity window is open all the time.
+// keep begins to keep the lease of etcd alive. A waiter has what its caller gets with the grant: a lease that is valid
+// all the time.
 func (p *place) keep(ctx context.Context, backend any, share *driver.Share) {
 	h, values := p.held(), context.WithoutCancel(ctx)
 	p.lease = dlock.NewLease(ctx, share.Of(dlock.Grant{

@@ -11,6 +11,13 @@ import (
 )
 
 // Locker locks keys in etcd. Close it to end what it does in the background.
+//
+// etcd sorts a queue in O(n) for n waiters. A poll that finds no change is O(1). A hand-off takes the deletion with its
+// commit, half a round trip for the notification, and a poll in the memory of one member. A waiter that knows that only
+// the holder was ahead needs no poll. All watches of a Locker share one stream.
+//
+// A key that is held for more than 100 ms is watched, so that its holder is notified at once if the key is deleted or the
+// lease revoked. A watch from the start would cost a third of the throughput of short holds.
 type Locker struct {
 	s     *store
 	turns driver.Turns
@@ -60,11 +67,10 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 	return dlock.InOrder(ctx, keys, l.Acquire)
 }
 
-// Close ends all leases as lost, with the reason [dlock.Closed], and the watches; it revokes
-// the leases of etcd, also those that nobody uses, and waits until they and every uncertain
-// acquisition have been released, or their TTL has passed, or ctx has ended: then it
-// returns the error of ctx, and the rest is left to the TTL. What is acquired later is lost
-// at once.
+// Close ends all leases as lost, with the reason [dlock.Closed], and ends the watches. It revokes the leases of etcd,
+// also the idle ones. It waits until these leases and every uncertain acquisition have been released, or their TTL has
+// passed. If ctx ends first, Close returns the error of ctx, and the rest expires by its TTL. Later acquisitions are
+// lost at once.
 func (l *Locker) Close(ctx context.Context) error { return l.s.close(ctx) }
 
 // enter is what comes before an acquisition.

@@ -62,14 +62,14 @@ func (p *place) end() {
 	}
 }
 
-// leave gives up a wait. What cannot be released at once is in the background.
+// leave gives up a wait. If it cannot release the place at once, it does so in the background.
 func (p *place) leave(ctx context.Context) {
 	p.leaving.Store(true)
 	p.s.notifier.drop(p.watch) // which may have begun after the lease was lost
 	_ = p.lease.Release(ctx)
 }
 
-// told is called by the notifier when there is news of own.
+// told is called by the notifier with each event of own.
 func (p *place) told() {
 	if _, end, _ := p.s.notifier.state(p.watch); end > 0 {
 		p.s.notifier.goes(func(ctx context.Context) { p.s.tell(ctx, p) })

@@ -92,9 +92,8 @@ func leaving(own string, revision int64) *pb.TxnRequest {
 	return &pb.TxnRequest{Compare: []*pb.Compare{created(own, revision)}, Success: []*pb.RequestOp{deleting(own)}}
 }
 
-// forcing is the transaction that deletes own if it is what was created at revision,
-// and that leaves word for its owner until the lease of that ends. What has no lease has no
-// owner who could hear of it.
+// forcing is the transaction that deletes own if it was created at revision, and that leaves a notification for its
+// owner until the owner's lease ends. A key without a lease has no owner that could be notified.
 func forcing(own, word string, revision, id int64) *pb.TxnRequest {
 	if id == 0 {
 		return leaving(own, revision)

@@ -76,7 +76,7 @@ func (l *RW) take(ctx context.Context, key, kind string, how func(ctx context.Co
 	return named(key)(how(ctx, key, kind, l.sides.Side(write)))
 }
 
-// Inspect implements [dlock.Inspector]. Of several readers it tells of the first one.
+// Inspect implements [dlock.Inspector]. Of several readers it returns the first one.
 func (l *RW) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	return l.s.inspect(ctx, key)
 }

@@ -101,9 +101,8 @@ func (w *wait) signal() {
 	}
 }
 
-// turn decides whether it is the turn of w. It is so without a poll if the one that
-// has ended was the only one ahead, and all that has happened since that was read was
-// heard of, in the order in which it happened: then own was still there.
+// turn decides whether it is the turn of w. No poll is needed if only one waiter was ahead and has left, and if the
+// watch delivered every event since the last read, in order: then own was still there.
 func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
 	for {
 		since, next, own := w.s.notifier.state(w.next)

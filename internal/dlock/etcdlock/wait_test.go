@@ -151,8 +151,8 @@ func all(ctx context.Context, t testing.TB, admin *clientv3.Client, together int
 	}
 }
 
-// A watch may hear of nothing for a moment after it has begun. A waiter polls early then,
-// long before it looks because it has received nothing.
+// A watch may receive nothing for a moment after it has begun. A waiter then polls early, long before its fallback
+// poll.
 func TestWaiterPollsEarly(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

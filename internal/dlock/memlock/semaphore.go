@@ -22,8 +22,7 @@ type SemaphoreConfig struct {
 // grants permits of a key in the order in which Acquire was called for it: a
 // waiter that needs many is not passed by one that needs few.
 //
-// What is free is counted again from the grants that have not expired, so that no
-// counter can drift from them.
+// Each operation counts the free permits from the grants that have not expired, so no counter can drift from them.
 type Semaphore struct {
 	permits int
 	ttl     time.Duration

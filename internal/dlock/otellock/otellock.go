@@ -1,12 +1,11 @@
-// Package otellock adds OpenTelemetry to a [dlock.Locker] as a decorator.
+// Package otellock adds OpenTelemetry traces and metrics to a [dlock.Locker] as a decorator.
 //
-// Three spans tell where the time of a request goes: lock.acquire lasts while the
-// caller waits for the key, lock.hold from the grant until the key is released or
-// lost, lock.release while the store is notified. All are children of the caller's
-// span, side by side. A lost lease ends lock.hold with an error at the moment of
-// the loss, while its holder may still be at work, and has no lock.release.
+// Three spans divide the time of a request. lock.acquire lasts while the caller waits for the key. lock.hold lasts
+// from the grant until the key is released or lost. lock.release lasts for the request to the store. All are
+// children of the caller's span. A lost lease ends lock.hold with an error at the moment of the loss, while its
+// holder may still be at work, and has no lock.release.
 //
-// Metrics (seconds; never labelled with the key, of which there is no end):
+// Metrics, in seconds. They are never labeled with the key, because the number of keys is not bounded:
 //
 //	shop_lock_wait_seconds{backend,outcome}   time in Acquire and TryAcquire
 //	shop_lock_hold_seconds{backend,outcome}   from the grant to the end of the lease
@@ -14,11 +13,9 @@
 //	shop_locks_held{backend}                  leases that have not ended
 //	shop_lease_lost_total{backend,reason}     leases that ended without a release
 //
-// The decorator has the optional powers of a Locker, and passes them on. Where
-// the decorated Locker lacks one the call fails with [errors.ErrUnsupported].
-//
-// The package uses the OpenTelemetry API only, and starts no goroutine: a lease
-// reports its own end.
+// The decorator has the optional capabilities of a Locker, and passes them on. If the decorated Locker lacks one,
+// the call fails with [errors.ErrUnsupported]. The package uses the OpenTelemetry API only, and starts no
+// goroutine: a lease reports its own end.
 package otellock
 
 import (

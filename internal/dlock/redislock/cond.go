@@ -15,9 +15,9 @@ import (
 // Cond is [dlock.Cond] for the keys of one [Locker]. Clients of one store that
 // give it the same name have the same condition. Close it before the Locker.
 //
-// Its data are those of the lock, and a sorted set of those who wait for a signal,
-// by ticket, in the same slot: shop:lock:{KEY}:cond:NAME. Like the queue it ends
-// some seconds after its last waiter was heard of. Each operation is one script:
+// Its data are those of the lock, and a sorted set of those who wait for a signal, by ticket, in the same slot:
+// shop:lock:{KEY}:cond:NAME. Like the queue, it expires some seconds after the last request of its last waiter. Each
+// operation is one script:
 //
 //	cond_wait.lua      end this grant (owner and fence), wait for a signal, hand the lock on    O(log n)
 //	cond_check.lua     ask again: still asleep, in the queue, or granted                        O(log n)

@@ -17,9 +17,8 @@ type Config struct {
 	// 0 means 30 s.
 	TTL time.Duration
 
-	// MaxHold ends a lease that long after it was granted, renewed or not. Redis is
-	// not told: the key is free when the TTL of the last renewal is over.
-	// 0 means no limit.
+	// MaxHold ends a lease that long after it was granted, renewed or not. Redis is not notified: the key is free when
+	// the TTL of the last renewal is over. 0 means no limit.
 	MaxHold time.Duration
 
 	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/3.

@@ -45,8 +45,8 @@ func TestRWAndCondBehindSentinel(t *testing.T) {
 	})
 }
 
-// rwAndCond runs the suites before and after a failover, which clients of before
-// get over: their next writer has a newer fencing token, and their next wait is woken.
+// rwAndCond runs the conformance tests before and after a failover. Clients from before it continue: their next writer
+// has a newer fencing token, and their next wait is woken.
 func rwAndCond(t *testing.T, url string, fail func(ctx context.Context) error) {
 	t.Helper()
 	open := func(t testing.TB) redis.UniversalClient { return redistest.Watched(t, redistest.Client(t, url)) }

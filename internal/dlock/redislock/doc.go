@@ -49,10 +49,6 @@
 // was lost, delayed or repeated. Redis also stores how long the waiter counts as alive without another request (DEAD),
 // and the validity of a notified grant (SPAN), because clients may have different TTLs.
 //
-// Requests repeat every second, so a STAMP is at most about that old. A notified grant lasts 3 s, or the TTL if that is
-// shorter. If more than half of that has passed when the notification arrives, the waiter sends acquire.lua, which grants
-// the whole TTL from then.
-//
 // # Lost notifications
 //
 // Correctness and progress do not depend on notifications. A waiter polls every 0.8 to 1 s (a quarter of a shorter

@@ -17,8 +17,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestHistoryOfServerThatLosesItsData kills the server again and again; it comes
-// back empty. Some hold for long, and so believe while the server is new.
+// TestHistoryOfServerThatLosesItsData kills the server again and again; it restarts empty. Some clients hold for long,
+// and so consider their leases valid while the server is new.
 func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 	t.Parallel()
 	histories(t, contenders(), 3, true, func(t testing.TB, tr *trial) {
@@ -36,9 +36,9 @@ func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 	})
 }
 
-// TestHistoryOfALossThatAllHoldersKnow is the same with nobody new to a key. Whoever asks
-// a semaphore knows that it is another one now, and no grant of before is met by
-// one of after: what a holder believes in counts for as long as it does.
+// TestHistoryOfALossThatAllHoldersKnow is the same with nobody new to a key. Each client of a semaphore detects that
+// the server is another one, so a grant from before the loss never overlaps a grant from after it. A lease counts for
+// as long as its holder considers it valid.
 func TestHistoryOfALossThatAllHoldersKnow(t *testing.T) {
 	t.Parallel()
 	semaphores := slices.DeleteFunc(contenders(), func(c contender) bool { return c.permits == 1 })

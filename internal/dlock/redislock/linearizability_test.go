@@ -88,7 +88,7 @@ func (s single) TryAcquire(ctx context.Context, key string, _ int) (*dlock.Lease
 	return s.l.TryAcquire(ctx, key)
 }
 
-// trial is one history in the making.
+// trial records one history.
 type trial struct {
 	contender
 	*dlocktest.History

@@ -103,11 +103,9 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	return l.try(ctx, key, l.notifier.NewID())
 }
 
-// Close ends the subscriptions and waits until every uncertain acquisition has
-// been released, or its TTL has passed, or ctx has ended: then it returns the
-// error of ctx, and the rest is left to the TTL. Before that it ends all leases as lost,
-// with the reason [dlock.Closed], and releases them. What is acquired later is lost at
-// once.
+// Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it ends the subscriptions, and
+// waits until every uncertain acquisition has been released, or its TTL has passed. If ctx ends first, Close returns
+// the error of ctx, and the rest expires by its TTL. Later acquisitions are lost at once.
 func (l *Locker) Close(ctx context.Context) error {
 	return errors.Join(l.renewer.Close(ctx), l.notifier.Close(ctx), l.rollback.Wait(ctx))
 }

@@ -41,10 +41,10 @@ var inspectLua string
 //go:embed raise_counter.lua
 var raiseCounterLua string
 
-// blockLua stands before the scripts that grant the lock: how many fencing tokens a grant has.
+// blockLua precedes the scripts that grant the lock: how many fencing tokens a grant has.
 var blockLua = fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)
 
-// The scripts are constants that cannot be declared so. What they call:
+// The scripts are constants that cannot be declared so. Their calls:
 //
 //	acquire       free:   EXISTS lock queue, TIME, SET fence GET, SET lock    (take.lua)
 //	              again:  EXISTS, GET lock, PEXPIRE lock            the same owner gets the same grant

@@ -1,6 +1,6 @@
-// Package redisrw is a read/write lock in Redis: readers share a key, a writer has it alone,
-// phase-fair. See [RW] for its data and promises.
+// Package redisrw implements a distributed read/write lock on Redis: readers share a key, a writer has it alone,
+// and phases alternate fairly. [RW] documents its data and guarantees.
 //
-// It is alongside redislock and not in it, as its keys, scripts and queue are others: each of
-// the two is read alone. What both need of Redis is in package redisx.
+// It is a package of its own because it shares no keys, scripts or queue with a lock. Package redisx has the parts
+// that both use.
 package redisrw

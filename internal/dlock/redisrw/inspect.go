@@ -41,8 +41,8 @@ func (l *RW) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	return state, nil
 }
 
-// ForceRelease implements [dlock.ForceReleaser]: it takes key from its writer, or
-// from all of its readers. They hear of it at their next renewal.
+// ForceRelease implements [dlock.ForceReleaser]: it takes key from its writer, or from all of its readers. Their next
+// renewal reports the loss.
 func (l *RW) ForceRelease(ctx context.Context, key string) error {
 	if err := redisx.CheckKey(key); err != nil {
 		return err

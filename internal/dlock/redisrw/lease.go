@@ -81,7 +81,7 @@ func verdictOf(key string, fence dlock.Fence, n int64) error {
 	return driver.Verdict(dlock.Held{Key: key, Fence: fence}, n)
 }
 
-// kind tells the Renewer whose grant it is: readers share the owner of a fence.
+// kind gives the Renewer the type of a grant: readers share the owner of a fence.
 func (a *attempt) kind() string {
 	if a.write {
 		return ""

@@ -101,10 +101,9 @@ func New(rdb redis.UniversalClient, cfg Config) (*RW, error) {
 	return l, nil
 }
 
-// Close stops to listen for notifications, and waits until every uncertain acquisition
-// has been released, or its TTL has passed, or ctx has ended: then it returns
-// the error of ctx, and the rest is left to the TTL. Before that it
-// ends all leases as lost, with the reason [dlock.Closed], and releases them.
+// Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it ends the subscription, and
+// waits until every uncertain acquisition has been released, or its TTL has passed. If ctx ends first, Close returns
+// the error of ctx, and the rest expires by its TTL.
 func (l *RW) Close(ctx context.Context) error {
 	return errors.Join(l.renewer.Close(ctx), l.notifier.Close(ctx), l.rollback.Wait(ctx))
 }

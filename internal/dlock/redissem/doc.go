@@ -1,6 +1,6 @@
-// Package redissem is a semaphore in Redis: permits with leases and weights, first come, first
-// served, resized under load. See [Semaphore] for its data and promises.
+// Package redissem implements a distributed semaphore on Redis: permits with leases and weights, first come, first
+// served, resizable under load. [Semaphore] documents its data and guarantees.
 //
-// It is alongside redislock and not in it, as a semaphore shares no data with a lock: each of
-// the two is read alone. What both need of Redis is in package redisx.
+// It is a package of its own because a semaphore shares no data with a lock. Package redisx has the parts that both
+// use.
 package redissem

@@ -14,8 +14,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// validPermits counts the permits of leases that are neither lost nor about to be
-// released: what their holders believe to have.
+// validPermits counts the permits of leases that their holders consider valid: neither lost nor about to be released.
 type validPermits struct{ now, most atomic.Int64 }
 
 // add counts lease until it is lost, or until the function is called.
@@ -29,9 +28,8 @@ func (b *validPermits) add(lease *dlock.Lease) (remove func()) {
 	return remove
 }
 
-// TestServerThatLosesItsPermits kills a server under load; it comes back empty.
-// The holders of before consider their leases valid for a while: nobody is granted a
-// permit alongside them.
+// TestServerThatLosesItsPermits kills a server under load; it restarts empty. The former holders consider their leases
+// valid for a while: no client is granted a permit alongside them.
 func TestServerThatLosesItsPermits(t *testing.T) {
 	t.Parallel()
 	backends(t, func(t testing.TB, kind string) {

@@ -153,7 +153,7 @@ func TestSemaphoreScriptsHandOn(t *testing.T) {
 			_, token := semAcquire(t, rdb, key, "a-1", 2)
 			semAcquire(t, rdb, key, "dead-1", 1)
 			semAcquire(t, rdb, key, waiter+"-1", 2)
-			rdb.HSet(t.Context(), redistest.SemaphoreKey(key)+":owners", "dead-1", "1:1:1:1:7") // last heard of in 1970
+			rdb.HSet(t.Context(), redistest.SemaphoreKey(key)+":owners", "dead-1", "1:1:1:1:7") // last renewed in 1970
 			if err := free(key, token).Err(); err != nil {
 				t.Fatal(name, err)
 			}

@@ -47,20 +47,16 @@ const maxWeight = 1024
 //	abandon  removes what an owner has, permits or place                               when a wait ends, or an outcome is unknown
 //	resize   sets the limit, and grants                                                1 round
 //
-// Each is one script, O(N log holders), in which concurrent callers share round
-// trips. Each also drops up to 64 permits that have expired, and hands on what is
-// free then: the script that frees permits makes the next grants and sends each to
-// the process of its waiter, which sends nothing to take it. A hand-off costs half a
-// round trip up, half one down, and no herd. Waiters ask again within a second (or
-// TTL/8), because a notification can be lost and a holder can die; who has not asked for three
-// such pauses and a timeout is dead, and is dropped when it comes to the head. A grant
-// that was sent by a notification and not renewed expires as soon. That is less than two thirds of the
-// TTL, the least that a holder which has died still had: so the permits of a process
-// never go to a waiter that died with it.
+// Each operation is one script, O(N log holders), and concurrent callers share round trips. Each script also drops up
+// to 64 expired permits, and grants the free permits. A script that frees permits makes the next grants, and notifies
+// the process of each waiter, which need not send a request. A hand-off costs half a round trip up, half a round trip
+// down, and wakes only that waiter. Waiters poll within a second (or TTL/8), because a notification can be lost and a
+// holder can die. A waiter that has sent nothing for three such pauses and a timeout is dead, and is dropped when it
+// comes to the head. A notified grant that is not renewed expires after the same time. That is less than two thirds of
+// the TTL, the least that a dead holder still had. So the permits of a process never go to a waiter that died with it.
 //
-// Only the head of the queue is granted, and nobody passes it: a waiter for many
-// permits blocks those behind it, who would have enough, until it has its own.
-// TryAcquire takes nothing while anybody waits.
+// Only the head of the queue is granted permits, and no waiter passes it. So a waiter for many permits blocks later
+// waiters, who would have enough, until it has its own. TryAcquire takes nothing while anybody waits.
 //
 // Resize to less grants nothing until enough has come back; holders keep what
 // they have. Waiters for more than there is now fail with ErrInvalidPermits when
@@ -81,22 +77,19 @@ const maxWeight = 1024
 // a TTL after the last one that was acknowledged. A limit that was set by Resize is
 // lost too.
 //
-// Of a server without its data (killed and started empty, FLUSHALL, a removed key)
-// less is to be feared. A client that remembers another epoch proves the loss, and
-// then nothing is granted until one TTL after the new epoch began, when no holder
-// of before can consider its lease valid any more. So the limit holds over the loss as
-// well if all who ask meanwhile have used the key before: each client remembers the
-// last 4096 keys that it used within six hours. One that is new to the key cannot
-// know, and is granted permits until another has proved the loss. (To hold back
-// whoever finds no epoch would make the first use of every key wait for a TTL. A
-// mark that tells a new key from a lost one would be one key for all semaphores,
-// which a script in a Cluster cannot name alongside theirs.) A server that comes back
-// with older data, from a snapshot or as a replica that lagged, has its epoch: that
-// loss proves itself to nobody.
+// A server without its data (killed and started empty, FLUSHALL, a removed key) does less harm. A client that remembers
+// another epoch proves the loss. Then nothing is granted until one TTL after the new epoch began, when no former holder
+// can consider its lease valid any more. So the limit holds over the loss as well if all clients that ask meanwhile
+// have used the key before. Each client remembers the last 4096 keys that it used within six hours. A client that is
+// new to the key cannot detect the loss, and is granted permits until another client has proved it. (If each client
+// that finds no epoch waited, the first use of every key would take a TTL. A mark that distinguishes a new key from a
+// lost one would be one key for all semaphores, and a script in a Cluster cannot name it alongside theirs.) A server
+// that restarts with older data, from a snapshot or as a replica that lagged, has its epoch: no client can detect that
+// loss.
 //
-// No fencing token helps, for that of a semaphore excludes nobody. A semaphore bounds load.
-// Where one user too many does damage, give each place a name and a key of a lock of
-// its own, and have the resource check the fencing token of the place.
+// No fencing token helps, because that of a semaphore excludes no client. A semaphore limits load. If one user too many
+// does damage, give each place a name and the key of its own lock, and let the resource check the fencing token of the
+// place.
 type Semaphore struct {
 	permits  int
 	ttl      time.Duration
@@ -166,11 +159,9 @@ func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
 	return nil
 }
 
-// Close waits until every uncertain acquisition has been released, or its TTL
-// has passed, or ctx has ended: then it returns the error of ctx, and the rest
-// is left to the TTL. It ends the subscription, without which those who still
-// wait are slower. Before that it ends all leases as lost, with the reason
-// [dlock.Closed], and releases them.
+// Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it waits until every uncertain
+// acquisition has been released, or its TTL has passed. If ctx ends first, Close returns the error of ctx, and the rest
+// expires by its TTL. Close ends the subscription, so remaining waiters only poll.
 func (s *Semaphore) Close(ctx context.Context) error {
 	return errors.Join(s.renewer.Close(ctx), s.notifier.Close(ctx), s.rollback.Wait(ctx))
 }

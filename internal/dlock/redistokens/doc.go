@@ -1,6 +1,6 @@
-// Package redistokens is a semaphore in Redis whose permits are tokens in lists, and ReleaseAll
-// for a process that was restarted. See [Tokens] for its data and promises.
+// Package redistokens implements a distributed semaphore on Redis whose permits are tokens in lists. ReleaseAll
+// releases the tokens of a process that was restarted. [Tokens] documents its data and guarantees.
 //
-// Package redissem is the better choice where it can be had. This one is the textbook's
-// semaphore of a list, with what that needs besides LPOP and RPUSH.
+// Package redissem is the better choice where it is available. This package is the common semaphore of a list, with the
+// parts that LPOP and RPUSH alone lack.
 package redistokens

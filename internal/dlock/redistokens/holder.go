@@ -23,11 +23,10 @@ type tap struct {
 	noted  time.Time  // when Redis was notified that this process uses the key
 }
 
-// holder is a client as Redis knows it: the owner of a list of tokens. The list
-// is the truth about what the client holds: a token whose arrival it never heard
-// of is in there too. When the outcome of something is unknown, or the client
-// may have been given up for dead, the holder is retired: it takes nothing any
-// more, keeps the leases that it has, and what else is in its list goes back.
+// holder is a client as Redis knows it: the owner of a list of tokens. The list is the truth about what the client
+// holds: a token whose arrival it never noticed is in there, too. The holder is retired if an outcome is unknown, or if
+// the client may have been declared dead. A retired holder takes no more tokens, keeps the leases that it has, and
+// returns the other tokens of its list.
 type holder struct {
 	name   string
 	flying int            // requests in flight that may add to the list
@@ -125,8 +124,8 @@ func (t *Tokens) revert(ctx context.Context, held []dlock.Held) (found []bool, e
 	return found, err
 }
 
-// knownTo returns the arguments that tell what a retired holder has. It is not ok while
-// requests of it are in flight.
+// knownTo returns the arguments that describe what a retired holder has. It is not ok while requests of it are in
+// flight.
 func (t *Tokens) knownTo(name string) (args []any, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

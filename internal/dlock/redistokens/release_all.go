@@ -78,10 +78,9 @@ func (t *Tokens) ReleaseAll(ctx context.Context) error {
 	return nil
 }
 
-// Remove deletes the semaphore of key with all of its tokens. Its holders lose
-// their leases, and hear of it at their next renewal. Who uses key afterwards makes
-// it again; a client that has used it before waits one TTL first, because the
-// holders may consider their leases valid until then.
+// Remove deletes the semaphore of key with all of its tokens. Its holders lose their leases, and their next renewal
+// reports it. The next client that uses key creates it again. A client that has used key before waits one TTL first,
+// because the holders may consider their leases valid until then.
 func (t *Tokens) Remove(ctx context.Context, key string) error {
 	if err := redisx.CheckKey(key); err != nil {
 		return err

@@ -36,12 +36,10 @@ const maxTokens = 4096
 //	shop:sem:{KEY}:tokens       hash    how many were made, and when; the last fence
 //	shop:sem:used:NAME          set     keys that the process of that name has used; ends a day after the last one
 //
-// A HOLDER is NAME:RANDOM-N, one client of one key at a time. Its list is the
-// truth about what it holds. A reply that was lost loses no token: the token is in
-// the list, the client retires that HOLDER, continues under a new one, and releases
-// whatever the list of the old one has and no lease knows of. Holders renew with
-// all their tokens at once. The keys of a semaphore that is not used for a day end
-// at one instant.
+// A HOLDER is NAME:RANDOM-N, one client of one key at a time. Its list is the truth about what it holds. A lost reply
+// loses no token, because the token is in the list. The client retires that HOLDER, continues under a new one, and
+// releases the tokens of the old list that belong to no lease. A holder renews all its tokens at once. The keys of a
+// semaphore that is not used for a day expire together.
 //
 // # Operations
 //
@@ -59,27 +57,23 @@ const maxTokens = 4096
 // other commands. The second bounds how late somebody sees that a holder has
 // expired, and for how long a request may wait for a client that has died.
 //
-// Who waits for one token takes the first one. Who waits for several waits for
-// the turn first, empty-handed; with the turn it keeps every token that comes until it
-// has enough. So it is not starved by those who need one, and no two wait for each
-// other's tokens. Between processes there is no strict order.
+// A waiter for one token takes the first one. A waiter for several tokens first waits for the turn, and holds no token
+// meanwhile. With the turn, it keeps every token that arrives until it has enough. So waiters for one token do not
+// starve it, and no two wait for each other's tokens. Between processes there is no strict order.
 //
 // # What a crash leaves behind
 //
-// A holder: its tokens, until it expires; then the next take of anybody returns
-// them, or ReleaseAll of the process that is started again with the same name. A
-// waiter: nothing, or the token that came for it, as a holder. A request that is
-// executed after its client has been given up for dead: a token in a list that is
-// looked at again ten TTLs later.
+// A holder leaves its tokens until it expires. Then the next take of any client returns them, or ReleaseAll of the
+// process that is restarted with the same name. A waiter leaves nothing, or the token that arrived for it, as a holder.
+// A request that is executed after its client was declared dead leaves a token in a list that is read again ten TTLs
+// later.
 //
 // # What a loss of data does to the limit
 //
-// What package redissem says of it holds here: the limit holds on each side of a loss
-// and not over both, until the former holders have heard. A server without its
-// data has the tokens made again, as many as the first client is configured with. A
-// client that remembers when they were made before proves the loss; then they are
-// withheld until one TTL after they were made. One that is new to the key takes
-// them until then.
+// As in package redissem, the limit holds on each side of a loss, and not over both until the former holders are
+// notified. On a server without its data, the first client creates the tokens again, as many as it is configured with.
+// A client that remembers an earlier creation proves the loss. Then the tokens are withheld until one TTL after their
+// creation. A client that is new to the key takes them until then.
 //
 // The server needs Redis 6.2 or newer and the settings that the comment of package
 // redislock names.
@@ -94,7 +88,7 @@ type Tokens struct {
 	block    time.Duration // how long one command waits on the server
 	name     string
 	named    bool
-	client   string // random: tells this client from earlier ones with its name
+	client   string // random: distinguishes this client from earlier ones with its name
 	prefix   string
 	epochs   redisx.Epochs
 	calls    *redisx.Caller

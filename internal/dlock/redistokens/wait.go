@@ -44,7 +44,7 @@ func (t *Tokens) wait(ctx context.Context, key string, n int) (*dlock.Lease, err
 		return nil, dlock.Ended(ctx)
 	}
 	if a := <-r.done; a.lease != nil { // came at the same moment
-		a.lease.Release(ctx) //nolint:errcheck // What fails is given back in the background.
+		a.lease.Release(ctx) //nolint:errcheck // A failed release is retried in the background.
 	}
 	return nil, dlock.Ended(ctx)
 }
@@ -137,9 +137,8 @@ func (t *Tokens) fail(key string, err error) {
 	}
 }
 
-// blockFor waits on the server for one token more. Who needs several waits for
-// the turn first, and holds none meanwhile: of those who collect tokens one by
-// one there is one at a time, so that no two can wait for each other's.
+// blockFor waits on the server for one token more. A waiter for several tokens first waits for the turn, and holds none
+// meanwhile. So one client at a time collects tokens one by one, and no two can wait for each other's.
 func (t *Tokens) blockFor(ctx context.Context, key string, s *spares, n int) error {
 	keys := t.keys(key)
 	source := keys[0]

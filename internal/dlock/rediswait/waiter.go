@@ -1,9 +1,9 @@
-// Package rediswait is how those wait who have a place in a queue in Redis: for a lock, permits,
-// a share of a key, or the key again after a signal.
+// Package rediswait waits in a queue that Redis keeps: for a lock, for permits, for a share of a key, or for the
+// key again after a signal.
 //
-// A grant comes as the answer to a request or as a notification. Requests are repeated, as a
-// notification can be lost, and as Redis drops a waiter that it is not notified of. Every request has the same
-// owner, so that it finds what an earlier one has got.
+// A grant arrives as the response to a request or as a notification. Requests are repeated, because a notification
+// can be lost, and because Redis removes a waiter that sends nothing. Every request has the same owner, so it finds
+// the grant of an earlier request.
 package rediswait
 
 import (

@@ -28,7 +28,7 @@ func TestRefusedAttemptLeavesNothing(t *testing.T) {
 		if _, err := l.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrHeld) {
 			t.Fatalf("TryAcquire = %v, want ErrHeld", err)
 		}
-		testbedtest.Eventually(t, "the rest", func() bool { // what was granted after the decision is given back in the background
+		testbedtest.Eventually(t, "the rest", func() bool { // votes that were granted after the decision are released in the background
 			for _, server := range s[3:] {
 				if client(t, server.URL()).Exists(t.Context(), lockKey(key)).Val() != 0 {
 					return false

@@ -89,10 +89,6 @@
 // return [dlock.ErrUncertain] if missing replies prevented a majority. A waiter continues until no majority
 // has responded for a TTL.
 //
-// A server with eight unanswered calls gets no further call until it responds. A server whose last call timed out
-// gets one call at a time; calls that wait for that count as not sent. So a paused server costs a few
-// connections and no goroutines beyond the attempts sent to it, and votes again as soon as it can.
-//
 // # Clients
 //
 // Clients need ContextTimeoutEnabled and MaxRetries -1, as redisx.New sets them. Otherwise a silent server delays every

@@ -141,8 +141,8 @@ func TestHistoryOfServersThatStall(t *testing.T) {
 	})
 }
 
-// TestHistoryOfServersThatLoseTheirData kills one server after the other; each comes
-// back empty. No holder is met by another one.
+// TestHistoryOfServersThatLoseTheirData kills one server after the other; each restarts empty. There are never two
+// concurrent holders.
 func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -130,10 +130,9 @@ func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error
 	return nil, nil
 }
 
-// Close waits until every call to a server has ended and every uncertain attempt has
-// been released, or its TTL has passed, or ctx has ended: then it returns the error
-// of ctx, and the rest is left to the TTL. Before that it ends all leases as lost, with
-// the reason [dlock.Closed], and releases them.
+// Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it waits until every call to a
+// server has ended and every uncertain attempt has been released, or its TTL has passed. If ctx ends first, Close
+// returns the error of ctx, and the rest expires by its TTL.
 func (l *Locker) Close(ctx context.Context) error {
 	err := errors.Join(l.renewer.Close(ctx), l.background.wait(ctx))
 	for _, n := range l.nodes {

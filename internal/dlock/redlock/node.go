@@ -23,6 +23,10 @@ var (
 )
 
 // node is one of the servers.
+//
+// A server with eight unanswered calls gets no further call until it responds. A server whose last call timed out
+// gets one call at a time; calls that wait for that count as not sent. So a paused server costs a few
+// connections and no goroutines beyond the attempts sent to it, and votes again as soon as it can.
 type node struct {
 	rdb      redis.UniversalClient
 	limit    time.Duration // of a call

@@ -11,10 +11,9 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// acquisition is one attempt to take a key, on all servers at once. It continues in the
-// background after it has been decided: a server that grants late adds to the grant of
-// an acquisition that was won, and gets its own back if the acquisition was lost or its lease is
-// over by then.
+// acquisition is one attempt to take a key, on all servers at once. It continues in the background after it has been
+// decided. A late vote is added to the grant if the acquisition has won and its lease is valid. Otherwise the vote is
+// released.
 type acquisition struct {
 	l       *Locker
 	key, id string
@@ -63,7 +62,7 @@ func (l *Locker) hold(ctx context.Context, key string) *acquisition {
 	return b
 }
 
-// poll asks one server, and tells it the token that the majority has.
+// poll asks one server, and sends it the token that the majority has.
 func (b *acquisition) poll(ctx context.Context, i int) {
 	v := b.take(ctx, b.l.nodes[i])
 	b.set(ctx, i, v)
@@ -118,7 +117,7 @@ func (b *acquisition) raise(ctx context.Context, n *node, token uint64) vote {
 	return vote{state: acked, token: token}
 }
 
-// set records a vote. What nobody wants any more when it is granted is released.
+// set records a vote. A vote that is granted after the attempt has ended is released.
 func (b *acquisition) set(ctx context.Context, i int, v vote) {
 	b.mu.Lock()
 	late := b.over && b.votes[i].state == pending

@@ -33,7 +33,7 @@ var inspectLua string
 //go:embed raise_counter.lua
 var raiseCounterLua string
 
-// blockLua stands before the scripts that make tokens: how many of them a grant has.
+// blockLua precedes the scripts that make tokens: how many of them a grant has.
 var blockLua = fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)
 
 // The scripts are constants that cannot be declared so.

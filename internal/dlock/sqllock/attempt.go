@@ -67,8 +67,8 @@ func (l *Locker) exec(ctx context.Context, statement string, args ...any) (chang
 	return changed, err
 }
 
-// inTime tells the end of the caller's ctx from that of the time of a statement. It leaves
-// the cause of ctx out, which may look like an answer of the database.
+// inTime distinguishes the end of the caller's ctx from the timeout of a statement. It leaves the cause of ctx out,
+// which may look like an answer of the database.
 func (l *Locker) inTime(ctx, limited context.Context, err error) error {
 	switch {
 	case err == nil:

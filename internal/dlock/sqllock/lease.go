@@ -63,7 +63,7 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 			errs[i] = fmt.Errorf("sqllock: renew: %w", err)
 			continue
 		}
-		// What has this owner now had it then: a lease that has expired never comes back.
+		// A row that has this owner now had it at the renewal: a lease that has expired never becomes valid again.
 		errs[i] = rows[h.Key].verdict(h)
 	}
 	return errs

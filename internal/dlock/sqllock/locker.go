@@ -96,10 +96,9 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 	return dlock.InOrder(ctx, keys, l.Acquire)
 }
 
-// Close ends all leases as lost, with the reason [dlock.Closed], and releases them. It waits
-// until they and every uncertain acquisition have been released, or their TTL has passed, or
-// ctx has ended: then it returns the error of ctx, and the rest is left to the TTL. What is
-// acquired later is lost at once.
+// Close ends all leases as lost, with the reason [dlock.Closed], and releases them. It waits until they and every
+// uncertain acquisition have been released, or their TTL has passed. If ctx ends first, Close returns the error of ctx,
+// and the rest expires by its TTL. Later acquisitions are lost at once.
 func (l *Locker) Close(ctx context.Context) error {
 	return errors.Join(l.renewer.Close(ctx), l.rollback.Wait(ctx))
 }

@@ -16,8 +16,8 @@ const (
 	MySQL          // and MariaDB
 )
 
-// statements are what the engines are asked. %now stands for the time in microseconds
-// since 1970, read once per statement, and %block for the fencing tokens of a grant, of which a row has the first.
+// statements are the queries per engine. %now is the time in microseconds since 1970, read once per statement, and
+// %block for the fencing tokens of a grant, of which a row has the first.
 type statements struct {
 	// take gives a key to an owner if nobody else has it; see takeArgs. It returns the
 	// token, or nothing, or 0, if somebody has. An owner that has the key already has it
@@ -30,8 +30,7 @@ type statements struct {
 	// release frees a key that an owner holds with a token.
 	release string
 
-	// free begins to free keys, whatever their tokens; renew begins to renew them. What
-	// follows are conditions on rows.
+	// free begins to free keys, whatever their tokens; renew begins to renew them. Conditions on rows follow.
 	free, renew string
 
 	// poll begins to read rows.
@@ -51,8 +50,7 @@ const (
 	poll    = "SELECT name, owner, fence, forced, since_at, expires_at - %now FROM leases%key WHERE "
 )
 
-// sqliteStatements are for 3.35 or later. What a refused attempt does is not written,
-// and not flushed.
+// sqliteStatements are for 3.35 or later. A refused attempt writes and flushes nothing.
 func sqliteStatements() statements {
 	const now = "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000" // has milliseconds, and no more
 	s := statements{

@@ -240,7 +240,7 @@ func TestEmptyServerStartsLowFences(t *testing.T) {
 		if err := after.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		for end := time.Now().Add(time.Minute); ; { // the client of before is served again
+		for end := time.Now().Add(time.Minute); ; { // the earlier client is served again
 			lease, err := old.TryAcquire(t.Context(), key)
 			if err == nil {
 				_ = lease.Release(t.Context())

@@ -54,10 +54,9 @@ func (q *queue) place(ctx context.Context, c claim, version int32, list bool) (z
 	return n, err
 }
 
-// enterFree takes the first place if nobody is in the way. Each node that is created
-// raises the version of the directory, so that a node with the condition that the
-// version is still that of an empty queue is the first for certain: no other
-// attempt ever sees one of a TryAcquire that fails.
+// enterFree takes the first place if nobody is in the way. Each created node raises the version of the directory. So a
+// node that is created on condition of the version of an empty queue is certainly the first. No other attempt ever sees
+// the node of a TryAcquire that fails.
 func (q *queue) enterFree(ctx context.Context, c claim) (*dlock.Lease, error) {
 	for fresh := false; ; {
 		was, free, err := q.look(ctx, c)

@@ -80,8 +80,8 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	})
 }
 
-// ForceRelease implements [dlock.ForceReleaser]. Who deletes the node of a holder by
-// other means does the same.
+// ForceRelease implements [dlock.ForceReleaser]. An operator who deletes the node of a holder by other means does the
+// same.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return err

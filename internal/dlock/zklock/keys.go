@@ -20,7 +20,7 @@ const (
 // conflicts reports whether one has to wait for the other.
 func (k kind) conflicts(other kind) bool { return k != kindRead || other != kindRead }
 
-// place is a node of a queue, as its name tells: ID-KINDNUMBER.
+// place is a node of a queue, parsed from its name: ID-KINDNUMBER.
 type place struct {
 	name, id string
 	kind     kind
@@ -67,7 +67,7 @@ func sorted(names []string) []place {
 	return places
 }
 
-// standing is where a node stands in its queue.
+// standing is the position of a node in its queue.
 type standing struct {
 	found bool   // whether it is there at all
 	ahead int    // how many it has to wait for

@@ -16,7 +16,7 @@ type grant struct {
 	claim
 	node    zookeeper.Node
 	fence   dlock.Fence
-	watched bool // whether its end is heard of; guarded by queue.mu
+	watched bool // whether a watch reports its end; guarded by queue.mu
 }
 
 // grant makes n a lease. It returns errGone if n turns out to be gone.
@@ -54,10 +54,9 @@ func (q *queue) forget(g *grant) {
 	delete(q.grants, g.node.ID)
 }
 
-// release deletes the node. A successor in this process does not wait for that: its
-// own node is next, and keeps all others out. One in another process is notified in the
-// same step that it was a holder who left, and not somebody who waited: it is notified that
-// the node has changed, before it is deleted, and need not poll who else is there.
+// release deletes the node. A successor in this process does not wait for that: its own node is next, and keeps all
+// others out. The same step notifies a successor in another process that a holder has left, and not a waiter: the node
+// changes before it is deleted. So the successor need not read the queue again.
 func (q *queue) release(ctx context.Context, g *grant) error {
 	q.forget(g)
 	var err error

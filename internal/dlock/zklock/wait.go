@@ -182,8 +182,7 @@ func (q *queue) glance(ctx context.Context, path string) error {
 	return err
 }
 
-// enlist makes events hear when the holder whose node is at path releases, if it is
-// one of this process.
+// enlist makes events receive when the holder whose node is at path releases, if it is one of this process.
 func (q *queue) enlist(path string, events chan event) (leave func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -200,7 +199,7 @@ func (q *queue) enlist(path string, events chan event) (leave func()) {
 	}
 }
 
-// free tells those who wait for the node at path that its holder has done.
+// free notifies the waiters for the node at path that its holder has released it.
 func (q *queue) free(path string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -212,7 +211,7 @@ func (q *queue) free(path string) {
 	}
 }
 
-// stand looks where n stands, again and again if no server answers.
+// stand reads the position of n, again and again if no server answers.
 func (q *queue) stand(ctx context.Context, c claim, n zookeeper.Node) (standing, error) {
 	for {
 		names, _, err := q.s.Children(ctx, c.dir)

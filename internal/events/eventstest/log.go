@@ -1,4 +1,4 @@
-// Package eventstest is the conformance suite of [events.Log].
+// Package eventstest has the conformance tests of [events.Log].
 package eventstest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"example.com/shop/internal/events"
 )
 
-// RunLog runs the suite. open returns a log that is empty and used by nobody else.
+// RunLog runs the conformance tests. open returns a log that is empty and that no other test uses.
 func RunLog(t *testing.T, open func(t *testing.T) events.Log) {
 	t.Helper()
 	for name, run := range map[string]func(t *testing.T, log events.Log){

@@ -1,4 +1,5 @@
-// Package memlog is a log of events in the memory of one process: for an instance that has no Redis, and for tests.
+// Package memlog implements the log of package events in the memory of one process, for an instance without Redis and
+// for tests.
 package memlog
 
 import (

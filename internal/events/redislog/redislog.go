@@ -1,4 +1,4 @@
-// Package redislog is a log of events in a Redis Stream.
+// Package redislog implements the log of package events as a Redis Stream.
 //
 // All instances append to one stream and read it from where they are, so all of them have the same events in the same order. A
 // connection that breaks loses nothing: the reader continues after the last entry that it has. Each entry names the previous
@@ -148,7 +148,7 @@ func (l *Log) continues(ctx context.Context, id events.ID) error {
 	return nil
 }
 
-// entry reads an entry. One that a stranger has written names no previous entry, and counts as a gap.
+// entry reads an entry. An entry that another program has written names no previous entry, and counts as a gap.
 func entry(m redis.XMessage) (e events.Entry) {
 	e.ID, _ = events.ParseID(m.ID)
 	previous, _ := m.Values["p"].(string)

@@ -50,7 +50,7 @@ type life struct {
 	ops      []op
 	first    time.Time // when it expires at first
 	last     time.Time // ... with all extensions
-	released *op       // when its units came back; nil: they did not
+	released *op       // when its units were released; nil: they were not
 }
 
 // livesOf sorts ops by their orders.
@@ -151,7 +151,8 @@ func describe(input any) string {
 	return fmt.Sprintf("%s: %s, %v", o.kind, o.order.Status, o.err)
 }
 
-// state is that of an order. It expires when somebody is told so: nobody can see a difference to an earlier moment.
+// state is that of an order. It expires when a response first says so: no client can distinguish that from an earlier
+// moment.
 type state struct {
 	status  order.Status
 	payment string
@@ -179,8 +180,8 @@ var lifeModel = porcupine.Model{
 	},
 }
 
-// move takes units, or gives them back if it is negative. With wanted, which is more than there were, it does neither,
-// and was told how many there were.
+// move takes units, or releases them if it is negative. If wanted is more than there were, it does neither, and the
+// response says how many there were.
 type move struct{ units, wanted int64 }
 
 // unitsModel is the units of a SKU that can be bought, by anybody or by one customer.
@@ -230,8 +231,8 @@ func unitsOf(sku string, ops []op, lives map[string]*life) (part []porcupine.Ope
 	return part
 }
 
-// limitsOf returns what happened to what customers have of sku. An order that nobody pays or cancels counts until it
-// expires, whenever its units come back.
+// limitsOf returns what happened to what customers have of sku. An order that is neither paid nor cancelled counts
+// until it expires, whenever its units are released.
 func limitsOf(sku string, ops []op, lives map[string]*life) map[string][]porcupine.Operation {
 	parts := make(map[string][]porcupine.Operation)
 	for _, o := range ops {

@@ -1,8 +1,11 @@
-// Package ordertest records what clients of the order service were answered, and checks it: there must be one
-// sequence of events per order, per SKU and per customer that explains every answer, every read and every
-// refusal with its numbers, and in which each takes effect between its request and its answer (linearizability).
+// Package ordertest records the responses that clients of the order service received, and checks that the history
+// is linearizable.
 //
-// The checker needs the clock of the database to be that of this process, and outcomes that are known.
+// There must be one sequence of events per order, per SKU and per customer that explains every response, every read
+// and every refusal with its numbers. In that sequence each event takes effect between its request and its
+// response.
+//
+// The checker needs a database whose clock is that of this process, and known outcomes.
 package ordertest
 
 import (
@@ -34,10 +37,10 @@ const (
 	cancel kind = "cancel"
 	extend kind = "extend"
 	read   kind = "read"
-	expire kind = "expire" // its units came back, as the service published
+	expire kind = "expire" // its units were released, as the service published
 )
 
-// op is an operation and its answer. An operation that was refused has err, and the order as it was told.
+// op is an operation and its answer. A refused operation has err, and the order that the refusal contained.
 type op struct {
 	kind      kind
 	call, ret time.Time

@@ -1,4 +1,5 @@
-// Package redispermits is the [permits.Store] in Redis: a hash with a field per instance, which one script divides.
+// Package redispermits implements [permits.Store] on Redis: a hash with a field per instance, and one script that
+// divides the permits.
 package redispermits
 
 import (

@@ -196,8 +196,8 @@ func TestLimitIsJudgedAtOneMoment(t *testing.T) {
 	}
 }
 
-// A refusal has the numbers by which it was decided: units that come back between the update that
-// found too few and the look at how many there were are sold.
+// A refusal has the numbers by which it was decided. Units that are released between the update that found too few and
+// the read of the level are sold.
 func TestRefusalHasTheNumbersThatItWasDecidedBy(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Database(t)

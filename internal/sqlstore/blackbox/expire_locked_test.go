@@ -84,13 +84,13 @@ func until(t *testing.T, limit time.Duration, what string, done func() bool) (to
 		if took = time.Since(began); took > limit {
 			t.Fatalf("after %v: not yet %s", took, what)
 		}
-		<-time.After(150 * time.Millisecond) // InnoDB shows its locks anew after 100 ms without a look
+		<-time.After(150 * time.Millisecond) // InnoDB refreshes its table of locks after 100 ms without a read
 	}
 	return time.Since(began)
 }
 
-// A stock row that somebody keeps locked holds up the expiry of its own orders only, blames no timer, and keeps
-// nobody from buying the other SKU of a basket. Once the row is free its units come back without help.
+// A locked stock row delays the expiry of its own orders only. No timer counts an attempt for it, and the other SKU of
+// a basket can be bought. Once the row is free, its units are released without help.
 func TestLockedStockRowHoldsUpItsOwnSKUOnly(t *testing.T) {
 	t.Parallel()
 	raw := new(handle)

@@ -42,8 +42,7 @@ func commitAlone(t testing.TB, s *sqlstore.Store, claims []stock.Claim, r *order
 	return err
 }
 
-// balanced fails the test unless the books of sku are in order with so many
-// units in open orders and so many sold.
+// balanced fails the test unless the invariants of sku hold with so many units in open orders and so many sold.
 func balanced(t *testing.T, s *sqlstore.Store, sku string, open, sold int64) {
 	t.Helper()
 	if a := auditOf(t, s, sku); !a.OK() || a.Open != open || a.Sold != sold {
@@ -155,7 +154,7 @@ func (h *handle) Initialize(db *gorm.DB) error {
 	return nil
 }
 
-// Units that were sold twice are given back like any others.
+// Units that were sold twice are released like any others.
 func TestOrdersOfAnOversoldSKUExpire(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

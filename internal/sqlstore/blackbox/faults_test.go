@@ -39,9 +39,8 @@ func behindProxy(t *testing.T, database string) (address string, p *testbed.Prox
 	return u.String(), p
 }
 
-// The database commits and the reply is lost. The order is placed, paid and
-// answered once; a restock, which cannot be recognised, says that it does not
-// know.
+// The database commits and the reply is lost. The order is placed, paid and answered once; a restock, whose retry
+// cannot be recognized, returns an unknown outcome.
 func TestLostReplyToCommit(t *testing.T) {
 	t.Parallel()
 	for _, w := range []stock.Update{stock.Conditional, stock.Segmented} {
@@ -113,8 +112,8 @@ func TestDeadlineDuringCommit(t *testing.T) {
 	}
 }
 
-// arrivesLate reports whether a COMMIT that was on its way at the deadline has arrived: the server waits
-// for it for some seconds only, and on a machine that stood still they are over.
+// arrivesLate reports whether a COMMIT that was on its way at the deadline has arrived: the server waits for it for
+// some seconds only, and on a machine that was paused they are over.
 func arrivesLate(t *testing.T, direct *sqlstore.Store, behind string, p *testbed.Proxy) bool {
 	t.Helper()
 	g := newGate(gate{after: "ledger"})
@@ -274,7 +273,7 @@ func TestDatabaseAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy.BlackHole()
-	for tries := 5; tries > 0; tries-- { // a machine that stood still says nothing
+	for tries := 5; tries > 0; tries-- { // a machine that was paused proves nothing
 		start := time.Now()
 		if err := place(2 * time.Second); !errors.Is(err, stock.ErrBusy) {
 			t.Errorf("silent: %v", err)

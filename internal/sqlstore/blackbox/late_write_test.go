@@ -15,8 +15,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// A holder whose lease has lapsed writes before the new holder reads: the new
-// one sees what it wrote. After that the old one is refused.
+// A holder whose lease has expired writes before the new holder reads: the new holder sees the write. After that, the
+// old holder is refused.
 func TestLateWriteBeforeTheReadIsSeen(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, database string) {
@@ -39,8 +39,7 @@ func TestLateWriteBeforeTheReadIsSeen(t *testing.T) {
 	})
 }
 
-// A holder whose lease has lapsed writes between the new holder's read and its
-// write: it is refused.
+// A holder whose lease has expired writes between the new holder's read and its write: it is refused.
 func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, database string) {

@@ -115,9 +115,9 @@ func TestTermsThatBeginAgain(t *testing.T) {
 			want  int64
 		}{
 			{1000, "another", 1001},                  // the number of the last one, by chance
-			{1, "empty", 1002},                       // counted anew
+			{1, "empty", 1002},                       // counted from the start
 			{2, "empty, second", 1003},               // and on
-			{2, "empty, second", 1003},               // told twice
+			{2, "empty, second", 1003},               // reported twice
 			{50, "empty, third", 1051},               // with a gap
 			{1 << 40, "other service", 1<<40 + 1001}, // whose numbers are high
 			{7, "first service", 1<<40 + 1002},
@@ -178,7 +178,7 @@ func TestVacantRole(t *testing.T) {
 				began := time.Now()
 				work()
 				read, kept := look()
-				again = time.Since(began) > vacantAfter // a machine that stood still says nothing
+				again = time.Since(began) > vacantAfter // a machine that was paused proves nothing
 				if !again && (!errors.Is(read, timeout.ErrLeaderActive) || !errors.Is(kept, timeout.ErrLeaderActive)) {
 					t.Errorf("vacant after %s: read %v, kept %v", what, read, kept)
 				}

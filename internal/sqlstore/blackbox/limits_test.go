@@ -230,7 +230,7 @@ func paidLate(t *testing.T, s *sqlstore.Store, url, sku string, ttl time.Duratio
 	defer release.Stop()
 	next := request(1, sku)
 	err := commitAlone(t, s, claim(sku, stock.Conditional, dlock.Fence{}), next)
-	if !<-payment { // its transaction was cut off while the machine stood still
+	if !<-payment { // its transaction was cut off while the machine was paused
 		return false
 	}
 	if _, over := errors.AsType[*order.LimitError](next.Err); err != nil || !over {

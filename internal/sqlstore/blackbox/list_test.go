@@ -124,7 +124,7 @@ func cmpIDs(a, b order.Order) int {
 	return 0
 }
 
-// bulk stores orders as rows, beside the books.
+// bulk stores orders as rows, without stock and ledger.
 func bulk(t *testing.T, db *gorm.DB, n int) {
 	t.Helper()
 	for n > 0 {

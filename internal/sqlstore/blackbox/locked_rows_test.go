@@ -71,7 +71,7 @@ func TestLockedRowUsesFewConnections(t *testing.T) {
 		select {
 		case <-over:
 			done = true
-		case <-time.After(150 * time.Millisecond): // InnoDB shows its locks anew after 100 ms without a look
+		case <-time.After(150 * time.Millisecond): // InnoDB refreshes its table of locks after 100 ms without a read
 		}
 		var n int
 		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id IN "+

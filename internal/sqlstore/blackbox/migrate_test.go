@@ -87,7 +87,7 @@ func TestFiveInstancesMigrateAtOnce(t *testing.T) {
 					if err == nil {
 						err = errors.Join(s.Migrate(t.Context()), s.Close())
 					}
-					if !sqldb.Broken(err) || t.Context().Err() != nil { // but by a machine that stood still
+					if !sqldb.Broken(err) || t.Context().Err() != nil { // but by a machine that was paused
 						errs <- err
 						return
 					}

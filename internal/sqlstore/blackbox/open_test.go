@@ -49,7 +49,7 @@ func TestOpenNamesTheAddressAndNoPassword(t *testing.T) {
 	}
 }
 
-// A server that has not answered the first question in time, as on a machine that stood still, is asked again.
+// A server that has not answered the first request in time, as on a machine that was paused, gets the request again.
 func TestOpenAsksAgain(t *testing.T) {
 	t.Parallel()
 	database, err := url.Parse(testbedtest.Database(t))

@@ -8,8 +8,8 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// The books tell for each order of a SKU whether its units came back, when, and
-// how often it ended; orders of other SKUs are not among them.
+// The ledger has, for each order of a SKU, whether and when its units were released, and how often it ended. Orders of
+// other SKUs are not among them.
 func TestFates(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -57,8 +57,8 @@ func has(t *testing.T, q *timeout.Queue, id string, kinds ...string) {
 	}
 }
 
-// A queued order holds no units and no place in the books until it is placed; each way out of
-// the queue is taken once, with the timers that belong to it.
+// A queued order holds no units and has no ledger entry until it is placed. It leaves the queue once, with the timers
+// that belong to that way out.
 func TestLifeOfAQueuedOrder(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -132,8 +132,8 @@ func TestLifeOfAQueuedOrder(t *testing.T) {
 	})
 }
 
-// A placement, a cancellation and a rejection meet at a queued order, and a second placement:
-// exactly one has it, and the books say which.
+// A placement, a cancellation and a rejection meet at a queued order, and a second placement: exactly one settles it,
+// and the ledger says which.
 func TestQueuedOrderIsDecidedOnce(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -15,8 +15,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// A lock service that has lost its data counts its fences from the start. They are refused,
-// as are late ones of before, until somebody says where they count from.
+// A lock service that has lost its data counts its fences from the start. They are refused, as are late earlier ones,
+// until an operator sets a token offset.
 func TestRebase(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -117,9 +117,8 @@ func TestRebaseRefusals(t *testing.T) {
 	})
 }
 
-// Orders from several instances go on while somebody counts the fences of their SKU anew, again and
-// again, and each time with a lock service that begins at the start: each order is placed once, and
-// the books stay exact.
+// Orders from several instances continue while an operator raises the token offset of their SKU again and again, each
+// time with a lock service that counts from the start. Each order is placed once, and the invariants hold.
 func TestRebaseBesideOrders(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -41,7 +41,7 @@ func (l *alwaysGrants) TryAcquire(ctx context.Context, key string) (*dlock.Lease
 // sale is a flash sale at several instances in this process.
 type sale struct {
 	strategy   string
-	strategies *stock.Strategies // those of "local" are made anew for each instance
+	strategies *stock.Strategies // those of "local" are new for each instance
 	buyers     int
 	attempts   int  // per buyer
 	cancel     bool // cancel about a third of the accepted orders while others buy
@@ -118,7 +118,7 @@ func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 	}
 	close(start)
 	group.Wait()
-	for s.cancel { // what was given back when the others had made all their attempts
+	for s.cancel { // units that were released after the others had made all their attempts
 		_, err := insist(ctx, func() (order.Order, error) {
 			return services[0].Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: s.strategy, Quantity: 1}}})
 		})
@@ -148,7 +148,7 @@ func TestSafeStrategiesAreExact(t *testing.T) {
 				}
 			})
 		}
-		t.Run("redis-unfenced", func(t *testing.T) { // exact while nothing is given back
+		t.Run("redis-unfenced", func(t *testing.T) { // exact while nothing is released
 			s := sale{strategy: "redis-unfenced", strategies: stock.NewStrategies(stock.Lockers{Redis: lease}), buyers: 12, attempts: testbedtest.Size(15, 1500)}
 			if a, _ := s.hold(t, url); !a.OK() || a.Accepted() != units {
 				t.Errorf("%+v %q", a, a.Broken())
@@ -157,8 +157,8 @@ func TestSafeStrategiesAreExact(t *testing.T) {
 	})
 }
 
-// The guarantee does not rest on the lock: with one that grants to everybody,
-// the fence alone keeps the books right, whichever service the lock is of.
+// The guarantee does not depend on the lock. With a lock that grants to every caller, the fencing token alone keeps the
+// invariants, whichever service the lock is of.
 func TestALockThatAlwaysGrantsBreaksNothing(t *testing.T) {
 	t.Parallel()
 	variants(t, func(t *testing.T, url string) {

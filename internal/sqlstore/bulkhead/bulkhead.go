@@ -1,6 +1,8 @@
-// Package bulkhead decides which transactions may wait for which rows, so that a row that is locked, or wanted by many,
-// takes no connections from other rows. [Group] is for transactions that write to rows. [Turns] is for expiries, which
-// leave out a row that they have waited for in vain.
+// Package bulkhead decides which transactions may wait for which rows, so that a locked or hot row takes no
+// connections from other rows.
+//
+// [Group] is for transactions that write to rows. [Turns] is for expiries, which leave out a row after they have
+// waited for it in vain.
 package bulkhead
 
 import (
@@ -18,10 +20,10 @@ import (
 // connection, in the lines of all SKUs that it lacks. It gets all of its places at once.
 //
 // The age of a transaction decides at each SKU, and one rule keeps a basket from waiting without end: while somebody is
-// in line at a SKU, the last free place there is for the oldest in line. So the oldest of all gets its places as
-// soon as each of its SKUs has had one to give, whoever else comes. No place is had while another one is waited for, so
-// there is no deadlock. A basket that waits for one SKU keeps one place of another one from use, and no more. A nil
-// *Group admits everybody.
+// in line at a SKU, the last free place there is for the oldest in line. So the oldest waiter gets its places as soon
+// as each of its SKUs has had a free one. No transaction holds a place while it waits for another one, so there is no
+// deadlock. A basket that waits for one SKU keeps at most one place of another SKU unused. A nil *Group admits all
+// transactions.
 //
 // A SKU whose row may be locked admits nobody, and one whose row is locked refuses them; see [Group.suspect].
 type Group struct {

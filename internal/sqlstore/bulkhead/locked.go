@@ -46,14 +46,14 @@ type suspicion struct {
 	locked  bool
 }
 
-// suspect admits nobody to SKUs until it is known which of their rows are locked, as a transaction that wrote to them waited in
-// vain for a lock: perhaps that of one of them.
+// suspect admits no transaction to SKUs until it is known which of their rows are locked. A transaction that writes to
+// these SKUs has waited in vain for a lock, perhaps that of one of these rows.
 //
-// One goroutine looks at all these rows again and again, on one connection. A row is not locked if nobody has it
-// at that moment, or if the version says that somebody has written to it: a row that many want is seen by its version.
-// Each row is also probed. A probe waits as writers do, so it gets its turn at a row that many want. If it waits in
-// vain as well, or looks find the row neither free nor written to for [lookLimit], the row is locked: everybody is refused
-// there, those in line included, until a look or the probe finds otherwise. Many locked rows need the limit, as their probes take long.
+// One goroutine polls all these rows on one connection. A row is not locked if it is free at the poll, or if its
+// version has changed: a hot row shows itself by its version. Each row is also probed. A probe waits as writers do, so
+// it gets its turn at a hot row. The row is locked if the probe waits in vain, or if polls find it neither free nor
+// changed for [lookLimit]. Then all transactions of the SKU are refused, also the waiting ones, until a poll or the
+// probe succeeds. Many locked rows need the limit, because their probes take long.
 func (b *Group) suspect(skus []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

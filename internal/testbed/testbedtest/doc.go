@@ -1,21 +1,18 @@
 // Package testbedtest gives tests the real servers of package testbed.
 //
-// Redis and Database serve tests that only need a server: one server of each
-// kind is started per test binary, at the first request, and ends with it.
-// Tests keep apart by keys of their own and by a fresh database each. When
-// SHOP_TEST_REDIS (redis://HOST:PORT/0 or HOST:PORT) or SHOP_TEST_DATABASE
-// (mysql://USER:PASSWORD@HOST:PORT/DB) is set, that server is used instead and
-// nothing is started. Etcd does the same with SHOP_TEST_ETCD (HOST:PORT,...).
+// Redis and Database serve tests that only need a server. Each test binary starts one server of each kind, at the
+// first request, and the server ends with the binary. Tests are separated by keys of their own, and by a fresh
+// database each. If SHOP_TEST_REDIS (redis://HOST:PORT/0 or HOST:PORT) or SHOP_TEST_DATABASE
+// (mysql://USER:PASSWORD@HOST:PORT/DB) is set, tests use that server, and none is started. SHOP_TEST_ETCD
+// (HOST:PORT,...) does the same for Etcd.
 //
-// StartRedis, StartSentinel, StartCluster, StartMariaDB, StartEtcd, StartEtcdCluster
-// and StartProxy serve
-// tests that break things: each call starts its own, whatever the environment says.
+// StartRedis, StartSentinel, StartCluster, StartMariaDB, StartEtcd, StartEtcdCluster and StartProxy serve tests
+// that break things. Each call starts its own server, whatever the environment contains.
 //
-// Steady runs a test whose limits in time hold on a machine that runs, and runs it again, seven
-// times at most, when it failed while nothing could run.
+// Steady runs a test whose time limits assume a machine that is not paused. If the test fails while the machine was
+// paused, Steady repeats it, at most seven times.
 //
-// A server that is not installed skips the test with the reason. With
-// SHOP_TEST_REQUIRE=1 it fails the test: where every server is promised, a
-// skipped test must not pass for a green one. With SHOP_TEST_REQUIRE=0 no server is started: `make check` runs
-// only what needs none.
+// If a server is not installed, the test is skipped with the reason. With SHOP_TEST_REQUIRE=1 the test fails
+// instead, so a skipped test cannot pass for a green one. With SHOP_TEST_REQUIRE=0 no server is started: `make
+// check` runs only tests that need none.
 package testbedtest

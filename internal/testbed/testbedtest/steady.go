@@ -19,13 +19,12 @@ const (
 	standstillShare = 5 // a fifth
 )
 
-// Steady runs f. If it fails, and if this machine, or this process, was paused meanwhile,
-// f runs again, with what it had registered for its end done, seven times at most. The limits
-// in time that a test sets, and the leases that it expects to be kept, hold on a machine that
-// runs: a failure in a run during which nothing could run says nothing about the product.
+// Steady runs f. If f fails and this machine or this process was paused meanwhile, f runs again after its cleanups, at
+// most seven times. The time limits of a test, and the leases that it expects to be kept, assume a machine that runs. A
+// failure during a pause proves nothing about the product.
 //
-// A failure while the machine ran is final, and so is the last one. What may not happen however
-// slow the machine is, is for [Final]. A data race fails the test whenever it is found.
+// A failure while the machine ran is final, and so is the last one. [Final] reports a failure that no slow machine
+// excuses. A data race fails the test whenever it is found.
 func Steady(t *testing.T, f func(t testing.TB)) {
 	t.Helper()
 	steady(t, func() judge { return watch() }, f)

@@ -24,7 +24,7 @@ const (
 	scanDelay = 3 * time.Second // how late the overdue scan is: its grace, and the time between two
 )
 
-// tables are those of an application: what expires, what happened, and the books.
+// tables are those of an application: what expires, what happened, and the stock.
 var tables = []string{
 	"CREATE TABLE orders (id VARCHAR(64) PRIMARY KEY, shelf INT NOT NULL, due BIGINT NOT NULL, status VARCHAR(8) NOT NULL, INDEX (status))",
 	"CREATE TABLE effects (n BIGINT AUTO_INCREMENT PRIMARY KEY, id VARCHAR(64) NOT NULL, node VARCHAR(64) NOT NULL, at BIGINT NOT NULL, INDEX (id))",
@@ -134,9 +134,9 @@ func promised(d time.Duration) time.Duration {
 	return d + time.Duration(testbedtest.Size(45, 60))*time.Second
 }
 
-// settled waits until nothing is left to do, for as long as it may take after harm that costs
-// so much by design, and judges: placed orders have expired once each, not before
-// their time, and the books are balanced. It returns how late they were.
+// settled waits until nothing is left to do, for as long as it may take after harm that costs so much by design, and
+// judges: placed orders have expired once each, not before their time, and the stock is balanced. It returns their
+// firing delays.
 func (w *world) settled(placed int, cost time.Duration) (late []time.Duration) {
 	t := w.t
 	t.Helper()

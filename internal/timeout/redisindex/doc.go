@@ -1,36 +1,35 @@
-// Package redisindex is [timeout.Index] on Redis: standalone, behind Sentinel, or a Cluster.
+// Package redisindex is the index of package timeout on Redis: standalone, behind Sentinel, or a Cluster. It finds
+// the timers that are due.
 //
 // # Data
 //
-// The timers of a kind and partition are spread over Config.Shards shards by their id.
-// One shard is two keys with one hash tag, in one slot of a Cluster:
+// The timers of a type and partition are spread over Config.Shards shards by their id. A shard is two keys with one
+// hash tag, in one slot of a Cluster:
 //
 //	shop:timeout:{KIND:PARTITION:N}:pending   zset    ID by due time in ms
 //	shop:timeout:{KIND:PARTITION:N}:complete  string  number of shards, once the index is complete
 //	shop:timeout:wake                         channel KIND:PARTITION:N DUE; in a Cluster shop:timeout:{KIND:PARTITION:N}:wake, sharded
 //
-// N counts from 0. In a Cluster it is a number whose slot is in the Nth part of all
-// slots, so that shards spread over masters that share the slots evenly. Give it
-// a multiple of the number of masters. All processes must have the same number: a shard
-// whose complete has another one reports that it was wiped, and is rebuilt.
+// N counts from 0. In a Cluster it is a number whose slot is in the Nth part of all slots. So shards spread evenly
+// over masters that share the slots evenly; choose a multiple of the number of masters. All processes must use the
+// same number. A shard whose complete has another number reports that it was wiped, and is rebuilt.
 //
-// There is no payload, no expiry, and nothing but these keys, all of which can be
-// deleted at any time. A pending timer with an id of 36 characters costs about 140 bytes.
+// There is no payload, no expiry, and no other key, and every key can be deleted at any time. A pending timer with
+// an id of 36 characters takes about 140 bytes.
 //
 // # Claims
 //
-// A claim removes ids from pending by the server's clock, in one script. So one consumer gets a
-// timer, as with the ZREM of package textbook, and Redis has no record of the claim. The rows make that
-// safe: if the consumer dies or the reply is lost, the overdue scan of package timeout finds the row after 2 to 3 s.
-// A lease in Redis would bring the timer back later, and cost a second sorted set, a token, and a call per claim:
-// 5.0 µs of Redis per timer in batches of 128, where a claim costs 3.2 (BenchmarkDrain).
+// One script removes ids from pending by the server's clock. So one consumer gets a timer, as with the ZREM of
+// package textbook, and Redis has no record of the claim. The rows make that safe: if the consumer dies or the
+// reply is lost, the overdue scan of package timeout finds the row after 2 to 3 s. A lease in Redis would return
+// the timer later, and cost a second sorted set, a token, and a call per claim: 5.0 µs of Redis per timer in
+// batches of 128, where a claim costs 3.2 (BenchmarkDrain).
 //
 // # Round trips
 //
-// Concurrent calls of Schedule share scripts: while one is on its way to a shard
-// the entries for the next are batched, at most 512, and each caller gets the outcome
-// of the script that had its entries. A lone caller does not wait. Every script costs
-// O(n log m) for the n timers it touches, at most 512, out of m.
+// Concurrent calls of Schedule share scripts. While one script is on its way to a shard, the next entries are
+// batched, at most 512. Each caller gets the outcome of the script that had its entries. A lone caller does not
+// wait. A script costs O(n log m) for n timers, at most 512, out of m.
 //
 //	schedule.lua  ZRANGE, for each caller ZADD, ZRANGE; PUBLISH if the head is earlier now
 //	claim.lua     TIME, GET, ZRANGEBYSCORE, ZRANGE; with timers ZREM
@@ -39,23 +38,23 @@
 //
 // # Wake-ups
 //
-// A script that makes another timer the earliest of its shard publishes its moment. A
-// message can be lost; the next poll finds the same. The process that
-// scheduled reads the moment from the reply. [Index.Run] has one connection for messages, in a
-// Cluster one per shard. It is probed every second, and opened again when it is silent.
+// A script that makes another timer the earliest of its shard publishes its due time. If the message is lost, the
+// next poll finds the timer. The process that scheduled the timer reads the due time from the reply. [Index.Run]
+// has one connection for messages, in a Cluster one per shard. The connection is probed every second, and replaced
+// if it is silent.
 //
 // # Losses
 //
-// A server that lost all data lost complete, too. A loss of the last writes alone, as after a
-// failover, is not detected, nor is a loss during a rebuild. The look-ahead scan of the leader puts the missing
-// entries before they are due.
+// A server that lost all data lost complete, too. A loss of the last writes alone, as after a failover, is not
+// detected, and neither is a loss during a rebuild. The look-ahead scan of the leader adds the missing entries
+// before they are due.
 //
 // # Client and server
 //
-// The client needs ContextTimeoutEnabled, so that a silent network ends with the
-// context, and MaxRetries -1: one that repeats a Claim would leave the timers of the
-// first to the overdue scan. [New] refuses clients without these.
+// The client needs ContextTimeoutEnabled, so that a request on a silent network ends with its context. It needs
+// MaxRetries -1, because a repeated Claim would leave the timers of the first Claim to the overdue scan. [New]
+// refuses other clients.
 //
-// The server needs Redis 6.2, in a Cluster Redis 7 for messages, and maxmemory-policy noeviction.
-// The scripts run on miniredis.
+// The server needs Redis 6.2, in a Cluster Redis 7 for messages, and maxmemory-policy noeviction. The scripts run
+// on miniredis.
 package redisindex

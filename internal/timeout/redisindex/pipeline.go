@@ -15,10 +15,9 @@ type laneKey struct {
 	missing bool
 }
 
-// lane lets concurrent callers share scripts for one shard: while one is on its way
-// the hints for the next collect, so that a lone caller waits for nobody and many
-// callers cost few round trips. Scripts follow one another. It has one goroutine
-// while there are calls.
+// lane lets concurrent callers share scripts for one shard. While one script is on its way, the next entries are
+// collected. So a lone caller does not wait, and many callers cost few round trips. Scripts follow one another. It has
+// one goroutine while there are calls.
 type lane struct {
 	index   *Index
 	shard   timeout.Shard

@@ -18,8 +18,8 @@ type waker struct {
 	c  chan time.Time // has room for one
 }
 
-// tell leaves the earlier of two moments that nobody has taken yet: too early a
-// look costs a claim that finds nothing.
+// tell stores the earlier of two moments that no waiter has taken yet: too early a look costs a claim that finds
+// nothing.
 func (w *waker) tell(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -151,7 +151,7 @@ func received(t *testing.T, wake <-chan time.Time) time.Time {
 	}
 }
 
-// The process that schedules, or requeues, hears of its own head without any message.
+// The process that schedules or requeues the earliest timer is woken for it without any message.
 func TestOwnHeadNeedsNoMessage(t *testing.T) {
 	t.Parallel()
 	x, kind := index(t, client(t, testbedtest.Redis(t)), redisindex.Config{Shards: 1}), rand.Text()

@@ -60,9 +60,9 @@ func (d dialect) from(index string) string {
 	return " FROM timeouts" + d.useIndex + index + d.endIndex
 }
 
-// The conditions on keys below look alike, and differ because MariaDB, in a table that has
-// not many more rows than there are keys, tends to read, lock and wait for all rows, or
-// all of a kind. EXPLAIN and TestStatementsLockOnlyTheirRows show that these forms do not.
+// The conditions on keys below are similar, and differ because of MariaDB. In a table with few more rows than keys, it
+// tends to read, lock and wait for all rows, or all of a timer type. EXPLAIN and TestStatementsLockOnlyTheirRows show
+// that these forms do not.
 
 // where adds the condition that a row has one of the keys to a SELECT. There has to be one.
 func (d dialect) where(q *query, keys []key) *query {

@@ -41,7 +41,7 @@ func (s *Store) insert(partition, trace string, timers []timeout.Timer) *query {
 		due := millis(t.Due)
 		q.add("(?, ?, ?, ?, ?, ?)", t.Kind, t.ID, partition, due, due, trace)
 	}
-	// What is not listed has a default in the schema, also for a row that exists.
+	// A column that is not listed has a default in the schema, also for a row that exists.
 	return q.add(s.dialect.upsert("kind, id",
 		"lane", "due_at", "next_at", "attempt", "state", "trace", "last_error", "created_at"))
 }
@@ -107,7 +107,7 @@ func execAll(ctx context.Context, tx timeout.Tx, queries []*query) (n int, err e
 func (s *Store) Move(ctx context.Context, tx timeout.Tx, kind, id string, due time.Time) (r timeout.Row, err error) {
 	at := millis(due)
 	err = s.write(ctx, fmt.Sprintf("move timer %s of %s", id, kind), tx, multiple, func(tx timeout.Tx) error {
-		// The number of changed rows does not tell whether there is one: it may be due then already.
+		// The number of changed rows does not show whether there is one: it may be due then already.
 		rows, err := s.dialect.where(s.selectByKey(), []key{{kind, id}}).add(s.dialect.lock).rows(ctx, tx)
 		if err != nil {
 			return err

@@ -1,9 +1,9 @@
-// Package textbook is the delay queue of the textbooks: a Redis sorted set by
-// due time, ZRANGEBYSCORE to find what is due, ZREM to decide who gets it. It is
-// here to show in a test what it loses. Whoever has removed a timer is the only
-// one who knows of it, until it is handled: a crash in between loses it, and
-// nobody notices. [timeout.Queue] takes the same risk in its index, and has a row to fall back on:
-// TestConsumersKilled in package faults kills consumers, and no timer is lost.
+// Package textbook is the common delay queue on Redis, as a test subject: a sorted set by due time, ZRANGEBYSCORE
+// to find due timers, ZREM to claim one.
+//
+// A test shows what that queue loses. After the ZREM only the consumer has the timer, until it is handled: a crash
+// in between loses it, and no process detects that. [timeout.Queue] takes the same risk in its index, but it also
+// has a row: TestConsumersKilled in package faults kills consumers, and no timer is lost.
 package textbook
 
 import (

@@ -62,7 +62,7 @@ func indexCases() []indexCase {
 	}
 }
 
-// RunIndex runs the suite.
+// RunIndex runs the conformance tests.
 func RunIndex(t *testing.T, h IndexHarness) {
 	t.Helper()
 	for _, c := range indexCases() {

@@ -95,7 +95,7 @@ func headIsReported(t *testing.T, h IndexHarness) {
 	if got := b.next(); len(got) != 1 || !got[0].Equal(future) {
 		t.Errorf("next is %v, want %v", got, future)
 	}
-	// What is claimed is not next; what is due and exceeds the limit is.
+	// A claimed timer is not next; a due timer that exceeds the limit is.
 	b.Remove(b.ctx, b.kind, partition, []string{id})
 	past := b.now().Add(-time.Second)
 	b.put(past, series(40)...)

@@ -79,8 +79,8 @@ func moveNothing(ctx context.Context, t *testing.T, c StoreClient) {
 	}
 }
 
-// overlappingWriters schedule and cancel the same timers in any order at once. Whatever
-// the database does about it, without a transaction of the caller nobody sees it.
+// overlappingWriters schedule and cancel the same timers in any order at once. Without a transaction of the caller, no
+// caller sees how the database resolves the conflict.
 func overlappingWriters(ctx context.Context, t *testing.T, c StoreClient) {
 	ids := numbered(40)
 	due := c.now(ctx, t).Add(-time.Minute)

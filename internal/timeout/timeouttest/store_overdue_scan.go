@@ -82,7 +82,8 @@ func overdueScansClaimOnce(ctx context.Context, t *testing.T, c StoreClient) {
 				all = append(all, idsOf(claimed)...)
 				done := len(all) >= len(ids)
 				mu.Unlock()
-				// An empty overdue scan is not the end: others may hold what is left, and give it back.
+				// An empty overdue scan is not the end: others may have claimed the remaining timers, and release
+				// them.
 				if done || ctx.Err() != nil {
 					return
 				}
@@ -119,7 +120,7 @@ func claimOverdueSkips(ctx context.Context, t *testing.T, c StoreClient) {
 		t.Fatal(errors.Join(errors.New("overdue scan beside a transaction"), err))
 	}
 	same(t, "claimed", idsOf(claimed), slices.Concat(ids[5:7], ids[8:16]))
-	// What the overdue scan claimed and returned, it does not keep locked either.
+	// The overdue scan does not keep the rows locked that it claimed and returned.
 	if n, err := c.Delete(ctx, nil, kind, ids[8:], nil); n != 12 || err != nil {
 		t.Errorf("deleted %d, %v; want 12", n, err)
 	}

@@ -1,5 +1,5 @@
-// Package redistest has what tests of the primitives on Redis have in common: clients, with
-// and without a proxy, and the harnesses for the conformance tests.
+// Package redistest has the parts that tests of the primitives on Redis share: clients, with and without a proxy, and
+// harnesses for the conformance tests.
 package redistest
 
 import "time"
