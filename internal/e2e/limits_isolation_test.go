@@ -100,7 +100,7 @@ func TestHeldRowsDelayOnlyTheirSKU(t *testing.T) {
 	}
 }
 
-// The same with numbers, one fault after the other, for docs/results/isolation.md: other SKUs are sold at 90 % of their speed and within twice
+// The same with numbers, one fault after the other, for docs/benchmarks/results/isolation.md: other SKUs are sold at 90 % of their speed and within twice
 // their 99th percentile. That percentile is judged where it is the same twice without a fault and above what customers cost who buy nothing, and in
 // the table where it is not.
 func TestIsolationInNumbers(t *testing.T) {
@@ -147,7 +147,7 @@ func TestIsolationInNumbers(t *testing.T) {
 	if n := m.dead(t); n > 0 {
 		t.Errorf("%d timers are dead", n)
 	}
-	must(t, os.WriteFile("../../docs/results/isolation.md", []byte(table.String()), 0o600))
+	must(t, os.WriteFile("../../docs/benchmarks/results/isolation.md", []byte(table.String()), 0o600))
 }
 
 // lockStock keeps the stock row of a SKU locked in a session that is none of the shop's, as the open
