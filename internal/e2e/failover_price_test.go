@@ -122,6 +122,8 @@ func (p *prices) String() string {
 	rounds := len(p.by[p.faults[0].name+p.strategies[0]])
 	fmt.Fprintf(&page, `# The price of a fault
 
+## How to read it
+
 The price of a fault is the longest time without a placed order of a SKU, from the fault until orders are placed again
 after its end. The table has the median and the maximum of %d faults in seconds. `, rounds)
 	page.WriteString("`make soak` writes it ([TestPriceOfAFault](../../../internal/e2e/failover_price_test.go)).\n")

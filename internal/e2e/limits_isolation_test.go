@@ -120,7 +120,7 @@ func TestIsolationInNumbers(t *testing.T) {
 	faults = append(faults, m.deadService(t, "etcd", m.etcd.Pause, m.etcd.Resume), m.deadService(t, "redis", m.redis.Pause, m.redis.Resume))
 	m.window(t, 3*time.Second, 20, all...) // warms up
 	var table strings.Builder
-	table.WriteString("# Isolation between SKUs\n\nTwo instances on one machine with their servers and their customers. Customers of two other SKUs come 20 times a second, order, pay and\n" +
+	table.WriteString("# Isolation between SKUs\n\n## How to read it\n\nTwo instances on one machine with their servers and their customers. Customers of two other SKUs come 20 times a second, order, pay and\n" +
 		"read; every fifth does not pay. Each fault lasts 5 s, three times, each time between two windows of 5 s without it. Ratios are medians of the\n" +
 		"three. Wanted: speed 0.9, p99 2. The noise is the p99 of the window after the fault over that of the window before it. `make soak` writes this page.\n" +
 		"The customers of the SKU with the fault, up to 1,000 of them, use the same processors, which p99 shows as well: the row of those who buy nothing\n" +
