@@ -37,11 +37,11 @@ func TestPageLinksResolve(t *testing.T) {
 	}
 }
 
-// A page is short enough to be read at once.
+// A page is short enough to be read at once. A reader searches in pages that the program generates, and does not read them.
 func TestPagesAreShort(t *testing.T) {
 	t.Parallel()
 	for _, p := range readPages(t) {
-		if n := p.words(); n > maxPageWords {
+		if n := p.words(); n > maxPageWords && !strings.Contains(p.text, "`make gen` writes this page") {
 			t.Errorf("%s has %d words, and may have %d", p.path, n, maxPageWords)
 		}
 	}

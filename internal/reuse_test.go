@@ -1,0 +1,110 @@
+package internal_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const reusePage = "../docs/how-to/reuse-a-package.md"
+
+// TestReusePage runs the commands of docs/how-to/reuse-a-package.md in fresh modules, for the packages of each row of its table.
+func TestReusePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(reusePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := shell(string(page))
+	settings, steps := commands[0], commands[1:]
+	for _, set := range reused(t, string(page)) {
+		t.Run(strings.ReplaceAll(set, "/", "."), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			reuse(t, dir, reuseSettings(t, settings, set), steps)
+			copiedAlone(t, dir, set)
+		})
+	}
+}
+
+// shell returns the blocks of shell commands of a page, without their indentation.
+func shell(page string) (blocks []string) {
+	for _, block := range regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$").FindAllStringSubmatch(page, -1) {
+		blocks = append(blocks, regexp.MustCompile("(?m)^ +").ReplaceAllString(block[1], ""))
+	}
+	return blocks
+}
+
+// reused returns the packages of each row of the page's table. They have what the page promises at the least.
+func reused(t *testing.T, page string) (sets []string) {
+	t.Helper()
+	for _, row := range regexp.MustCompile("(?m)^\\| [^|`]+ \\| `([^`|]+)` \\|$").FindAllStringSubmatch(page, -1) {
+		sets = append(sets, row[1])
+	}
+	all := "\n" + strings.Join(sets, "\n") + "\n"
+	for _, set := range []string{"dlock/redislock", "timeout/memindex timeout/sqltimers", "ratelimit", "cohort", "permits/redispermits"} {
+		if !strings.Contains(all, "\n"+set+"\n") {
+			t.Fatalf("the table has no row for %s: %q", set, sets)
+		}
+	}
+	return sets
+}
+
+// reuseSettings returns the settings of the page for this checkout and these packages.
+func reuseSettings(t *testing.T, settings, packages string) string {
+	t.Helper()
+	shop, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"SHOP": shop, "PACKAGES": packages} {
+		line := regexp.MustCompile(`(?m)^` + name + `=.*$`)
+		if !line.MatchString(settings) {
+			t.Fatalf("the page does not set %s: %q", name, settings)
+		}
+		settings = line.ReplaceAllLiteralString(settings, name+`="`+value+`"`)
+	}
+	return settings
+}
+
+// reuse runs the commands of the page in dir, as a reader pastes them.
+func reuse(t *testing.T, dir, settings string, steps []string) {
+	t.Helper()
+	if len(steps) != 4 {
+		t.Fatalf("the page has %d steps after the settings, not 4", len(steps))
+	}
+	script := "set -eu\n" + settings + strings.Join(steps, "")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PWD="+dir, "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s\n%s", err, out, script)
+	}
+}
+
+// copiedAlone checks that a module has the packages, and nothing that names this module.
+func copiedAlone(t *testing.T, dir, packages string) {
+	t.Helper()
+	for p := range strings.FieldsSeq(packages) {
+		if files, _ := filepath.Glob(filepath.Join(dir, "internal", p, "*.go")); len(files) == 0 {
+			t.Errorf("%s was not copied", p)
+		}
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), "example.com/shop") {
+			t.Errorf("%s names the module that it was copied from", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
