@@ -40,7 +40,7 @@ func sourceOf(t *testing.T, glob string) (all string) {
 	return all
 }
 
-// docs/reference/problems.md lists the problem types with their status and whether a retry can help.
+// docs/reference/problems.md lists the problem types with their status.
 func TestProblemsPage(t *testing.T) {
 	t.Parallel()
 	statuses := map[string]int{
@@ -53,17 +53,13 @@ func TestProblemsPage(t *testing.T) {
 		paths[m[1]] = m[2]
 	}
 	var want []string
-	form := regexp.MustCompile(`(?m)^\t(Type\w+): \{\s+status: http\.Status(\w+), title: "[^"]*",?( retry: true)?`)
+	form := regexp.MustCompile(`(?m)^\t(Type\w+): \{\s+status: http\.Status(\w+), title: "`)
 	for _, m := range form.FindAllStringSubmatch(sourceOf(t, "httpapi/problem_types*.go"), -1) {
-		retry := "no"
-		if m[3] != "" {
-			retry = "yes"
-		}
-		want = append(want, fmt.Sprintf("%s %d %s", paths[m[1]], statuses[m[2]], retry))
+		want = append(want, fmt.Sprintf("%s %d", paths[m[1]], statuses[m[2]]))
 	}
 	var got []string
-	for _, row := range readPages(t)["docs/reference/problems.md"].table(t, "type", "status", "retry") {
-		got = append(got, strings.Trim(row[0], "`")+" "+row[1]+" "+row[2])
+	for _, row := range readPages(t)["docs/reference/problems.md"].table(t, "type", "status") {
+		got = append(got, strings.Trim(row[0], "`")+" "+row[1])
 	}
 	same(t, got, want, len(paths))
 }

@@ -37,6 +37,34 @@ func TestPageLinksResolve(t *testing.T) {
 	}
 }
 
+// Every page that a source names by its path exists.
+func TestSourcesNamePagesThatExist(t *testing.T) {
+	t.Parallel()
+	form := regexp.MustCompile(`(?:^|[^/\w.-])(?:(?:\.\./)+)?(docs/[\w/-]+\.(?:md|svg))`)
+	names := 0
+	for _, top := range []string{"Makefile", ".golangci.yml", "cmd", "internal", "bench", "loadtest", "deployments", "tools"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) == ".md" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range form.FindAllStringSubmatch(string(text), -1) {
+				names++
+				if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+					t.Errorf("%s names %s, which does not exist", path, m[1])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names < 10 {
+		t.Errorf("only %d pages are named", names)
+	}
+}
+
 // A page is short enough to be read at once. A reader searches in pages that the program generates, and does not read them.
 func TestPagesAreShort(t *testing.T) {
 	t.Parallel()
