@@ -108,15 +108,15 @@ loadtest: .bin/k6 ## Put load on three instances, let orders expire, and audit t
 
 .PHONY: bench-locks
 bench-locks: ## Measure the locks beside those of other libraries; takes less than six minutes.
-	cd bench && go run ./locks -markdown ../docs/benchmarks-locks.md $(ARGS)
+	cd bench && go run ./locks -markdown ../docs/benchmarks/locks.md $(ARGS)
 
 .PHONY: bench-timers
 bench-timers: ## Measure the timers beside asynq; takes less than four minutes.
-	cd bench && go run ./timers -markdown ../docs/benchmarks-timers.md $(ARGS)
+	cd bench && go run ./timers -markdown ../docs/benchmarks/timers.md $(ARGS)
 
 .PHONY: bench-orders
 bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes a quarter of an hour.
-	cd bench && go run ./orders -out ../docs/results $(ARGS)
+	cd bench && go run ./orders -out ../docs/benchmarks/results $(ARGS)
 
 .PHONY: bench-quick
 bench-quick: ## Run bench-orders at the smallest size, to see that it runs; the tests run the other two so.

@@ -1,7 +1,7 @@
 // Command throughput is shop lab throughput with two variants more: the same service, where each
 // order takes one lock of redsync, or of bsm/redislock, as their READMEs have it.
 //
-//	cd bench && go run ./orders --out ../docs/results
+//	cd bench && go run ./orders --out ../docs/benchmarks/results
 //
 // It builds the service first, and needs the servers that the tests need. The lock guards the
 // same transaction that naive commits, so that what differs is the lock. A second report, in the

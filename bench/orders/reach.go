@@ -294,7 +294,8 @@ func telling(ctx context.Context, c throughput.Config, variable string) (r throu
 // measured.
 func table(goals []goal, incomplete error, where throughput.Machine, folder string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Ratios\n\n%d CPUs, %s/%s, %s, commit %s, %s, load generator included; each is the median of the pairs in brackets.\n\n",
+	fmt.Fprintf(&b, "# Ratios\n\n%d CPUs, %s/%s, %s, commit %s, %s, load generator included.\n\n"+
+		"## How to read it\n\nA ratio is the median of the pairs in brackets. Both runs of a pair take place one after the other.\n\n## Ratios to targets\n\n",
 		where.CPUs, where.OS, where.Arch, where.Go, cmp.Or(where.Commit, "unknown"), where.Time)
 	fmt.Fprintln(&b, "| ratio | wanted | measured | reached |\n|---|---|---|---|")
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)

@@ -41,7 +41,7 @@ const (
 // precision is the row of the target of the firing delay. It is judged by the rounds in which the machine itself could
 // have reached it.
 func precision(c cell) []string {
-	const what = "20k schedule/s + 20k fire/s: p99 lateness above the floor"
+	const what = "20k schedule/s + 20k fire/s: p99 firing delay above the floor"
 	quiet := slices.DeleteFunc(slices.Clone(c), func(s sample) bool { return s.floor > quietFloor })
 	if len(quiet) == 0 {
 		return []string{what, measure.Took(c.Mid(over)), "<= 3 ms", "not judged: the floor is above 3 ms in every round"}

@@ -81,7 +81,7 @@ func (r *report) measured(workload string) []string {
 }
 
 func (r *report) lateness() *measure.Table {
-	t := &measure.Table{Title: "Lateness: from the moment at which a timer is due to its handler", Header: []string{
+	t := &measure.Table{Title: "Firing delay: from the due time of a timer to its handler", Header: []string{
 		"", "scheduled per second", "fired in the best second", "min", "p50", "p99", "p99.9", "max", "floor p99", "p99 - floor",
 		"early", "last fired after the last was due", "CPU: Redis", "program",
 	}}

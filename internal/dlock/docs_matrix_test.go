@@ -110,9 +110,9 @@ func fields() map[string]bool {
 	return all
 }
 
-// The matrix of docs/choosing.md says of each backend what its types can do, and what its
+// The matrix of docs/reference/lock-capabilities.md says of each backend what its types can do, and what its
 // contract tests say of it.
-func TestChoosingMatrixIsTheCode(t *testing.T) {
+func TestCapabilitiesAreTheCode(t *testing.T) {
 	columns := []string{"capability", "in code", "shown by"}
 	set := map[string]map[string]bool{}
 	for _, b := range backends() {
@@ -126,7 +126,7 @@ func TestChoosingMatrixIsTheCode(t *testing.T) {
 		}
 	}
 	said := map[string]bool{}
-	for _, row := range read(t, choosing).table(t, columns...) {
+	for _, row := range read(t, abilities).table(t, columns...) {
 		if strings.HasPrefix(row[0], "**") {
 			continue
 		}
@@ -165,7 +165,7 @@ func TestChoosingMatrixIsTheCode(t *testing.T) {
 }
 
 // What the matrix is about is all there is: a new capability, backend or type has its place.
-func TestChoosingMatrixIsComplete(t *testing.T) {
+func TestCapabilitiesAreComplete(t *testing.T) {
 	for name, of := range parse(t, ".", false).types {
 		if _, ok := of.(*ast.InterfaceType); !ok || !ast.IsExported(name) || name == "Locker" || name == "Renewer" {
 			continue

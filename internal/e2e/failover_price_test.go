@@ -15,7 +15,7 @@ import (
 )
 
 // faultsPage is the table that `make soak` writes.
-const faultsPage = "../../docs/results/faults.md"
+const faultsPage = "../../docs/benchmarks/results/faults.md"
 
 // noise is what a machine that is busy adds to a price.
 const noise = time.Second
@@ -122,14 +122,16 @@ func (p *prices) String() string {
 	rounds := len(p.by[p.faults[0].name+p.strategies[0]])
 	fmt.Fprintf(&page, `# The price of a fault
 
+## How to read it
+
 The price of a fault is the longest time without a placed order of a SKU, from the fault until orders are placed again
 after its end. The table has the median and the maximum of %d faults in seconds. `, rounds)
-	page.WriteString("`make soak` writes it ([TestPriceOfAFault](../../internal/e2e/failover_price_test.go)).\n")
+	page.WriteString("`make soak` writes it ([TestPriceOfAFault](../../../internal/e2e/failover_price_test.go)).\n")
 	fmt.Fprintf(&page, `
 Two instances sell up to six SKUs, each by another strategy. Each SKU has two buyers at each instance, who order without a pause.
 Behind the balancer each of the four buyers of a strategy has a SKU of its own. All servers and buyers share %d processors, so
 differences of 0.3 s are noise. The server ends an idle transaction after 2 s. If a statement of a paused instance
-waits for the same row, that statement gets the row then, for 2 s more. ZooKeeper has the tick of [the deployment](../../deployments/zoo.cfg).
+waits for the same row, that statement gets the row then, for 2 s more. ZooKeeper has the tick of [the deployment](../../../deployments/zoo.cfg).
 
 `, runtime.NumCPU())
 	page.WriteString("| strategy |")

@@ -122,7 +122,7 @@ func ownRedis(t *testing.T) string {
 	return testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()
 }
 
-// What docs/operations.md promises of an instance.
+// What docs/reference/guarantees.md promises of an instance.
 const (
 	leaseTTL       = 2 * time.Second
 	sessionTimeout = 8 * time.Second

@@ -100,7 +100,7 @@ func TestHeldRowsDelayOnlyTheirSKU(t *testing.T) {
 	}
 }
 
-// The same with numbers, one fault after the other, for docs/results/isolation.md: other SKUs are sold at 90 % of their speed and within twice
+// The same with numbers, one fault after the other, for docs/benchmarks/results/isolation.md: other SKUs are sold at 90 % of their speed and within twice
 // their 99th percentile. That percentile is judged where it is the same twice without a fault and above what customers cost who buy nothing, and in
 // the table where it is not.
 func TestIsolationInNumbers(t *testing.T) {
@@ -120,7 +120,7 @@ func TestIsolationInNumbers(t *testing.T) {
 	faults = append(faults, m.deadService(t, "etcd", m.etcd.Pause, m.etcd.Resume), m.deadService(t, "redis", m.redis.Pause, m.redis.Resume))
 	m.window(t, 3*time.Second, 20, all...) // warms up
 	var table strings.Builder
-	table.WriteString("# Isolation between SKUs\n\nTwo instances on one machine with their servers and their customers. Customers of two other SKUs come 20 times a second, order, pay and\n" +
+	table.WriteString("# Isolation between SKUs\n\n## How to read it\n\nTwo instances on one machine with their servers and their customers. Customers of two other SKUs come 20 times a second, order, pay and\n" +
 		"read; every fifth does not pay. Each fault lasts 5 s, three times, each time between two windows of 5 s without it. Ratios are medians of the\n" +
 		"three. Wanted: speed 0.9, p99 2. The noise is the p99 of the window after the fault over that of the window before it. `make soak` writes this page.\n" +
 		"The customers of the SKU with the fault, up to 1,000 of them, use the same processors, which p99 shows as well: the row of those who buy nothing\n" +
@@ -147,7 +147,7 @@ func TestIsolationInNumbers(t *testing.T) {
 	if n := m.dead(t); n > 0 {
 		t.Errorf("%d timers are dead", n)
 	}
-	must(t, os.WriteFile("../../docs/results/isolation.md", []byte(table.String()), 0o600))
+	must(t, os.WriteFile("../../docs/benchmarks/results/isolation.md", []byte(table.String()), 0o600))
 }
 
 // lockStock keeps the stock row of a SKU locked in a session that is none of the shop's, as the open

@@ -45,7 +45,7 @@
 //	lua             none; units are taken    row lock      exact
 //	                in Redis, for a batch
 //
-// docs/choosing.md compares the leases. Each fenced strategy also has a cohort, as redis has redis-cohort: orders of the
+// docs/reference/failure-matrix.md compares the leases. Each fenced strategy also has a cohort, as redis has redis-cohort: orders of the
 // SKU that wait at one instance share one transaction under one lease ([Strategy.Cohort], package cohort). A basket
 // of several SKUs takes the plain lease of each SKU. Cohorts and baskets use the same key, so they exclude and fence
 // each other.

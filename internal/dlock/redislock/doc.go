@@ -28,7 +28,7 @@
 // caller of the process, without a request, as a lease with the next token of the block and the owner OWNER+TURN. A grant
 // has at most 16 turns, and none begins later than 20 ms after the first (TurnsOfAGrant, OthersWaitForOneGrant). Then the
 // process queues again. So processes get equal numbers of grants, however many callers they have. Under contention this is
-// 11 to 14 times as fast as bsm/redislock, and callers differ by 1 % (docs/benchmarks-locks.md). Config.Unshared
+// 11 to 14 times as fast as bsm/redislock, and callers differ by 1 % (docs/benchmarks/locks.md). Config.Unshared
 // gives each caller a place and a grant of its own. See [driver.Turns].
 //
 // # Cost
