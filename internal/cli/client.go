@@ -49,10 +49,10 @@ type client struct {
 }
 
 // ValidBase returns the URL of a listener, as --url has it.
-func ValidBase(command, base string) (string, error) {
+func ValidBase(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return "", UsageError{fmt.Errorf("%s: --url %q: want http://HOST:PORT or https://HOST:PORT", command, base)}
+		return "", UsageError{fmt.Errorf("--url %q: want http://HOST:PORT or https://HOST:PORT", base)}
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
