@@ -112,7 +112,7 @@ _describe() { local a=${@[-1]}; print -rl -- ${${(P)a}%%:*} }
 compadd() { local a=${@[-1]}; print -rl -- $head${^${(P)a}} }
 compset() { head=${PREFIX%,*}, ; [[ $PREFIX == *,* ]] || head= }
 source $1; shift; words=("$@"); CURRENT=$#; PREFIX=${@[-1]}; head=
-_shop`
+_shop || true`
 	for line := range completions {
 		out, err := exec.CommandContext(t.Context(), "zsh", append([]string{"-fc", program, "zsh", file}, strings.Split(line, " ")...)...).CombinedOutput()
 		if err != nil {

@@ -15,7 +15,7 @@ func demoCommand() cli.Command {
 	return cli.Command{
 		Name: "demo", Summary: "Run a flash sale by every strategy, and audit what was sold",
 		Details: "The command starts instances, sells the same stock by each strategy, and lets unpaid orders expire while an instance is killed. " +
-			"Without flags, no server is needed, and it takes about half a minute.",
+			"Without flags, no server is needed.",
 		Examples: []cli.Example{
 			{Purpose: "Every strategy that needs no server", Line: "shop demo"},
 			{Purpose: "Three strategies, more instances, more stock", Line: "shop demo --strategies naive,redis,redis-cohort --instances 5 --stock 200"},

@@ -39,7 +39,7 @@ func serveCommand() cli.Command {
 			{Name: "OTEL_SDK_DISABLED", Meaning: "Export neither if the value is true; the metrics of the admin listener stay"},
 			{Name: "OTEL_TRACES_SAMPLER", Meaning: "Sample traces by this sampler of OpenTelemetry; the default samples all"},
 			{Name: "OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES", Meaning: "Describe the instance in what it exports"},
-			{Name: "GOGC, GOMEMLIMIT", Meaning: "Tune the garbage collector of Go; the default of GOGC is 400 here"},
+			{Name: "GOGC, GOMEMLIMIT", Meaning: "Tune the garbage collector of Go; the default of GOGC is " + strconv.Itoa(garbage) + " here"},
 		},
 		Define: func(f *cli.Flags) cli.Run {
 			s := &serving{f: f}
