@@ -18,7 +18,7 @@ func labCommand() cli.Command {
 		Examples: []cli.Example{
 			{Purpose: "Three instances on an embedded Redis and SQLite", Line: "shop lab"},
 			{Purpose: "Five instances, with real servers that are installed here", Line: "shop lab --instances 5 --all"},
-			{Purpose: "A fixed address, and a MariaDB that runs already", Line: "shop lab --listen 127.0.0.1:8090 --database mysql://USER:PASSWORD@127.0.0.1:3306/shop"},
+			{Purpose: "A fixed address, and a Redis that runs already", Line: "shop lab --listen 127.0.0.1:8090 --redis redis://127.0.0.1:6379/0"},
 		},
 		Commands: []cli.Command{throughputCommand()},
 		Define: func(f *cli.Flags) cli.Run {

@@ -113,7 +113,7 @@ var composeVariables = []cli.Variable{
 	{Name: "SHOP_VERSION", Meaning: "Build the images with this version; default the version of the Go module"},
 	{Name: "SHOP_DATABASE_PASSWORD", Meaning: "Use this password of the database user shop; default shop"},
 	{Name: "SHOP_DATABASE_ROOT_PASSWORD", Meaning: "Use this password of the database user root; default root"},
-	{Name: "OUT", Meaning: "Write the summary of the load test in the profile load to this file of its container"},
+	{Name: "OUT", Meaning: "Write the reports of the load test to this folder of its container; default none"},
 	{Name: "GOPROXY", Meaning: "Download Go modules from this proxy while images are built"},
 }
 

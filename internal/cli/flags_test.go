@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/cli"
 )
 
-// probe runs a command with some flags, and returns its usage error and what the flags were.
-func probe(t *testing.T, env map[string]string, args string) (err error, wait time.Duration, mode string, names []string) {
+// probe runs a command with some flags, and returns what the flags were, and the usage error.
+func probe(t *testing.T, env map[string]string, args string) (wait time.Duration, mode string, names []string, err error) {
 	t.Helper()
 	root := &cli.Command{Name: "shop", Commands: []cli.Command{{Name: "x", Args: "A [B]", Define: func(f *cli.Flags) cli.Run {
 		f.EveryVariable()
@@ -27,7 +27,7 @@ func probe(t *testing.T, env map[string]string, args string) (err error, wait ti
 	getenv := func(name string) string { return env[name] }
 	p := cli.Process{Getenv: getenv, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 	err = root.Run(t.Context(), p, append([]string{"x"}, strings.Fields(args)...))
-	return err, wait, mode, names
+	return wait, mode, names, err
 }
 
 // TestMistakesAreExplained: each message has the flag, the value, and what to do.
@@ -48,7 +48,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		"a -- b --wait":               `x: unexpected argument "--wait"`,
 		"--wait 5s --mode slow a b d": `x: unexpected argument "d"`,
 	} {
-		if err, _, _, _ := probe(t, nil, args); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, _, _, err := probe(t, nil, args); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}
@@ -58,10 +58,10 @@ func TestMistakesAreExplained(t *testing.T) {
 func TestFlagHasPrecedenceOverVariable(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"SHOP_WAIT": "2s", "SHOP_MODE": "slow", "SHOP_NAMES": "local,redis", "SHOP_URL": "x", "SHOP_N": "many"}
-	if err, wait, mode, names := probe(t, env, "a --mode fast --n 1"); err != nil || wait != 2*time.Second || mode != "fast" || strings.Join(names, " ") != "local redis" {
+	if wait, mode, names, err := probe(t, env, "a --mode fast --n 1"); err != nil || wait != 2*time.Second || mode != "fast" || strings.Join(names, " ") != "local redis" {
 		t.Errorf("%v, %v, %v, %v", err, wait, mode, names)
 	}
-	if err, _, _, _ := probe(t, env, "a"); err == nil || err.Error() != `x: SHOP_N="many": want a whole number` {
+	if _, _, _, err := probe(t, env, "a"); err == nil || err.Error() != `x: SHOP_N="many": want a whole number` {
 		t.Errorf("%v", err)
 	}
 }

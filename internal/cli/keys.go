@@ -16,7 +16,6 @@ const keysTimeout = time.Minute
 
 // keysCommand manages the API keys in the database.
 func keysCommand() Command {
-	const mariadb = "mysql://USER:PASSWORD@127.0.0.1:3306/shop"
 	return Command{
 		Name: "keys", Summary: "Create, list and revoke API keys",
 		Details: "The commands change the database, with or without a running instance.",
@@ -42,7 +41,7 @@ func keysCommand() Command {
 				Name: "list", Summary: "Show all keys without their secrets, the newest last", Secret: true,
 				Examples: []Example{
 					{"As a table", "shop keys list"},
-					{"As JSON", "shop keys list --json --database " + mariadb},
+					{"As JSON", "shop keys list --json"},
 				},
 				Define: func(f *Flags) Run {
 					k := newKeysCall(f)

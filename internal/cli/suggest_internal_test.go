@@ -8,8 +8,17 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"serve", "serve", 0}, {"serv", "serve", 1}, {"srve", "serve", 1},
-		{"sevre", "serve", 1}, {"kitten", "sitting", 3}, {"listen", "silent", 4}, {"ab", "ba", 1}, {"ca", "abc", 3},
+		{"", "", 0},
+		{"", "abc", 3},
+		{"abc", "", 3},
+		{"serve", "serve", 0},
+		{"serv", "serve", 1},
+		{"srve", "serve", 1},
+		{"sevre", "serve", 1},
+		{"kitten", "sitting", 3},
+		{"listen", "silent", 4},
+		{"ab", "ba", 1},
+		{"ca", "abc", 3},
 	} {
 		if got := distance(c.a, c.b); got != c.want {
 			t.Errorf("%q, %q: %d, want %d", c.a, c.b, got, c.want)
