@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -66,10 +67,13 @@ func (t *measurement) run(ctx context.Context, _ []string) (err error) {
 	for _, zero := range []struct {
 		name  string
 		value int
-	}{{"instances", c.Instances}, {"connections", c.Connections}, {"skus", c.SKUs}, {"rounds", c.Rounds}, {"duration", int(c.Duration)}} {
+	}{{"instances", c.Instances}, {"connections", c.Connections}, {"skus", c.SKUs}, {"rounds", c.Rounds}} {
 		if zero.value == 0 {
 			return cli.UsageError{Err: fmt.Errorf("--%s 0: want 1 or more", zero.name)}
 		}
+	}
+	if c.Duration == 0 {
+		return cli.UsageError{Err: errors.New("--duration 0s: want 100ms to 10m")}
 	}
 	if !t.json {
 		c.Log = t.f.Stderr

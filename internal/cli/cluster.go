@@ -112,7 +112,7 @@ func (c *clusterCall) members(ctx context.Context, _ []string) error {
 // warn says that what was shown may be old.
 func (c *clusterCall) warn(s httpapi.ClusterState) {
 	if s.Stale != "" {
-		fmt.Fprintln(c.p.Stderr, "This may be old:", s.Stale)
+		fmt.Fprintln(c.p.Stderr, "The list may be out of date:", s.Stale)
 	}
 }
 

@@ -50,7 +50,7 @@ func healthcheck(ctx context.Context, f *Flags, base string) error {
 	}
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("healthcheck: read the answer of %s: %w", at, err)
+		return fmt.Errorf("healthcheck: read the response of %s: %w", at, err)
 	}
 	return c.refused(resp, answer)
 }

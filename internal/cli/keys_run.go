@@ -52,7 +52,7 @@ func (k *keysCall) create(ctx context.Context) error {
 		return fmt.Errorf("the key %s was created and could not be shown: revoke it with shop keys revoke %s: %w", made.Prefix, made.Prefix, err)
 	}
 	if !k.json {
-		fmt.Fprintf(k.p.Stderr, "The key %s is in %s, for %s, %s. It is shown this once; send it as Authorization: Bearer KEY.\n",
+		fmt.Fprintf(k.p.Stderr, "The key %s is in %s, for %s, %s. It is not shown again; send it as Authorization: Bearer KEY.\n",
 			made.Prefix, k.store.Address(), holder(made), until(made))
 	}
 	return nil
