@@ -86,13 +86,14 @@ fmt: ## Format the code.
 	$(LINT) fmt ./...
 
 .PHONY: gen
-gen: ## Generate code from the API description, and docs/packages.md from the imports.
+gen: ## Generate code from the API description, and the reference pages from the code.
 	go generate ./internal/...
 	go test ./internal -run TestPackagesPage -count=1 -update
+	go test ./cmd/shop -run TestReferencePages -count=1 -update
 
 .PHONY: gen-check
 gen-check: gen
-	@git diff --exit-code -- '*.gen.go' docs/packages.md || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
+	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/cli.md docs/reference/configuration.md || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
 
 .PHONY: demo
 demo: ## Watch a flash sale oversell without a lock and end exact with one.

@@ -3,64 +3,63 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
-	"strings"
 
-	"golang.org/x/term"
-
-	"example.com/shop/internal/app"
 	"example.com/shop/internal/cli"
 	"example.com/shop/internal/demo"
+	"example.com/shop/internal/fleet"
 )
 
-// demonstrate holds a flash sale by every strategy and exits with its verdict.
-func demonstrate(ctx context.Context, f *cli.Flags, args []string) error {
-	c := demo.Config{Out: f.Stdout, Terminal: isTerminal(f.Stdout)}
-	var strategies string
-	getenv := f.Getenv
-	f.Getenv = func(name string) string {
-		if name == cli.Variable("url") {
-			return "" // where other commands ask, nobody has been told to sell
-		}
-		return getenv(name)
+// demoCommand holds a flash sale by every strategy and exits with its verdict.
+func demoCommand() cli.Command {
+	return cli.Command{
+		Name: "demo", Summary: "Run a flash sale by every strategy, and audit what was sold",
+		Details: "The command starts instances, sells the same stock by each strategy, and lets unpaid orders expire while an instance is killed. " +
+			"Without flags, no server is needed.",
+		Examples: []cli.Example{
+			{Purpose: "Every strategy that needs no server", Line: "shop demo"},
+			{Purpose: "Three strategies, more instances, more stock", Line: "shop demo --strategies naive,redis,redis-cohort --instances 5 --stock 200"},
+			{Purpose: "Every strategy, on real servers that are installed here", Line: "shop demo --all"},
+			{Purpose: "A service that runs already", Line: "shop demo --url http://127.0.0.1:8080 --database sqlite:shop.db"},
+		},
+		Exits: []cli.Exit{
+			{Code: 0, Meaning: "proved: the unsafe strategies oversold, and every other one was exact"},
+			{Code: 1, Meaning: "failed: a strategy that must be exact was not, or unpaid orders did not release their units once and on time"},
+			{Code: 3, Meaning: "inconclusive: the load was too weak to prove anything"},
+		},
+		Define: func(f *cli.Flags) cli.Run {
+			c := &demo.Config{}
+			s := &fleet.StoresConfig{}
+			f.Group("Sale")
+			strategiesVar(f, &c.Strategies)
+			f.IntVar(&c.Stock, "stock", 100, "`UNITS`: put this many units on sale in each variant, 1 to 100000")
+			f.IntVar(&c.Attempts, "attempts", 0, "`ORDERS`: send this many orders in each variant, at least twice the stock")
+			f.DefaultText("attempts", "8 times the stock")
+			f.IntVar(&c.Instances, "instances", 3, "`PROCESSES`: start this many instances, 1 to 32")
+			f.StringVar(&c.URL, "url", "", "`URL`: sell at the service with this base URL, which runs on --database, instead of starting instances")
+			f.WithoutVariable("url") // the variable is for commands that read; a sale must be asked for
+			storesVar(f, s)
+			f.Group("Output")
+			f.BoolVar(&c.Keep, "keep", false, "keep the instances up until Ctrl-C")
+			f.BoolVar(&c.JSON, "json", false, "print nothing but the result as JSON")
+			return func(ctx context.Context, _ []string) error { return demonstrate(ctx, f, *c, *s) }
+		},
 	}
-	f.StringVar(&strategies, "strategies", "", "comma-separated `NAMES` of the strategies to sell by (default all whose stores there are)")
-	f.IntVar(&c.Stock, "stock", 100, "units on sale in each variant")
-	f.IntVar(&c.Attempts, "attempts", 0, "attempts to buy in each variant, at least twice the stock (default 8 times the stock)")
-	f.IntVar(&c.Instances, "instances", 3, "processes that sell")
-	f.StringVar(&c.Redis, "redis", "", "redis://HOST:6379/0 (default: embedded)")
-	f.StringVar(&c.Database, "database", "", "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB (default: a temporary SQLite file)")
-	f.StringVar(&c.Redlock, "redlock", "", "redis://HOST:6379/0,... of three or more servers (default none)")
-	f.StringVar(&c.ZooKeeper, "zookeeper", "", "HOST:2181,... (default none)")
-	f.StringVar(&c.Etcd, "etcd", "", "HOST:2379,... (default none)")
-	f.BoolVar(&c.All, "all", false, "start a real server of each kind that is installed and not named: MariaDB, Redis, five more for redlock, ZooKeeper, etcd")
-	f.StringVar(&c.URL, "url", "", "base `URL` of a service to sell at that runs already on --database")
-	f.BoolVar(&c.Keep, "keep", false, "leave the instances up until Ctrl-C")
-	f.BoolVar(&c.JSON, "json", false, "print nothing but the result as JSON")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	set := f.Given()
-	if set["stock"] && c.Stock == 0 || set["attempts"] && c.Attempts == 0 || set["instances"] && c.Instances == 0 {
-		return cli.UsageError{Err: errors.New("demo: --stock, --attempts and --instances must be positive")}
-	}
-	if strategies != "" {
-		c.Strategies = strings.Split(strategies, ",")
+}
+
+func demonstrate(ctx context.Context, f *cli.Flags, c demo.Config, s fleet.StoresConfig) (err error) {
+	c.Out, c.Terminal = f.Stdout, isTerminal(f.Stdout)
+	c.All, c.Database, c.Redis, c.Redlock, c.ZooKeeper, c.Etcd = s.All, s.Database, s.Redis, s.Redlock, s.ZooKeeper, s.Etcd
+	if f.Given("stock") && c.Stock == 0 || f.Given("attempts") && c.Attempts == 0 || f.Given("instances") && c.Instances == 0 {
+		return cli.UsageError{Err: errors.New("--stock, --attempts and --instances must be positive")}
 	}
 	if c.URL != "" {
-		url, err := cli.ValidBase("demo", c.URL)
-		if err != nil {
+		if c.URL, err = cli.ValidBase(c.URL); err != nil {
 			return err
 		}
-		c.URL = url
 	}
-	err := errors.Join(c.Validate(), app.ValidRedis(c.Redis), app.ValidRedlock(c.Redlock), app.ValidServers("zookeeper", c.ZooKeeper), app.ValidServers("etcd", c.Etcd))
-	if c.Database != "" {
-		err = errors.Join(err, app.ValidDatabase(c.Database))
-	}
-	if err != nil {
-		return cli.UsageError{Err: errors.New("demo: " + strings.ReplaceAll(err.Error(), "\n", "; "))}
+	if err := errors.Join(c.Validate(), validStores(s)); err != nil {
+		return cli.UsageError{Err: err}
 	}
 	if c.Executable, err = os.Executable(); err != nil {
 		return err
@@ -75,9 +74,4 @@ func demonstrate(ctx context.Context, f *cli.Flags, args []string) error {
 		return cli.ExitError(3)
 	}
 	return nil
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"net"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,83 +11,63 @@ import (
 	"example.com/shop/internal/cli"
 )
 
-// everyCommand has the arguments that each command needs alongside its flags.
-var everyCommand = [][]string{
-	{"serve"},
-	{"demo"},
-	{"audit"},
-	{"lab"},
-	{"lab", "throughput"},
-	{"timers", "list"},
-	{"timers", "get", "order.expire", "a"},
-	{"timers", "fire", "order.expire", "a"},
-	{"timers", "redrive", "order.expire"},
-	{"timers", "rebuild", "order.expire"},
-	{"timers", "pause", "order.expire"},
-	{"timers", "resume", "order.expire"},
-	{"cluster", "members"},
-	{"cluster", "leader"},
-	{"events"},
-	{"config", "get"},
-	{"config", "set", "permits", "8"},
-	{"config", "watch"},
-	{"keys", "create", "--admin"},
-	{"keys", "list"},
-	{"keys", "revoke", "aaaaaaaaaa"},
-	{"fence", "list"},
-	{"fence", "rebase", "a"},
-	{"migrate"},
-	{"healthcheck"},
+// everyCommand returns the pages of all commands that can be run.
+func everyCommand() []cli.Page {
+	return slices.DeleteFunc(commands().Pages(), func(p cli.Page) bool { return p.Command().Define == nil })
 }
 
-var flagLine = regexp.MustCompile(`(?m)^  -([a-z-]+)(?: (\S+))?`)
+// commandLine returns the words of a command, and an argument for each that it needs.
+func commandLine(p cli.Page) []string {
+	words := strings.Fields(p.Name())[1:]
+	for arg := range strings.FieldsSeq(p.Command().Args) {
+		if !strings.HasPrefix(arg, "[") {
+			words = append(words, cmp.Or(map[string]string{"PREFIX": "aaaaaaaaaa", "SHELL": "bash"}[arg], "a"))
+		}
+	}
+	return words
+}
 
 // TestEveryFlagRefusesMalformedValues: of every command every flag with a form names the value and the form, also from the environment, in
 // one line; and no command does anything then.
 func TestEveryFlagRefusesMalformedValues(t *testing.T) {
 	t.Chdir(t.TempDir())
-	forms := map[string]string{"duration": "duration such as 90s", "int": "a whole number", "": "true or false"}
 	tried := 0
-	for _, args := range everyCommand {
-		code, help, stderr := call(t, noEnv, append(slices.Clone(args), "--help")...)
-		if code != 0 || stderr != "" {
-			t.Fatalf("%q: exit code %d: %s", args, code, stderr)
-		}
-		for _, m := range flagLine.FindAllStringSubmatch(help, -1) {
-			name, form := m[1], forms[m[2]]
-			if name == "log-level" {
-				form = "debug, info, warn or error"
-			}
-			if form == "" {
+	for _, p := range everyCommand() {
+		line := commandLine(p)
+		for _, fl := range p.Flags() {
+			form := string(fl.Kind)
+			if len(fl.Choices) > 0 {
+				form = fl.Choices[len(fl.Choices)-1]
+			} else if fl.Kind == cli.Text {
 				continue // any text can be read
 			}
 			tried++
 			const bad = "1s0.x"
 			wrong := map[string]func() (int, string, string){
-				"--" + name: func() (int, string, string) {
-					return call(t, noEnv, append(slices.Clone(args), "--"+name+"="+bad)...)
+				"--" + fl.Name: func() (int, string, string) {
+					return call(t, noEnv, append(slices.Clone(line), "--"+fl.Name+"="+bad)...)
 				},
 			}
-			if args[0] != "keys" { // which reads only stores from the environment
-				wrong[cli.Variable(name)] = func() (int, string, string) {
-					return call(t, func(v string) string { return map[string]string{cli.Variable(name): bad}[v] }, args...)
+			if fl.Variable != "" {
+				wrong[fl.Variable] = func() (int, string, string) {
+					return call(t, func(v string) string { return map[string]string{fl.Variable: bad}[v] }, line...)
 				}
 			}
 			for source, run := range wrong {
 				code, out, stderr := run()
 				if code != 2 || out != "" || strings.Count(stderr, "\n") != 1 {
-					t.Errorf("%q, %s: exit code %d: %s%s", args, source, code, out, stderr)
+					t.Errorf("%q, %s: exit code %d: %s%s", line, source, code, out, stderr)
 				}
 				for _, want := range []string{source, bad, form} {
 					if !strings.Contains(stderr, want) {
-						t.Errorf("%q, %s: want %q: %s", args, source, want, stderr)
+						t.Errorf("%q, %s: want %q: %s", line, source, want, stderr)
 					}
 				}
 			}
 		}
-		code, out, stderr := call(t, noEnv, append(slices.Clone(args), "--no-such-flag")...)
-		if code != 2 || out != "" || !strings.Contains(stderr, "no flag --no-such-flag") || !strings.Contains(stderr, "shop "+args[0]) {
-			t.Errorf("%q: exit code %d: %s%s", args, code, out, stderr)
+		code, out, stderr := call(t, noEnv, append(slices.Clone(line), "--no-such-flag")...)
+		if code != 2 || out != "" || !strings.Contains(stderr, "unknown flag --no-such-flag") || !strings.Contains(stderr, p.Name()) {
+			t.Errorf("%q: exit code %d: %s%s", line, code, out, stderr)
 		}
 	}
 	if tried < 40 {
@@ -95,6 +75,29 @@ func TestEveryFlagRefusesMalformedValues(t *testing.T) {
 	}
 	if files := contents(t); len(files) != 0 {
 		t.Errorf("refused commands have left %q", slices.Collect(maps.Keys(files)))
+	}
+}
+
+// TestFlagsWithoutVariableReadNone: a variable of another command, such as SHOP_LISTEN of an instance, has no effect on them.
+func TestFlagsWithoutVariableReadNone(t *testing.T) {
+	t.Parallel()
+	for _, p := range everyCommand() {
+		for _, fl := range p.Flags() {
+			place := slices.Contains([]string{"url", "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}, fl.Name)
+			want := p.Name() == "shop serve" || place && (p.Name() != "shop demo" || fl.Name != "url")
+			if got := fl.Variable != ""; got != want {
+				t.Errorf("%s --%s: variable %q", p.Name(), fl.Name, fl.Variable)
+			}
+			if fl.Variable != "" && fl.Variable != "SHOP_"+strings.ToUpper(strings.ReplaceAll(fl.Name, "-", "_")) {
+				t.Errorf("%s --%s: variable %q", p.Name(), fl.Name, fl.Variable)
+			}
+		}
+	}
+	env := func(name string) string {
+		return map[string]string{"SHOP_STOCK": "many", "SHOP_JSON": "x", "SHOP_ALL": "x", "SHOP_STATE": "x", "SHOP_LIMIT": "x", "SHOP_URL": "http://127.0.0.1:1"}[name]
+	}
+	if code, _, stderr := call(t, env, "timers", "list"); code != 1 || !strings.Contains(stderr, "nothing listens at http://127.0.0.1:1") {
+		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
 
@@ -128,16 +131,21 @@ func TestBadAddressChangesNothing(t *testing.T) {
 // TestEveryURLIsChecked before anybody is asked.
 func TestEveryURLIsChecked(t *testing.T) {
 	t.Parallel()
-	for _, args := range everyCommand {
-		_, help, _ := call(t, noEnv, append(slices.Clone(args), "--help")...)
-		if !strings.Contains(help, "\n  -url ") {
+	tried := 0
+	for _, p := range everyCommand() {
+		if !slices.ContainsFunc(p.Flags(), func(fl *cli.Flag) bool { return fl.Name == "url" }) {
 			continue
 		}
+		tried++
 		for _, bad := range []string{"nowhere", "127.0.0.1:8080", "http://", "ftp://127.0.0.1:1", "http://127.0.0.1:1/api", "http://a:b@127.0.0.1:1", "http://127.0.0.1:1?a=b", "http://127.0.0.1:port"} {
-			code, out, stderr := call(t, noEnv, append(slices.Clone(args), "--url", bad)...)
+			line := append(commandLine(p), "--url", bad)
+			code, out, stderr := call(t, noEnv, line...)
 			if code != 2 || out != "" || !strings.Contains(stderr, "--url") || !strings.Contains(stderr, "http://HOST:PORT") {
-				t.Errorf("%q, %s: exit code %d: %s%s", args, bad, code, out, stderr)
+				t.Errorf("%q: exit code %d: %s%s", line, code, out, stderr)
 			}
 		}
+	}
+	if tried < 10 {
+		t.Errorf("only %d commands were tried", tried)
 	}
 }

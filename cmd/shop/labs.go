@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"text/tabwriter"
 
@@ -11,81 +12,102 @@ import (
 	"example.com/shop/internal/lab"
 )
 
-// listLabs prints the labs.
-func listLabs(_ context.Context, f *cli.Flags, args []string) error {
-	var asJSON bool
-	f = cli.NewFlags(f.Process, "lab list", "list the labs: experiments that each answer one question")
-	f.BoolVar(&asJSON, "json", false, "print the labs as JSON")
-	if err := f.Parse(args); err != nil {
-		return err
+// listLabsCommand lists the labs.
+func listLabsCommand() cli.Command {
+	return cli.Command{
+		Name: "list", Summary: "List the labs, which are experiments that each answer one question",
+		Examples: []cli.Example{{Purpose: "All labs", Line: "shop lab list"}, {Purpose: "With causes, cures and exercises, for a program", Line: "shop lab list --json"}},
+		Define: func(f *cli.Flags) cli.Run {
+			var asJSON bool
+			f.BoolVar(&asJSON, "json", false, "print the labs as JSON")
+			return func(context.Context, []string) error {
+				if asJSON {
+					return json.NewEncoder(f.Stdout).Encode(lab.All())
+				}
+				table := tabwriter.NewWriter(f.Stdout, 0, 8, 2, ' ', 0)
+				for _, l := range lab.All() {
+					fmt.Fprintf(table, "%d\t%s\t%s\n", l.Number, l.Name, l.Question)
+				}
+				return table.Flush()
+			}
+		},
 	}
-	if asJSON {
-		return json.NewEncoder(f.Stdout).Encode(lab.All())
-	}
-	table := tabwriter.NewWriter(f.Stdout, 0, 8, 2, ' ', 0)
-	for _, l := range lab.All() {
-		fmt.Fprintf(table, "%d\t%s\t%s\n", l.Number, l.Name, l.Question)
-	}
-	return table.Flush()
 }
 
-// runLabs runs one lab, or all of them.
-func runLabs(ctx context.Context, f *cli.Flags, args []string) (err error) {
-	c := lab.Config{}
-	var asJSON bool
-	var out string
-	f = cli.NewFlags(f.Process, "lab run NAME", "run a lab, or with the name all every one of them; exit 0 if the effect was shown and the cure worked, 1 if not, 3 if the run was inconclusive")
-	f.BoolVar(&asJSON, "json", false, "print nothing but the results, as JSON, one a line")
-	f.BoolVar(&c.Small, "small", false, "use fewer orders, for a quick look")
-	f.StringVar(&out, "out", "", "`FOLDER` to write the pages of the labs to, with pictures")
-	names, err := f.ParseWith(args, 1, 1)
-	if err != nil {
-		return err
+// allLabs is the name of all labs together.
+const allLabs = "all"
+
+// runLabCommand runs one lab, or all of them.
+func runLabCommand() cli.Command {
+	names := []string{allLabs}
+	for _, l := range lab.All() {
+		names = append(names, l.Name)
 	}
+	return cli.Command{
+		Name: "run", Summary: "Run a lab on real processes and servers, and print its verdict",
+		Details: "The name all runs every lab. Each takes less than 30 s, and ends all that it has started.",
+		Args:    "NAME", Values: names,
+		Examples: []cli.Example{
+			{Purpose: "The lost update, step by step", Line: "shop lab run lost-update"},
+			{Purpose: "All labs with few orders each", Line: "shop lab run all --small"},
+			{Purpose: "For a program", Line: "shop lab run mutex --json"},
+		},
+		Exits: []cli.Exit{
+			{Code: 0, Meaning: "the effect was shown, and the cure worked"},
+			{Code: 1, Meaning: "the effect was not shown, or the cure did not work"},
+			{Code: 3, Meaning: "the run was inconclusive, for example because a server is not installed"},
+		},
+		Define: func(f *cli.Flags) cli.Run {
+			r := &labRuns{stdout: f.Stdout}
+			f.BoolVar(&r.json, "json", false, "print nothing but the results, as JSON, one per line")
+			f.BoolVar(&r.config.Small, "small", false, "place fewer orders, for a quick look")
+			f.StringVar(&r.out, "out", "", "`FOLDER`: write the page of each lab that was shown to this folder, with its picture")
+			return func(ctx context.Context, args []string) error { return r.run(ctx, args[0]) }
+		},
+	}
+}
+
+// labRuns are runs of labs with the flags of the command.
+type labRuns struct {
+	stdout io.Writer
+	config lab.Config
+	out    string // folder for the pages; empty: none
+	json   bool
+}
+
+// run runs the lab of a name, or all of them.
+func (r *labRuns) run(ctx context.Context, name string) (err error) {
 	labs := lab.All()
-	if names[0] != "all" {
-		one, err := lab.Find(names[0])
+	if name != allLabs {
+		one, err := lab.Find(name)
 		if err != nil {
-			return cli.UsageError{Err: fmt.Errorf("lab run: %w", err)}
+			return cli.UsageError{Err: err}
 		}
 		labs = []lab.Lab{one}
 	}
-	if out != "" {
-		if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // What is written there is for everybody to read.
-			return cli.UsageError{Err: fmt.Errorf("lab run: --out: %w", err)}
+	if r.out != "" {
+		if err := os.MkdirAll(r.out, 0o755); err != nil { //nolint:gosec // What is written there is for everybody to read.
+			return cli.UsageError{Err: fmt.Errorf("--out: %w", err)}
 		}
 	}
-	if c.Executable, err = os.Executable(); err != nil {
+	if r.config.Executable, err = os.Executable(); err != nil {
 		return err
 	}
-	if !asJSON {
-		c.Seen = func(e lab.Event) { fmt.Fprintln(f.Stdout, e) }
+	if !r.json {
+		r.config.Seen = func(e lab.Event) { fmt.Fprintln(r.stdout, e) }
 	}
 	code := 0
 	for _, l := range labs {
-		if !asJSON {
-			l.Intro(f.Stdout)
+		verdict, err := r.one(ctx, l)
+		if err != nil {
+			return err
 		}
-		r := l.Do(ctx, c)
-		if asJSON {
-			if err := json.NewEncoder(f.Stdout).Encode(r); err != nil {
-				return err
-			}
-		} else {
-			l.Report(f.Stdout, r)
-			fmt.Fprintln(f.Stdout)
-		}
-		if out != "" && r.Verdict == lab.Shown { // a page shows what a lab shows
-			if err := l.Write(out, r); err != nil {
-				return err
-			}
-		}
-		if c := r.Verdict.ExitCode(); c == 1 || code == 0 {
+		if c := verdict.ExitCode(); c == 1 || code == 0 {
 			code = c
 		}
 	}
-	if out != "" && len(labs) > 1 {
-		if err := lab.WriteIndex(out); err != nil {
+	if r.out != "" && name == allLabs {
+		if err := lab.WriteIndex(r.out); err != nil {
 			return err
 		}
 	}
@@ -95,16 +117,31 @@ func runLabs(ctx context.Context, f *cli.Flags, args []string) (err error) {
 	return nil
 }
 
-// serveLab is a worker of a lab, which its lab starts. People do not, so no list has it.
-func serveLab(ctx context.Context, f *cli.Flags, args []string) error {
-	f = cli.NewFlags(f.Process, "lab worker NAME", "do one part of a lab; labs start it")
-	names, err := f.ParseWith(args, 1, 1)
+// one runs one lab, prints its result, and writes its page.
+func (r *labRuns) one(ctx context.Context, l lab.Lab) (lab.Verdict, error) {
+	if !r.json {
+		l.Intro(r.stdout)
+	}
+	result := l.Do(ctx, r.config)
+	if r.json {
+		if err := json.NewEncoder(r.stdout).Encode(result); err != nil {
+			return "", err
+		}
+	} else {
+		l.Report(r.stdout, result)
+		fmt.Fprintln(r.stdout)
+	}
+	if r.out == "" || result.Verdict != lab.Shown { // a page shows what a lab shows
+		return result.Verdict, nil
+	}
+	return result.Verdict, l.Write(r.out, result)
+}
+
+// serveLab is a worker of a lab, in a process that the lab starts. The command tree does not have it, as people do not start workers.
+func serveLab(ctx context.Context, name string, stdin io.Reader, stdout io.Writer) error {
+	w, err := lab.NewWorker(stdin, stdout)
 	if err != nil {
 		return err
 	}
-	w, err := lab.NewWorker(f.Stdin, f.Stdout)
-	if err != nil {
-		return err
-	}
-	return lab.Serve(ctx, names[0], w)
+	return lab.Serve(ctx, name, w)
 }

@@ -4,19 +4,19 @@
 //	shop demo         a flash sale, with and without a lock, and its audit
 //	shop lab          the control room: instances that a person watches and breaks
 //	shop audit        compare columns, ledger and orders in the database
-//	shop timers       look after the timers of a running instance
-//	shop cluster      show the instances and who leads them
-//	shop events       follow what happens in all instances
-//	shop config       look after the settings that instances share
-//	shop keys         make, list and revoke API keys
-//	shop fence        let a lock service that has lost its data sell again
+//	shop timers       manage the timers of running instances
+//	shop cluster      show the instances and their leader
+//	shop events       show the events of all instances
+//	shop config       show and change the settings that instances share
+//	shop keys         create, list and revoke API keys
+//	shop fence        repair SKUs whose lock service has lost its data
 //	shop migrate      bring the schema up to date
 //	shop healthcheck  ask a running instance whether it is ready
+//	shop help         show the help of a command
+//	shop completion   print a script that completes commands and flags
 //	shop version      print the version of this program
 //
-// Every flag has an environment variable: SHOP_ and its name in capitals. The
-// exit code is 0 when all is well, 1 when something failed or the books are
-// wrong, 2 for a bad flag, and 3 when a demo proved nothing.
+// docs/reference/cli.md lists all flags and exit codes, docs/reference/configuration.md all environment variables.
 package main
 
 import (
@@ -38,21 +38,37 @@ func main() {
 	os.Exit(code)
 }
 
-var commands = cli.Group{
-	What: "shop sells the same stock from several instances at once.",
-	Commands: slices.Concat([]cli.Command{
-		{Name: "serve", What: "run one instance of the order service", Run: serve},
-		{Name: "demo", What: "watch a flash sale oversell, and then not", More: "; exit 1 if a lock failed, 3 if nothing was proved", Run: demonstrate},
-		{Name: "lab", What: "watch instances sell and break them; measure the strategies", Run: experiment},
-	}, cli.Operators(), []cli.Command{
-		{Name: "version", What: "print the version of this program", Run: printVersion},
-	}),
-	Note: "shop COMMAND --help lists the flags. Each flag has an environment variable: SHOP_ and its name.",
+// commands returns the root of the command tree.
+func commands() *cli.Command {
+	root := &cli.Command{
+		Name: "shop", Summary: "Sell the same stock from several instances at once",
+		Details: cli.VariableRule,
+		Examples: []cli.Example{
+			{Purpose: "A flash sale by every strategy, with its audit; no server is needed", Line: "shop demo"},
+			{Purpose: "The same in the browser: watch instances, and break them", Line: "shop lab"},
+			{Purpose: "One instance on a SQLite file", Line: "shop serve"},
+			{Purpose: "Audit the ledger of that file", Line: "shop audit"},
+		},
+		Exits: []cli.Exit{
+			{Code: 0, Meaning: "success"},
+			{Code: 1, Meaning: "the command failed, or found that an invariant is violated"},
+			{Code: 2, Meaning: "the command line or a variable is wrong; nothing was done"},
+			{Code: 3, Meaning: "shop demo and shop lab run: nothing was proved"},
+		},
+		Commands: slices.Concat([]cli.Command{serveCommand(), demoCommand(), labCommand()}, cli.Operators()),
+	}
+	root.Commands = append(root.Commands, cli.Help(root), cli.Completion(root), versionCommand())
+	return root
 }
 
 // run executes the command that args name, and returns the exit code. It returns when the command is done
 // or ctx ends.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	f := cli.NewFlags(cli.Process{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr}, "", "")
-	return cli.ExitCode(commands.Run(ctx, f, args), stderr)
+	if len(args) > 0 && args[0] == "--version" {
+		args = slices.Concat([]string{"version"}, args[1:])
+	}
+	if len(args) == 3 && args[0] == "lab" && args[1] == "worker" {
+		return cli.ExitCode(serveLab(ctx, args[2], stdin, stdout), stderr)
+	}
+	return cli.ExitCode(commands().Run(ctx, cli.Process{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr}, args), stderr)
 }

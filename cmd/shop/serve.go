@@ -20,47 +20,83 @@ import (
 // collecting. GOGC and GOMEMLIMIT count as usual.
 const garbage = 400
 
-// serve runs one instance until ctx ends, and then drains it.
-func serve(ctx context.Context, f *cli.Flags, args []string) error {
-	c, exitOnStdin, err := parseServe(f, args)
-	if err != nil {
-		return err
+// serveCommand runs one instance until it is interrupted, and then drains it.
+func serveCommand() cli.Command {
+	return cli.Command{
+		Name: "serve", Summary: "Run one instance of the order service",
+		Details: "Instances with the same --database sell the same stock. A strategy whose store is not named is refused. " +
+			"Ctrl-C or SIGTERM drains the instance: requests finish, and timers go to other instances.",
+		Examples: []cli.Example{
+			{Purpose: "One instance on a SQLite file in this folder", Line: "shop serve"},
+			{Purpose: "A second instance on the same file", Line: "shop serve --listen 127.0.0.1:8090 --instance shop-2"},
+			{Purpose: "With the strategies on Redis, and the admin listener that shop timers uses", Line: "shop serve --redis redis://127.0.0.1:6379/0 --admin-listen 127.0.0.1:8081"},
+			{Purpose: "A password stays out of the process list", Line: "SHOP_DATABASE=mysql://USER:PASSWORD@127.0.0.1:3306/shop shop serve --auth keys"},
+		},
+		Exits: []cli.Exit{{Code: 0, Meaning: "drained after Ctrl-C or SIGTERM"}, {Code: 1, Meaning: "a listener or a store is unavailable, or the drain failed"}},
+		Env: []cli.Variable{
+			{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Meaning: "Export traces and metrics by OTLP to this URL, such as http://127.0.0.1:4318; the other OTEL_EXPORTER_OTLP_ variables apply too"},
+			{Name: "OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER", Meaning: "Export no traces, or no metrics, if the value is none"},
+			{Name: "OTEL_SDK_DISABLED", Meaning: "Export neither if the value is true; the metrics of the admin listener stay"},
+			{Name: "OTEL_TRACES_SAMPLER", Meaning: "Sample traces by this sampler of OpenTelemetry; the default samples all"},
+			{Name: "OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES", Meaning: "Describe the instance in what it exports"},
+			{Name: "GOGC, GOMEMLIMIT", Meaning: "Tune the garbage collector of Go; the default of GOGC is " + strconv.Itoa(garbage) + " here"},
+		},
+		Define: func(f *cli.Flags) cli.Run {
+			s := &serving{f: f}
+			s.define()
+			return s.run
+		},
 	}
-	if exitOnStdin {
-		ctx = untilEOF(ctx, f.Stdin)
-	}
-	if f.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
-	}
-	return app.Run(ctx, c, f.Stdout, f.Stderr)
 }
 
-// parseServe reads the flags of an instance.
-func parseServe(f *cli.Flags, args []string) (c app.Config, exitOnStdin bool, err error) {
-	c.Version, c.TextLogs = version(), isTerminal(f.Stderr)
-	f.StringVar(&c.Listen, "listen", app.DefaultListen, "`HOST:PORT` to serve HTTP on; port 0 takes a free one")
-	f.StringVar(&c.Advertise, "advertise", "", "`HOST:PORT` at which others reach this instance, as shop cluster members shows it (default that of --listen; if that is every address of the machine, the first that is not loopback)")
-	f.StringVar(&c.AdminListen, "admin-listen", "", "loopback `HOST:PORT` to serve timers and profiles on, for shop timers, which looks for "+app.DefaultAdminListen+"; port 0 takes a free one (default none)")
-	f.StringVar(&c.Instance, "instance", "", "`NAME` of this instance in X-Instance-Id and in the ledger (default HOSTNAME-PID)")
-	f.StringVar(&c.Database, "database", app.DefaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
-	f.StringVar(&c.Redis, "redis", "", "redis://HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,... for the strategies redis and redis-unfenced; without it they are refused")
-	f.StringVar(&c.Redlock, "redlock", "", "redis://HOST:6379/0,... of three or more servers that know nothing of one another, best five, for the strategy redlock")
-	f.StringVar(&c.ZooKeeper, "zookeeper", "", "HOST:2181,... of all servers of an ensemble, for the strategy zookeeper")
-	f.StringVar(&c.ZooKeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD` for --zookeeper: what the instances have there is then of this user alone; best SHOP_ZOOKEEPER_AUTH in the environment (default none: whoever reaches the servers can change it)")
-	f.StringVar(&c.Etcd, "etcd", "", "HOST:2379,... of all members of a cluster, for the strategy etcd")
-	f.DurationVar(&c.OrderTTL, "order-ttl", 15*time.Minute, "how long an order waits for payment")
-	f.IntVar(&c.Permits, "permits", 64, "how many orders may be placed at the same time by all instances together, which agree on it through --redis, without which it is the number of each; 0: any number")
-	f.IntVar(&c.CustomerRate, "customer-rate", -1, "how many orders a customer may place per second, and twice that at once; 0: any number (default 50 with --auth keys; else 0, for then anybody can claim to be anybody)")
-	f.Lookup("customer-rate").DefValue = "0" // the text says what the default is
-	f.Int64Var(&c.MaxOpenOrders, "max-open-orders", 0, "how many unpaid orders a customer may have; 0: any number")
-	f.StringVar(&c.Auth, "auth", "", "keys: every request needs an API key, see shop keys; none: authentication disabled (default none if --listen is a loopback address, otherwise keys)")
-	f.BoolVar(&c.Canary, "canary", false, "schedule the expiry of orders and leave it to other instances, so that a version on trial expires nothing")
-	f.StringVar(&c.Partition, "partition", timeout.Base, "`PARTITION` of the orders that this instance places and expires: one of its own keeps a version on trial to its own orders; those of a partition without instances go to base after 30s")
-	f.BoolVar(&exitOnStdin, "exit-on-stdin-eof", false, "stop when standard input ends, so that the instance does not outlive the process that holds it")
-	f.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "`LEVEL` from which to log: debug, info, warn or error; debug has a line per request")
-	if err := f.Parse(args); err != nil {
-		return c, false, err
-	}
+// serving is the command with its flags.
+type serving struct {
+	f           *cli.Flags
+	config      app.Config
+	exitOnStdin bool
+}
+
+// define defines the flags.
+func (s *serving) define() {
+	f, c := s.f, &s.config
+	f.EveryVariable()
+	f.Group("Stores")
+	f.DatabaseVar(&c.Database)
+	f.StringVar(&c.Redis, "redis", "", "`URL`: use Redis at redis://HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,... "+
+		"for the strategies redis, redis-cohort, redis-unfenced and lua, shared permits, the wait queue, events, timers and membership")
+	f.Group("Lock services")
+	f.StringVar(&c.Redlock, "redlock", "", "`URL,...`: use these independent Redis servers for the strategies redlock and redlock-cohort; an odd number from 3, each redis://HOST:6379/0")
+	f.StringVar(&c.ZooKeeper, "zookeeper", "", "`HOST:2181,...`: use all servers of this ensemble for the strategies zookeeper and zookeeper-cohort, members, leader and shared settings")
+	f.StringVar(&c.ZooKeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD`: authenticate to --zookeeper as this user, who alone can then change the nodes of the instances; prefer the variable")
+	f.StringVar(&c.Etcd, "etcd", "", "`HOST:2379,...`: use all members of this cluster for the strategies etcd and etcd-cohort")
+	f.Group("Listening")
+	f.StringVar(&c.Listen, "listen", app.DefaultListen, "`HOST:PORT`: serve HTTP at this address; port 0 takes a free one")
+	f.StringVar(&c.AdminListen, "admin-listen", "", "`HOST:PORT`: serve timers, metrics and profiles at this loopback address; shop timers asks "+app.DefaultAdminListen+"; port 0 takes a free one")
+	f.ChoiceVar(&c.Auth, "auth", "", []string{app.AuthKeys, app.AuthNone}, "`MODE`: require an API key with every request, or disable authentication")
+	f.DefaultText("auth", "none if --listen is a loopback address, otherwise keys")
+	f.Group("Orders and limits")
+	f.DurationVar(&c.OrderTTL, "order-ttl", 15*time.Minute, "expire an unpaid order after this time, 1s to 720h")
+	f.IntVar(&c.Permits, "permits", 64, "`ORDERS`: place at most this many orders at the same time over all instances, which share the limit by --redis; without --redis it holds per instance; 0 means no limit")
+	f.IntVar(&c.CustomerRate, "customer-rate", -1, "`ORDERS`: accept at most this many orders per second of a customer, and twice as many in a burst; 0 means no limit")
+	f.DefaultText("customer-rate", "50 with --auth keys, otherwise 0")
+	f.Int64Var(&c.MaxOpenOrders, "max-open-orders", 0, "`ORDERS`: let a customer have at most this many unpaid orders; 0 means no limit")
+	f.Group("Cluster")
+	f.StringVar(&c.Instance, "instance", "", "`NAME`: call the instance so in responses, ledger and logs; 1 to 64 characters")
+	f.DefaultText("instance", "HOSTNAME-PID")
+	f.StringVar(&c.Advertise, "advertise", "", "`HOST:PORT`: announce this address to the other instances, as shop cluster members shows it")
+	f.DefaultText("advertise", "--listen, or the first address of the machine that is not loopback")
+	f.BoolVar(&c.Canary, "canary", false, "schedule the expiry of orders, but leave it to other instances: for a version on trial")
+	f.StringVar(&c.Partition, "partition", timeout.Base, "`NAME`: place and expire the orders of this partition; if a partition has no instance, its timers go to base after 30s")
+	f.Group("Process and logs")
+	f.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, []string{"debug", "info", "warn", "error"}, "`LEVEL`: log from this level; debug logs each request")
+	f.DefaultText("log-level", "info")
+	f.BoolVar(&s.exitOnStdin, "exit-on-stdin-eof", false, "stop when standard input ends, so that the instance does not outlive its parent process")
+}
+
+// run completes the configuration and runs the instance.
+func (s *serving) run(ctx context.Context, _ []string) error {
+	c := s.config
+	c.Version, c.TextLogs = version(), isTerminal(s.f.Stderr)
 	if c.Instance == "" {
 		c.Instance = app.Hostname() + "-" + strconv.Itoa(os.Getpid())
 	}
@@ -77,9 +113,15 @@ func parseServe(f *cli.Flags, args []string) (c app.Config, exitOnStdin bool, er
 		}
 	}
 	if err := c.Validate(); err != nil {
-		return c, false, cli.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
-	return c, exitOnStdin, nil
+	if s.exitOnStdin {
+		ctx = untilEOF(ctx, s.f.Stdin)
+	}
+	if s.f.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
+	return app.Run(ctx, c, s.f.Stdout, s.f.Stderr)
 }
 
 // untilEOF returns a context that ends with ctx, and when r ends: whoever holds

@@ -20,11 +20,19 @@ func version() string {
 	return cmp.Or(release, "unknown")
 }
 
-// printVersion prints the version.
-func printVersion(_ context.Context, f *cli.Flags, args []string) error {
-	if err := f.Parse(args); err != nil {
-		return err
+// versionCommand prints the version.
+func versionCommand() cli.Command {
+	return cli.Command{
+		Name: "version", Summary: "Print the version of this program",
+		Examples: []cli.Example{
+			{Purpose: "For a report of a defect", Line: "shop version"},
+			{Purpose: "Alongside the results of a test; shop --version prints the same", Line: "shop version > version.txt"},
+		},
+		Define: func(f *cli.Flags) cli.Run {
+			return func(context.Context, []string) error {
+				_, err := fmt.Fprintln(f.Stdout, version())
+				return err
+			}
+		},
 	}
-	_, err := fmt.Fprintln(f.Stdout, version())
-	return err
 }

@@ -60,7 +60,7 @@ func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks
 	var registry cluster.Registry
 	var store cluster.ConfigStore = cluster.Fixed{}
 	locker := lockers.SQL
-	warn := func(err error) { log.WarnContext(ctx, "cluster", slog.String("error", err.Error())) }
+	warn := func(err error) { log.WarnContext(ctx, "cluster operation failed", slog.String("error", err.Error())) }
 	switch {
 	case session != nil:
 		zk, err := zkcluster.New(session, zkcluster.Config{OnError: warn})
@@ -174,7 +174,7 @@ func (n *node) join(ctx context.Context) {
 				leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 				defer cancel()
 				if err := p.Leave(leaving); err != nil {
-					n.log.WarnContext(ctx, "leave the cluster", slog.String("error", err.Error()))
+					n.log.WarnContext(ctx, "instance not removed from the cluster; its entry expires", slog.String("error", err.Error()))
 				}
 				return
 			case <-p.Done():
@@ -184,7 +184,7 @@ func (n *node) join(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		n.log.WarnContext(ctx, "not a member of the cluster", slog.String("error", err.Error()))
+		n.log.WarnContext(ctx, "instance is not a member of the cluster", slog.String("error", err.Error()))
 		for wait := true; wait; wait = ctx.Err() == nil && errors.Is(err, cluster.ErrReplaced) && n.listed() {
 			select {
 			case <-ctx.Done():

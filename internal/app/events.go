@@ -27,7 +27,7 @@ type eventLog struct {
 var _ order.Publisher = (*eventLog)(nil)
 
 func openEvents(c Config, rdb redis.UniversalClient, levels func(context.Context, []string) ([]stock.Level, error), log *slog.Logger) (*eventLog, error) {
-	warn := func(err error) { log.Warn("events", slog.String("error", err.Error())) }
+	warn := func(err error) { log.Warn("event log operation failed", slog.String("error", err.Error())) }
 	shared, err := openLog(rdb)
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func openBroadcast(rdb redis.UniversalClient, log *slog.Logger) (broadcast.Bus, 
 	if rdb == nil {
 		return new(membus.Bus), nil
 	}
-	return redisbus.New(rdb, func(err error) { log.Warn("revoked keys", slog.String("error", err.Error())) })
+	return redisbus.New(rdb, func(err error) { log.Warn("notification of revoked keys failed", slog.String("error", err.Error())) })
 }
 
 // watchRevocations makes known look up a key again that is revoked, and all keys after a notice, until the events end. A

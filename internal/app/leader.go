@@ -51,7 +51,7 @@ func (l *leadership) trouble(err error) {
 	l.mu.Lock()
 	l.err, l.failed = err, time.Now()
 	l.mu.Unlock()
-	l.log.Warn("election", slog.String("error", err.Error()))
+	l.log.Warn("election failed; retrying", slog.String("error", err.Error()))
 }
 
 // run is a candidate until ctx ends. It leads whenever it is elected.
@@ -63,7 +63,7 @@ func (l *leadership) run(ctx context.Context) error {
 		<-ctx.Done() // which ends with the term
 		l.begin(nil)
 		l.publish(term, true)
-		l.log.InfoContext(ctx, "leading no more", slog.String("cause", context.Cause(ctx).Error()))
+		l.log.InfoContext(ctx, "lost leadership", slog.String("cause", context.Cause(ctx).Error()))
 		return nil
 	})
 }

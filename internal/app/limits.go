@@ -188,7 +188,7 @@ func openWaitlist(l locks, closers *closers, log *slog.Logger) (*waitlist.Waitli
 	return waitlist.New(waitlist.Config{
 		Lock: queue, Cond: cond,
 		OnError: func(key string, err error) {
-			log.Warn("waiting for units", slog.String("key", key), slog.String("error", err.Error()))
+			log.Warn("wait queue operation failed", slog.String("key", key), slog.String("error", err.Error()))
 		},
 	})
 }

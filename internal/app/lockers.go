@@ -199,7 +199,7 @@ func closeBestEffort(closing func(context.Context) error, backend string, log *s
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		if err := closing(ctx); err != nil {
-			log.WarnContext(ctx, "locks are left to their TTL", slog.String("backend", backend), slog.String("error", err.Error()))
+			log.WarnContext(ctx, "locks not released; they expire", slog.String("backend", backend), slog.String("error", err.Error()))
 		}
 		return nil
 	}

@@ -36,9 +36,9 @@ func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, partition str
 			switch {
 			case ctx.Err() != nil, !leads:
 			case err != nil:
-				log.WarnContext(ctx, "old answers are kept for now", slog.String("error", err.Error()))
+				log.WarnContext(ctx, "idempotency keys not purged; retrying later", slog.String("error", err.Error()))
 			default:
-				log.DebugContext(ctx, "old answers deleted", slog.Int64("answers", n))
+				log.DebugContext(ctx, "idempotency keys purged", slog.Int64("keys", n))
 			}
 		}
 		return nil

@@ -154,12 +154,12 @@ func (n *node) keepPermits(ctx context.Context, to reloadable) {
 			changed = err != nil
 		case version > 0 && n.settings.Stale() == nil && to.permitted() != number:
 			_, err = n.lead.during(ctx, func(ctx context.Context, _ *cluster.Term) error {
-				n.log.InfoContext(ctx, "the permits have another number than they are set to", slog.Int("permits", number))
+				n.log.InfoContext(ctx, "number of permits differs from the setting; resizing", slog.Int("permits", number))
 				return to.permits(ctx, number)
 			})
 		}
 		if err != nil && ctx.Err() == nil {
-			n.log.WarnContext(ctx, "the number of permits", slog.Int("permits", number), slog.String("error", err.Error()))
+			n.log.WarnContext(ctx, "permits not resized; retrying", slog.Int("permits", number), slog.String("error", err.Error()))
 		}
 	}
 }

@@ -12,13 +12,28 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// Audit compares columns, ledger and orders of every SKU. It fails if an invariant does not hold or an order is overdue.
-func Audit(ctx context.Context, f *Flags, args []string) (err error) {
-	var database string
-	f.Database(&database)
-	if err := f.Parse(args); err != nil {
-		return err
+// auditCommand compares columns, ledger and orders of every SKU. It fails if an invariant does not hold or an order is overdue.
+func auditCommand() Command {
+	return Command{
+		Name: "audit", Summary: "Audit the ledger",
+		Details: "The command compares stock columns, ledger and orders of every SKU. It reads the database itself, in one snapshot, so it also works during a sale and without any instance.",
+		Examples: []Example{
+			{"The default SQLite file in this folder", "shop audit"},
+			{"A MariaDB server", "shop audit --database mysql://USER:PASSWORD@127.0.0.1:3306/shop"},
+		},
+		Exits: []Exit{
+			{0, "every invariant holds"},
+			{1, "an invariant is violated, an order is overdue, or the database cannot be read"},
+		},
+		Define: func(f *Flags) Run {
+			var database string
+			f.DatabaseVar(&database)
+			return func(ctx context.Context, _ []string) error { return audit(ctx, f, database) }
+		},
 	}
+}
+
+func audit(ctx context.Context, f *Flags, database string) (err error) {
 	store, err := openDatabase(ctx, "audit", database, sqlstore.AccessRead)
 	if err != nil {
 		return err

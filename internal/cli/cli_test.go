@@ -18,8 +18,8 @@ func noEnv(string) string { return "" }
 
 // run runs a command of operators and returns its exit code.
 func run(ctx context.Context, getenv func(string) string, stdout, stderr io.Writer, args ...string) int {
-	f := cli.NewFlags(cli.Process{Getenv: getenv, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr}, "", "")
-	return cli.ExitCode(cli.Group{Commands: cli.Operators()}.Run(ctx, f, args), stderr)
+	root := &cli.Command{Name: "shop", Commands: cli.Operators()}
+	return cli.ExitCode(root.Run(ctx, cli.Process{Getenv: getenv, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr}, args), stderr)
 }
 
 // call runs a command and returns its exit code and what it printed.

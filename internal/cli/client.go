@@ -49,10 +49,10 @@ type client struct {
 }
 
 // ValidBase returns the URL of a listener, as --url has it.
-func ValidBase(command, base string) (string, error) {
+func ValidBase(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return "", UsageError{fmt.Errorf("%s: --url %q: want http://HOST:PORT or https://HOST:PORT", command, base)}
+		return "", UsageError{fmt.Errorf("--url %q: want http://HOST:PORT or https://HOST:PORT", base)}
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
@@ -72,7 +72,7 @@ func (c client) ask(ctx context.Context, method, path string, body, v any) error
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("%s: read the answer of %s: %w", c.command, c.base, err)
+		return fmt.Errorf("%s: read the response of %s: %w", c.command, c.base, err)
 	}
 	if resp.StatusCode == http.StatusOK && resp.Header.Get("X-Instance-Id") != "" {
 		if err := json.Unmarshal(answer, v); err == nil {
@@ -99,7 +99,7 @@ func (c client) request(ctx context.Context, method, path string, body any) (*ht
 	}
 	if key := c.p.Getenv(keyVariable); key != "" {
 		if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, fmt.Errorf("%s: %s is no API key: it has a space, a line break or the like", c.command, keyVariable)
+			return nil, fmt.Errorf("%s: %s is malformed: an API key has no spaces and no line breaks", c.command, keyVariable)
 		}
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -128,7 +128,7 @@ func (c client) refused(resp *http.Response, body []byte) error {
 	err := json.Unmarshal(body, &p)
 	problem := err == nil && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json")
 	if !problem || p.Type == httpapi.TypeNotFound && strings.Contains(p.Detail, "this path") {
-		return fmt.Errorf("%s: %s answers %s and is not the --%s of an instance", c.command, c.base, resp.Status, c.listener)
+		return fmt.Errorf("%s: %s responds with %s and is not the --%s of an instance", c.command, c.base, resp.Status, c.listener)
 	}
 	if resp.StatusCode == http.StatusUnauthorized || p.Type == httpapi.TypeForbidden {
 		return fmt.Errorf("%s: %s Set %s to an admin's key; shop keys create --admin makes one", c.command, p.Detail, keyVariable)

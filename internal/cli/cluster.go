@@ -23,25 +23,27 @@ type clusterCall struct {
 	given   bool // the version
 }
 
-// subcommand returns a command that takes between least and most arguments.
-func (c *clusterCall) subcommand(group, name, args, what string, least, most int, run func(context.Context, []string) error) Command {
-	return Command{Name: name, Args: args, What: what, Run: func(ctx context.Context, f *Flags, args []string) error {
-		c.p, c.command = f.Process, group+" "+name
-		f.StringVar(&c.url, "url", "http://"+app.DefaultListen, "`URL` of any instance")
-		f.BoolVar(&c.json, "json", false, "print JSON")
-		if c.command == "config set" {
-			f.Int64Var(&c.version, "version", 0, "the version to be replaced, as shop config get shows it; 0: none was written yet (default any)")
-		}
-		rest, err := f.ParseWith(args, least, most)
-		if err != nil {
+// clusterRun does the work of one of these commands.
+type clusterRun func(c *clusterCall, ctx context.Context, args []string) error
+
+// define returns the definition of the flags of a command.
+func (run clusterRun) define(f *Flags) (*clusterCall, Run) {
+	c := &clusterCall{p: f.Process, command: f.Command()}
+	f.StringVar(&c.url, "url", "http://"+app.DefaultListen, "`URL`: ask the instance at this base URL; any instance responds for all")
+	f.BoolVar(&c.json, "json", false, "print JSON")
+	return c, func(ctx context.Context, args []string) (err error) {
+		if c.url, err = ValidBase(c.url); err != nil {
 			return err
 		}
-		c.given = f.Given()["version"]
-		if c.url, err = ValidBase(c.command, c.url); err != nil {
-			return err
-		}
-		return run(ctx, rest)
-	}}
+		c.given = f.Given("version")
+		return run(c, ctx, args)
+	}
+}
+
+// plain defines no further flags.
+func (run clusterRun) plain(f *Flags) Run {
+	_, do := run.define(f)
+	return do
 }
 
 func (c *clusterCall) state(ctx context.Context) (s httpapi.ClusterState, err error) {
@@ -57,17 +59,30 @@ func (c *clusterCall) print(v any) error {
 	return e.Encode(v)
 }
 
-// Cluster shows the instances, as any of them knows them.
-func Cluster(ctx context.Context, f *Flags, args []string) error {
-	c := &clusterCall{}
-	return Group{
-		What: "shop cluster shows the instances, as any of them knows them.",
+// clusterCommand shows the instances, as any of them knows them.
+func clusterCommand() Command {
+	return Command{
+		Name: "cluster", Summary: "Show the instances and their leader",
 		Commands: []Command{
-			c.subcommand("cluster", "members", "", "show which instances live, and which of them leads", 0, 0, c.members),
-			c.subcommand("cluster", "leader", "", "show the leader and its term; exit 1 without a leader", 0, 0, c.leader),
+			{
+				Name: "members", Summary: "Show which instances are alive, and which of them leads", Env: adminKey,
+				Examples: []Example{
+					{"As a table", "shop cluster members"},
+					{"As JSON, from another instance", "shop cluster members --json --url http://127.0.0.1:8090"},
+				},
+				Define: clusterRun((*clusterCall).members).plain,
+			},
+			{
+				Name: "leader", Summary: "Show the leader and its leadership term", Env: adminKey,
+				Examples: []Example{
+					{"Name, term and start", "shop cluster leader"},
+					{"As JSON", "shop cluster leader --json"},
+				},
+				Exits:  []Exit{{0, "an instance leads"}, {1, "no instance leads, or the instance at --url does not respond"}},
+				Define: clusterRun((*clusterCall).leader).plain,
+			},
 		},
-		Note: commandHelp("cluster"),
-	}.Run(ctx, f, args)
+	}
 }
 
 func (c *clusterCall) members(ctx context.Context, _ []string) error {
@@ -97,7 +112,7 @@ func (c *clusterCall) members(ctx context.Context, _ []string) error {
 // warn says that what was shown may be old.
 func (c *clusterCall) warn(s httpapi.ClusterState) {
 	if s.Stale != "" {
-		fmt.Fprintln(c.p.Stderr, "This may be old:", s.Stale)
+		fmt.Fprintln(c.p.Stderr, "The list may be out of date:", s.Stale)
 	}
 }
 

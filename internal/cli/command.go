@@ -16,63 +16,143 @@ type Process struct {
 	Stdout, Stderr io.Writer
 }
 
-// Command is one command of a [Group].
+// Command is a node of the command tree. The program, its help, the shell completion and the reference pages
+// read the same tree.
 type Command struct {
-	Name string
-	Args string // alongside the flags
-	What string // description in one line
-	More string // that its help adds
+	Name     string
+	Summary  string // one sentence without a full stop: what the command does
+	Details  string // further sentences for its own help; may be empty
+	Args     string // alongside the flags, such as "KIND [ID...]"
+	Values   []string
+	Secret   bool // an argument may be a secret, so no message repeats one
+	Examples []Example
+	Exits    []Exit     // exit codes that mean more than they do for every command
+	Env      []Variable // environment variables without a flag
 
-	// Run reads its flags and args with f, and does its work until ctx ends.
-	Run func(ctx context.Context, f *Flags, args []string) error
+	// Define defines the flags, and returns the function that does the work with the parsed flags. It is nil if
+	// the command only has subcommands. It has no other effect, as the help defines the flags too.
+	Define func(f *Flags) Run
+
+	Commands []Command // subcommands
 }
 
-// Group is commands that share a name.
-type Group struct {
-	What     string // description in one line
-	Commands []Command
-	Note     string // the last line of its usage
+// Run does the work of a command until ctx ends. It gets the arguments alongside the flags.
+type Run func(ctx context.Context, args []string) error
+
+// Example is a command line that a user can paste.
+type Example struct{ Purpose, Line string }
+
+// Exit is the meaning of an exit code.
+type Exit struct {
+	Code    int
+	Meaning string
 }
 
-// Run runs the command that args name. f has the name of the group.
-func (g Group) Run(ctx context.Context, f *Flags, args []string) error {
-	prefix := ""
-	if f.Name() != "" {
-		prefix = f.Name() + ": "
+// Variable is an environment variable without a flag.
+type Variable struct{ Name, Meaning string }
+
+// Run runs the command that args name below the root c.
+func (c *Command) Run(ctx context.Context, p Process, args []string) error {
+	return run(ctx, p, path{c}, args)
+}
+
+// path is a way from the root to a command.
+type path []*Command
+
+// last returns the command at the end of the path.
+func (p path) last() *Command { return p[len(p)-1] }
+
+// name returns the words that a user types, such as "shop timers list".
+func (p path) name() string {
+	names := make([]string, len(p))
+	for i, c := range p {
+		names[i] = c.Name
 	}
-	if len(args) == 0 {
-		g.usage(f.Name(), f.Stderr)
-		return UsageError{errors.New(prefix + "which command?")}
+	return strings.Join(names, " ")
+}
+
+// below returns the path to a command below the last one.
+func (p path) below(i int) path { return append(slices.Clip(p), &p.last().Commands[i]) }
+
+// child returns the path to the subcommand of a name.
+func (p path) child(name string) (path, error) {
+	if i := slices.IndexFunc(p.last().Commands, func(c Command) bool { return c.Name == name }); i >= 0 {
+		return p.below(i), nil
 	}
-	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
-		g.usage(f.Name(), f.Stdout)
-		return nil
+	names := p.last().names()
+	switch near := nearest(name, names); {
+	case near != "":
+		return nil, p.misused("unknown command %.40q: did you mean %s?", name, near)
+	case len(names) == 0:
+		return nil, p.misused("no command %.40q: %s has no subcommands", name, p.name())
+	case len(p) == 1:
+		return nil, p.misused("unknown command %.40q: run %s help for the list", name, p.name())
 	}
-	for _, c := range g.Commands {
-		if c.Name == args[0] {
-			name := strings.TrimSpace(strings.Join([]string{f.Name(), c.Name, c.Args}, " "))
-			return c.Run(ctx, NewFlags(f.Process, name, c.What+c.More), args[1:])
+	return nil, p.misused("unknown command %.40q: want %s", name, strings.Join(names, ", "))
+}
+
+// misused returns a usage error of the command at the end of the path.
+func (p path) misused(format string, args ...any) error {
+	return UsageError{errors.New(p.prefix() + fmt.Sprintf(format, args...))}
+}
+
+// prefix returns the command in front of an error, without the program.
+func (p path) prefix() string {
+	if len(p) == 1 {
+		return ""
+	}
+	return p[1:].name() + ": "
+}
+
+// names returns the names of the subcommands.
+func (c *Command) names() []string {
+	names := make([]string, len(c.Commands))
+	for i, each := range c.Commands {
+		names[i] = each.Name
+	}
+	return names
+}
+
+// isHelp reports whether an argument asks for help.
+func isHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, arg) }
+
+func run(ctx context.Context, p Process, at path, args []string) error {
+	c := at.last()
+	if len(c.Commands) > 0 && len(args) > 0 {
+		switch {
+		case args[0] == "help" && !slices.Contains(c.names(), "help"): // of a group; that of the root is a command
+			return help(p.Stdout, at, args[1:])
+		case !strings.HasPrefix(args[0], "-"):
+			child, err := at.child(args[0])
+			if err != nil {
+				return err
+			}
+			return run(ctx, p, child, args[1:])
+		case c.Define == nil && isHelp(args[0]):
+			return help(p.Stdout, at, nil)
+		case c.Define == nil:
+			return at.misused("flag %.40s before the command: write %s COMMAND [flags]", args[0], at.name())
 		}
 	}
-	var names []string
-	for _, c := range g.Commands {
-		names = append(names, c.Name)
+	if c.Define == nil && len(at) == 1 {
+		return help(p.Stdout, at, nil)
 	}
-	return UsageError{fmt.Errorf("%sno command %q: want %s", prefix, args[0], strings.Join(names, ", "))}
-}
-
-// usage lists the commands of the group of that name.
-func (g Group) usage(name string, w io.Writer) {
-	fmt.Fprintf(w, "%s\n\n", g.What)
-	lines, longest := make([]string, len(g.Commands)), 0
-	for i, c := range g.Commands {
-		lines[i] = strings.Join(strings.Fields(strings.Join([]string{"shop", name, c.Name, c.Args}, " ")), " ")
-		longest = max(longest, len(lines[i]))
+	if c.Define == nil {
+		return at.misused("missing command: want %s", strings.Join(c.names(), ", "))
 	}
-	for i, c := range g.Commands {
-		fmt.Fprintf(w, "  %-*s  %s\n", longest, lines[i], c.What)
+	f := newFlags(p, at)
+	work := c.Define(f)
+	rest, err := f.parse(args)
+	switch {
+	case errors.Is(err, errHelp):
+		return help(p.Stdout, at, nil)
+	case err == nil:
+		err = work(ctx, rest)
 	}
-	fmt.Fprintf(w, "\n%s\n", g.Note)
+	if bad, ok := errors.AsType[UsageError](err); ok && !strings.HasPrefix(bad.Error(), at.prefix()) {
+		return at.misused("%s", strings.ReplaceAll(bad.Error(), "\n", "; "))
+	}
+	return err
 }
 
 // UsageError says that the command line is wrong.
@@ -90,8 +170,8 @@ type ExitError int
 // Error implements [error].
 func (e ExitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// errHelp means that help was requested and printed.
-const errHelp = ExitError(0)
+// errHelp says that the arguments ask for help.
+var errHelp = errors.New("help")
 
 // ExitCode prints err in one line, unless everything has been said, and returns the code to exit with.
 func ExitCode(err error, stderr io.Writer) int {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -15,18 +14,43 @@ import (
 // watchEvery is the poll interval of shop config watch.
 const watchEvery = 250 * time.Millisecond
 
-// Config manages the settings that can change while instances run.
-func Config(ctx context.Context, f *Flags, args []string) error {
-	c := &clusterCall{}
-	return Group{
-		What: "shop config manages the settings that can change while instances run.",
+// configCommand manages the settings that can change while instances run.
+func configCommand() Command {
+	return Command{
+		Name: "config", Summary: "Show and change the settings that can change while instances run",
+		Details: "Instances with --zookeeper share their settings. Without it, each instance keeps the values of its flags, and refuses a change.",
 		Commands: []Command{
-			c.subcommand("config", "get", "[NAME]", "show all settings, or the value of one", 0, 1, c.getSetting),
-			c.subcommand("config", "set", "NAME VALUE", "change a setting on all instances", 2, 2, c.setSetting),
-			c.subcommand("config", "watch", "", "show all settings, and again whenever one changes, until Ctrl-C", 0, 0, c.watchSettings),
+			{
+				Name: "get", Args: "[NAME]", Summary: "Show all settings, or the value of one", Env: adminKey,
+				Examples: []Example{
+					{"All settings with their versions", "shop config get"},
+					{"One value, for a script", "shop config get permits"},
+				},
+				Define: clusterRun((*clusterCall).getSetting).plain,
+			},
+			{
+				Name: "set", Args: "NAME VALUE", Summary: "Change a setting on all instances", Env: adminKey,
+				Examples: []Example{
+					{"At most 8 orders in flight, over all instances", "shop config set permits 8"},
+					{"Only if nobody has changed the setting since version 3", "shop config set order-ttl 10m --version 3"},
+				},
+				Define: func(f *Flags) Run {
+					c, do := clusterRun((*clusterCall).setSetting).define(f)
+					f.Int64Var(&c.version, "version", 0, "`VERSION`: replace only this version, as shop config get shows it; 0 means never written")
+					f.DefaultText("version", "any version")
+					return do
+				},
+			},
+			{
+				Name: "watch", Summary: "Show all settings, and again after each change, until Ctrl-C", Env: adminKey,
+				Examples: []Example{
+					{"As a table", "shop config watch"},
+					{"As JSON, one line per change", "shop config watch --json"},
+				},
+				Define: clusterRun((*clusterCall).watchSettings).plain,
+			},
 		},
-		Note: commandHelp("config"),
-	}.Run(ctx, f, args)
+	}
 }
 
 func (c *clusterCall) getSetting(ctx context.Context, rest []string) error {
@@ -51,7 +75,10 @@ func (c *clusterCall) getSetting(ctx context.Context, rest []string) error {
 	for _, each := range s.Config {
 		names = append(names, each.Name)
 	}
-	return fmt.Errorf("config get: no setting %q; there are %s", rest[0], strings.Join(names, ", "))
+	if near := nearest(rest[0], names); near != "" {
+		return fmt.Errorf("config get: no setting %q: did you mean %s?", rest[0], near)
+	}
+	return fmt.Errorf("config get: no setting %q: want %s", rest[0], alternatives(names))
 }
 
 func (c *clusterCall) settings(all []httpapi.Setting) error {
@@ -68,7 +95,7 @@ func (c *clusterCall) settings(all []httpapi.Setting) error {
 	}
 	for _, s := range all {
 		if s.Refused != "" {
-			fmt.Fprintf(c.p.Stderr, "%s: what is stored is refused: %s\n", s.Name, s.Refused)
+			fmt.Fprintf(c.p.Stderr, "%s: the stored value is refused: %s\n", s.Name, s.Refused)
 		}
 	}
 	return nil
@@ -97,7 +124,7 @@ func (c *clusterCall) watchSettings(ctx context.Context, _ []string) error {
 		case err != nil && shown == "":
 			return err
 		case err != nil && !failing:
-			fmt.Fprintf(c.p.Stderr, "%v; asking again\n", err)
+			fmt.Fprintf(c.p.Stderr, "%v; retrying\n", err)
 		case err == nil && now != shown:
 			shown = now
 			if err := c.settings(s.Config); err != nil {

@@ -53,7 +53,7 @@ func TestWatchOfSettingsReconnects(t *testing.T) {
 	if code := run(ctx, noEnv, &out, &said, "config", "watch", "--url", server.URL); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if text := out.String(); !strings.Contains(text, "64") || !strings.Contains(text, " 8 ") || strings.Count(said.String(), "asking again") != 1 {
+	if text := out.String(); !strings.Contains(text, "64") || !strings.Contains(text, " 8 ") || strings.Count(said.String(), "retrying") != 1 {
 		t.Errorf("%s\n%s", text, said.String())
 	}
 }

@@ -40,38 +40,67 @@ type follower struct {
 	begun  bool // the first reset has been received
 }
 
-// Events prints the events of all instances until ctx ends.
-func Events(ctx context.Context, f *Flags, args []string) error {
-	urls := f.String("url", "http://"+app.DefaultListen, "`URL` of any instance, or of several, with commas between them: when one stops, the command connects to the next one")
-	types := f.String("types", "", "only events of these `TYPES`, with commas between them: order, stock, lock, timer, member, leader (default all)")
-	sku := f.String("sku", "", "only events about this `SKU`")
-	id := f.String("order", "", "only events about the order with this `ID`")
-	asJSON := f.Bool("json", false, "print JSON, one event a line")
-	if err := f.Parse(args); err != nil {
-		return err
+// eventsCommand prints the events of all instances until ctx ends.
+func eventsCommand() Command {
+	return Command{
+		Name: "events", Summary: "Show the events of all instances until Ctrl-C",
+		Details: "The command reconnects if the connection ends, and resumes after the last event. It reports on stderr if it may have missed events.",
+		Examples: []Example{
+			{"Everything that happens", "shop events"},
+			{"Orders and stock of one SKU", "shop events --types order,stock --sku ticket"},
+			{"A second instance to connect to if the first one stops", "shop events --url http://127.0.0.1:8080,http://127.0.0.1:8090"},
+			{"Members and leaders as JSON, one event per line", "shop events --types member,leader --json"},
+		},
+		Exits: []Exit{{0, "interrupted by Ctrl-C"}, {1, "no instance at --url responds, or an instance refuses the request"}},
+		Env:   adminKey,
+		Define: func(f *Flags) Run {
+			e := eventsFlags{}
+			f.StringVar(&e.urls, "url", "http://"+app.DefaultListen, "`URL,...`: connect to an instance at one of these base URLs, and to the next if it stops")
+			f.BoolVar(&e.json, "json", false, "print JSON, one event per line")
+			f.Group("Filters")
+			f.ListVar(&e.types, "types", typeNames(), "`TYPES`: show only events of these types, separated by commas")
+			f.StringVar(&e.sku, "sku", "", "`SKU`: show only events about this SKU")
+			f.StringVar(&e.order, "order", "", "`ID`: show only events about the order with this id")
+			f.DefaultText("types", "all")
+			f.DefaultText("sku", "all")
+			f.DefaultText("order", "all")
+			return func(ctx context.Context, _ []string) error { return e.follow(ctx, f.Process) }
+		},
 	}
+}
+
+// typeNames returns the names of all types of events.
+func typeNames() []string {
+	var names []string
+	for _, each := range events.Types() {
+		names = append(names, string(each))
+	}
+	return names
+}
+
+// eventsFlags are the flags of the command.
+type eventsFlags struct {
+	urls, sku, order string
+	types            []string
+	json             bool
+}
+
+func (e eventsFlags) follow(ctx context.Context, p Process) error {
 	var bases []string
-	for text := range strings.SplitSeq(*urls, ",") {
-		base, err := ValidBase("events", text)
+	for text := range strings.SplitSeq(e.urls, ",") {
+		base, err := ValidBase(text)
 		if err != nil {
 			return err
 		}
 		bases = append(bases, base)
 	}
-	if *types != "" {
-		for name := range strings.SplitSeq(*types, ",") {
-			if known := events.Types(); !slices.Contains(known, events.Type(name)) {
-				return UsageError{fmt.Errorf("events: --types: there is no type %.40q: want some of %s, with commas between them", name, strings.Trim(fmt.Sprint(known), "[]"))}
-			}
-		}
-	}
 	query := make(url.Values)
-	for name, value := range map[string]string{"types": *types, "sku": *sku, "order": *id} {
+	for name, value := range map[string]string{"types": strings.Join(e.types, ","), "sku": e.sku, "order": e.order} {
 		if value != "" {
 			query.Set(name, value)
 		}
 	}
-	w := &follower{client: client{f.Process, "events", bases[0], "listen"}, others: bases[1:], query: query, json: *asJSON}
+	w := &follower{client: client{p, "events", bases[0], "listen"}, others: bases[1:], query: query, json: e.json}
 	return w.run(ctx)
 }
 
@@ -93,7 +122,7 @@ func (f *follower) run(ctx context.Context) error {
 		if heard {
 			pause = cmp.Or(f.retry, time.Second)
 		}
-		fmt.Fprintf(f.p.Stderr, "%v; trying again\n", err)
+		fmt.Fprintf(f.p.Stderr, "%v; retrying\n", err)
 		f.move()
 		select {
 		case <-ctx.Done():
@@ -117,7 +146,7 @@ func (f *follower) connect(ctx context.Context) (heard bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(streamSilence, func() {
-		cancel(fmt.Errorf("events: nothing has come from %s for %s", f.base, streamSilence))
+		cancel(fmt.Errorf("events: %s has sent nothing for %s", f.base, streamSilence))
 	})
 	defer silence.Stop()
 	req, err := f.request(ctx, http.MethodGet, "/api/v1/events?"+f.query.Encode(), nil)
@@ -193,7 +222,7 @@ func describe(e events.Event) string {
 	case e.Stock != nil:
 		return fmt.Sprintf("%s: %d available, %d reserved of %d", e.Stock.SKU, e.Stock.Available, e.Stock.Reserved, e.Stock.OnHand)
 	case e.Lock != nil:
-		return fmt.Sprintf("%s: fence %d of %s, %d leases", e.Lock.SKU, e.Lock.Fence, e.Lock.Strategy, e.Lock.Count)
+		return fmt.Sprintf("%s: fencing token %d of %s, %d leases", e.Lock.SKU, e.Lock.Fence, e.Lock.Strategy, e.Lock.Count)
 	case e.Timer != nil:
 		var outcomes []string
 		for name, n := range e.Timer.Outcomes {
@@ -206,7 +235,7 @@ func describe(e events.Event) string {
 	case e.Member != nil:
 		return fmt.Sprintf("%s has joined, as %s at %s", e.Member.Name, e.Member.Role, e.Member.Address)
 	case e.Leader != nil && e.Leader.Ended:
-		return fmt.Sprintf("%s leads no more, term %d has ended", e.Leader.Name, e.Leader.Term)
+		return fmt.Sprintf("%s lost leadership, term %d has ended", e.Leader.Name, e.Leader.Term)
 	case e.Leader != nil:
 		return fmt.Sprintf("%s leads, term %d", e.Leader.Name, e.Leader.Term)
 	}

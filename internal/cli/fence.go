@@ -24,31 +24,60 @@ const (
 	levelsPage   = 1000 // how many SKUs are read at once
 )
 
-// Fence lets a lock service that has lost its data sell again.
-func Fence(ctx context.Context, f *Flags, args []string) error {
-	call := &fenceCall{}
-	command := func(name, args, what string, run func(context.Context, *Flags, []string) error) Command {
-		return Command{Name: name, Args: args, What: what, Run: func(ctx context.Context, f *Flags, args []string) error {
-			f.Database(&call.database)
-			err := run(ctx, f, args)
-			if errors.Is(err, sqlstore.ErrNoSchema) {
-				return fmt.Errorf("fence %s: the schema of %s is older than this program, and shop migrate brings it up to date", name, call.address)
-			}
-			return err
-		}}
-	}
-	return Group{
-		What: "shop fence repairs SKUs whose lock service has lost its data, so that the database refuses its fencing tokens.",
+// fenceCommand repairs SKUs whose lock service has lost its data.
+func fenceCommand() Command {
+	return Command{
+		Name: "fence", Summary: "Repair SKUs whose lock service has lost its data",
+		Details: "A lock service that has lost its data issues low fencing tokens again, and the database refuses them. " +
+			"Strategies on Redis, Redlock and SQL repair this themselves; strategies on ZooKeeper and etcd need shop fence rebase.",
 		Commands: []Command{
-			command("list", "", "show the SKUs with fencing tokens, and which of them need a rebase; --zookeeper or --etcd names a service to query", call.list),
-			command("rebase", "SKU", "accept the next lease of a SKU, however low its fencing token: for a lock service that has lost its data", call.rebase),
+			{
+				Name: "list", Summary: "Show the SKUs with fencing tokens, and which of them need a rebase",
+				Examples: []Example{
+					{"The tokens that the database has accepted", "shop fence list --database mysql://USER:PASSWORD@127.0.0.1:3306/shop"},
+					{"Compared with the tokens that etcd would issue now", "shop fence list --etcd 127.0.0.1:2379"},
+				},
+				Exits: []Exit{{1, "the database cannot be read, or a named service does not respond"}},
+				Define: func(f *Flags) Run {
+					c := &fenceCall{command: "list"}
+					f.DatabaseVar(&c.database)
+					f.StringVar(&c.zookeeper, "zookeeper", "", "`HOST:2181,...`: ask this ZooKeeper for its next token")
+					f.StringVar(&c.zookeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD`: authenticate to --zookeeper as this user, as the instances do")
+					f.StringVar(&c.etcd, "etcd", "", "`HOST:2379,...`: ask this etcd for its next token")
+					return c.run(f, c.list)
+				},
+			},
+			{
+				Name: "rebase", Args: "SKU", Summary: "Accept the next lease of a SKU, however low its fencing token is",
+				Details: "The command raises the token offset of the SKU above the last accepted token, and notes it in the ledger.",
+				Examples: []Example{
+					{"One SKU", "shop fence rebase ticket"},
+					{"Another database", "shop fence rebase ticket --database mysql://USER:PASSWORD@127.0.0.1:3306/shop"},
+				},
+				Define: func(f *Flags) Run {
+					c := &fenceCall{command: "rebase"}
+					f.DatabaseVar(&c.database)
+					return c.run(f, c.rebase)
+				},
+			},
 		},
-		Note: "shop fence COMMAND --help lists the flags.",
-	}.Run(ctx, f, args)
+	}
+}
+
+// run runs a command, and says what to do if the schema is older than the program.
+func (c *fenceCall) run(f *Flags, run func(context.Context, *Flags, []string) error) Run {
+	return func(ctx context.Context, args []string) error {
+		err := run(ctx, f, args)
+		if errors.Is(err, sqlstore.ErrNoSchema) {
+			return fmt.Errorf("fence %s: the schema of %s is older than this program: run shop migrate", c.command, c.address)
+		}
+		return err
+	}
 }
 
 // fenceCall is one command with its flags and arguments.
 type fenceCall struct {
+	command                                  string
 	database, zookeeper, zookeeperAuth, etcd string // as the flags have them
 
 	address string // of the database, once it is open
@@ -56,14 +85,8 @@ type fenceCall struct {
 
 // rebase raises the token offset of one SKU above the last accepted fencing token.
 func (c *fenceCall) rebase(ctx context.Context, f *Flags, args []string) (err error) {
-	rest, err := f.ParseWith(args, 0, len(args))
-	switch {
-	case err != nil:
-		return err
-	case len(rest) != 1:
-		return UsageError{errors.New("fence rebase: want one SKU")}
-	case !stock.ValidSKU(rest[0]):
-		return UsageError{fmt.Errorf("fence rebase: %q cannot be a SKU", rest[0])}
+	if !stock.ValidSKU(args[0]) {
+		return UsageError{fmt.Errorf("SKU %q is malformed: want 1 to 64 letters, digits, dots, dashes and underscores", args[0])}
 	}
 	store, err := openDatabase(ctx, operator(f.Process), c.database, sqlstore.AccessChange)
 	if err != nil {
@@ -73,15 +96,15 @@ func (c *fenceCall) rebase(ctx context.Context, f *Flags, args []string) (err er
 	c.address = store.Address()
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
-	before, err := store.Level(ctx, rest[0])
+	before, err := store.Level(ctx, args[0])
 	if err != nil {
 		return fmt.Errorf("fence rebase: %w", err)
 	}
-	after, err := stock.NewService(store, stock.NewStrategies(stock.Lockers{}), nil).Rebase(ctx, rest[0])
+	after, err := stock.NewService(store, stock.NewStrategies(stock.Lockers{}), nil).Rebase(ctx, args[0])
 	if err != nil {
 		return fmt.Errorf("fence rebase: %w", err)
 	}
-	_, err = fmt.Fprintf(f.Stdout, "%s (%s): fences count from %d, not from %d; noted in the ledger\n", after.SKU, after.Strategy, after.Base, before.Base)
+	_, err = fmt.Fprintf(f.Stdout, "%s (%s): raised the token offset from %d to %d, and noted it in the ledger\n", after.SKU, after.Strategy, before.Base, after.Base)
 	return err
 }
 
@@ -92,13 +115,7 @@ func operator(p Process) string {
 }
 
 // list shows the last accepted fencing tokens alongside the tokens that the services would issue now.
-func (c *fenceCall) list(ctx context.Context, f *Flags, args []string) (err error) {
-	f.StringVar(&c.zookeeper, "zookeeper", "", "HOST:2181,... of the strategy zookeeper, to ask for its fence")
-	f.StringVar(&c.zookeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD` for --zookeeper, as the instances have it")
-	f.StringVar(&c.etcd, "etcd", "", "HOST:2379,... of the strategy etcd, to ask for its fence")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
+func (c *fenceCall) list(ctx context.Context, f *Flags, _ []string) (err error) {
 	if err := errors.Join(app.ValidServers("zookeeper", c.zookeeper), app.ValidZooKeeperAuth(c.zookeeperAuth, c.zookeeper), app.ValidServers("etcd", c.etcd)); err != nil {
 		return UsageError{err}
 	}

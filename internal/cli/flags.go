@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"errors"
+	"encoding"
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,135 +12,238 @@ import (
 	"example.com/shop/internal/app"
 )
 
-// Flags is a flag set whose flags can also be set by the environment, with the process of its command.
+// Flags are the flags of a command, in groups, with the process of the command.
+//
+// A usage has the form "`VALUE`: do something": VALUE is the placeholder that the help shows, and the rest
+// is a sentence. Without a placeholder the help shows one for the type.
 type Flags struct {
-	*flag.FlagSet
 	Process
 
-	what string
+	at    path
+	set   *flag.FlagSet
+	all   []*Flag // in the order of their definition
+	group string
+	every bool // flags have a variable, and not only those of connections
 }
 
-// NewFlags returns the flags of a command that does what it says.
-func NewFlags(p Process, name, what string) *Flags {
-	f := &Flags{flag.NewFlagSet(name, flag.ContinueOnError), p, what}
-	f.SetOutput(io.Discard)
-	f.Usage = func() {} // the package would print all flags for every mistake
+// Flag is a flag as the help, the completion and the reference pages show it.
+type Flag struct {
+	Name, Group string
+	Value       string // placeholder; empty: the flag takes none
+	Usage       string // sentence
+	Default     string // as the help shows it; empty: off
+	Variable    string // environment variable; empty: none
+	Kind        Kind
+	Choices     []string // the values that it takes; empty: any
+	List        bool     // it takes several choices, with commas between them
+}
+
+// Kind is the form of the values of a flag.
+type Kind string
+
+// The kinds.
+const (
+	Text     Kind = "text"
+	Bool     Kind = "true or false"
+	Number   Kind = "a whole number"
+	Duration Kind = "a duration such as 90s, 15m or 1h30m"
+)
+
+// connections are the flags that say where something is. Each has a variable, of whichever command it is.
+var connections = []string{"url", "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}
+
+// newFlags returns the flags of the command at the end of a path, without any.
+func newFlags(p Process, at path) *Flags {
+	f := &Flags{Process: p, at: at, set: flag.NewFlagSet(at.name(), flag.ContinueOnError)}
+	f.set.SetOutput(io.Discard)
+	f.set.Usage = func() {} // the package would print all flags for every mistake
 	return f
 }
 
-// Database defines --database, which is where the stock and the orders are.
-func (f *Flags) Database(database *string) {
-	f.StringVar(database, "database", app.DefaultDatabase, "sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
+// Command returns the words that a user types for the command, without the program.
+func (f *Flags) Command() string { return f.at[1:].name() }
+
+// Group begins a group of flags: the help lists those that follow under this heading.
+func (f *Flags) Group(heading string) { f.group = heading }
+
+// EveryVariable gives each flag of the command a variable.
+func (f *Flags) EveryVariable() { f.every = true }
+
+// StringVar defines a flag with text.
+func (f *Flags) StringVar(p *string, name, value, usage string) {
+	f.set.StringVar(p, name, value, usage)
+	f.note(name, "TEXT", Text)
 }
 
-// help lists the flags.
-func (f *Flags) help() {
-	fmt.Fprintf(f.Stdout, "shop %s: %s\n\n", f.Name(), f.what)
-	f.SetOutput(f.Stdout)
-	f.PrintDefaults()
+// BoolVar defines a flag that is on or off.
+func (f *Flags) BoolVar(p *bool, name string, value bool, usage string) {
+	f.set.BoolVar(p, name, value, usage)
+	f.note(name, "", Bool)
 }
 
-// Variable returns the environment variable of a flag.
-func Variable(name string) string {
-	return "SHOP_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+// IntVar defines a flag with a whole number.
+func (f *Flags) IntVar(p *int, name string, value int, usage string) {
+	f.set.IntVar(p, name, value, usage)
+	f.note(name, "N", Number)
 }
 
-// Parse reads the environment and then args, which win. Anything wrong is a
-// [UsageError] that names the flag or the variable.
-func (f *Flags) Parse(args []string) error {
-	_, err := f.ParseWith(args, 0, 0)
-	return err
+// Int64Var defines a flag with a whole number.
+func (f *Flags) Int64Var(p *int64, name string, value int64, usage string) {
+	f.set.Int64Var(p, name, value, usage)
+	f.note(name, "N", Number)
 }
 
-// ParseWith does the same for a command that takes between least and most
-// arguments alongside its flags, in any order, and returns them. What follows -- is no flag.
-func (f *Flags) ParseWith(args []string, least, most int) (rest []string, err error) {
-	if err := f.environment(); err != nil {
-		return nil, err
+// DurationVar defines a flag with a duration.
+func (f *Flags) DurationVar(p *time.Duration, name string, value time.Duration, usage string) {
+	f.set.DurationVar(p, name, value, usage)
+	f.note(name, "DURATION", Duration)
+}
+
+// TextVar defines a flag whose value reads and writes itself, and is one of choices.
+func (f *Flags) TextVar(p encoding.TextUnmarshaler, name string, value encoding.TextMarshaler, choices []string, usage string) {
+	f.set.TextVar(p, name, value, usage)
+	f.note(name, "TEXT", Text).Choices = choices
+}
+
+// ChoiceVar defines a flag with one of choices, or none if that is the default.
+func (f *Flags) ChoiceVar(p *string, name, value string, choices []string, usage string) {
+	*p = value
+	f.set.Var(&choice{p, choices}, name, usage)
+	f.note(name, "TEXT", Text).Choices = choices
+}
+
+// ListVar defines a flag with some of choices, separated by commas. Its default is *p.
+func (f *Flags) ListVar(p *[]string, name string, choices []string, usage string) {
+	f.set.Var(&list{p, choices}, name, usage)
+	noted := f.note(name, "NAME,...", Text)
+	noted.Choices, noted.List = choices, true
+}
+
+// DefaultText replaces the default of a flag in the help, for one that the command computes.
+func (f *Flags) DefaultText(name, text string) { f.find(name).Default = text }
+
+// WithoutVariable takes the variable from a flag.
+func (f *Flags) WithoutVariable(name string) { f.find(name).Variable = "" }
+
+// DatabaseVar defines --database, which is where the stock and the orders are.
+func (f *Flags) DatabaseVar(p *string) {
+	f.StringVar(p, "database", app.DefaultDatabase, "`URL`: use the database at sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
+}
+
+// note records the flag that was defined last.
+func (f *Flags) note(name, placeholder string, kind Kind) *Flag {
+	defined := f.set.Lookup(name)
+	noted := &Flag{Name: name, Group: f.group, Value: placeholder, Kind: kind, Usage: defined.Usage}
+	if value, usage, ok := strings.Cut(defined.Usage, "`: "); ok && strings.HasPrefix(value, "`") {
+		noted.Value, noted.Usage = value[1:], usage
 	}
-	var plain []string
-	if i := slices.Index(args, "--"); i >= 0 {
-		args, plain = args[:i], args[i+1:]
+	if kind == Text && defined.DefValue == "" {
+		noted.Default = "none"
+	} else if kind != Bool || defined.DefValue == "true" {
+		noted.Default = defined.DefValue
 	}
-	for {
-		if err := f.FlagSet.Parse(args); errors.Is(err, flag.ErrHelp) {
-			f.help()
-			return nil, errHelp
-		} else if err != nil {
-			return nil, UsageError{fmt.Errorf("%s: %s", f.Name(), f.explain(err))}
+	if kind == Duration {
+		noted.Default = shortDuration(noted.Default)
+	}
+	if f.every || slices.Contains(connections, name) {
+		noted.Variable = variable(name)
+	}
+	f.all = append(f.all, noted)
+	return noted
+}
+
+// shortDuration drops the zeros of a duration such as 15m0s.
+func shortDuration(text string) string {
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
 		}
-		if f.NArg() == 0 {
-			break
-		}
-		rest, args = append(rest, f.Arg(0)), f.Args()[1:]
-	}
-	switch rest = append(rest, plain...); {
-	case len(rest) > most:
-		return nil, UsageError{fmt.Errorf("%s: unexpected argument %q", f.Name(), rest[most])}
-	case len(rest) < least:
-		return nil, UsageError{fmt.Errorf("%s: want %d arguments, not %d", f.Name(), least, len(rest))}
-	}
-	return rest, nil
-}
-
-// aDuration is the form of a duration, in words.
-const aDuration = "a duration such as 90s, 15m or 1h30m"
-
-// invalid matches what the package flag says of a value that it cannot read.
-var invalid = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^:]+): `)
-
-// explain says what is wrong with a command line, and what is wanted instead.
-func (f *Flags) explain(err error) string {
-	text := err.Error()
-	command, _, _ := strings.Cut(f.Name(), " [")
-	if m := invalid.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("--%s %s: want %s", m[2], m[1], form(f.Lookup(m[2]), err))
-	}
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		return fmt.Sprintf("there is no flag --%s: shop %s --help lists those that there are", name, command)
-	}
-	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		return fmt.Sprintf("--%s: want a value", name)
 	}
 	return text
 }
 
-// form describes the values of a flag whose value was refused with err.
-func form(fl *flag.Flag, err error) string {
-	if g, ok := fl.Value.(flag.Getter); ok {
-		switch g.Get().(type) {
-		case time.Duration:
-			return aDuration
-		case int, int64:
-			return "a whole number"
-		case bool:
-			return "true or false"
-		case *slog.Level:
-			return "debug, info, warn or error"
-		}
-	}
-	return err.Error()
+// find returns a flag that is defined.
+func (f *Flags) find(name string) *Flag {
+	i := slices.IndexFunc(f.all, func(each *Flag) bool { return each.Name == name })
+	return f.all[i]
 }
 
-// environment reads the variables.
-func (f *Flags) environment() error {
-	var bad []error
-	f.VisitAll(func(fl *flag.Flag) {
-		if v := f.Getenv(Variable(fl.Name)); v != "" {
-			if err := f.Set(fl.Name, v); err != nil {
-				bad = append(bad, fmt.Errorf("%s=%q: want %s", Variable(fl.Name), v, form(fl, err)))
-			}
+// variable returns the environment variable of a flag that has one.
+func variable(name string) string {
+	return "SHOP_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// Given reports whether the user has set a flag.
+func (f *Flags) Given(name string) bool {
+	given := false
+	f.set.Visit(func(fl *flag.Flag) { given = given || fl.Name == name })
+	return given
+}
+
+// choice is the value of a flag with one of some names.
+type choice struct {
+	text    *string
+	choices []string
+}
+
+// String implements [flag.Value].
+func (c *choice) String() string {
+	if c.text == nil { // of a value that the package flag makes to compare defaults
+		return ""
+	}
+	return *c.text
+}
+
+// Set implements [flag.Value].
+func (c *choice) Set(text string) error {
+	*c.text = text
+	return oneOf(text, c.choices)
+}
+
+// list is the value of a flag with several names.
+type list struct {
+	names   *[]string
+	choices []string
+}
+
+// String implements [flag.Value].
+func (l *list) String() string {
+	if l.names == nil {
+		return ""
+	}
+	return strings.Join(*l.names, ",")
+}
+
+// Set implements [flag.Value].
+func (l *list) Set(text string) error {
+	*l.names = nil
+	if text == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		if err := oneOf(name, l.choices); err != nil {
+			return fmt.Errorf("unknown %.40q: %w", name, err)
 		}
-	})
-	if len(bad) > 0 {
-		return UsageError{errors.Join(bad...)}
+		*l.names = append(*l.names, name)
 	}
 	return nil
 }
 
-// Given returns the names of the flags that were set.
-func (f *Flags) Given() map[string]bool {
-	set := make(map[string]bool)
-	f.Visit(func(fl *flag.Flag) { set[fl.Name] = true })
-	return set
+// oneOf says what is wrong with a name that must be one of some.
+func oneOf(name string, names []string) error {
+	if slices.Contains(names, name) {
+		return nil
+	}
+	if near := nearest(name, names); near != "" {
+		return fmt.Errorf("did you mean %s?", near)
+	}
+	return fmt.Errorf("want %s", alternatives(names))
+}
+
+// alternatives lists names for a sentence.
+func alternatives(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }

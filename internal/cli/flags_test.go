@@ -1,7 +1,7 @@
 package cli_test
 
 import (
-	"flag"
+	"context"
 	"io"
 	"strings"
 	"testing"
@@ -10,20 +10,58 @@ import (
 	"example.com/shop/internal/cli"
 )
 
-// TestForms of values that the package flag reads.
-func TestForms(t *testing.T) {
-	f := cli.NewFlags(cli.Process{Getenv: noEnv, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}, "x", "y")
-	f.Duration("wait", time.Second, "")
-	f.Int("n", 1, "")
+// probe runs a command with some flags, and returns what the flags were, and the usage error.
+func probe(t *testing.T, env map[string]string, args string) (wait time.Duration, mode string, names []string, err error) {
+	t.Helper()
+	root := &cli.Command{Name: "shop", Commands: []cli.Command{{Name: "x", Args: "A [B]", Define: func(f *cli.Flags) cli.Run {
+		f.EveryVariable()
+		n, url := 0, ""
+		f.DurationVar(&wait, "wait", time.Second, "wait")
+		f.IntVar(&n, "n", 1, "count")
+		f.ChoiceVar(&mode, "mode", "", []string{"fast", "slow"}, "run in this mode")
+		f.ListVar(&names, "names", []string{"naive", "local", "redis"}, "sell by these")
+		f.StringVar(&url, "url", "", "ask here")
+		f.WithoutVariable("url")
+		return func(context.Context, []string) error { return nil }
+	}}}}
+	getenv := func(name string) string { return env[name] }
+	p := cli.Process{Getenv: getenv, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+	err = root.Run(t.Context(), p, append([]string{"x"}, strings.Fields(args)...))
+	return wait, mode, names, err
+}
+
+// TestMistakesAreExplained: each message has the flag, the value, and what to do.
+func TestMistakesAreExplained(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{
-		"--wait 5": `--wait "5": want a duration such as 90s`, "-n 99999999999999999999": `--n "99999999999999999999": want a whole number`,
-		"--n": "--n: want a value", "--m 1": "there is no flag --m: shop x --help",
+		"a --wait 5":                  `x: --wait "5": want a duration such as 90s`,
+		"a -n 99999999999999999999":   `x: --n "99999999999999999999": want a whole number`,
+		"a --n":                       "x: --n: missing value: want N",
+		"a --zzz 1":                   "x: unknown flag --zzz: run shop x --help",
+		"a --wiat 1s":                 "x: unknown flag --wiat: did you mean --wait?",
+		"a --mode fats":               `x: --mode "fats": did you mean fast?`,
+		"a --mode other":              `x: --mode "other": want fast or slow`,
+		"a --names naive,redsi":       `x: --names "naive,redsi": unknown "redsi": did you mean redis?`,
+		"a --names naive,":            `x: --names "naive,": unknown "": want naive, local or redis`,
+		"":                            "x: missing A: run shop x --help",
+		"a b c":                       `x: unexpected argument "c"`,
+		"a -- b --wait":               `x: unexpected argument "--wait"`,
+		"--wait 5s --mode slow a b d": `x: unexpected argument "d"`,
 	} {
-		if err := f.Parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, _, err := probe(t, nil, args); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}
-	if f.ErrorHandling() != flag.ContinueOnError {
-		t.Error("a bad flag would end the process")
+}
+
+// TestFlagHasPrecedenceOverVariable, also if the value of the variable is malformed; and a flag without a variable reads none.
+func TestFlagHasPrecedenceOverVariable(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"SHOP_WAIT": "2s", "SHOP_MODE": "slow", "SHOP_NAMES": "local,redis", "SHOP_URL": "x", "SHOP_N": "many"}
+	if wait, mode, names, err := probe(t, env, "a --mode fast --n 1"); err != nil || wait != 2*time.Second || mode != "fast" || strings.Join(names, " ") != "local redis" {
+		t.Errorf("%v, %v, %v, %v", err, wait, mode, names)
+	}
+	if _, _, _, err := probe(t, env, "a"); err == nil || err.Error() != `x: SHOP_N="many": want a whole number` {
+		t.Errorf("%v", err)
 	}
 }

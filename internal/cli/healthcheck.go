@@ -10,13 +10,26 @@ import (
 	"example.com/shop/internal/app"
 )
 
-// Healthcheck asks an instance whether it is ready.
-func Healthcheck(ctx context.Context, f *Flags, args []string) error {
-	base := f.String("url", "http://"+app.DefaultListen, "`URL` of the instance")
-	if err := f.Parse(args); err != nil {
-		return err
+// healthcheckCommand asks an instance whether it is ready.
+func healthcheckCommand() Command {
+	return Command{
+		Name: "healthcheck", Summary: "Ask a running instance whether it is ready",
+		Details: "The command sends GET /readyz, which needs no API key, and waits 3s for the response. It prints nothing if the instance is ready.",
+		Examples: []Example{
+			{"The instance on the default address", "shop healthcheck"},
+			{"Another instance", "shop healthcheck --url http://127.0.0.1:8090"},
+		},
+		Exits: []Exit{{0, "the instance is ready"}, {1, "it is not ready, or does not respond"}},
+		Define: func(f *Flags) Run {
+			var base string
+			f.StringVar(&base, "url", "http://"+app.DefaultListen, "`URL`: ask the instance at this base URL")
+			return func(ctx context.Context, _ []string) error { return healthcheck(ctx, f, base) }
+		},
 	}
-	at, err := ValidBase("healthcheck", *base)
+}
+
+func healthcheck(ctx context.Context, f *Flags, base string) error {
+	at, err := ValidBase(base)
 	if err != nil {
 		return err
 	}
@@ -37,7 +50,7 @@ func Healthcheck(ctx context.Context, f *Flags, args []string) error {
 	}
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("healthcheck: read the answer of %s: %w", at, err)
+		return fmt.Errorf("healthcheck: read the response of %s: %w", at, err)
 	}
 	return c.refused(resp, answer)
 }

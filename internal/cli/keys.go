@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"example.com/shop/internal/app"
@@ -15,26 +14,54 @@ import (
 // keysTimeout is how long a command on keys may take, once the database is open.
 const keysTimeout = time.Minute
 
-// Keys manages the API keys in the database.
-func Keys(ctx context.Context, f *Flags, args []string) error {
-	k := &keysCall{p: f.Process}
-	command := func(name, args, what string, run func(context.Context) error) Command {
-		return Command{Name: name, Args: args, What: what, Run: func(ctx context.Context, f *Flags, args []string) error {
-			if err := k.parse(f, name, args); err != nil {
-				return err
-			}
-			return k.on(ctx, name, run)
-		}}
-	}
-	return Group{
-		What: "shop keys manages the API keys in the database, with or without a running instance.",
+// keysCommand manages the API keys in the database.
+func keysCommand() Command {
+	return Command{
+		Name: "keys", Summary: "Create, list and revoke API keys",
+		Details: "The commands change the database, with or without a running instance.",
 		Commands: []Command{
-			command("create", "", "make a key and print it, once: give --customer C, or --admin, or both", k.create),
-			command("list", "", "show all keys, the newest last, without their secrets", k.list),
-			command("revoke", "PREFIX", "end a key for good", k.revoke),
+			{
+				Name: "create", Summary: "Create a key and print it once", Secret: true,
+				Details: "Only a hash of the key is stored. Give --customer, --admin or both.",
+				Examples: []Example{
+					{"A key that may do everything", "shop keys create --admin"},
+					{"A key for the orders of one customer, for 30 days", "shop keys create --customer c1 --expires 720h --name checkout"},
+				},
+				Define: func(f *Flags) Run {
+					k := newKeysCall(f)
+					f.StringVar(&k.key.Customer, "customer", "", "`ID`: allow the orders of this customer")
+					f.BoolVar(&k.key.Admin, "admin", false, "allow everything")
+					f.StringVar(&k.key.Name, "name", "", "`LABEL`: note this label of at most 64 characters with the key")
+					f.DurationVar(&k.key.Life, "expires", 0, "expire the key after this time, 1s to 87600h")
+					f.DefaultText("expires", "never")
+					return k.run(f, "create", k.create)
+				},
+			},
+			{
+				Name: "list", Summary: "Show all keys without their secrets, the newest last", Secret: true,
+				Examples: []Example{
+					{"As a table", "shop keys list"},
+					{"As JSON", "shop keys list --json"},
+				},
+				Define: func(f *Flags) Run {
+					k := newKeysCall(f)
+					return k.run(f, "list", k.list)
+				},
+			},
+			{
+				Name: "revoke", Args: "PREFIX", Summary: "Revoke a key for good", Secret: true,
+				Examples: []Example{
+					{"A key by its prefix, as shop keys list shows it", "shop keys revoke abcdefgh23"},
+					{"Notify the instances, which then refuse the key at once", "shop keys revoke abcdefgh23 --redis redis://127.0.0.1:6379/0"},
+				},
+				Define: func(f *Flags) Run {
+					k := newKeysCall(f)
+					f.StringVar(&k.redis, "redis", "", "`URL`: notify the instances through their Redis; without it, they refuse the key within 5s")
+					return k.run(f, "revoke", k.revoke)
+				},
+			},
 		},
-		Note: "shop keys COMMAND --help lists the flags. Only --database and --redis are also read from the environment.",
-	}.Run(ctx, f, args)
+	}
 }
 
 // keysCall is one command with its flags and arguments.
@@ -49,42 +76,24 @@ type keysCall struct {
 	service  *identity.Service
 }
 
-func (k *keysCall) parse(f *Flags, command string, args []string) error {
-	f.Getenv = onlyStores(f.Getenv)
-	f.Database(&k.database)
+// newKeysCall defines the flags that all of these commands have.
+func newKeysCall(f *Flags) *keysCall {
+	k := &keysCall{p: f.Process}
+	f.DatabaseVar(&k.database)
 	f.BoolVar(&k.json, "json", false, "print JSON")
-	wanted := 0
-	switch command {
-	case "create":
-		f.StringVar(&k.key.Customer, "customer", "", "the key is for the orders of this customer `ID`")
-		f.BoolVar(&k.key.Admin, "admin", false, "the key may do everything")
-		f.StringVar(&k.key.Name, "name", "", "a `LABEL` for people: up to 64 characters")
-		f.DurationVar(&k.key.Life, "expires", 0, "how long the key works, such as 720h (default for ever)")
-	case "revoke":
-		f.StringVar(&k.redis, "redis", "", "the `URL` of the Redis that the instances use: they are notified, and refuse the key at once; SHOP_REDIS in the environment")
-		wanted = 1
-	}
-	rest, err := f.ParseWith(args, 0, len(args)) // which would repeat one too many, and it may be a key
-	if err != nil {
-		return err
-	}
-	if len(rest) != wanted {
-		return UsageError{fmt.Errorf("keys %s: want %d arguments, not %d", command, wanted, len(rest))}
-	}
-	if wanted == 1 {
-		k.prefix = rest[0]
-	}
-	return k.validate(command, f.Given()["expires"])
+	return k
 }
 
-// onlyStores hides all variables but those of the database and of Redis: what a key may
-// do should stand where it is made.
-func onlyStores(getenv func(string) string) func(string) string {
-	return func(name string) string {
-		if name != Variable("database") && name != Variable("redis") {
-			return ""
+// run validates the command line, and runs a command on the database.
+func (k *keysCall) run(f *Flags, command string, run func(context.Context) error) Run {
+	return func(ctx context.Context, args []string) error {
+		if command == "revoke" {
+			k.prefix = args[0]
 		}
-		return getenv(name)
+		if err := k.validate(command, f.Given("expires")); err != nil {
+			return err
+		}
+		return k.on(ctx, command, run)
 	}
 }
 
@@ -95,13 +104,13 @@ func (k *keysCall) validate(command string, ends bool) error {
 	switch command {
 	case "create":
 		if k.key.Customer == "" && !k.key.Admin {
-			return UsageError{errors.New("keys create: whose key? Give --customer ID, or --admin for one that may do everything")}
+			return UsageError{errors.New("missing --customer ID or --admin: a key is for a customer, for an admin, or both")}
 		}
 		if ends && k.key.Life == 0 {
-			return UsageError{errors.New("keys create: --expires 0: want 1s to 87600h; without it the key works for ever")}
+			return UsageError{errors.New("--expires 0: want 1s to 87600h; without it the key never expires")}
 		}
 		if err := k.key.Validate(); err != nil {
-			return UsageError{fmt.Errorf("keys create: %s", strings.ReplaceAll(err.Error(), "\n", "; "))}
+			return UsageError{err}
 		}
 	case "revoke":
 		if err := app.ValidRedis(k.redis); err != nil {
@@ -111,7 +120,7 @@ func (k *keysCall) validate(command string, ends bool) error {
 			k.prefix = t.Prefix() // the argument may be a whole key
 		}
 		if !identity.ValidPrefix(k.prefix) {
-			return UsageError{errors.New("keys revoke: want the PREFIX of a key as shop keys list shows it: ten letters and digits")}
+			return UsageError{errors.New("PREFIX is malformed: want ten letters and digits, as shop keys list shows them")}
 		}
 	}
 	return nil
@@ -134,7 +143,7 @@ func (k *keysCall) on(ctx context.Context, command string, run func(context.Cont
 	}
 	err = run(ctx)
 	if errors.Is(err, sqlstore.ErrNoSchema) {
-		return fmt.Errorf("keys %s: %s has no keys: its schema is older than this program, and shop migrate brings it up to date", command, k.store.Address())
+		return fmt.Errorf("keys %s: %s has no keys: its schema is older than this program: run shop migrate", command, k.store.Address())
 	}
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)

@@ -52,7 +52,7 @@ func (k *keysCall) create(ctx context.Context) error {
 		return fmt.Errorf("the key %s was created and could not be shown: revoke it with shop keys revoke %s: %w", made.Prefix, made.Prefix, err)
 	}
 	if !k.json {
-		fmt.Fprintf(k.p.Stderr, "The key %s is in %s, for %s, %s. It is shown this once; send it as Authorization: Bearer KEY.\n",
+		fmt.Fprintf(k.p.Stderr, "The key %s is in %s, for %s, %s. It is not shown again; send it as Authorization: Bearer KEY.\n",
 			made.Prefix, k.store.Address(), holder(made), until(made))
 	}
 	return nil
@@ -96,13 +96,13 @@ func (k *keysCall) revoke(ctx context.Context) error {
 	}
 	if k.redis != "" {
 		if err := app.NotifyRevoked(ctx, k.redis, revoked.Prefix); err != nil {
-			fmt.Fprintf(k.p.Stderr, "The key is revoked, and the instances were not notified: %v\n", err)
+			fmt.Fprintf(k.p.Stderr, "The key is revoked, but the instances were not notified: %v\n", err)
 		}
 	}
 	if k.json {
 		return k.print(inJSON("", revoked))
 	}
-	_, err = fmt.Fprintf(k.p.Stdout, "%s was revoked at %s; every instance refuses it %s after that at the latest\n",
+	_, err = fmt.Fprintf(k.p.Stdout, "%s was revoked at %s; every instance refuses it within %s\n",
 		revoked.Prefix, moment(revoked.RevokedAt), identity.Keep)
 	return err
 }
@@ -123,7 +123,7 @@ func holder(k identity.Key) string {
 
 func until(k identity.Key) string {
 	if k.ExpiresAt.IsZero() {
-		return "without an end"
+		return "without expiry"
 	}
 	return "until " + moment(k.ExpiresAt)
 }

@@ -20,8 +20,8 @@ func TestKeysBadCommandLines(t *testing.T) {
 	t.Chdir(t.TempDir())
 	canary := identity.NewToken().Reveal()
 	for _, c := range []struct{ args, want string }{
-		{"", "which command"},
-		{"drop", "no command"},
+		{"", "missing command"},
+		{"drop", "unknown command"},
 		{"create", "--customer"},
 		{"create --customer", "customer"},
 		{"create --customer=", "--admin"},
@@ -36,12 +36,12 @@ func TestKeysBadCommandLines(t *testing.T) {
 		{"create --admin --database shop.db", "sqlite:FILE"},
 		{"create --admin c1", "arguments"},
 		{"list a", "arguments"},
-		{"list --customer c1", "-customer"},
-		{"revoke", "want 1 arguments"},
-		{"revoke a b", "want 1 arguments, not 2"},
-		{"revoke aaaaaaaaaa " + canary, "want 1 arguments"},
+		{"list --customer c1", "unknown flag --customer"},
+		{"revoke", "missing PREFIX"},
+		{"revoke a b", "2 arguments: want PREFIX"},
+		{"revoke aaaaaaaaaa " + canary, "2 arguments: want PREFIX"},
 		{"create " + canary, "arguments"},
-		{"revoke --json", "want 1 arguments"},
+		{"revoke --json", "missing PREFIX"},
 		{"revoke ABCDEFGHIJ", "PREFIX"},
 		{"revoke 'OR+1=1", "PREFIX"},
 		{"revoke " + canary[:len(canary)-1], "PREFIX"},

@@ -49,18 +49,30 @@ func openStoreAt(ctx context.Context, instance, database string, access sqlstore
 	return store, err
 }
 
-// Migrate brings the schema up to date.
-func Migrate(ctx context.Context, f *Flags, args []string) (err error) {
-	var database string
-	f.Database(&database)
-	create := f.Bool("create", false, "make the schema if there is none, and the SQLite file; otherwise a database without a schema is refused")
-	if err := f.Parse(args); err != nil {
-		return err
+// migrateCommand brings the schema up to date.
+func migrateCommand() Command {
+	return Command{
+		Name: "migrate", Summary: "Bring the database schema up to date",
+		Details: "Several instances may run it at the same time. shop serve does the same at its start. The command waits at most 2m.",
+		Examples: []Example{
+			{"A new SQLite file", "shop migrate --create --database sqlite:shop.db"},
+			{"An existing database, after an upgrade of the program", "shop migrate --database mysql://USER:PASSWORD@127.0.0.1:3306/shop"},
+		},
+		Define: func(f *Flags) Run {
+			var database string
+			var create bool
+			f.DatabaseVar(&database)
+			f.BoolVar(&create, "create", false, "create the schema if it is missing, and the SQLite file; without it, a database without a schema is refused")
+			return func(ctx context.Context, _ []string) error { return migrate(ctx, f, database, create) }
+		},
 	}
+}
+
+func migrate(ctx context.Context, f *Flags, database string, create bool) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	var store *sqlstore.Store
-	if *create {
+	if create {
 		store, err = openStoreAt(ctx, "migrate", database, sqlstore.AccessCreate)
 	} else {
 		store, err = openDatabase(ctx, "migrate", database, sqlstore.AccessChange)

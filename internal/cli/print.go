@@ -13,11 +13,6 @@ func printIndented(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// commandHelp is the note of a group that asks instances.
-func commandHelp(group string) string {
-	return "shop " + group + " COMMAND --help lists the flags. " + keyVariable + " has an admin's key, for instances that ask for one."
-}
-
 // oneLine keeps a text from breaking the table, or the terminal.
 func oneLine(s string, longest int) string {
 	runes := []rune(strings.Map(func(r rune) rune {

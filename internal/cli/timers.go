@@ -12,31 +12,36 @@ import (
 	"example.com/shop/internal/httpapi"
 )
 
-// Timers manages the timers of a running instance.
-func Timers(ctx context.Context, f *Flags, args []string) error {
-	t := &timersCall{p: f.Process}
-	command := func(name, args, what string, least, most int, run func(context.Context, []string) error) Command {
-		return Command{Name: name, Args: args, What: what, Run: func(ctx context.Context, f *Flags, args []string) error {
-			rest, err := t.parse(f, name, args, least, most)
-			if err != nil {
-				return err
-			}
-			return run(ctx, rest)
-		}}
-	}
-	return Group{
-		What: "shop timers manages the timers of a running instance, by its --admin-listen.",
+// The types of timers that the service has, for help and examples.
+const (
+	expireTimer = "order.expire"
+	placeTimer  = "order.place"
+)
+
+// timersCommand manages the timers of a running instance.
+func timersCommand() Command {
+	const kind = expireTimer
+	return Command{
+		Name: "timers", Summary: "Manage the timers of running instances",
+		Details: "The commands use the admin listener of an instance, see shop help serve. Timers of the type " + kind +
+			" expire unpaid orders; timers of the type " + placeTimer + " retry queued orders. " +
+			"A fired timer decides nothing: its handler still checks whether the order is due.",
 		Commands: []Command{
-			command("list", "", "show stored timers, those that are tried soonest first", 0, 0, t.list),
-			command("get", "KIND ID", "show one timer", 2, 2, t.get),
-			command("fire", "KIND ID", "make a timer due now; its handler decides whether there is anything to do", 2, 2, t.fire),
-			command("redrive", "KIND [ID...]", "try dead timers again: the given ones, or all of the kind", 1, 1000, t.redrive),
-			command("rebuild", "KIND", "add every open timer to the index again", 1, 1, t.rebuild),
-			command("pause", "KIND", "stop the handling of a kind on all instances", 1, 1, t.pause),
-			command("resume", "KIND", "end a pause", 1, 1, t.resume),
+			timersList(),
+			timersOne("get", "KIND ID", "Show one timer, with the whole of its last error", (*timersCall).get,
+				Example{"One timer", "shop timers get " + kind + " ID"}, Example{"As JSON, with its traceparent", "shop timers get " + kind + " ID --json"}),
+			timersOne("fire", "KIND ID", "Make a timer due now", (*timersCall).fire,
+				Example{"One timer", "shop timers fire " + kind + " ID"}, Example{"At another instance", "shop timers fire " + kind + " ID --url http://127.0.0.1:8091"}),
+			timersOne("redrive", "KIND [ID...]", "Retry dead timers: the given ones, or all of a type", (*timersCall).redrive,
+				Example{"All dead timers", "shop timers redrive " + kind}, Example{"Two of them", "shop timers redrive " + kind + " ID1 ID2"}),
+			timersOne("rebuild", "KIND", "Add every open timer to the index again", (*timersCall).rebuild,
+				Example{"After a loss of the index", "shop timers rebuild " + kind}, Example{"As JSON", "shop timers rebuild " + kind + " --json"}),
+			timersOne("pause", "KIND", "Stop the handling of a type on all instances", (*timersCall).pause,
+				Example{"No order expires until the pause ends", "shop timers pause " + kind}, Example{"As JSON", "shop timers pause " + kind + " --json"}),
+			timersOne("resume", "KIND", "End a pause", (*timersCall).resume,
+				Example{"Orders expire again", "shop timers resume " + kind}, Example{"As JSON", "shop timers resume " + kind + " --json"}),
 		},
-		Note: commandHelp("timers"),
-	}.Run(ctx, f, args)
+	}
 }
 
 // timersCall is one command with its flags and arguments.
@@ -48,34 +53,55 @@ type timersCall struct {
 	limit       int
 }
 
-func (t *timersCall) parse(f *Flags, command string, args []string, least, most int) ([]string, error) {
-	f.StringVar(&t.url, "url", "http://"+app.DefaultAdminListen, "`URL` of the --admin-listen of any instance")
+// define defines the flags that all of these commands have.
+func (t *timersCall) define(f *Flags) {
+	t.p = f.Process
+	f.StringVar(&t.url, "url", "http://"+app.DefaultAdminListen, "`URL`: ask the instance whose --admin-listen this is; any instance responds for all")
 	f.BoolVar(&t.json, "json", false, "print JSON")
-	if command == "list" {
-		f.StringVar(&t.kind, "kind", "", "only timers of this `KIND`")
-		f.StringVar(&t.state, "state", "", "only timers in this `STATE`: open or dead")
-		f.IntVar(&t.limit, "limit", 100, "the largest number of timers to show")
-	}
-	rest, err := f.ParseWith(args, least, most)
-	if err != nil {
-		return nil, err
-	}
-	return rest, t.validate(command)
 }
 
-func (t *timersCall) validate(command string) error {
-	var err error
-	if t.url, err = ValidBase("timers", t.url); err != nil {
+func timersList() Command {
+	return Command{
+		Name: "list", Summary: "Show stored timers, in the order in which they are due", Env: adminKey,
+		Examples: []Example{
+			{"The next 100 timers", "shop timers list"},
+			{"Dead timers, which wait for a decision", "shop timers list --state dead"},
+			{"All timers of a type as JSON", "shop timers list --kind " + expireTimer + " --limit 1000000 --json"},
+		},
+		Define: func(f *Flags) Run {
+			t := &timersCall{}
+			t.define(f)
+			f.StringVar(&t.kind, "kind", "", "`KIND`: show only timers of this type")
+			f.ChoiceVar(&t.state, "state", "", []string{"open", "dead"}, "`STATE`: show only timers in this state")
+			f.IntVar(&t.limit, "limit", 100, "`TIMERS`: show at most this many timers, 1 to 1000000")
+			f.DefaultText("kind", "all types")
+			f.DefaultText("state", "both")
+			return func(ctx context.Context, args []string) error {
+				if t.limit < 1 || t.limit > 1_000_000 {
+					return UsageError{fmt.Errorf("--limit %d: want 1 to 1000000", t.limit)}
+				}
+				return t.run(ctx, (*timersCall).list, args)
+			}
+		},
+	}
+}
+
+// timersOne returns a command on one type of timers.
+func timersOne(name, args, summary string, run func(*timersCall, context.Context, []string) error, examples ...Example) Command {
+	return Command{Name: name, Args: args, Summary: summary, Env: adminKey, Examples: examples, Define: func(f *Flags) Run {
+		t := &timersCall{}
+		t.define(f)
+		return func(ctx context.Context, args []string) error { return t.run(ctx, run, args) }
+	}}
+}
+
+// run checks the URL and runs a command.
+func (t *timersCall) run(ctx context.Context, run func(*timersCall, context.Context, []string) error, args []string) (err error) {
+	if t.url, err = ValidBase(t.url); err != nil {
 		return err
 	}
 	t.state = strings.ToUpper(t.state)
-	switch {
-	case t.state != "" && t.state != string(httpapi.TimerOpen) && t.state != string(httpapi.TimerDead):
-		return UsageError{fmt.Errorf("timers: --state %q: want open or dead", t.state)}
-	case command == "list" && (t.limit < 1 || t.limit > 1_000_000):
-		return UsageError{fmt.Errorf("timers: --limit %d: want 1 to 1000000", t.limit)}
-	}
-	return nil
+	return run(t, ctx, args)
 }
 
 // ask asks the instance below the path of timers.
@@ -111,7 +137,7 @@ func (t *timersCall) list(ctx context.Context, _ []string) error {
 		return err
 	}
 	if all.Next != nil {
-		fmt.Fprintf(t.p.Stderr, "There are more than these %d; --limit shows them.\n", len(all.Timers))
+		fmt.Fprintf(t.p.Stderr, "More than %d timers exist: raise --limit to show them.\n", len(all.Timers))
 	}
 	return nil
 }
@@ -149,11 +175,11 @@ func (t *timersCall) rebuild(ctx context.Context, args []string) error {
 }
 
 func (t *timersCall) pause(ctx context.Context, args []string) error {
-	return t.change(ctx, kindPath(args[0])+"/pause", args[0]+" is paused: all instances follow within a second or so")
+	return t.change(ctx, kindPath(args[0])+"/pause", args[0]+" is paused; all instances apply it within about a second")
 }
 
 func (t *timersCall) resume(ctx context.Context, args []string) error {
-	return t.change(ctx, kindPath(args[0])+"/resume", args[0]+" is not paused: all instances follow within a second or so")
+	return t.change(ctx, kindPath(args[0])+"/resume", args[0]+" is not paused; all instances apply it within about a second")
 }
 
 func kindPath(kind string) string { return "/" + url.PathEscape(kind) }
@@ -175,9 +201,9 @@ func (t *timersCall) change(ctx context.Context, path, words string) error {
 	case t.json:
 		return t.print(answer)
 	case words == "" && answer.Timers != nil && strings.HasSuffix(path, "/rebuild"):
-		words = fmt.Sprintf("%d timers of the kind %s were not in the index and are now", *answer.Timers, answer.Kind)
+		words = fmt.Sprintf("%d timers of the type %s were not in the index and are now", *answer.Timers, answer.Kind)
 	case words == "" && answer.Timers != nil:
-		words = fmt.Sprintf("%d dead timers of the kind %s are due now", *answer.Timers, answer.Kind)
+		words = fmt.Sprintf("%d dead timers of the type %s are due now", *answer.Timers, answer.Kind)
 	}
 	_, err := fmt.Fprintln(t.p.Stdout, words)
 	return err

@@ -62,8 +62,8 @@ func TestTimersCommandReportsAWrongServer(t *testing.T) {
 func TestTimersBadCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, want string }{
-		{"", "which command"},
-		{"drop", "no command"},
+		{"", "missing command"},
+		{"drop", "unknown command"},
 		{"list more", "unexpected argument"},
 		{"list --limit 0", "--limit"},
 		{"list --limit many", "limit"},
@@ -73,11 +73,11 @@ func TestTimersBadCommandLines(t *testing.T) {
 		{"list --url http://", "--url"},
 		{"list --url http://127.0.0.1:1/api", "--url"},
 		{"list --url http://a:b@127.0.0.1:1", "--url"},
-		{"get order.expire", "want 2 arguments"},
+		{"get order.expire", "missing ID"},
 		{"get order.expire a b", "unexpected argument"},
-		{"get --state open order.expire a", "-state"},
-		{"pause", "want 1 arguments"},
-		{"redrive", "want 1 arguments"},
+		{"get --state open order.expire a", "unknown flag --state"},
+		{"pause", "missing KIND"},
+		{"redrive", "missing KIND"},
 		{"get order.expire -- -x --json", "unexpected argument"},
 	} {
 		code, out, stderr := call(t, noEnv, append([]string{"timers"}, strings.Fields(c.args)...)...)

@@ -98,7 +98,7 @@ func TestEventsCommand(t *testing.T) {
 			t.Errorf("%q: exit code %d: %s", args, code, stderr)
 		}
 	}
-	if code, _, stderr := call(t, noEnv, "events", "--types", "fish", "--url", first.url); code != 2 || !strings.Contains(stderr, `no type "fish"`) {
+	if code, _, stderr := call(t, noEnv, "events", "--types", "fish", "--url", first.url); code != 2 || !strings.Contains(stderr, `unknown "fish"`) {
 		t.Errorf("a type that there is not: exit code %d: %s", code, stderr)
 	}
 	for want, args := range map[string][]string{

@@ -106,7 +106,7 @@ func TestTimersListIsLimited(t *testing.T) {
 		r.place(t)
 	}
 	code, out, stderr := call(t, noEnv, "timers", "list", "--limit", "2", "--url", r.admin(t))
-	if code != 0 || strings.Count(out, "order.expire") != 2 || !strings.Contains(stderr, "There are more than these 2") {
+	if code != 0 || strings.Count(out, "order.expire") != 2 || !strings.Contains(stderr, "More than 2 timers exist") {
 		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
 	}
 	code, out, stderr = call(t, noEnv, "timers", "list", "--limit", "1001", "--url", r.admin(t))

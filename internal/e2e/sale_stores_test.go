@@ -183,8 +183,8 @@ func TestLabThroughput(t *testing.T) {
 func TestLabRefuses(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"want throughput":      {},
-		"no strategy":          {"throughput", "--strategies", "fast"},
+		"want throughput":      {"no-such"},
+		`unknown "fast"`:       {"throughput", "--strategies", "fast"},
 		"--rounds 0":           {"throughput", "--rounds", "0"},
 		"needs a store that":   {"throughput", "--strategies", "etcd", "--stores", "sqlite,redis"},
 		"unexpected argument ": {"throughput", "more"},
