@@ -316,7 +316,9 @@ func TestControlRoomRunsLabsAndExpiresOrders(t *testing.T) {
 	})()`)
 	testbedtest.Eventually(t, "the lab can be started", func() bool { return value("document.querySelector('[data-action=lab]').disabled") == "false" })
 	evaluate[bool](page, t, "document.querySelector('[data-action=lab]').click() ?? true")
-	testbedtest.Eventually(t, "the lab has a verdict", func() bool { return value("document.querySelector('#labs [data-verdict]')?.dataset.verdict") != "undefined" })
+	testbedtest.Eventually(t, "the lab has a verdict", func() bool {
+		return value("document.querySelector('#labs [data-verdict]')?.dataset.verdict") != "undefined"
+	})
 	if got := value("document.querySelector('#labs [data-verdict]').dataset.verdict"); got != "shown" {
 		t.Errorf("the verdict is %q: %s", got, value("document.querySelector('#labs').innerText"))
 	}

@@ -1,9 +1,9 @@
 package e2e_test
 
 import (
-	_ "embed"
 	"bytes"
 	"context"
+	_ "embed"
 	"flag"
 	"fmt"
 	"image"
