@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 )
@@ -35,7 +33,7 @@ const (
 )
 
 // orderWorker places one order of one unit, as an instance does: a lease, if the task asks for one, and the transaction of the store.
-// The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease.
+// The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease (see [Worker.locker]).
 func orderWorker(ctx context.Context, w *Worker) (err error) {
 	stops := strings.Split(w.Task["stop"], ",")
 	at := func(point, format string, args ...any) error {
@@ -62,8 +60,8 @@ func orderWorker(ctx context.Context, w *Worker) (err error) {
 	}
 	claim := stock.Claim{SKU: w.Task["sku"], Update: stock.Update(update)}
 	var lease *dlock.Lease
-	if ttl := w.Task["ttl"]; ttl != "" {
-		if lease, err = acquire(ctx, w, ttl, claim.SKU); err != nil {
+	if w.Task["ttl"] != "" {
+		if lease, err = acquire(ctx, w, claim.SKU); err != nil {
 			return err
 		}
 		claim.Fence = lease.Fence()
@@ -89,21 +87,13 @@ func orderWorker(ctx context.Context, w *Worker) (err error) {
 	return at(pointReleased, "%v", lease.Release(ctx))
 }
 
-// acquire returns a lease of a SKU from Redis. It ends with the process.
-func acquire(ctx context.Context, w *Worker, ttl, sku string) (*dlock.Lease, error) {
-	d, err := time.ParseDuration(ttl)
+// acquire returns a lease of a SKU from the lock service of the task. It ends with the process.
+func acquire(ctx context.Context, w *Worker, sku string) (*dlock.Lease, error) {
+	locker, err := w.locker()
 	if err != nil {
 		return nil, err
 	}
-	rdb, err := redisx.New(w.Task["redis"])
-	if err != nil {
-		return nil, err
-	}
-	locker, err := redislock.New(rdb, redislock.Config{TTL: d})
-	if err != nil {
-		return nil, err
-	}
-	return locker.Acquire(ctx, stock.LockKey(sku))
+	return persist(ctx, locker, stock.LockKey(sku))
 }
 
 // outcome names what became of an order.

@@ -22,7 +22,9 @@ type Worker struct {
 	Task map[string]string // what the lab wants of this worker
 
 	lines *bufio.Scanner
-	out   *json.Encoder
+
+	mu  sync.Mutex // of out: the loss of a lease is reported by a goroutine of its own
+	out *json.Encoder
 }
 
 // NewWorker returns a worker that reports to out, and continues at each line of in. The first line is its task.
@@ -43,6 +45,8 @@ type Report struct {
 
 // Says reports a point, and continues at once.
 func (w *Worker) Says(point, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.out.Encode(Report{point, time.Now(), fmt.Sprintf(format, args...)}) //nolint:errcheck,errchkjson // the lab has ended
 }
 
