@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -20,6 +18,7 @@ const (
 	pointReady    = "ready"    // before anything else
 	pointLocked   = "locked"   // it has a lease; the value is the fencing token
 	pointRead     = "read"     // its transaction is about to begin; what is read before that has been read
+	pointWrites   = "writes"   // in its transaction, with the row locked and read, before it writes the row
 	pointDone     = "done"     // the value is the outcome of the order
 	pointReleased = "released" // the value is the error of the release
 )
@@ -35,27 +34,20 @@ const (
 // orderWorker places one order of one unit, as an instance does: a lease, if the task asks for one, and the transaction of the store.
 // The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease (see [Worker.locker]).
 func orderWorker(ctx context.Context, w *Worker) (err error) {
-	stops := strings.Split(w.Task["stop"], ",")
-	at := func(point, format string, args ...any) error {
-		if slices.Contains(stops, point) {
-			return w.Stops(point, format, args...)
-		}
-		w.Says(point, format, args...)
-		return nil
-	}
 	update, err := strconv.Atoi(w.Task["update"])
 	if err != nil {
 		return err
 	}
 	c := sqlstore.Config{URL: w.Task["database"], Instance: w.Task["name"]}
 	var gone error
-	c.Plugins = append(c.Plugins, sqlstore.StopBefore(func() { gone = at(pointRead, "") }))
+	c.Plugins = append(c.Plugins, sqlstore.StopBefore(func() { gone = w.at(pointRead, "") }),
+		sqlstore.StopBeforeStatement("UPDATE skus SET reserved", func() { gone = errors.Join(gone, w.at(pointWrites, "")) }))
 	store, err := sqlstore.Open(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if err := at(pointReady, ""); err != nil {
+	if err := w.at(pointReady, ""); err != nil {
 		return err
 	}
 	claim := stock.Claim{SKU: w.Task["sku"], Update: stock.Update(update)}
@@ -65,7 +57,7 @@ func orderWorker(ctx context.Context, w *Worker) (err error) {
 			return err
 		}
 		claim.Fence = lease.Fence()
-		if err := at(pointLocked, "%d", claim.Fence.Token); err != nil {
+		if err := w.at(pointLocked, "%d", claim.Fence.Token); err != nil {
 			return err
 		}
 	}
@@ -81,10 +73,10 @@ func orderWorker(ctx context.Context, w *Worker) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := at(pointDone, "%s", said); err != nil || lease == nil {
+	if err := w.at(pointDone, "%s", said); err != nil || lease == nil {
 		return err
 	}
-	return at(pointReleased, "%v", lease.Release(ctx))
+	return w.at(pointReleased, "%v", lease.Release(ctx))
 }
 
 // acquire returns a lease of a SKU from the lock service of the task. It ends with the process.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +58,15 @@ func (w *Worker) Stops(point, format string, args ...any) error {
 	if !w.lines.Scan() {
 		return errors.Join(io.ErrUnexpectedEOF, w.lines.Err())
 	}
+	return nil
+}
+
+// at reports a point, and stops there if the task names it in "stop".
+func (w *Worker) at(point, format string, args ...any) error {
+	if slices.Contains(strings.Split(w.Task["stop"], ","), point) {
+		return w.Stops(point, format, args...)
+	}
+	w.Says(point, format, args...)
 	return nil
 }
 
