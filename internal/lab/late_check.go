@@ -101,8 +101,10 @@ func checkLate(ctx context.Context, w *Worker, level stock.Level, fence dlock.Fe
 	}{
 		{"INSERT INTO orders (id, customer_id, status, payment_id, created_at, expires_at) VALUES (?, ?, 'PENDING', '', 0, 9000000000000000)", []any{id, w.Task["name"]}},
 		{"INSERT INTO order_lines VALUES (?, ?, 1)", []any{id, level.SKU}},
-		{"INSERT INTO ledger (sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at) VALUES (?, ?, 'RESERVE', 1, 0, 1, ?, ?, 0)",
-			[]any{level.SKU, id, int64(fence.Token), w.Task["name"]}},
+		{
+			"INSERT INTO ledger (sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at) VALUES (?, ?, 'RESERVE', 1, 0, 1, ?, ?, 0)",
+			[]any{level.SKU, id, int64(fence.Token), w.Task["name"]},
+		},
 	} {
 		if _, err := tx.ExecContext(ctx, insert.statement, insert.args...); err != nil {
 			return err

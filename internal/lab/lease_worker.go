@@ -46,9 +46,15 @@ func leaseWorker(ctx context.Context, w *Worker) error {
 	return nil
 }
 
+// locker is what the lock services of labs have in common.
+type locker interface {
+	dlock.Locker
+	dlock.MultiLocker
+}
+
 // locker returns the locker of a task: [redlock] on the addresses in "servers", or [redislock] on the address in "redis". The task
 // has its ttl, and may have settle, max-hold and prefix. It ends with the process.
-func (w *Worker) locker() (dlock.Locker, error) {
+func (w *Worker) locker() (locker, error) {
 	ttl, err := w.duration("ttl")
 	if err != nil {
 		return nil, err
