@@ -15,8 +15,8 @@ func deadlockLab() Lab {
 	return Lab{
 		Number: 10, Name: "deadlock", Title: "Baskets in opposite order",
 		Question: "One basket has tea and then rice, another has rice and then tea. Each process locks in the order of its basket. What happens?",
-		Expect: "Each process holds one lock and waits for the other lock. Both renew their lease, so no TTL ends the deadlock. Only the deadline of a request does, " +
-			"and it gives up. With sorted locks, both processes get what they want.",
+		Expect: "Each process holds one lock and waits for the other lock. Both renew their lease, so no TTL ends the deadlock. Only the deadline of a request does. " +
+			"With sorted locks, both processes get what they want.",
 		Why: "A deadlock needs a cycle of processes, each of which holds what the next one wants. A lease with renewal behaves as a lock without end. " +
 			"A database notices the cycle and rolls one transaction back. A lock service sees two unrelated keys.",
 		Cure: "Take the locks in one order everywhere. AcquireAll sorts the keys and drops duplicates, so a cycle is impossible. On Redis it takes all of them in one step. " +
