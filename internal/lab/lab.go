@@ -53,7 +53,7 @@ const labTimeout = 2 * time.Minute
 func All() []Lab {
 	return []Lab{
 		mutexLab(), lostUpdateLab(),
-		redlockLab(), lateCheckLab(), deadlockLab(), watchdogLab(),
+		redlockLab(), lateCheckLab(), deadlockLab(), watchdogLab(), fairnessLab(),
 	}
 }
 
