@@ -51,7 +51,10 @@ const labTimeout = 2 * time.Minute
 
 // All returns the labs, in the order of their numbers.
 func All() []Lab {
-	return []Lab{mutexLab(), lostUpdateLab()}
+	return []Lab{
+		mutexLab(), lostUpdateLab(),
+		redlockLab(), lateCheckLab(), deadlockLab(), watchdogLab(), fairnessLab(),
+	}
 }
 
 // Find returns the lab with a name or a number.

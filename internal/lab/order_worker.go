@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 )
@@ -22,6 +18,7 @@ const (
 	pointReady    = "ready"    // before anything else
 	pointLocked   = "locked"   // it has a lease; the value is the fencing token
 	pointRead     = "read"     // its transaction is about to begin; what is read before that has been read
+	pointWrites   = "writes"   // in its transaction, with the row locked and read, before it writes the row
 	pointDone     = "done"     // the value is the outcome of the order
 	pointReleased = "released" // the value is the error of the release
 )
@@ -35,39 +32,32 @@ const (
 )
 
 // orderWorker places one order of one unit, as an instance does: a lease, if the task asks for one, and the transaction of the store.
-// The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease.
+// The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease (see [Worker.locker]).
 func orderWorker(ctx context.Context, w *Worker) (err error) {
-	stops := strings.Split(w.Task["stop"], ",")
-	at := func(point, format string, args ...any) error {
-		if slices.Contains(stops, point) {
-			return w.Stops(point, format, args...)
-		}
-		w.Says(point, format, args...)
-		return nil
-	}
 	update, err := strconv.Atoi(w.Task["update"])
 	if err != nil {
 		return err
 	}
 	c := sqlstore.Config{URL: w.Task["database"], Instance: w.Task["name"]}
 	var gone error
-	c.Plugins = append(c.Plugins, sqlstore.StopBefore(func() { gone = at(pointRead, "") }))
+	c.Plugins = append(c.Plugins, sqlstore.StopBefore(func() { gone = w.at(pointRead, "") }),
+		sqlstore.StopBeforeStatement("UPDATE skus SET reserved", func() { gone = errors.Join(gone, w.at(pointWrites, "")) }))
 	store, err := sqlstore.Open(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if err := at(pointReady, ""); err != nil {
+	if err := w.at(pointReady, ""); err != nil {
 		return err
 	}
 	claim := stock.Claim{SKU: w.Task["sku"], Update: stock.Update(update)}
 	var lease *dlock.Lease
-	if ttl := w.Task["ttl"]; ttl != "" {
-		if lease, err = acquire(ctx, w, ttl, claim.SKU); err != nil {
+	if w.Task["ttl"] != "" {
+		if lease, err = acquire(ctx, w, claim.SKU); err != nil {
 			return err
 		}
 		claim.Fence = lease.Fence()
-		if err := at(pointLocked, "%d", claim.Fence.Token); err != nil {
+		if err := w.at(pointLocked, "%d", claim.Fence.Token); err != nil {
 			return err
 		}
 	}
@@ -83,27 +73,19 @@ func orderWorker(ctx context.Context, w *Worker) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := at(pointDone, "%s", said); err != nil || lease == nil {
+	if err := w.at(pointDone, "%s", said); err != nil || lease == nil {
 		return err
 	}
-	return at(pointReleased, "%v", lease.Release(ctx))
+	return w.at(pointReleased, "%v", lease.Release(ctx))
 }
 
-// acquire returns a lease of a SKU from Redis. It ends with the process.
-func acquire(ctx context.Context, w *Worker, ttl, sku string) (*dlock.Lease, error) {
-	d, err := time.ParseDuration(ttl)
+// acquire returns a lease of a SKU from the lock service of the task. It ends with the process.
+func acquire(ctx context.Context, w *Worker, sku string) (*dlock.Lease, error) {
+	locker, err := w.locker()
 	if err != nil {
 		return nil, err
 	}
-	rdb, err := redisx.New(w.Task["redis"])
-	if err != nil {
-		return nil, err
-	}
-	locker, err := redislock.New(rdb, redislock.Config{TTL: d})
-	if err != nil {
-		return nil, err
-	}
-	return locker.Acquire(ctx, stock.LockKey(sku))
+	return persist(ctx, locker, stock.LockKey(sku))
 }
 
 // outcome names what became of an order.

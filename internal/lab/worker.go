@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +24,9 @@ type Worker struct {
 	Task map[string]string // what the lab wants of this worker
 
 	lines *bufio.Scanner
-	out   *json.Encoder
+
+	mu  sync.Mutex // of out: the loss of a lease is reported by a goroutine of its own
+	out *json.Encoder
 }
 
 // NewWorker returns a worker that reports to out, and continues at each line of in. The first line is its task.
@@ -43,6 +47,8 @@ type Report struct {
 
 // Says reports a point, and continues at once.
 func (w *Worker) Says(point, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.out.Encode(Report{point, time.Now(), fmt.Sprintf(format, args...)}) //nolint:errcheck,errchkjson // the lab has ended
 }
 
@@ -52,6 +58,15 @@ func (w *Worker) Stops(point, format string, args ...any) error {
 	if !w.lines.Scan() {
 		return errors.Join(io.ErrUnexpectedEOF, w.lines.Err())
 	}
+	return nil
+}
+
+// at reports a point, and stops there if the task names it in "stop".
+func (w *Worker) at(point, format string, args ...any) error {
+	if slices.Contains(strings.Split(w.Task["stop"], ","), point) {
+		return w.Stops(point, format, args...)
+	}
+	w.Says(point, format, args...)
 	return nil
 }
 

@@ -3,7 +3,9 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"gorm.io/gorm"
@@ -41,4 +43,25 @@ type stopping struct {
 func (s stopping) BeginTx(ctx context.Context, options *sql.TxOptions) (*sql.Tx, error) {
 	s.stop.once.Do(s.stop.f)
 	return s.DB.BeginTx(ctx, options)
+}
+
+// StopBeforeStatement returns a plugin that calls f before the first statement of a store that contains part. A lab stops an order there
+// within its transaction, which has locked its row.
+func StopBeforeStatement(part string, f func()) gorm.Plugin { return &stopStatement{part: part, f: f} }
+
+type stopStatement struct {
+	part string
+	f    func()
+	once sync.Once
+}
+
+func (s *stopStatement) Name() string { return "stop before a statement" }
+
+func (s *stopStatement) Initialize(db *gorm.DB) error {
+	see := func(tx *gorm.DB) {
+		if strings.Contains(tx.Statement.SQL.String(), s.part) {
+			s.once.Do(s.f)
+		}
+	}
+	return errors.Join(db.Callback().Raw().Before("gorm:raw").Register("stop", see), db.Callback().Row().Before("gorm:row").Register("stop", see))
 }

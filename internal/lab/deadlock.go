@@ -1,0 +1,279 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/redislock"
+)
+
+func deadlockLab() Lab {
+	return Lab{
+		Number: 10, Name: "deadlock", Title: "Baskets in opposite order",
+		Question: "One basket has tea and then rice, another has rice and then tea. Each process locks in the order of its basket. What happens?",
+		Expect: "Each process holds one lock and waits for the other lock. Both renew their lease, so no TTL ends the deadlock. Only the deadline of a request does. " +
+			"With sorted locks, both processes get what they want.",
+		Why: "A deadlock needs a cycle of processes, each of which holds what the next one wants. A lease with renewal behaves as a lock without end. " +
+			"A database notices the cycle and rolls one transaction back. A lock service sees two unrelated keys.",
+		Cure: "Take the locks in one order everywhere. AcquireAll sorts the keys and drops duplicates, so a cycle is impossible. On Redis it takes all of them in one step. " +
+			"A deadline for each request bounds the wait for what remains.",
+		Links: []Link{
+			{"sorted keys for every backend", "internal/dlock/multi.go"},
+			{"all keys in one step on Redis", "internal/dlock/redislock/multi.go"},
+			{"the strategies sort a basket, too", "internal/stock/strategy.go"},
+			{"the test", "internal/dlock/redislock/multi_test.go"},
+		},
+		Exercises: [3]string{
+			"Three baskets want tea and rice, rice and salt, salt and tea. Draw the cycle, and say which order of keys removes it.",
+			"Release the first lock and start again if the second one is taken. Is that free of deadlocks? What else can happen?",
+			"The rows of two baskets are locked in opposite order on MariaDB. Which error does one of them get, and who retries in this project?",
+		},
+		run: runDeadlock, worker: basketWorker,
+	}
+}
+
+// The points of a basket worker, beside those of an order worker.
+const (
+	pointFirst = "first" // it has the lock of the first SKU of its basket
+	pointAll   = "all"   // it has the locks of all
+	pointFails = "fails" // its deadline is over; the value is the error
+)
+
+// basketWorker locks the SKUs of its basket: sorted, as the product does, or each in the order of the basket, if its task has sorted=no.
+func basketWorker(ctx context.Context, w *Worker) error {
+	locker, err := w.locker()
+	if err != nil {
+		return err
+	}
+	if err := w.Stops(pointReady, ""); err != nil {
+		return err
+	}
+	patience, err := w.duration("deadline")
+	if err != nil {
+		return err
+	}
+	request, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	keys := strings.Fields(w.Task["basket"])
+	var leases []*dlock.Lease
+	if w.Task["sorted"] == "no" {
+		leases, err = inBasketOrder(request, w, locker, keys)
+	} else {
+		var lease *dlock.Lease
+		for lease == nil && request.Err() == nil { // as persist
+			lease, err = locker.AcquireAll(request, keys)
+		}
+		leases = append(leases, lease)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		w.Says(pointFails, "the deadline of the request is over")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.Stops(pointAll, ""); err != nil {
+		return err
+	}
+	for _, lease := range leases {
+		err = errors.Join(err, lease.Release(ctx))
+	}
+	w.Says(pointReleased, "%v", err)
+	return nil
+}
+
+// inBasketOrder is the wrong way to lock a basket: one key after the other, in the order in which its customer chose.
+func inBasketOrder(ctx context.Context, w *Worker, l dlock.Locker, keys []string) ([]*dlock.Lease, error) {
+	var leases []*dlock.Lease
+	for i, key := range keys {
+		lease, err := persist(ctx, l, key)
+		if err != nil {
+			for _, held := range leases {
+				err = errors.Join(err, held.Release(ctx))
+			}
+			return nil, err
+		}
+		leases = append(leases, lease)
+		if i == 0 {
+			if err := w.Stops(pointFirst, ""); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return leases, nil
+}
+
+const (
+	basketTTL      = 900 * time.Millisecond
+	basketDeadline = 4 * basketTTL // of the request of A
+)
+
+// baskets are two processes that lock two SKUs in opposite order.
+type baskets struct {
+	s       *stores
+	picture *Picture
+	names   [2]string
+	p       [2]*Process
+}
+
+func runDeadlock(ctx context.Context, r *Run) error {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	rdb, err := r.client(s.Redis)
+	if err != nil {
+		return err
+	}
+	locks, err := redislock.New(rdb, redislock.Config{TTL: basketTTL})
+	if err != nil {
+		return err
+	}
+	picture := &Picture{Title: "two baskets in opposite order"}
+	r.Draw(picture)
+	if err := deadlock(ctx, s, locks, picture); err != nil {
+		return err
+	}
+	return sortedLocks(ctx, s, locks, picture)
+}
+
+// start starts both processes.
+func (b *baskets) start(ctx context.Context, name, sorted string) error {
+	deadlines := [2]time.Duration{basketDeadline, labTimeout}
+	for i, basket := range []string{"tea rice", "rice tea"} {
+		b.names[i] = fmt.Sprintf("%s: %c", name, 'A'+i)
+		var err error
+		b.p[i], err = b.s.r.Start(ctx, b.names[i], b.s.task("basket", basket, "sorted", sorted, "ttl", basketTTL.String(), "deadline", deadlines[i].String()))
+		if err != nil {
+			return err
+		}
+		if _, err := b.p[i].Until(ctx, pointReady); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deadlock has each process hold what the other one wants.
+func deadlock(ctx context.Context, s *stores, locks *redislock.Locker, picture *Picture) error {
+	b := &baskets{s: s, picture: picture}
+	if err := b.start(ctx, "unsorted", "no"); err != nil {
+		return err
+	}
+	var first [2]Report
+	var err error
+	for i, p := range b.p {
+		if first[i], err = p.To(ctx, pointFirst); err != nil {
+			return err
+		}
+	}
+	s.r.Step("unsorted: A has locked tea, and B has locked rice. Now each wants the other one")
+	asked := time.Now()
+	for _, p := range b.p {
+		if err := p.Continue(); err != nil {
+			return err
+		}
+	}
+	kept, err := stuck(ctx, locks, asked)
+	if err != nil {
+		return err
+	}
+	s.r.Step("unsorted: after %.0f ms (TTL %v), both still hold one lock, renew its lease, and wait for the other one", milliseconds(kept), basketTTL)
+	fails, err := b.p[0].Until(ctx, pointFails)
+	if err != nil {
+		return err
+	}
+	all, err := b.p[1].Until(ctx, pointAll)
+	if err != nil {
+		return err
+	}
+	s.r.Step("unsorted: %s for A, which gives up its order and releases tea. B continues, after it has waited for %.0f ms", fails.Value, milliseconds(all.At.Sub(asked)))
+	if _, err := b.p[1].To(ctx, pointReleased); err != nil {
+		return err
+	}
+	for i, end := range []time.Time{fails.At, all.At} {
+		picture.Span(b.names[i], first[i].At, asked, Holds, "")
+		picture.Span(b.names[i], asked, end, Stale, [2]string{"holds tea, waits for rice", "holds rice, waits for tea"}[i])
+	}
+	picture.Mark(b.names[0], fails.At, Stale, "its deadline is over: it gives up, without an order")
+	picture.Mark(b.names[1], all.At, Holds, "it has both locks, for A has given up")
+	s.r.Measure(fmt.Sprintf("wait of B in the deadlock (TTL %v)", basketTTL), milliseconds(all.At.Sub(asked)), "ms")
+	s.r.Effect(kept > 2*basketTTL, "baskets in opposite order waited for each other for more than two TTLs, until one of them gave up")
+	return nil
+}
+
+// stuck returns how long both keys have had a holder and a waiter, as soon as that is longer than two TTLs.
+func stuck(ctx context.Context, locks *redislock.Locker, since time.Time) (time.Duration, error) {
+	var kept time.Duration
+	err := Await(ctx, "two TTLs of a deadlock", func() (bool, error) {
+		for _, key := range []string{"tea", "rice"} {
+			state, err := locks.Inspect(ctx, key)
+			if err != nil {
+				return false, nil //nolint:nilerr // a busy machine has kept Redis from answering in time
+			}
+			if !state.Held || state.Waiters == 0 {
+				return kept > 0 || time.Since(since) > basketDeadline, nil // they are not deadlocked, or no longer
+			}
+		}
+		kept = time.Since(since)
+		return kept > 2*basketTTL, nil
+	})
+	return kept, err
+}
+
+// sortedLocks lets the same baskets take their locks in one order.
+func sortedLocks(ctx context.Context, s *stores, locks *redislock.Locker, picture *Picture) error {
+	b := &baskets{s: s, picture: picture}
+	if err := b.start(ctx, "sorted", "yes"); err != nil {
+		return err
+	}
+	asked := time.Now()
+	first, err := b.p[0].To(ctx, pointAll)
+	if err != nil {
+		return err
+	}
+	if err := b.p[1].Continue(); err != nil {
+		return err
+	}
+	err = Await(ctx, "B to wait", func() (bool, error) {
+		waiters := 0
+		for _, key := range []string{"tea", "rice"} {
+			state, err := locks.Inspect(ctx, key)
+			if err != nil {
+				return false, nil //nolint:nilerr // as in stuck
+			}
+			waiters += state.Waiters
+		}
+		return waiters > 0, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.r.Step("sorted: A has locked rice and tea. B asks for both, and waits for A")
+	released, err := b.p[0].To(ctx, pointReleased)
+	if err != nil {
+		return err
+	}
+	second, err := b.p[1].Until(ctx, pointAll)
+	if err != nil {
+		return err
+	}
+	s.r.Step("sorted: A releases its locks, and B gets both")
+	last, err := b.p[1].To(ctx, pointReleased)
+	if err != nil {
+		return err
+	}
+	picture.Span(b.names[0], first.At, released.At, Holds, "A")
+	picture.Mark(b.names[0], released.At, Holds, "it had both locks, and releases them")
+	picture.Span(b.names[1], first.At, second.At, Waits, "B")
+	picture.Span(b.names[1], second.At, last.At, Holds, "B")
+	picture.Mark(b.names[1], last.At, Holds, "it had both locks, and releases them")
+	took := last.At.Sub(asked)
+	s.r.Measure("both baskets with sorted locks", milliseconds(took), "ms")
+	s.r.Cure(released.Value == noError && last.Value == noError, "with sorted locks, both baskets were locked one after the other")
+	return nil
+}

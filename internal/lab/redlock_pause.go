@@ -1,0 +1,105 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/shop/internal/stock"
+)
+
+// sellers are two processes that sell the last unit under a lock, one of which is paused.
+type sellers struct {
+	name, point  string
+	update       stock.Update
+	late, prompt *Process
+	sold, wrote  Report
+	locked       Report
+	audit        stock.Audit
+}
+
+// pauseHolders pauses a holder on five healthy servers beyond its TTL.
+func (q *quorum) pauseHolders(ctx context.Context) error {
+	s, err := q.r.open(ctx)
+	if err != nil {
+		return err
+	}
+	urls, err := q.urls(ctx, len(q.servers))
+	if err != nil {
+		return err
+	}
+	unchecked := &sellers{name: "no token check", point: pointRead, update: stock.WriteBack}
+	fenced := &sellers{name: "token check", point: pointLocked, update: stock.Fenced}
+	both := []*sellers{unchecked, fenced}
+	for _, v := range both {
+		if err := q.startSellers(ctx, s, v, urls); err != nil {
+			return err
+		}
+	}
+	q.r.Step("all five servers are healthy. Process C of each pair has the lock, and is paused with SIGSTOP")
+	for _, v := range both {
+		if err := v.late.Pause(); err != nil {
+			return err
+		}
+	}
+	paused := time.Now()
+	for _, v := range both {
+		if err := v.prompt.Continue(); err != nil {
+			return err
+		}
+	}
+	for _, v := range both {
+		if v.sold, err = v.prompt.Until(ctx, pointDone); err != nil {
+			return err
+		}
+	}
+	q.r.Step("the TTL is over: process D has the lock, and sells the last unit (%s, and %s)", unchecked.sold.Value, fenced.sold.Value)
+	for _, v := range both {
+		resumed := time.Now()
+		if err := v.late.Resume(); err != nil {
+			return err
+		}
+		if v.wrote, err = v.late.To(ctx, pointDone); err != nil {
+			return err
+		}
+		if v.audit, err = s.audit(ctx, v.name); err != nil {
+			return err
+		}
+		q.r.Step("%s: process C resumes, and writes: %s. The unit has been sold %d times", v.name, v.wrote.Value, v.audit.Accepted())
+		q.r.Measure("oversold: "+v.name, float64(v.audit.Oversold()), "units")
+		q.picture.Span(v.name+": C", v.locked.At, paused, Holds, "C")
+		q.picture.Span(v.name+": C", paused, resumed, Paused, "C is paused")
+		q.picture.Mark(v.name+": C", v.wrote.At, kindOf(v.wrote.Value != accepted), "late write: "+v.wrote.Value)
+		q.picture.Span(v.name+": D", paused, v.sold.At, Waits, "D waits for the lock")
+		q.picture.Mark(v.name+": D", v.sold.At, Holds, "write: "+v.sold.Value)
+	}
+	q.r.Effect(unchecked.audit.Oversold() == 1, "without a token check, a paused holder of a majority of five oversold by %d", unchecked.audit.Oversold())
+	q.r.Cure(fenced.sold.Value == accepted && fenced.wrote.Value == staleToken && fenced.audit.OK(), "with a token check, the late write was %s", fenced.wrote.Value)
+	return nil
+}
+
+// startSellers has the first process of a pair hold the lock, and the second one ready.
+func (q *quorum) startSellers(ctx context.Context, s *stores, v *sellers, urls string) error {
+	if _, _, err := s.records.CreateSKU(ctx, stock.Level{SKU: v.name, Strategy: "redlock", OnHand: 1}); err != nil {
+		return err
+	}
+	start := func(name, stop string) (*Process, error) {
+		return q.r.Start(ctx, v.name+": "+name, s.task("name", name, "sku", v.name, "update", fmt.Sprint(int(v.update)), "stop", stop,
+			"servers", urls, "ttl", redlockTTL.String(), "settle", "-1ns"))
+	}
+	var err error
+	if v.prompt, err = start("D", pointReady); err != nil {
+		return err
+	}
+	if _, err = v.prompt.Until(ctx, pointReady); err != nil {
+		return err
+	}
+	if v.late, err = start("C", v.point); err != nil {
+		return err
+	}
+	if v.locked, err = v.late.Until(ctx, pointLocked); err != nil || v.point == pointLocked {
+		return err
+	}
+	_, err = v.late.Until(ctx, v.point)
+	return err
+}

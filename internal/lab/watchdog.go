@@ -1,0 +1,220 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed"
+)
+
+func watchdogLab() Lab {
+	return Lab{
+		Number: 11, Name: "watchdog", Title: "The watchdog that renews for a dead worker",
+		Question: "A background goroutine renews the lock while the work runs, so the TTL may be short. What if the work is stuck, or a renewal fails?",
+		Expect: "If the work is stuck, a watchdog renews forever and nobody else gets the lock. If Redis cannot be reached, the work continues without a lock. " +
+			"A lease with a maximum hold time ends. A lease that is lost notifies its work before the next holder begins.",
+		Why: "A watchdog shows that the process lives, not that the work continues. It is a second opinion about the lock that nobody asks: neither does the work " +
+			"tell it that it is stuck, nor does it tell the work that renewals fail.",
+		Cure: "MaxHold bounds the time that a lease is renewed. The holder counts the validity of its lease by its own clock, from the last renewal that was sent and " +
+			"acknowledged. When it is over, the context of the work is canceled. The store keeps the grant a tenth longer.",
+		Links: []Link{
+			{"lease validity and maximum hold time", "internal/dlock/hold.go"},
+			{"the context that ends with the lease", "internal/dlock/lease.go"},
+			{"the renewals of all leases of a process", "internal/dlock/driver/renewer.go"},
+			{"the tests", "internal/dlock/lease_test.go"},
+		},
+		Exercises: [3]string{
+			"The work ignores its context and writes after the loss. What still protects the stock? Run the lab late-check.",
+			"The handler of a request panics while a watchdog renews its lock, and the server recovers. Compare with what dlock.Do does.",
+			"Which MaxHold suits work that takes 200 ms at the 99th percentile? What happens to the slowest request in a thousand?",
+		},
+		run: runWatchdog, worker: watchdogWorker,
+	}
+}
+
+const (
+	stuckTTL  = 500 * time.Millisecond
+	stuckHold = 2 * stuckTTL
+	renewals  = 9 // of the watchdog
+	cutTTL    = time.Second
+)
+
+// pair is a holder, and a process that waits for it.
+type pair struct {
+	name         string
+	a, b         *Process
+	locked, next Report
+}
+
+// shifted draws with times that count from the start of a part of the run.
+type shifted struct {
+	*Picture
+	zero, began time.Time
+}
+
+func (s shifted) at(t time.Time) time.Time { return s.zero.Add(t.Sub(s.began)) }
+
+func (s shifted) span(row string, from, until time.Time, kind Kind, label string) {
+	s.Span(row, s.at(from), s.at(until), kind, label)
+}
+
+func runWatchdog(ctx context.Context, r *Run) error {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	rdb, err := r.client(s.Redis)
+	if err != nil {
+		return err
+	}
+	picture := &Picture{Title: "A is stuck (first four rows), or is cut off from Redis (last four); B waits"}
+	r.Draw(picture)
+	zero := time.Now()
+	if err := stuckWork(ctx, s, rdb, shifted{picture, zero, zero}); err != nil {
+		return err
+	}
+	return cutOff(ctx, s, shifted{Picture: picture, zero: zero})
+}
+
+// startPair starts a pair of which A has the lock.
+func startPair(ctx context.Context, s *stores, name, redis string, task ...string) (*pair, error) {
+	p := &pair{name: name}
+	start := func(who, address string) (*Process, error) {
+		t := s.task(append(task, "name", who)...)
+		t["redis"] = address
+		process, err := s.r.Start(ctx, name+": "+who, t)
+		if err == nil {
+			_, err = process.Until(ctx, pointReady)
+		}
+		return process, err
+	}
+	var err error
+	if p.a, err = start("A", redis); err != nil {
+		return nil, err
+	}
+	if p.b, err = start("B", s.Redis); err != nil {
+		return nil, err
+	}
+	p.locked, err = p.a.To(ctx, pointLocked)
+	return p, err
+}
+
+// stuckWork has the work of two holders hang.
+func stuckWork(ctx context.Context, s *stores, rdb redis.UniversalClient, picture shifted) error {
+	limited, err := startPair(ctx, s, "max hold", s.Redis, "key", "stuck", "ttl", stuckTTL.String(), "max-hold", stuckHold.String())
+	if err != nil {
+		return err
+	}
+	watched, err := startPair(ctx, s, "watchdog", s.Redis, "key", "stuck", "ttl", stuckTTL.String(), "lock", "textbook")
+	if err != nil {
+		return err
+	}
+	picture.began = limited.locked.At
+	s.r.Step("A of each pair has the lock (TTL %v), and its work hangs, as a call without a deadline does. B waits", stuckTTL)
+	for _, p := range []*pair{watched, limited} {
+		if err := p.b.Continue(); err != nil {
+			return err
+		}
+	}
+	lost, err := limited.a.Until(ctx, pointLost)
+	if err != nil {
+		return err
+	}
+	if limited.next, err = limited.b.Until(ctx, pointLocked); err != nil {
+		return err
+	}
+	s.r.Step("max hold: the lease of A ends after %.0f ms (%s), and B gets the lock", milliseconds(lost.At.Sub(limited.locked.At)), lost.Value)
+	var last Report
+	for range renewals {
+		if last, err = watched.a.Until(ctx, pointRenewed); err != nil {
+			return err
+		}
+	}
+	owner, err := rdb.Get(ctx, "textbook:stuck").Result()
+	if err != nil {
+		return fmt.Errorf("the owner of the textbook lock: %w", err)
+	}
+	held := last.At.Sub(watched.locked.At)
+	s.r.Step("watchdog: after %.0f ms and %d renewals, %s still has the lock, and would keep it forever", milliseconds(held), renewals, owner)
+	picture.span("watchdog: A", watched.locked.At, last.At, Stale, "stuck, and renewed forever")
+	picture.span("watchdog: B", watched.locked.At, last.At, Waits, "waits forever")
+	picture.span("max hold: A", limited.locked.At, lost.At, Holds, "stuck")
+	picture.Mark("max hold: A", picture.at(lost.At), Neutral, "the lease ends: "+lost.Value)
+	picture.span("max hold: B", limited.locked.At, limited.next.At, Waits, "waits")
+	picture.span("max hold: B", limited.next.At, limited.next.At.Add(stuckTTL), Holds, "B")
+	s.r.Measure("stuck work kept the lock: watchdog, at least", milliseconds(held), "ms")
+	s.r.Measure("stuck work kept the lock: max hold", milliseconds(lost.At.Sub(limited.locked.At)), "ms")
+	s.r.Effect(owner == "A" && held > 2*stuckTTL, "the watchdog renewed the lock of stuck work %d times; B did not get it", renewals)
+	s.r.Cure(lost.Value == string(dlock.MaxHold), "the lease with a maximum hold time ended, and B got the lock")
+	return nil
+}
+
+// cutOff takes Redis away from two holders.
+func cutOff(ctx context.Context, s *stores, picture shifted) error {
+	proxy, err := proxyTo(ctx, s)
+	if err != nil {
+		return err
+	}
+	notified, err := startPair(ctx, s, "lease", "redis://"+proxy.Addr()+"/0", "key", "cut", "ttl", cutTTL.String())
+	if err != nil {
+		return err
+	}
+	watched, err := startPair(ctx, s, "no notice", "redis://"+proxy.Addr()+"/0", "key", "cut", "ttl", cutTTL.String(), "lock", "textbook")
+	if err != nil {
+		return err
+	}
+	picture.began = notified.locked.At
+	proxy.BlackHole()
+	s.r.Step("A of another two pairs has the lock (TTL %v), and is cut off from Redis. B waits", cutTTL)
+	for _, p := range []*pair{watched, notified} {
+		if err := p.b.Continue(); err != nil {
+			return err
+		}
+	}
+	if watched.next, err = watched.b.Until(ctx, pointLocked); err != nil {
+		return err
+	}
+	finished, err := watched.a.To(ctx, pointDone)
+	if err != nil {
+		return err
+	}
+	s.r.Step("no notice: the TTL is over, and B has the lock. A is still at work, for its watchdog ignores failed renewals")
+	lost, err := notified.a.Until(ctx, pointLost)
+	if err != nil {
+		return err
+	}
+	if notified.next, err = notified.b.Until(ctx, pointLocked); err != nil {
+		return err
+	}
+	before := notified.next.At.Sub(lost.At)
+	s.r.Step("lease: the context of A ends (%s) %.0f ms before B gets the lock", lost.Value, milliseconds(before))
+	picture.span("no notice: A", watched.locked.At, watched.next.At, Holds, "A works")
+	picture.span("no notice: A", watched.next.At, finished.At.Add(stuckTTL), Stale, "A works")
+	picture.span("no notice: B", watched.locked.At, watched.next.At, Waits, "waits")
+	picture.span("no notice: B", watched.next.At, finished.At.Add(stuckTTL), Holds, "B works")
+	picture.span("lease: A", notified.locked.At, lost.At, Holds, "A works")
+	picture.Mark("lease: A", picture.at(lost.At), Neutral, "the lease ends: "+lost.Value)
+	picture.span("lease: B", notified.locked.At, notified.next.At, Waits, "waits")
+	picture.span("lease: B", notified.next.At, notified.next.At.Add(stuckTTL), Holds, "B works")
+	s.r.Measure("the lease ended before the next holder began", milliseconds(before), "ms")
+	s.r.Effect(finished.At.After(watched.next.At), "the work under a watchdog continued after B had the lock")
+	s.r.Cure(before > 0, "the lease notified its work of the loss %.0f ms before B had the lock", milliseconds(before))
+	return nil
+}
+
+// proxyTo returns a proxy to the Redis of the stores.
+func proxyTo(ctx context.Context, s *stores) (*testbed.Proxy, error) {
+	options, err := redis.ParseURL(s.Redis)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := testbed.NewProxy(ctx, options.Addr)
+	if err == nil {
+		s.r.Defer(proxy.Close)
+	}
+	return proxy, err
+}
