@@ -49,11 +49,11 @@ func runPayOrExpire(ctx context.Context, r *Run) error {
 	}
 	r.Measure("paid for 1 unit: textbook", float64(audit.Sold), "customers")
 	r.Effect(payer == paid && audit.Sold == 2 && audit.TwoFates == 1, "textbook: %d customers have paid for 1 unit, as %d order was both released and paid", audit.Sold, audit.TwoFates)
-	if audit, payer, err = e.late(ctx, "row decides", rolePay); err != nil {
+	if audit, payer, err = e.late(ctx, "row lock", rolePay); err != nil {
 		return err
 	}
-	r.Measure("paid for 1 unit: row decides", float64(audit.Sold), "customers")
-	r.Cure(payer == refusedAs(order.Expired) && audit.Sold == 1 && audit.OK(), "row decides: the late payment is %s, and %d customer has paid", payer, audit.Sold)
+	r.Measure("paid for 1 unit: row lock", float64(audit.Sold), "customers")
+	r.Cure(payer == refusedAs(order.Expired) && audit.Sold == 1 && audit.OK(), "row lock: the late payment is %s, and %d customer has paid", payer, audit.Sold)
 	if err := e.early(ctx); err != nil {
 		return err
 	}
@@ -122,7 +122,6 @@ func (e *payRun) late(ctx context.Context, name, role string) (audit stock.Audit
 		return audit, "", err
 	}
 	e.r.Step("%s: reads that the order is %s, and calls the bank", payment.Name, read.Value)
-	e.picture.Mark(payment.Name, read.At, Neutral, "reads: "+read.Value)
 	expired, err := timer.To(ctx, pointDone)
 	if err != nil {
 		return audit, "", err
@@ -138,7 +137,7 @@ func (e *payRun) late(ctx context.Context, name, role string) (audit stock.Audit
 		return audit, "", err
 	}
 	e.r.Step("%s: the bank has answered, and the payment is %s", payment.Name, done.Value)
-	e.picture.Span(payment.Name, read.At, done.At, Waits, "the bank takes its time")
+	e.picture.Span(payment.Name, read.At, done.At, Waits, "reads "+read.Value+", calls the bank")
 	e.picture.Mark(payment.Name, done.At, kindOf(done.Value != paid), "the payment is "+done.Value)
 	audit, err = e.audit(ctx, sku)
 	return audit, done.Value, err
