@@ -88,6 +88,10 @@ gen-check: gen
 demo: ## Watch a flash sale oversell without a lock and end exact with one.
 	go run ./cmd/shop demo $(ARGS)
 
+.PHONY: labs
+labs: ## Run all labs, and write their pages and pictures to docs/labs; takes two minutes.
+	go run ./cmd/shop lab run all --out docs/labs
+
 .PHONY: loadtest
 loadtest: .bin/k6 ## Put load on three instances, let orders expire, and audit the books.
 	./loadtest/run.sh $(ARGS)

@@ -40,7 +40,7 @@ func heatWorker(ctx context.Context, w *Worker) error {
 	if err != nil {
 		return err
 	}
-	for _, sale := range strings.Split(w.Task["sales"], ",") {
+	for sale := range strings.SplitSeq(w.Task["sales"], ",") {
 		if err := w.Stops(pointReady, ""); err != nil {
 			return err
 		}

@@ -38,6 +38,9 @@ func timersLab() Lab {
 // timersTTL is how long the orders of the lab wait for payment.
 const timersTTL = time.Second
 
+// timersPatience is how late a timer may fire before it counts as lost. The overdue scan needs some seconds.
+const timersPatience = 45 * time.Second
+
 func runTimers(ctx context.Context, r *Run) error {
 	s, err := r.open(ctx)
 	if err != nil {
@@ -162,7 +165,10 @@ func (e *timersRun) judge(ctx context.Context, v *timersVariant) error {
 	fired, early, twice := 0, 0, 0
 	var latest time.Duration
 	look := func() (bool, error) {
-		_, fates, err := e.records.Fates(ctx, v.sku())
+		now, fates, err := e.records.Fates(ctx, v.sku())
+		if err != nil {
+			return false, err
+		}
 		fired, early, twice, latest = 0, 0, 0, 0
 		for _, f := range fates {
 			if f.Releases == 0 {
@@ -178,7 +184,7 @@ func (e *timersRun) judge(ctx context.Context, v *timersVariant) error {
 			}
 			latest = max(latest, delay)
 		}
-		return fired == e.orders || v.kind != inRows, err
+		return fired == e.orders || v.kind != inRows || now.After(fates[0].ExpiresAt.Add(timersPatience)), nil
 	}
 	if err := Await(ctx, "the second process releases all orders of "+v.sku(), look); err != nil {
 		return err
@@ -195,10 +201,10 @@ func (e *timersRun) judge(ctx context.Context, v *timersVariant) error {
 		return nil
 	}
 	e.picture.Span(v.second.Name, v.since, time.Now(), Waits, fmt.Sprintf("finds %s rows, scans for overdue ones", v.found))
-	e.picture.Mark(v.second.Name, time.Now(), Holds, fmt.Sprintf("all %d orders released, once each", fired))
+	e.picture.Mark(v.second.Name, time.Now(), kindOf(fired == e.orders), fmt.Sprintf("%d of %d orders released", fired, e.orders))
 	e.r.Measure("latest release after its expiry: "+v.kind, milliseconds(latest), "ms")
 	e.r.Cure(fired == e.orders && early == 0 && twice == 0 && customer == accepted,
-		"%s: all %d timers fired, %d early and %d twice; the next customer's order is %s", v.kind, fired, early, twice, customer)
+		"%s: %d of %d timers fired, %d early and %d twice; the next customer's order is %s", v.kind, fired, e.orders, early, twice, customer)
 	return nil
 }
 
