@@ -103,6 +103,10 @@ demo: ## Watch a flash sale oversell without a lock and end exact with one.
 screenshots: ## Take the pictures of the control room in docs/images; needs Chromium, MariaDB and a Chinese font.
 	go test ./internal/e2e -run '^TestScreenshots$$' -count=1 -screenshots "$(CURDIR)/docs/images"
 
+.PHONY: labs
+labs: ## Run all labs, and write their pages and pictures to docs/labs; takes two minutes.
+	go run ./cmd/shop lab run all --out docs/labs
+
 .PHONY: loadtest
 loadtest: .bin/k6 ## Put load on three instances, let orders expire, and audit the books.
 	./loadtest/run.sh $(ARGS)

@@ -54,6 +54,7 @@ func All() []Lab {
 	return []Lab{
 		mutexLab(), lostUpdateLab(),
 		redlockLab(), lateCheckLab(), deadlockLab(), watchdogLab(), fairnessLab(),
+		timersLab(), payOrExpireLab(), retryLab(), heatLab(),
 	}
 }
 

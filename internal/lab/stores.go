@@ -25,8 +25,11 @@ type stores struct {
 }
 
 // open opens a database, and a Redis: a server if it is installed, and otherwise one in this process.
-func (r *Run) open(ctx context.Context) (*stores, error) {
-	c := fleet.StoresConfig{Embed: true}
+func (r *Run) open(ctx context.Context) (*stores, error) { return r.openOn(ctx, "", "a SQLite file") }
+
+// openOn is open with a database that runs already, if there is a URL.
+func (r *Run) openOn(ctx context.Context, database, what string) (*stores, error) {
+	c := fleet.StoresConfig{Embed: true, Database: database}
 	kind := "a Redis in this process"
 	server, err := testbed.StartRedis(ctx, testbed.RedisConfig{})
 	switch {
@@ -48,7 +51,7 @@ func (r *Run) open(ctx context.Context) (*stores, error) {
 	if err := s.records.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	r.Step("stores: a SQLite file, and %s", kind)
+	r.Step("stores: %s, and %s", what, kind)
 	return s, nil
 }
 

@@ -1,0 +1,218 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed"
+)
+
+func heatLab() Lab {
+	return Lab{
+		Number: 16, Name: "heat", Title: "One hot SKU, or many",
+		Question: "Many customers want the same SKU. What does each strategy pay for that?",
+		Expect: "Every strategy sells exactly what there is, hot or not. With a SKU for each buyer, optimistic never repeats an attempt. With one hot SKU it repeats " +
+			"many, because only one of the attempts that have read the same version can write. The other strategies wait, and repeat none.",
+		Why: "Heat means that transactions need the same row. Optimistic attempts work in parallel and throw away the work of all but one. A row lock and a " +
+			"conditional UPDATE make the others wait. Orders that wait in one process share its next transaction, so heat makes their batches larger. Segments " +
+			"are more rows for one SKU. A strategy with a lease pays for one lease per SKU, so its batches gain with heat.",
+		Cure: "Take conditional for most SKUs: it is exact and repeats nothing. Keep optimistic for rows that two transactions seldom need at once. Compare " +
+			"segmented and batch on your own machines before you take them: shop lab throughput measures all strategies under a long load.",
+		Links: []Link{
+			{"optimistic: the version check", "internal/sqlstore/version.go"},
+			{"pessimistic: the row lock", "internal/sqlstore/row_lock.go"},
+			{"conditional", "internal/sqlstore/conditional.go"},
+			{"segmented", "internal/sqlstore/segmented.go"},
+			{"batch: lock cohorting", "internal/cohort/cohort.go"},
+			{"the test of all strategies", "internal/sqlstore/blackbox/sale_test.go"},
+			{"the measurement under a long load", "internal/throughput/lab.go"},
+		},
+		Exercises: [3]string{
+			"Where would a backoff between two optimistic attempts help, and whom would it hurt?",
+			"Sell the last ten units of a segmented SKU. Why does it lose its advantage there?",
+			"Run shop lab throughput with a rate below the limit of all strategies. Which differences remain in the latencies?",
+		},
+		run: runHeat, worker: heatWorker,
+	}
+}
+
+const (
+	heatProcesses = 3
+	heatBuyers    = 8 // of a process
+)
+
+// heatKinds are the strategies of the lab, by what they are called elsewhere.
+var heatKinds = []struct{ kind, strategy string }{
+	{"optimistic", "optimistic"}, {"pessimistic", "for-update"}, {"conditional", "conditional"}, {"segmented", "segmented"}, {"batch", "redis-cohort"},
+}
+
+func runHeat(ctx context.Context, r *Run) error {
+	s, err := r.openDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	e := &heatRun{stores: s, picture: &Picture{
+		Title: fmt.Sprintf("orders per second of %d buyers in %d processes: one hot SKU, and a SKU for each buyer", heatProcesses*heatBuyers, heatProcesses), Unit: "orders/s",
+	}}
+	r.Draw(e.picture)
+	for i := range heatProcesses {
+		name := fmt.Sprintf("process %c", 'A'+i)
+		p, err := r.Start(ctx, name, s.task("name", name, "number", strconv.Itoa(i), "orders", strconv.Itoa(r.Size(3, 20)), "sales", strings.Join(heatSales(), ",")))
+		if err != nil {
+			return err
+		}
+		e.processes = append(e.processes, p)
+	}
+	e.orders = heatProcesses * heatBuyers * r.Size(3, 20)
+	results := make(map[string]heatSale)
+	for _, sale := range heatSales() {
+		if results[sale], err = e.sell(ctx, sale); err != nil {
+			return err
+		}
+	}
+	e.judge(results)
+	return nil
+}
+
+// judge judges what can be counted. Orders per second depend on the machine, and are shown only.
+func (e *heatRun) judge(results map[string]heatSale) {
+	others := 0
+	for _, k := range heatKinds {
+		hot, many := results[k.strategy+":hot"], results[k.strategy+":many"]
+		e.r.Cure(hot.exact && many.exact, "%s: %d orders of one SKU and %d of many, each stored once, and columns, ledger and orders agree", k.kind, hot.accepted, many.accepted)
+		if k.strategy != "optimistic" {
+			others += hot.repeated + many.repeated
+			continue
+		}
+		e.r.Effect(hot.repeated > 0, "optimistic, one hot SKU: %d orders needed %d more attempts", hot.accepted, hot.repeated)
+		e.r.Effect(many.repeated == 0, "optimistic, a SKU for each buyer: %d orders needed %d more attempts", many.accepted, many.repeated)
+	}
+	e.r.Effect(others == 0, "the other strategies, hot or not: %d more attempts", others)
+}
+
+// heatSales are the sales of the lab, in their order: a strategy, and how the buyers are spread.
+// The first one is not measured: processes open their connections in it.
+func heatSales() (names []string) {
+	names = append(names, "conditional:warm")
+	for _, k := range heatKinds {
+		names = append(names, k.strategy+":many", k.strategy+":hot")
+	}
+	return names
+}
+
+// heatRun is one run of the lab.
+type heatRun struct {
+	*stores
+
+	processes []*Process
+	orders    int // of a sale
+	picture   *Picture
+}
+
+// heatSale is what one sale came to.
+type heatSale struct {
+	accepted, repeated int
+	exact              bool
+}
+
+// openDatabase is open with a MariaDB server, if it is installed: SQLite has one writer, whatever is sold.
+func (r *Run) openDatabase(ctx context.Context) (*stores, error) {
+	server, err := testbed.StartMariaDB(ctx, testbed.MariaDBConfig{})
+	if errors.Is(err, testbed.ErrNotInstalled) {
+		r.Step("MariaDB is not installed: SQLite has one writer at a time, so many SKUs are no faster than one")
+		return r.open(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Defer(server.Close)
+	return r.openOn(ctx, server.URL(), "a MariaDB server")
+}
+
+// sell holds one sale in all processes.
+func (e *heatRun) sell(ctx context.Context, sale string) (result heatSale, err error) {
+	strategy, heat, _ := strings.Cut(sale, ":")
+	skus := heatSKUs(strategy, heat)
+	for _, sku := range skus {
+		level := stock.Level{SKU: sku, Strategy: strategy, OnHand: int64(e.orders / len(skus))}
+		if _, _, err := e.records.CreateSKU(ctx, level); err != nil {
+			return result, err
+		}
+	}
+	for _, p := range e.processes {
+		if _, err := p.Until(ctx, pointReady); err != nil {
+			return result, err
+		}
+	}
+	began := time.Now()
+	for _, p := range e.processes {
+		if err := p.Continue(); err != nil {
+			return result, err
+		}
+	}
+	for _, p := range e.processes {
+		done, err := p.Until(ctx, pointDone)
+		if err != nil {
+			return result, err
+		}
+		var accepted, repeated int
+		if _, err := fmt.Sscan(done.Value, &accepted, &repeated); err != nil {
+			return result, err
+		}
+		result.accepted += accepted
+		result.repeated += repeated
+	}
+	rate := float64(e.orders) / time.Since(began).Seconds()
+	if result.exact, err = e.exact(ctx, skus, result.accepted); err != nil {
+		return result, err
+	}
+	if heat == "warm" {
+		return result, nil
+	}
+	name := heatName(strategy, heat)
+	e.r.Step("%s: %d orders accepted at %.0f orders/s, and %d attempts repeated after a version conflict", name, result.accepted, rate, result.repeated)
+	e.r.Measure(name, rate, "orders/s")
+	e.r.Measure("attempts repeated: "+name, float64(result.repeated), "attempts")
+	kind := Neutral
+	if heat == "hot" {
+		kind = Waits
+	}
+	e.picture.Bars = append(e.picture.Bars, Bar{name, rate, kind})
+	return result, nil
+}
+
+// exact reports whether all orders of a sale are stored, and columns, ledger and orders agree.
+func (e *heatRun) exact(ctx context.Context, skus []string, accepted int) (bool, error) {
+	sum, ok := int64(0), true
+	for _, sku := range skus {
+		audit, err := e.audit(ctx, sku)
+		if err != nil {
+			return false, err
+		}
+		sum, ok = sum+audit.Accepted(), ok && audit.OK()
+	}
+	return ok && sum == int64(accepted) && accepted == e.orders, nil
+}
+
+// heatSKUs are the SKUs of a sale: one, or one for each buyer.
+func heatSKUs(strategy, heat string) (skus []string) {
+	n := heatProcesses * heatBuyers
+	if heat == "hot" {
+		n = 1
+	}
+	for i := range n {
+		skus = append(skus, fmt.Sprintf("%s-%s-%02d", strategy, heat, i))
+	}
+	return skus
+}
+
+func heatName(strategy, heat string) string {
+	i := slices.IndexFunc(heatKinds, func(k struct{ kind, strategy string }) bool { return k.strategy == strategy })
+	return heatKinds[i].kind + map[string]string{"hot": ", one hot SKU", "many": ", many SKUs"}[heat]
+}
