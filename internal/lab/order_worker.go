@@ -21,7 +21,9 @@ import (
 const (
 	pointReady    = "ready"    // before anything else
 	pointLocked   = "locked"   // it has a lease; the value is the fencing token
-	pointRead     = "read"     // its transaction is about to begin; what is read before that has been read
+	pointRead     = "read"     // its transaction is about to begin; what is read before that has been read; the value is its state
+	pointLater    = "later"    // after read, still before the transaction; the value is its state
+	pointCommit   = "commit"   // its transaction is about to be committed
 	pointDone     = "done"     // the value is the outcome of the order
 	pointReleased = "released" // the value is the error of the release
 )
@@ -34,59 +36,113 @@ const (
 	changed    = "refused: the row has changed since it was read"
 )
 
+// leaseValid is the value of a point at which a worker considers its lease valid.
+const leaseValid = "the lease is valid"
+
+// placing is a worker that places one order of one unit.
+type placing struct {
+	*Worker
+
+	lease *dlock.Lease // may be nil
+	gone  error        // why the lab ended while the transaction stopped
+}
+
 // orderWorker places one order of one unit, as an instance does: a lease, if the task asks for one, and the transaction of the store.
-// The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease.
-func orderWorker(ctx context.Context, w *Worker) (err error) {
-	stops := strings.Split(w.Task["stop"], ",")
-	at := func(point, format string, args ...any) error {
-		if slices.Contains(stops, point) {
-			return w.Stops(point, format, args...)
-		}
-		w.Says(point, format, args...)
-		return nil
-	}
+// The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease. Its unlock is "early"
+// for a release before the commit.
+//
+// The transaction does not end when the lease is lost, as it would in the product: the labs show what happens if the loss is not noticed.
+func orderWorker(ctx context.Context, w *Worker) error {
+	p := &placing{Worker: w}
 	update, err := strconv.Atoi(w.Task["update"])
 	if err != nil {
 		return err
 	}
 	c := sqlstore.Config{URL: w.Task["database"], Instance: w.Task["name"]}
-	var gone error
-	c.Plugins = append(c.Plugins, sqlstore.StopBefore(func() { gone = at(pointRead, "") }))
+	c.Plugins = append(c.Plugins, sqlstore.StopAround(p.beforeBegin, func() { p.beforeCommit(ctx) }))
 	store, err := sqlstore.Open(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if err := at(pointReady, ""); err != nil {
-		return err
-	}
+	p.at(pointReady, "")
 	claim := stock.Claim{SKU: w.Task["sku"], Update: stock.Update(update)}
-	var lease *dlock.Lease
 	if ttl := w.Task["ttl"]; ttl != "" {
-		if lease, err = acquire(ctx, w, ttl, claim.SKU); err != nil {
+		if p.lease, err = acquire(ctx, w, ttl, claim.SKU); err != nil {
 			return err
 		}
-		claim.Fence = lease.Fence()
-		if err := at(pointLocked, "%d", claim.Fence.Token); err != nil {
-			return err
-		}
+		claim.Fence = p.lease.Fence()
+		p.at(pointLocked, fmt.Sprint(claim.Fence.Token))
 	}
 	request := &order.Request{
 		Order: order.Order{ID: order.NewID(), CustomerID: w.Task["name"], Items: []order.Item{{SKU: claim.SKU, Quantity: 1}}},
 		TTL:   time.Hour,
 	}
 	err = store.Commit(ctx, &order.Batch{Claims: []stock.Claim{claim}, Requests: []*order.Request{request}})
-	if gone != nil {
-		return gone
+	if p.gone != nil {
+		return p.gone
 	}
 	said, err := outcome(errors.Join(err, request.Err))
 	if err != nil {
 		return err
 	}
-	if err := at(pointDone, "%s", said); err != nil || lease == nil {
-		return err
+	p.at(pointDone, said)
+	if p.lease != nil && w.Task["unlock"] != "early" {
+		p.release(ctx)
 	}
-	return at(pointReleased, "%v", lease.Release(ctx))
+	return p.gone
+}
+
+// at reports a point, and stops there if the task says so.
+func (p *placing) at(point, value string) {
+	switch {
+	case p.gone != nil:
+	case slices.Contains(strings.Split(p.Task["stop"], ","), point):
+		p.gone = p.Stops(point, "%s", value)
+	default:
+		p.Says(point, "%s", value)
+	}
+}
+
+// state says whether the worker considers its lease valid.
+func (p *placing) state() string {
+	switch {
+	case p.lease == nil:
+		return ""
+	case p.lease.Err() != nil:
+		return p.lease.Err().Error()
+	}
+	return leaseValid
+}
+
+// beforeBegin is called when the transaction is about to begin.
+func (p *placing) beforeBegin() {
+	p.at(pointRead, p.state())
+	p.at(pointLater, p.state())
+}
+
+// beforeCommit is called when the transaction has written.
+func (p *placing) beforeCommit(ctx context.Context) {
+	if p.Task["unlock"] == "early" {
+		p.release(ctx)
+	}
+	p.at(pointCommit, p.state())
+}
+
+// released is the value of a release that went well.
+const released = "released"
+
+func (p *placing) release(ctx context.Context) {
+	err := p.lease.Release(ctx)
+	lost, _ := errors.AsType[*dlock.LostError](err)
+	switch {
+	case err == nil:
+		p.at(pointReleased, released)
+	case lost != nil:
+		p.at(pointReleased, fmt.Sprintf("refused: the lease is lost (%s)", lost.Reason))
+	default:
+		p.at(pointReleased, err.Error())
+	}
 }
 
 // acquire returns a lease of a SKU from Redis. It ends with the process.
@@ -103,7 +159,11 @@ func acquire(ctx context.Context, w *Worker, ttl, sku string) (*dlock.Lease, err
 	if err != nil {
 		return nil, err
 	}
-	return locker.Acquire(ctx, stock.LockKey(sku))
+	lease, err := locker.Acquire(ctx, stock.LockKey(sku))
+	for errors.Is(err, dlock.ErrUncertain) && ctx.Err() == nil { // a busy machine
+		lease, err = locker.Acquire(ctx, stock.LockKey(sku))
+	}
+	return lease, err
 }
 
 // outcome names what became of an order.
