@@ -48,7 +48,7 @@ type placing struct {
 }
 
 // orderWorker places one order of one unit, as an instance does: a lease, if the task asks for one, and the transaction of the store.
-// The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease. Its unlock is "early"
+// The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease. Its lock may be a textbook lock. Its unlock is "early"
 // for a release before the commit.
 //
 // The transaction does not end when the lease is lost, as it would in the product: the labs show what happens if the loss is not noticed.
@@ -154,6 +154,9 @@ func acquire(ctx context.Context, w *Worker, ttl, sku string) (*dlock.Lease, err
 	rdb, err := redisx.New(w.Task["redis"])
 	if err != nil {
 		return nil, err
+	}
+	if w.Task["lock"] != "" {
+		return acquireTextbook(ctx, w, rdb, d, sku)
 	}
 	locker, err := redislock.New(rdb, redislock.Config{TTL: d})
 	if err != nil {
