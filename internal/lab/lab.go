@@ -51,7 +51,7 @@ const labTimeout = 2 * time.Minute
 
 // All returns the labs, in the order of their numbers.
 func All() []Lab {
-	return []Lab{mutexLab(), lostUpdateLab(), leaseExpiresLab(), pausedHolderLab(), unlockEarlyLab(), foreignReleaseLab()}
+	return []Lab{mutexLab(), lostUpdateLab(), leaseExpiresLab(), pausedHolderLab(), unlockEarlyLab(), foreignReleaseLab(), failoverLab()}
 }
 
 // Find returns the lab with a name or a number.
