@@ -52,7 +52,7 @@ const labTimeout = 2 * time.Minute
 // All returns the labs, in the order of their numbers.
 func All() []Lab {
 	return []Lab{
-		mutexLab(), lostUpdateLab(),
+		mutexLab(), lostUpdateLab(), leaseExpiresLab(), pausedHolderLab(), unlockEarlyLab(), foreignReleaseLab(), failoverLab(),
 		redlockLab(), lateCheckLab(), deadlockLab(), watchdogLab(), fairnessLab(),
 		timersLab(), payOrExpireLab(), retryLab(), heatLab(),
 	}

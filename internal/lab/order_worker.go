@@ -17,8 +17,10 @@ import (
 const (
 	pointReady    = "ready"    // before anything else
 	pointLocked   = "locked"   // it has a lease; the value is the fencing token
-	pointRead     = "read"     // its transaction is about to begin; what is read before that has been read
+	pointRead     = "read"     // its transaction is about to begin; what is read before that has been read; the value is its state
+	pointLater    = "later"    // after read, still before the transaction; the value is its state
 	pointWrites   = "writes"   // in its transaction, with the row locked and read, before it writes the row
+	pointCommit   = "commit"   // its transaction is about to be committed
 	pointDone     = "done"     // the value is the outcome of the order
 	pointReleased = "released" // the value is the error of the release
 )
@@ -31,56 +33,117 @@ const (
 	changed    = "refused: the row has changed since it was read"
 )
 
+// leaseValid is the value of a point at which a worker considers its lease valid.
+const leaseValid = "the lease is valid"
+
+// placing is a worker that places one order of one unit.
+type placing struct {
+	*Worker
+
+	lease *dlock.Lease // may be nil
+	gone  error        // why the lab ended while the transaction stopped
+}
+
 // orderWorker places one order of one unit, as an instance does: a lease, if the task asks for one, and the transaction of the store.
-// The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease (see [Worker.locker]).
-func orderWorker(ctx context.Context, w *Worker) (err error) {
+// The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease. Its lock may be a textbook lock. Its unlock is "early"
+// for a release before the commit.
+//
+// The transaction does not end when the lease is lost, as it would in the product: the labs show what happens if the loss is not noticed.
+func orderWorker(ctx context.Context, w *Worker) error {
+	p := &placing{Worker: w}
 	update, err := strconv.Atoi(w.Task["update"])
 	if err != nil {
 		return err
 	}
 	c := sqlstore.Config{URL: w.Task["database"], Instance: w.Task["name"]}
-	var gone error
-	c.Plugins = append(c.Plugins, sqlstore.StopBefore(func() { gone = w.at(pointRead, "") }),
-		sqlstore.StopBeforeStatement("UPDATE skus SET reserved", func() { gone = errors.Join(gone, w.at(pointWrites, "")) }))
+	c.Plugins = append(c.Plugins, sqlstore.StopAround(p.beforeBegin, func() { p.beforeCommit(ctx) }),
+		sqlstore.StopBeforeStatement("UPDATE skus SET reserved", func() { p.at(pointWrites, "") }))
 	store, err := sqlstore.Open(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if err := w.at(pointReady, ""); err != nil {
-		return err
-	}
+	p.at(pointReady, "")
 	claim := stock.Claim{SKU: w.Task["sku"], Update: stock.Update(update)}
-	var lease *dlock.Lease
 	if w.Task["ttl"] != "" {
-		if lease, err = acquire(ctx, w, claim.SKU); err != nil {
+		if p.lease, err = acquire(ctx, w, claim.SKU); err != nil {
 			return err
 		}
-		claim.Fence = lease.Fence()
-		if err := w.at(pointLocked, "%d", claim.Fence.Token); err != nil {
-			return err
-		}
+		claim.Fence = p.lease.Fence()
+		p.at(pointLocked, fmt.Sprint(claim.Fence.Token))
 	}
 	request := &order.Request{
 		Order: order.Order{ID: order.NewID(), CustomerID: w.Task["name"], Items: []order.Item{{SKU: claim.SKU, Quantity: 1}}},
 		TTL:   time.Hour,
 	}
 	err = store.Commit(ctx, &order.Batch{Claims: []stock.Claim{claim}, Requests: []*order.Request{request}})
-	if gone != nil {
-		return gone
+	if p.gone != nil {
+		return p.gone
 	}
 	said, err := outcome(errors.Join(err, request.Err))
 	if err != nil {
 		return err
 	}
-	if err := w.at(pointDone, "%s", said); err != nil || lease == nil {
-		return err
+	p.at(pointDone, said)
+	if p.lease != nil && w.Task["unlock"] != "early" {
+		p.release(ctx)
 	}
-	return w.at(pointReleased, "%v", lease.Release(ctx))
+	return p.gone
 }
 
-// acquire returns a lease of a SKU from the lock service of the task. It ends with the process.
+// at reports a point, and stops there if the task says so.
+func (p *placing) at(point, value string) {
+	if p.gone == nil {
+		p.gone = p.Worker.at(point, "%s", value)
+	}
+}
+
+// state says whether the worker considers its lease valid.
+func (p *placing) state() string {
+	switch {
+	case p.lease == nil:
+		return ""
+	case p.lease.Err() != nil:
+		return p.lease.Err().Error()
+	}
+	return leaseValid
+}
+
+// beforeBegin is called when the transaction is about to begin.
+func (p *placing) beforeBegin() {
+	p.at(pointRead, p.state())
+	p.at(pointLater, p.state())
+}
+
+// beforeCommit is called when the transaction has written.
+func (p *placing) beforeCommit(ctx context.Context) {
+	if p.Task["unlock"] == "early" {
+		p.release(ctx)
+	}
+	p.at(pointCommit, p.state())
+}
+
+// released is the value of a release that went well.
+const released = "released"
+
+func (p *placing) release(ctx context.Context) {
+	err := p.lease.Release(ctx)
+	lost, _ := errors.AsType[*dlock.LostError](err)
+	switch {
+	case err == nil:
+		p.at(pointReleased, released)
+	case lost != nil:
+		p.at(pointReleased, fmt.Sprintf("refused: the lease is lost (%s)", lost.Reason))
+	default:
+		p.at(pointReleased, err.Error())
+	}
+}
+
+// acquire returns a lease of a SKU, by the lock of the task. It ends with the process.
 func acquire(ctx context.Context, w *Worker, sku string) (*dlock.Lease, error) {
+	if w.Task["lock"] != "" {
+		return acquireTextbook(ctx, w, sku)
+	}
 	locker, err := w.locker()
 	if err != nil {
 		return nil, err

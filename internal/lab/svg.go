@@ -5,6 +5,7 @@ import (
 	"html"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -44,7 +45,7 @@ func (p *Picture) body(b *strings.Builder) (height int) {
 		for _, s := range r.Spans {
 			wide := max(2, x(s.Until)-x(s.From))
 			fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="20" rx="3" fill="%s"><title>%s</title></rect>`, x(s.From), y+4, wide, colors[s.Kind], html.EscapeString(s.Label))
-			if wide > float64(7*len(s.Label)) {
+			if wide > float64(7*utf8.RuneCountInString(s.Label)) {
 				text(b, x(s.From)+4, y+18, "#ffffff", s.Label)
 			}
 		}

@@ -13,14 +13,18 @@ import (
 
 // StopBefore returns a plugin that calls f before the first transaction of a store begins. naive, optimistic and the unfenced strategies have
 // read the level then, so a lab stops an order there between its read and its write.
-func StopBefore(f func()) gorm.Plugin { return &stop{f: f} }
+func StopBefore(f func()) gorm.Plugin { return StopAround(f, func() {}) }
+
+// StopAround is StopBefore(begin) and calls commit before the first COMMIT of a store. The transaction has written then, and no other
+// sees it yet.
+func StopAround(begin, commit func()) gorm.Plugin { return &stop{begin: begin, commit: commit} }
 
 type stop struct {
-	f    func()
-	once sync.Once
+	begin, commit    func()
+	began, committed sync.Once
 }
 
-func (s *stop) Name() string { return "stop before the first transaction" }
+func (s *stop) Name() string { return "stop around the first transaction" }
 
 func (s *stop) Initialize(db *gorm.DB) error {
 	pool, ok := db.ConnPool.(*sql.DB)
@@ -32,17 +36,34 @@ func (s *stop) Initialize(db *gorm.DB) error {
 	return nil
 }
 
-// stopping is a pool whose transactions begin after a stop.
+// stopping is a pool whose transactions begin and end after a stop.
 type stopping struct {
 	*sql.DB
 
 	stop *stop
 }
 
-// BeginTx implements [gorm.TxBeginner].
-func (s stopping) BeginTx(ctx context.Context, options *sql.TxOptions) (*sql.Tx, error) {
-	s.stop.once.Do(s.stop.f)
-	return s.DB.BeginTx(ctx, options)
+// BeginTx implements [gorm.ConnPoolBeginner].
+func (s stopping) BeginTx(ctx context.Context, options *sql.TxOptions) (gorm.ConnPool, error) {
+	s.stop.began.Do(s.stop.begin)
+	tx, err := s.DB.BeginTx(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return &stoppingTx{tx, s.stop}, nil
+}
+
+// stoppingTx is used by its pointer, as gorm wants it.
+type stoppingTx struct {
+	*sql.Tx
+
+	stop *stop
+}
+
+// Commit implements [gorm.TxCommitter].
+func (t *stoppingTx) Commit() error {
+	t.stop.committed.Do(t.stop.commit)
+	return t.Tx.Commit()
 }
 
 // StopBeforeStatement returns a plugin that calls f before the first statement of a store that contains part. A lab stops an order there

@@ -1,0 +1,264 @@
+package lab
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/stock"
+)
+
+func foreignReleaseLab() Lab {
+	return Lab{
+		Number: 6, Name: "foreign-release", Title: "Release without owner check",
+		Question: "A process releases its lock with DEL. Whose lock does it delete?",
+		Expect: "A has committed, but is paused before its release, and its lock expires. B takes the lock. A resumes and deletes the lock of B. C takes the " +
+			"free lock, so B and C hold it together, and both sell the last unit.",
+		Why: "DEL deletes whatever is stored under the key. A lock that has expired belongs to somebody else, and the late release of the previous holder " +
+			"frees it. The damage is done to B and C, which have made no mistake.",
+		Cure: "Store a random owner in the lock, and let a script compare it and delete the key in one step. GET and then DEL are two steps, and the lock may " +
+			"change hands between them. The fencing token is for what the owner check cannot see: a holder whose own lease has expired.",
+		Links: []Link{
+			{"the release of the product", "internal/dlock/redislock/release.lua"},
+			{"the test that a late release frees nothing", "internal/dlock/dlocktest/lease.go"},
+			{"the textbook lock, and the history that catches it", "internal/dlock/redislock/linearizability_antipatterns_test.go"},
+		},
+		Exercises: [3]string{
+			"Write the release as GET, compare, DEL without a script. At which point must A be paused now?",
+			"Why does the owner have to be random? What happens with the host name, or with the id of the process?",
+			"A releases twice: the reply of the first release was lost. What must the second one return? Read release.lua.",
+		},
+		run: runForeignRelease, worker: orderWorker,
+	}
+}
+
+// The locks of an order worker, by their names in its task. Empty is the lock of the product.
+const (
+	lockDelete  = "textbook"       // SET NX with a TTL; the release is DEL
+	lockCompare = "textbook owner" // the release compares the owner, and deletes
+)
+
+// textbook is the lock of many tutorials. A lease does not watch its TTL.
+type textbookLock struct {
+	rdb     redis.UniversalClient
+	ttl     time.Duration
+	compare bool
+}
+
+// textbookKey is the key of a textbook lock in Redis.
+func textbookKey(key string) string { return "lab:lock:" + key }
+
+// acquire polls until the key is free.
+func (l textbookLock) acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	name, owner := textbookKey(key), rand.Text()
+	err := Await(ctx, "the lock", func() (bool, error) { return l.rdb.SetNX(ctx, name, owner, l.ttl).Result() })
+	if err != nil {
+		return nil, err
+	}
+	return dlock.NewLease(ctx, dlock.Grant{
+		Key: key, Fence: dlock.Fence{Owner: owner}, Release: func(ctx context.Context) error { return l.release(ctx, name, owner) },
+	}), nil
+}
+
+func (l textbookLock) release(ctx context.Context, name, owner string) error {
+	if !l.compare {
+		return l.rdb.Del(ctx, name).Err()
+	}
+	const compareAndDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+	n, err := l.rdb.Eval(ctx, compareAndDelete, []string{name}, owner).Int()
+	if err == nil && n == 0 {
+		err = &dlock.LostError{Reason: dlock.Taken}
+	}
+	return err
+}
+
+func runForeignRelease(ctx context.Context, r *Run) error {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	t := s.theater("two units: A sells one, and releases its lock after the lock has expired")
+	del, err := t.foreignRelease(ctx, "DEL", lockDelete)
+	if err != nil {
+		return err
+	}
+	r.Effect(del.deleted && del.together, "DEL: the late release of A deleted the lock of B, and %s held the lock at once", fmt.Sprintf("%d processes", del.holders()))
+	r.Effect(del.audit.Oversold() == 1, "DEL: B and C both sold the last unit; oversold by %d", del.audit.Oversold())
+	for _, cure := range []struct{ name, lock, text string }{
+		{"owner", lockCompare, "compare the owner, then delete"}, {"product", "", "the lock of the product"},
+	} {
+		ended, err := t.foreignRelease(ctx, cure.name, cure.lock)
+		if err != nil {
+			return err
+		}
+		r.Cure(!ended.deleted && !ended.together && ended.audit.OK(), "%s: the release of A changed nothing, and C waited for B", cure.text)
+	}
+	return nil
+}
+
+// foreign is what a late release did.
+type foreign struct {
+	deleted  bool // the lock of B
+	together bool // B and C had the lock at the same time
+	audit    stock.Audit
+}
+
+func (f foreign) holders() int {
+	if f.together {
+		return 2
+	}
+	return 1
+}
+
+func (t *theater) foreignRelease(ctx context.Context, name, lock string) (f foreign, err error) {
+	c, err := t.scene(ctx, name, stock.WriteBack, 2)
+	if err != nil {
+		return f, err
+	}
+	h, err := c.holders(ctx, lock)
+	if err != nil {
+		return f, err
+	}
+	a, b, third := h[0], h[1], h[2]
+	paused, err := c.expires(ctx, a, b)
+	if err != nil {
+		return f, err
+	}
+	c.pace(ctx)
+	resumed := time.Now()
+	if err := errors.Join(a.Continue(), a.Resume()); err != nil {
+		return f, err
+	}
+	if err := a.releases(ctx); err != nil {
+		return f, err
+	}
+	c.step("SIGCONT resumes A, which releases what it takes for its lock: %s", a.released.Value)
+	if f.deleted, err = c.free(ctx, lock); err != nil {
+		return f, err
+	}
+	if f.deleted {
+		c.step("the lock of B is gone from Redis, and B is not notified")
+	} else {
+		c.step("B still has the lock")
+	}
+	if err := c.last(ctx, f.deleted, b, third); err != nil {
+		return f, err
+	}
+	f.together = third.locked.At.Before(b.done.At)
+	c.r.Measure("holders at once: "+name, float64(f.holders()), "processes")
+	c.span("A", a.locked.At, paused, Holds, "has the lock")
+	c.span("A", paused, resumed, Paused, "paused by SIGSTOP")
+	c.mark("A", a.done.At, true, "A writes: %s", a.done.Value)
+	c.mark("A", a.released.At, !f.deleted, "A releases: %s", a.released.Value)
+	gone := map[bool]time.Time{true: a.released.At}[f.deleted]
+	b.drawn("deleted", gone, true)
+	f.audit, err = c.judge(ctx)
+	third.drawn("", time.Time{}, f.audit.OK())
+	return f, err
+}
+
+// holders starts A, B and C.
+func (c *scene) holders(ctx context.Context, lock string) (all [3]*holder, err error) {
+	for i, like := range []struct{ name, ttl, stop string }{{"A", shortTTL, pointRead + "," + pointDone}, {"B", longTTL, pointRead}, {"C", longTTL, pointRead}} {
+		if all[i], err = c.holder(ctx, like.name, like.ttl, like.stop, "lock", lock); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// expires lets A order, pauses it before its release, and lets B take the lock when that of A has expired.
+func (c *scene) expires(ctx context.Context, a, b *holder) (paused time.Time, err error) {
+	if err := a.acquires(ctx); err != nil {
+		return paused, err
+	}
+	c.pace(ctx)
+	if err := a.orders(ctx); err != nil {
+		return paused, err
+	}
+	c.pace(ctx)
+	if err := a.Pause(); err != nil {
+		return paused, err
+	}
+	paused = time.Now()
+	c.step("A has the lock and sells 1 of 2 units: %s. SIGSTOP pauses it before its release", a.done.Value)
+	if err := b.acquires(ctx); err != nil {
+		return paused, err
+	}
+	c.step("the lock of A has expired: B takes it, reads that 1 unit is left, and stops before its transaction")
+	return paused, nil
+}
+
+// free reports whether nobody has the lock.
+func (c *scene) free(ctx context.Context, lock string) (bool, error) {
+	if lock == "" {
+		locks, err := c.locker()
+		if err != nil {
+			return false, err
+		}
+		state, err := locks.Inspect(ctx, stock.LockKey(c.sku))
+		return !state.Held, err
+	}
+	rdb, err := c.r.client(c.Redis)
+	if err != nil {
+		return false, err
+	}
+	n, err := rdb.Exists(ctx, textbookKey(stock.LockKey(c.sku))).Result()
+	return n == 0, err
+}
+
+// last lets C ask for the lock and order; it gets the lock before B has ordered if the lock is free.
+func (c *scene) last(ctx context.Context, free bool, b, third *holder) error {
+	if err := third.asks(); err != nil {
+		return err
+	}
+	if free {
+		if err := third.gets(ctx); err != nil {
+			return err
+		}
+		c.step("C takes the lock while B works under it, and reads that 1 unit is left")
+	}
+	c.pace(ctx)
+	if err := b.finishes(ctx); err != nil {
+		return err
+	}
+	c.step("B writes and releases the lock: %s; %s", b.done.Value, b.released.Value)
+	if !free {
+		if err := third.gets(ctx); err != nil {
+			return err
+		}
+	}
+	c.pace(ctx)
+	if err := third.finishes(ctx); err != nil {
+		return err
+	}
+	c.step("C writes: %s", third.done.Value)
+	return nil
+}
+
+// acquireTextbook returns a lease of the textbook lock of a task.
+func acquireTextbook(ctx context.Context, w *Worker, sku string) (*dlock.Lease, error) {
+	ttl, err := time.ParseDuration(w.Task["ttl"])
+	if err != nil {
+		return nil, err
+	}
+	rdb, err := redisx.New(w.Task["redis"])
+	if err != nil {
+		return nil, err
+	}
+	l := textbookLock{rdb: rdb, ttl: ttl}
+	switch w.Task["lock"] {
+	case lockDelete:
+	case lockCompare:
+		l.compare = true
+	default:
+		return nil, fmt.Errorf("no lock %q", w.Task["lock"])
+	}
+	return l.acquire(ctx, stock.LockKey(sku))
+}

@@ -1,0 +1,123 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed"
+)
+
+func leaseExpiresLab() Lab {
+	return Lab{
+		Number: 3, Name: "lease-expires", Title: "The lease expires before the commit",
+		Question: "A process holds a lock with a TTL, and its work takes longer than the TTL. Does the lock still protect the stock?",
+		Expect: "The lease of A expires before A commits. B gets the lock and sells the last unit. Without a fencing token A sells the same unit again; with " +
+			"one, the database refuses the write of A.",
+		Why: "A lock in Redis is a lease: after its TTL anybody else may have it. Renewal helps only while the renewals reach Redis. Here the network between A " +
+			"and Redis is cut, but the network between A and the database is not. So A still writes, on the base of what it read under its old lease.",
+		Cure: "Give the lock service a number that grows with each grant, the fencing token, and let the database compare it. The row stores the token of its " +
+			"last writer. A write with an older token is refused, in the transaction that locks the row. The service then takes a new lease and tries again.",
+		Links: []Link{
+			{"the comparison of the tokens", "internal/sqlstore/fenced.go"},
+			{"what a token is", "internal/dlock/dlock.go"},
+			{"the test", "internal/sqlstore/blackbox/late_write_test.go"},
+		},
+		Exercises: [3]string{
+			"Make the TTL ten times as long. What becomes better, and what becomes worse when a holder dies?",
+			"Let A write before B does. Is the write of A accepted although its lease has expired? Is that an error? Read late_write_test.go.",
+			"The row is locked and read again in the fenced variant. Which anomaly would remain with the row lock alone, if A wrote what it read before?",
+		},
+		run: runLeaseExpires, worker: orderWorker,
+	}
+}
+
+// The TTL of leases that are to expire, and of those that are not.
+const (
+	shortTTL = "1s"
+	longTTL  = "60s"
+)
+
+func runLeaseExpires(ctx context.Context, r *Run) error {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	t := s.theater("A is cut off from Redis: its lease expires before its commit")
+	unfenced, audit, err := t.leaseExpires(ctx, "unfenced", stock.WriteBack)
+	if err != nil {
+		return err
+	}
+	r.Effect(unfenced == [2]string{accepted, accepted} && audit.Oversold() == 1,
+		"without a fencing token: the late write was %s, and the last unit was sold %s", unfenced[0], count(int(audit.Accepted()), "time"))
+	fenced, audit, err := t.leaseExpires(ctx, "fenced", stock.Fenced)
+	if err != nil {
+		return err
+	}
+	r.Cure(fenced == [2]string{staleToken, accepted} && audit.OK(), "with a fencing token: the late write was %s", fenced[0])
+	return nil
+}
+
+// leaseExpires returns the outcomes of the orders of A, whose lease expires, and of B.
+func (t *theater) leaseExpires(ctx context.Context, name string, update stock.Update) (outcomes [2]string, audit stock.Audit, err error) {
+	c, err := t.scene(ctx, name, update, 1)
+	if err != nil {
+		return outcomes, audit, err
+	}
+	proxy, address, err := t.proxied(ctx)
+	if err != nil {
+		return outcomes, audit, err
+	}
+	a, err := c.holder(ctx, "A", shortTTL, pointRead, "redis", address)
+	if err != nil {
+		return outcomes, audit, err
+	}
+	b, err := c.holder(ctx, "B", longTTL, pointRead)
+	if err != nil {
+		return outcomes, audit, err
+	}
+	if err := a.acquires(ctx); err != nil {
+		return outcomes, audit, err
+	}
+	c.step("A has the lease, with fencing token %s, and stops before its transaction", a.token())
+	c.pace(ctx)
+	proxy.BlackHole()
+	cut := time.Now()
+	c.step("the network between A and Redis is cut: no renewal arrives from now on")
+	if err := b.acquires(ctx); err != nil {
+		return outcomes, audit, err
+	}
+	c.step("the lease of A has expired: B, which waited, has the lease with fencing token %s", b.token())
+	c.pace(ctx)
+	if err := b.finishes(ctx); err != nil {
+		return outcomes, audit, err
+	}
+	c.step("B sells the last unit: %s", b.done.Value)
+	c.pace(ctx)
+	if err := a.finishes(ctx); err != nil {
+		return outcomes, audit, err
+	}
+	c.step("A continues, and writes under its expired lease: %s", a.done.Value)
+	c.mark(a.name, cut, true, "cut off from Redis")
+	a.draw(b.locked.At, a.done.Value != accepted)
+	b.draw(time.Time{}, true)
+	audit, err = c.judge(ctx)
+	return [2]string{a.done.Value, b.done.Value}, audit, err
+}
+
+// proxied returns a proxy to Redis, and its address for a worker.
+func (s *stores) proxied(ctx context.Context) (*testbed.Proxy, string, error) {
+	address, err := url.Parse(s.Redis)
+	if err != nil {
+		return nil, "", fmt.Errorf("address of Redis: %w", err)
+	}
+	proxy, err := testbed.NewProxy(ctx, address.Host)
+	if err != nil {
+		return nil, "", err
+	}
+	s.r.Defer(proxy.Close)
+	address.Host = proxy.Addr()
+	return proxy, address.String(), nil
+}

@@ -1,0 +1,119 @@
+package lab
+
+import (
+	"context"
+	"time"
+
+	"example.com/shop/internal/stock"
+)
+
+func pausedHolderLab() Lab {
+	return Lab{
+		Number: 4, Name: "paused-holder", Title: "A paused holder writes late",
+		Question: "A process checks that its lease is valid, and writes at once. Is the check enough?",
+		Expect: "SIGSTOP pauses A between the check and the write, as a garbage collection or a migrated virtual machine may. The lease expires meanwhile, and " +
+			"B sells the last unit. A resumes and writes: its check is old. Only the database can refuse that write.",
+		Why: "A paused process cannot see that its lease has expired. It executes nothing, so no timer, no renewal and no watchdog of its own helps. Between " +
+			"the last check and the write there is always a gap, and a pause fits into every gap.",
+		Cure: "The resource checks, not the holder. The database compares the fencing token of the write with the last one that it has accepted, in the " +
+			"transaction that locks the row. It needs no clock for that, and nothing of it runs in the paused process.",
+		Links: []Link{
+			{"the comparison of the tokens", "internal/sqlstore/fenced.go"},
+			{"the validity of a lease", "internal/dlock/lease.go"},
+			{"the test of the late write", "internal/sqlstore/blackbox/late_write_test.go"},
+			{"the test with paused processes", "internal/dlock/redislock/paused_holder_test.go"},
+		},
+		Exercises: [3]string{
+			"Let A check its lease a second time, after it has resumed. Where must the next pause be to defeat that check too?",
+			"Which pauses have you seen in production? Name one that is longer than your usual TTL.",
+			"Let A stop at the point commit, and pause it there: its transaction has the row. What do B and the database do then?",
+		},
+		run: runPausedHolder, worker: orderWorker,
+	}
+}
+
+// pausedTTL is longer than shortTTL: on a busy machine too, the lease must be valid until the pause.
+const pausedTTL = "1500ms"
+
+func runPausedHolder(ctx context.Context, r *Run) error {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	t := s.theater("A is paused by SIGSTOP for longer than its lease")
+	unfenced, audit, err := t.pausedHolder(ctx, "unfenced", stock.WriteBack)
+	if err != nil {
+		return err
+	}
+	r.Effect(unfenced.read.Value == leaseValid, "before the pause, A found its lease valid")
+	r.Effect(unfenced.done.Value == accepted && audit.Oversold() == 1,
+		"without a fencing token: the late write was %s, and the last unit was sold %s", unfenced.done.Value, count(int(audit.Accepted()), "time"))
+	fenced, audit, err := t.pausedHolder(ctx, "fenced", stock.Fenced)
+	if err != nil {
+		return err
+	}
+	r.Cure(fenced.read.Value == leaseValid && fenced.done.Value == staleToken && audit.OK(),
+		"with a fencing token: A found its lease valid too, and the late write was %s", fenced.done.Value)
+	return nil
+}
+
+// pausedHolder returns A, which is paused for longer than its lease, while B orders.
+func (t *theater) pausedHolder(ctx context.Context, name string, update stock.Update) (a *holder, audit stock.Audit, err error) {
+	c, err := t.scene(ctx, name, update, 1)
+	if err != nil {
+		return nil, audit, err
+	}
+	if a, err = c.holder(ctx, "A", pausedTTL, pointRead+","+pointLater); err != nil {
+		return nil, audit, err
+	}
+	b, err := c.holder(ctx, "B", longTTL, pointRead)
+	if err != nil {
+		return nil, audit, err
+	}
+	if err := a.acquires(ctx); err != nil {
+		return nil, audit, err
+	}
+	c.pace(ctx)
+	if a.read, err = a.To(ctx, pointLater); err != nil { // where it checks its lease
+		return nil, audit, err
+	}
+	c.step("A has the lease with fencing token %s, checks it before its transaction, and finds: %s", a.token(), a.read.Value)
+	if err := a.Pause(); err != nil {
+		return nil, audit, err
+	}
+	paused := time.Now()
+	c.step("SIGSTOP pauses A: from now on it executes nothing, and renews nothing")
+	if err := b.acquires(ctx); err != nil {
+		return nil, audit, err
+	}
+	c.step("the lease of A has expired: B, which waited, has the lease with fencing token %s", b.token())
+	c.pace(ctx)
+	if err := b.finishes(ctx); err != nil {
+		return nil, audit, err
+	}
+	c.step("B sells the last unit: %s", b.done.Value)
+	c.pace(ctx)
+	if err := a.Continue(); err != nil { // read as soon as it resumes
+		return nil, audit, err
+	}
+	resumed := time.Now()
+	if err := a.Resume(); err != nil {
+		return nil, audit, err
+	}
+	if a.done, err = a.Until(ctx, pointDone); err != nil {
+		return nil, audit, err
+	}
+	if err := a.releases(ctx); err != nil {
+		return nil, audit, err
+	}
+	c.step("SIGCONT resumes A, which cannot see that it was paused. It writes: %s", a.done.Value)
+	c.step("A releases its lease: %s", a.released.Value)
+	c.span("A runs", a.locked.At, paused, Neutral, "")
+	c.span("A runs", paused, resumed, Paused, "paused by SIGSTOP")
+	c.span("A runs", resumed, a.released.At, Neutral, "")
+	c.mark("A", a.read.At, true, "A checks: %s", a.read.Value)
+	a.draw(b.locked.At, a.done.Value != accepted)
+	b.draw(time.Time{}, true)
+	audit, err = c.judge(ctx)
+	return a, audit, err
+}

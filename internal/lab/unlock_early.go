@@ -1,0 +1,174 @@
+package lab
+
+import (
+	"context"
+	"time"
+
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/stock"
+)
+
+func unlockEarlyLab() Lab {
+	return Lab{
+		Number: 5, Name: "unlock-early", Title: "Unlock before commit",
+		Question: "A method takes the lock, writes and releases the lock. A framework commits the transaction around the method. What can go wrong?",
+		Expect: "The lock is free before the write is visible. B gets the lock in the gap, reads the old level, and both sell the last unit, although no lease " +
+			"expired and nothing failed.",
+		Why: "A transaction hides its writes until it is committed. If the lock is released first, the next holder reads a level without them. A " +
+			"lock in a method, and a transaction in an annotation around the method, have exactly this order.",
+		Cure: "Release after the commit: the lock encloses the transaction. A row lock and a fencing token in the same transaction are a second barrier: the " +
+			"row lock is released by the COMMIT itself, so it cannot be released too early.",
+		Links: []Link{
+			{"the lease that encloses the commit", "internal/stock/lease.go"},
+			{"the row lock", "internal/sqlstore/fenced.go"},
+			{"the test of all strategies", "internal/sqlstore/blackbox/sale_test.go"},
+		},
+		Exercises: [3]string{
+			"How long is the gap on your database? Measure COMMIT with synchronous replication.",
+			"A COMMIT whose reply is lost may have happened or not. When may the holder release its lock then?",
+			"A framework offers a hook after the commit. What happens to the lock if the transaction is rolled back, or if the hook fails?",
+		},
+		run: runUnlockEarly, worker: orderWorker,
+	}
+}
+
+func runUnlockEarly(ctx context.Context, r *Run) error {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	t := s.theater("the last unit: the lock is released before, or after the commit")
+	early, audit, err := t.unlock(ctx, "early", stock.WriteBack, true)
+	if err != nil {
+		return err
+	}
+	r.Effect(early == [2]string{accepted, accepted} && audit.Oversold() == 1,
+		"unlock, then commit: both orders were accepted, and the last unit was sold %s", count(int(audit.Accepted()), "time"))
+	late, audit, err := t.unlock(ctx, "late", stock.WriteBack, false)
+	if err != nil {
+		return err
+	}
+	r.Cure(late == [2]string{accepted, outOfStock} && audit.OK(), "commit, then unlock: the order of B was %s", late[1])
+	fenced, audit, err := t.unlock(ctx, "row lock", stock.Fenced, true)
+	if err != nil {
+		return err
+	}
+	r.Cure(fenced == [2]string{accepted, outOfStock} && audit.OK(),
+		"a row lock and a token in the transaction: unlock, then commit, and the order of B was %s", fenced[1])
+	return nil
+}
+
+// unlock returns the outcomes of A, which unlocks early or not, and of B.
+func (t *theater) unlock(ctx context.Context, name string, update stock.Update, early bool) (outcomes [2]string, audit stock.Audit, err error) {
+	c, err := t.scene(ctx, name, update, 1)
+	if err != nil {
+		return outcomes, audit, err
+	}
+	when := map[bool]string{true: "early"}[early]
+	a, err := c.holder(ctx, "A", longTTL, pointRead+","+pointCommit, "unlock", when)
+	if err != nil {
+		return outcomes, audit, err
+	}
+	b, err := c.holder(ctx, "B", longTTL, pointRead)
+	if err != nil {
+		return outcomes, audit, err
+	}
+	if err := a.acquires(ctx); err != nil {
+		return outcomes, audit, err
+	}
+	c.step("A has the lease")
+	c.pace(ctx)
+	if err := a.Continue(); err != nil {
+		return outcomes, audit, err
+	}
+	if early {
+		if err := a.releases(ctx); err != nil {
+			return outcomes, audit, err
+		}
+	}
+	ready, err := a.Until(ctx, pointCommit)
+	if err != nil {
+		return outcomes, audit, err
+	}
+	if early {
+		c.step("A has written, has released its lease, and stops before its COMMIT")
+		c.pace(ctx)
+		err = c.overtaken(ctx, a, b)
+	} else {
+		c.step("A has written, and stops before its COMMIT with its lease")
+		err = c.inOrder(ctx, a, b)
+	}
+	if err != nil {
+		return outcomes, audit, err
+	}
+	c.span("A", a.locked.At, a.released.At, Holds, "has the lease")
+	c.span("A's write", ready.At, a.done.At, Waits, "not committed")
+	c.mark("A's write", a.done.At, true, "A commits: %s", a.done.Value)
+	audit, err = c.judge(ctx)
+	b.draw(time.Time{}, audit.OK())
+	return [2]string{a.done.Value, b.done.Value}, audit, err
+}
+
+// overtaken lets B take the lease and read before A commits.
+func (c *scene) overtaken(ctx context.Context, a, b *holder) error {
+	if err := b.acquires(ctx); err != nil {
+		return err
+	}
+	c.step("B gets the lease at once, and begins to order before A has committed")
+	if err := b.Continue(); err != nil {
+		return err
+	}
+	c.pace(ctx)
+	if err := a.orders(ctx); err != nil {
+		return err
+	}
+	c.step("A commits: %s", a.done.Value)
+	var err error
+	if b.done, err = b.Until(ctx, pointDone); err != nil {
+		return err
+	}
+	c.step("B writes: %s", b.done.Value)
+	return b.releases(ctx)
+}
+
+// inOrder lets B wait for the lease until A has committed.
+func (c *scene) inOrder(ctx context.Context, a, b *holder) error {
+	if err := b.asks(); err != nil {
+		return err
+	}
+	locks, err := c.locker()
+	if err != nil {
+		return err
+	}
+	err = Await(ctx, "B to wait for the lease", func() (bool, error) {
+		state, err := locks.Inspect(ctx, stock.LockKey(c.sku))
+		return state.Waiters > 0, err
+	})
+	if err != nil {
+		return err
+	}
+	c.step("B waits in the queue for the lease")
+	c.pace(ctx)
+	if err := a.finishes(ctx); err != nil {
+		return err
+	}
+	c.step("A commits, and then releases its lease: %s", a.done.Value)
+	if err := b.gets(ctx); err != nil {
+		return err
+	}
+	c.pace(ctx)
+	if err := b.finishes(ctx); err != nil {
+		return err
+	}
+	c.step("B gets the lease, and reads what A has written: %s", b.done.Value)
+	return nil
+}
+
+// locker returns a client of the locks in Redis, to look at them.
+func (s *stores) locker() (*redislock.Locker, error) {
+	rdb, err := s.r.client(s.Redis)
+	if err != nil {
+		return nil, err
+	}
+	return redislock.New(rdb, redislock.Config{})
+}
