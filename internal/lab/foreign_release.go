@@ -152,7 +152,7 @@ func (t *theater) foreignRelease(ctx context.Context, name, lock string) (f fore
 	}
 	f.together = third.locked.At.Before(b.done.At)
 	c.r.Measure("holders at once: "+name, float64(f.holders()), "processes")
-	c.span("A", a.locked.At, paused, Holds, "has the lock")
+	c.span("A", a.locked.At, paused, Holds, "locked")
 	c.span("A", paused, resumed, Paused, "paused by SIGSTOP")
 	c.mark("A", a.done.At, true, "A writes: %s", a.done.Value)
 	c.mark("A", a.released.At, !f.deleted, "A releases: %s", a.released.Value)

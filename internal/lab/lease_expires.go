@@ -19,7 +19,8 @@ func leaseExpiresLab() Lab {
 		Why: "A lock in Redis is a lease: after its TTL anybody else may have it. Renewal helps only while the renewals reach Redis. Here the network between A " +
 			"and Redis is cut, but the network between A and the database is not. So A still writes, on the base of what it read under its old lease.",
 		Cure: "Give the lock service a number that grows with each grant, the fencing token, and let the database compare it. The row stores the token of its " +
-			"last writer. A write with an older token is refused, in the transaction that locks the row. The service then takes a new lease and tries again.",
+			"last writer. A write with an older token is refused, in the transaction that locks the row. The service then takes a new lease and tries again. " +
+			"Here the row lock alone would find no unit either, because it reads the level again. The token also refuses what was computed before.",
 		Links: []Link{
 			{"the comparison of the tokens", "internal/sqlstore/fenced.go"},
 			{"what a token is", "internal/dlock/dlock.go"},
@@ -28,7 +29,7 @@ func leaseExpiresLab() Lab {
 		Exercises: [3]string{
 			"Make the TTL ten times as long. What becomes better, and what becomes worse when a holder dies?",
 			"Let A write before B does. Is the write of A accepted although its lease has expired? Is that an error? Read late_write_test.go.",
-			"The row is locked and read again in the fenced variant. Which anomaly would remain with the row lock alone, if A wrote what it read before?",
+			"Let admit in fenced.go accept every token, and run the lab again. Which outcome has the write of A now, and for which work would that be wrong?",
 		},
 		run: runLeaseExpires, worker: orderWorker,
 	}

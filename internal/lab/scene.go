@@ -155,7 +155,7 @@ func (h *holder) token() string { return h.locked.Value }
 // short is the end of the token, for a picture. Textbook locks have none.
 func (h *holder) short() string {
 	if h.token() == "0" {
-		return "has the lock"
+		return "locked"
 	}
 	return "token …" + h.token()[max(0, len(h.token())-4):]
 }

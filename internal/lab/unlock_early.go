@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"example.com/shop/internal/dlock/redislock"
@@ -142,12 +143,12 @@ func (c *scene) inOrder(ctx context.Context, a, b *holder) error {
 	}
 	err = Await(ctx, "B to wait for the lease", func() (bool, error) {
 		state, err := locks.Inspect(ctx, stock.LockKey(c.sku))
-		return state.Waiters > 0, err
+		return state.Waiters > 0 || fmt.Sprint(state.Fence.Token) != a.token(), err // or B has the lease, which is wrong
 	})
 	if err != nil {
 		return err
 	}
-	c.step("B waits in the queue for the lease")
+	c.step("B asks for the lease, which A still has")
 	c.pace(ctx)
 	if err := a.finishes(ctx); err != nil {
 		return err
