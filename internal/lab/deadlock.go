@@ -2,12 +2,9 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
 )
 
@@ -34,77 +31,6 @@ func deadlockLab() Lab {
 		},
 		run: runDeadlock, worker: basketWorker,
 	}
-}
-
-// The points of a basket worker, beside those of an order worker.
-const (
-	pointFirst = "first" // it has the lock of the first SKU of its basket
-	pointAll   = "all"   // it has the locks of all
-	pointFails = "fails" // its deadline is over; the value is the error
-)
-
-// basketWorker locks the SKUs of its basket: sorted, as the product does, or each in the order of the basket, if its task has sorted=no.
-func basketWorker(ctx context.Context, w *Worker) error {
-	locker, err := w.locker()
-	if err != nil {
-		return err
-	}
-	if err := w.Stops(pointReady, ""); err != nil {
-		return err
-	}
-	patience, err := w.duration("deadline")
-	if err != nil {
-		return err
-	}
-	request, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	keys := strings.Fields(w.Task["basket"])
-	var leases []*dlock.Lease
-	if w.Task["sorted"] == "no" {
-		leases, err = inBasketOrder(request, w, locker, keys)
-	} else {
-		var lease *dlock.Lease
-		for lease == nil && request.Err() == nil { // as persist
-			lease, err = locker.AcquireAll(request, keys)
-		}
-		leases = append(leases, lease)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		w.Says(pointFails, "the deadline of the request is over")
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := w.Stops(pointAll, ""); err != nil {
-		return err
-	}
-	for _, lease := range leases {
-		err = errors.Join(err, lease.Release(ctx))
-	}
-	w.Says(pointReleased, "%v", err)
-	return nil
-}
-
-// inBasketOrder is the wrong way to lock a basket: one key after the other, in the order in which its customer chose.
-func inBasketOrder(ctx context.Context, w *Worker, l dlock.Locker, keys []string) ([]*dlock.Lease, error) {
-	var leases []*dlock.Lease
-	for i, key := range keys {
-		lease, err := persist(ctx, l, key)
-		if err != nil {
-			for _, held := range leases {
-				err = errors.Join(err, held.Release(ctx))
-			}
-			return nil, err
-		}
-		leases = append(leases, lease)
-		if i == 0 {
-			if err := w.Stops(pointFirst, ""); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return leases, nil
 }
 
 const (
@@ -225,55 +151,70 @@ func stuck(ctx context.Context, locks *redislock.Locker, since time.Time) (time.
 	return kept, err
 }
 
-// sortedLocks lets the same baskets take their locks in one order.
+// sortedLocks lets the same baskets take their locks in one order, in the situation that is the worst: both must wait before they have any.
 func sortedLocks(ctx context.Context, s *stores, locks *redislock.Locker, picture *Picture) error {
 	b := &baskets{s: s, picture: picture}
 	if err := b.start(ctx, "sorted", "yes"); err != nil {
 		return err
 	}
+	third, err := persist(ctx, locks, "rice")
+	if err != nil {
+		return err
+	}
+	defer third.Release(ctx) //nolint:errcheck // it has been released, unless the lab fails
 	asked := time.Now()
-	first, err := b.p[0].To(ctx, pointAll)
-	if err != nil {
-		return err
-	}
-	if err := b.p[1].Continue(); err != nil {
-		return err
-	}
-	err = Await(ctx, "B to wait", func() (bool, error) {
-		waiters := 0
-		for _, key := range []string{"tea", "rice"} {
-			state, err := locks.Inspect(ctx, key)
-			if err != nil {
-				return false, nil //nolint:nilerr // as in stuck
-			}
-			waiters += state.Waiters
+	for _, next := range []int{1, 0} {
+		if err := b.p[next].Continue(); err != nil {
+			return err
 		}
-		return waiters > 0, nil
-	})
-	if err != nil {
+		grabbed, err := waits(ctx, locks, 2-next)
+		if err != nil {
+			return err
+		}
+		if grabbed {
+			s.r.Cure(false, "%s has locked tea while it waits for rice: the next cycle is a deadlock", b.names[next])
+			return nil
+		}
+	}
+	s.r.Step("sorted: somebody else has rice. B asks for its basket, then A: both wait for rice, and neither holds tea meanwhile")
+	freed := time.Now()
+	if err := third.Release(ctx); err != nil {
 		return err
 	}
-	s.r.Step("sorted: A has locked rice and tea. B asks for both, and waits for A")
-	released, err := b.p[0].To(ctx, pointReleased)
-	if err != nil {
-		return err
+	picture.Span("somebody else", asked, freed, Neutral, "")
+	ok, end := true, freed
+	for _, next := range []int{1, 0} {
+		all, err := b.p[next].Until(ctx, pointAll)
+		if err != nil {
+			return err
+		}
+		released, err := b.p[next].To(ctx, pointReleased)
+		if err != nil {
+			return err
+		}
+		s.r.Step("%s has locked rice and tea, and releases them", b.names[next])
+		picture.Span(b.names[next], asked, all.At, Waits, "")
+		picture.Mark(b.names[next], all.At, Holds, "it has both locks")
+		ok, end = ok && released.Value == noError, released.At
 	}
-	second, err := b.p[1].Until(ctx, pointAll)
-	if err != nil {
-		return err
-	}
-	s.r.Step("sorted: A releases its locks, and B gets both")
-	last, err := b.p[1].To(ctx, pointReleased)
-	if err != nil {
-		return err
-	}
-	picture.Span(b.names[0], first.At, released.At, Holds, "A")
-	picture.Mark(b.names[0], released.At, Holds, "it had both locks, and releases them")
-	picture.Span(b.names[1], first.At, second.At, Waits, "B")
-	picture.Span(b.names[1], second.At, last.At, Holds, "B")
-	picture.Mark(b.names[1], last.At, Holds, "it had both locks, and releases them")
-	took := last.At.Sub(asked)
-	s.r.Measure("both baskets with sorted locks", milliseconds(took), "ms")
-	s.r.Cure(released.Value == noError && last.Value == noError, "with sorted locks, both baskets were locked one after the other")
+	s.r.Measure("both baskets with sorted locks, after rice is free", milliseconds(end.Sub(freed)), "ms")
+	s.r.Cure(ok, "with sorted locks, neither basket held what the other one waited for, and both got their locks")
 	return nil
+}
+
+// waits returns as soon as so many wait for rice, or somebody has locked tea.
+func waits(ctx context.Context, locks *redislock.Locker, n int) (grabbed bool, err error) {
+	err = Await(ctx, "baskets that wait for rice", func() (bool, error) {
+		rice, err := locks.Inspect(ctx, "rice")
+		if err != nil {
+			return false, nil //nolint:nilerr // as in stuck
+		}
+		tea, err := locks.Inspect(ctx, "tea")
+		if err != nil {
+			return false, nil //nolint:nilerr // as in stuck
+		}
+		grabbed = tea.Held
+		return grabbed || rice.Waiters == n, nil
+	})
+	return grabbed, err
 }

@@ -17,8 +17,8 @@ func watchdogLab() Lab {
 		Question: "A background goroutine renews the lock while the work runs, so the TTL may be short. What if the work is stuck, or a renewal fails?",
 		Expect: "If the work is stuck, a watchdog renews forever and nobody else gets the lock. If Redis cannot be reached, the work continues without a lock. " +
 			"A lease with a maximum hold time ends. A lease that is lost notifies its work before the next holder begins.",
-		Why: "A watchdog shows that the process lives, not that the work continues. It is a second opinion about the lock that nobody asks: neither does the work " +
-			"tell it that it is stuck, nor does it tell the work that renewals fail.",
+		Why: "A watchdog shows that the process lives, not that the work continues. It does not see that the work " +
+			"is stuck, and it does not notify the work of failed renewals.",
 		Cure: "MaxHold bounds the time that a lease is renewed. The holder counts the validity of its lease by its own clock, from the last renewal that was sent and " +
 			"acknowledged. When it is over, the context of the work is canceled. The store keeps the grant a tenth longer.",
 		Links: []Link{
@@ -37,10 +37,10 @@ func watchdogLab() Lab {
 }
 
 const (
-	stuckTTL  = 500 * time.Millisecond
-	stuckHold = 2 * stuckTTL
-	renewals  = 9 // of the watchdog
-	cutTTL    = time.Second
+	stuckTTL  = time.Second
+	stuckHold = stuckTTL + stuckTTL/2
+	renewals  = 8 // of the watchdog
+	cutTTL    = 1500 * time.Millisecond
 )
 
 // pair is a holder, and a process that waits for it.
@@ -103,6 +103,17 @@ func startPair(ctx context.Context, s *stores, name, redis string, task ...strin
 	return p, err
 }
 
+// loss returns the report of the loss of the lease of A, or none after a time that is many TTLs.
+func (p *pair) loss(ctx context.Context) (Report, error) {
+	bounded, cancel := context.WithTimeout(ctx, 10*cutTTL)
+	defer cancel()
+	lost, err := p.a.Until(bounded, pointLost)
+	if bounded.Err() != nil && ctx.Err() == nil {
+		return Report{}, nil
+	}
+	return lost, err
+}
+
 // stuckWork has the work of two holders hang.
 func stuckWork(ctx context.Context, s *stores, rdb redis.UniversalClient, picture shifted) error {
 	limited, err := startPair(ctx, s, "max hold", s.Redis, "key", "stuck", "ttl", stuckTTL.String(), "max-hold", stuckHold.String())
@@ -120,8 +131,9 @@ func stuckWork(ctx context.Context, s *stores, rdb redis.UniversalClient, pictur
 			return err
 		}
 	}
-	lost, err := limited.a.Until(ctx, pointLost)
-	if err != nil {
+	lost, err := limited.loss(ctx)
+	if err != nil || lost.Point == "" {
+		s.r.Cure(err != nil, "the lease with a maximum hold time did not end")
 		return err
 	}
 	if limited.next, err = limited.b.Until(ctx, pointLocked); err != nil {
@@ -145,7 +157,7 @@ func stuckWork(ctx context.Context, s *stores, rdb redis.UniversalClient, pictur
 	picture.span("max hold: A", limited.locked.At, lost.At, Holds, "stuck")
 	picture.Mark("max hold: A", picture.at(lost.At), Neutral, "the lease ends: "+lost.Value)
 	picture.span("max hold: B", limited.locked.At, limited.next.At, Waits, "waits")
-	picture.span("max hold: B", limited.next.At, limited.next.At.Add(stuckTTL), Holds, "B")
+	picture.span("max hold: B", limited.next.At, limited.next.At.Add(stuckTTL/3), Holds, "B")
 	s.r.Measure("stuck work kept the lock: watchdog, at least", milliseconds(held), "ms")
 	s.r.Measure("stuck work kept the lock: max hold", milliseconds(lost.At.Sub(limited.locked.At)), "ms")
 	s.r.Effect(owner == "A" && held > 2*stuckTTL, "the watchdog renewed the lock of stuck work %d times; B did not get it", renewals)
@@ -183,8 +195,9 @@ func cutOff(ctx context.Context, s *stores, picture shifted) error {
 		return err
 	}
 	s.r.Step("no notice: the TTL is over, and B has the lock. A is still at work, for its watchdog ignores failed renewals")
-	lost, err := notified.a.Until(ctx, pointLost)
-	if err != nil {
+	lost, err := notified.loss(ctx)
+	if err != nil || lost.Point == "" {
+		s.r.Cure(err != nil, "the lease did not notify its work of the loss")
 		return err
 	}
 	if notified.next, err = notified.b.Until(ctx, pointLocked); err != nil {
@@ -193,13 +206,13 @@ func cutOff(ctx context.Context, s *stores, picture shifted) error {
 	before := notified.next.At.Sub(lost.At)
 	s.r.Step("lease: the context of A ends (%s) %.0f ms before B gets the lock", lost.Value, milliseconds(before))
 	picture.span("no notice: A", watched.locked.At, watched.next.At, Holds, "A works")
-	picture.span("no notice: A", watched.next.At, finished.At.Add(stuckTTL), Stale, "A works")
+	picture.span("no notice: A", watched.next.At, finished.At.Add(stuckTTL/3), Stale, "A works")
 	picture.span("no notice: B", watched.locked.At, watched.next.At, Waits, "waits")
-	picture.span("no notice: B", watched.next.At, finished.At.Add(stuckTTL), Holds, "B works")
+	picture.span("no notice: B", watched.next.At, finished.At.Add(stuckTTL/3), Holds, "B works")
 	picture.span("lease: A", notified.locked.At, lost.At, Holds, "A works")
 	picture.Mark("lease: A", picture.at(lost.At), Neutral, "the lease ends: "+lost.Value)
 	picture.span("lease: B", notified.locked.At, notified.next.At, Waits, "waits")
-	picture.span("lease: B", notified.next.At, notified.next.At.Add(stuckTTL), Holds, "B works")
+	picture.span("lease: B", notified.next.At, notified.next.At.Add(stuckTTL/3), Holds, "B works")
 	s.r.Measure("the lease ended before the next holder began", milliseconds(before), "ms")
 	s.r.Effect(finished.At.After(watched.next.At), "the work under a watchdog continued after B had the lock")
 	s.r.Cure(before > 0, "the lease notified its work of the loss %.0f ms before B had the lock", milliseconds(before))
