@@ -89,7 +89,7 @@ demo: ## Watch a flash sale oversell without a lock and end exact with one.
 	go run ./cmd/shop demo $(ARGS)
 
 .PHONY: labs
-labs: ## Run all labs, and write their pages and pictures to docs/labs; takes two minutes.
+labs: ## Run all labs, and write their pages and pictures to docs/labs; takes a few minutes.
 	go run ./cmd/shop lab run all --out docs/labs
 
 .PHONY: loadtest
