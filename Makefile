@@ -104,7 +104,7 @@ screenshots: ## Take the pictures of the control room in docs/images; needs Chro
 	go test ./internal/e2e -run '^TestScreenshots$$' -count=1 -screenshots "$(CURDIR)/docs/images"
 
 .PHONY: labs
-labs: ## Run all labs, and write their pages and pictures to docs/labs; takes two minutes.
+labs: ## Run all labs, and write their pages and pictures to docs/labs; takes a few minutes.
 	go run ./cmd/shop lab run all --out docs/labs
 
 .PHONY: loadtest

@@ -53,7 +53,7 @@ func runPayOrExpire(ctx context.Context, r *Run) error {
 		return err
 	}
 	r.Measure("paid for 1 unit: row lock", float64(audit.Sold), "customers")
-	r.Cure(payer == refusedAs(order.Expired) && audit.Sold == 1 && audit.OK(), "row lock: the late payment is %s, and %d customer has paid", payer, audit.Sold)
+	r.Cure(payer == refusedAs(order.Expired) && audit.Sold == 1 && audit.OK(), "row lock: the late payment is %s; paid for 1 unit: %s", payer, count(int(audit.Sold), "customer"))
 	if err := e.early(ctx); err != nil {
 		return err
 	}
