@@ -43,13 +43,55 @@ func TestSpecification(t *testing.T) {
 		if v.Description == "" {
 			t.Errorf("schema %s has no description", name)
 		}
-		if v.Type.Is("object") && (v.AdditionalProperties.Has == nil || *v.AdditionalProperties.Has) {
-			t.Errorf("schema %s allows more than it describes", name)
-		}
 		for member, p := range v.Properties {
 			if p.Value.Description == "" {
 				t.Errorf("%s.%s has no description", name, member)
 			}
+		}
+	}
+}
+
+// TestRequestsAreClosedAndResponsesOpen: a request with an unknown field is refused, and a generated client accepts a
+// response with one.
+func TestRequestsAreClosedAndResponsesOpen(t *testing.T) {
+	t.Parallel()
+	doc, err := openapi3.NewLoader().LoadFromFile("../openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[*openapi3.Schema]bool{}
+	var check func(where string, schema *openapi3.Schema, closed bool)
+	check = func(where string, schema *openapi3.Schema, closed bool) {
+		if has := schema.AdditionalProperties.Has; len(schema.Properties) > 0 && (has != nil && !*has) != closed {
+			t.Errorf("%s: closed is %v, want %v", where, !closed, closed)
+		}
+		seen[schema] = true
+		for name, p := range schema.Properties {
+			check(where+"."+name, p.Value, closed)
+		}
+		if schema.Items != nil {
+			check(where+"[]", schema.Items.Value, closed)
+		}
+		for _, one := range slices.Concat(schema.OneOf, schema.AllOf) {
+			check(where+"|"+one.Ref, one.Value, closed)
+		}
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			where := method + " " + path
+			if op.RequestBody != nil {
+				check(where, op.RequestBody.Value.Content[jsonType].Schema.Value, true)
+			}
+			for status, response := range op.Responses.Map() {
+				for _, media := range response.Value.Content {
+					check(where+" "+status, media.Schema.Value, false)
+				}
+			}
+		}
+	}
+	for name, schema := range doc.Components.Schemas {
+		if schema.Value.Type.Is("object") && !seen[schema.Value] {
+			t.Errorf("no operation uses the schema %s", name)
 		}
 	}
 }
@@ -59,9 +101,11 @@ func TestSpecification(t *testing.T) {
 func TestRoutesAreTheSpecification(t *testing.T) {
 	t.Parallel()
 	var described []string
-	for path, item := range specified(t, func(string) bool { return true }).Paths.Map() {
+	for path, item := range specified(t, everywhere).Paths.Map() {
 		for method, op := range item.Operations() {
-			described = append(described, method+" "+path)
+			if op.Tags[0] != "health" { // those are written by hand
+				described = append(described, method+" "+path)
+			}
 			if op.Summary == "" || op.Description == "" {
 				t.Errorf("%s %s is not described", method, path)
 			}
@@ -204,7 +248,7 @@ func TestEveryRefusalNamesItsTypes(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{})
 	unused := s.problems()
-	for path, item := range specified(t, func(string) bool { return true }).Paths.Map() {
+	for path, item := range specified(t, everywhere).Paths.Map() {
 		for method, op := range item.Operations() {
 			for status, response := range op.Responses.Map() {
 				if status < "400" {
@@ -242,7 +286,7 @@ func TestEveryRefusalNamesItsTypes(t *testing.T) {
 // optional one has none; and generators take a member with a default for one that is always there.
 func TestExamplesAreNotSentUnasked(t *testing.T) {
 	t.Parallel()
-	for path, item := range specified(t, func(string) bool { return true }).Paths.Map() {
+	for path, item := range specified(t, everywhere).Paths.Map() {
 		for method, op := range item.Operations() {
 			for _, p := range slices.Concat(op.Parameters, item.Parameters) {
 				if v := p.Value; !v.Required && (v.Example != nil || v.Schema.Value.Example != nil) {
