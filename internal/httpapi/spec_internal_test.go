@@ -30,7 +30,7 @@ func TestSpecificationHasTheProblemTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := replaceBlock(t, is, "  examples: # of problems, from the problem table: make gen\n", "  responses:\n", exampleLines(t, problems))
+	want := replaceBlock(t, is, "  examples: # from the problem table: make gen; a new type begins as {value: {}}\n", "  responses:\n", exampleLines(t, problems))
 	want = replaceBlock(t, want, "    |---|---|---|---|---|---|\n", "servers:\n", matrixLines(problems))
 	if *update {
 		if err := os.WriteFile(specificationFile, want, 0o600); err != nil {
