@@ -1,5 +1,5 @@
-# Everything here needs Go, a C compiler (for -race and Vale), git and make. The linters, the
-# generator and k6 are built from modules of their own in tools/, tools/vale/ and loadtest/.
+# Everything here needs Go, a C compiler (for -race and Vale), git and make; the checks of the API description need Node.js, too. The
+# linters, the generator and k6 are built from modules of their own in tools/, tools/vale/ and loadtest/.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -81,19 +81,41 @@ lint: .bin/vale ## Check style, import direction, words and module files.
 	for dir in . bench; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
 	for dir in . tools tools/vale loadtest bench; do (cd $$dir && go mod tidy -diff) || exit 1; done
 
+API         := internal/httpapi/openapi.yaml
+API_MODULES := tools/openapi/node_modules/.package-lock.json
+
+# What is installed is what the lock file says, and no lock file names a registry.
+$(API_MODULES): tools/openapi/package.json tools/openapi/package-lock.json
+	tools/node.sh
+	cd tools/openapi && npm ci --no-progress --loglevel=error
+	@touch $@
+
+.PHONY: lint-api
+lint-api: export REDOCLY_TELEMETRY := off
+lint-api: export REDOCLY_SUPPRESS_UPDATE_NOTICE := true
+lint-api: $(API_MODULES) ## Check the API description with Redocly and Spectral.
+	@! grep -Hn '"resolved"' tools/openapi/package-lock.json
+	cd tools/openapi && npx --no-install redocly lint --config redocly.yaml ../../$(API)
+	cd tools/openapi && npx --no-install spectral lint --ruleset spectral.yaml --fail-severity=hint ../../$(API)
+
+.PHONY: api-client
+api-client: build $(API_MODULES) ## Run the life of an order with a generated TypeScript client; go test has one in Go.
+	tools/openapi/client.sh .bin/shop
+
 .PHONY: fmt
 fmt: ## Format the code.
 	$(LINT) fmt ./...
 
 .PHONY: gen
-gen: ## Generate code from the API description, and the reference pages from the code.
+gen: ## Generate code from the API description and its tables, and the reference pages from the code.
+	go test ./internal/httpapi -run TestSpecificationHasTheProblemTable -count=1 -update
 	go generate ./internal/...
 	go test ./internal -run TestPackagesPage -count=1 -update
 	go test ./cmd/shop -run TestReferencePages -count=1 -update
 
 .PHONY: gen-check
 gen-check: gen
-	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/cli.md docs/reference/configuration.md || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
+	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/cli.md docs/reference/configuration.md $(API) || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
 
 .PHONY: demo
 demo: ## Watch a flash sale oversell without a lock and end exact with one.
@@ -141,5 +163,5 @@ down: ## Stop the stack and delete its data.
 	$(COMPOSE) down --volumes
 
 .PHONY: ci
-ci: lint gen-check test build demo bench-quick ## Run everything that has to pass before a merge.
+ci: lint lint-api gen-check test build api-client demo bench-quick ## Run everything that has to pass before a merge.
 	$(MAKE) loadtest

@@ -2,6 +2,8 @@ module example.com/shop/tools
 
 go 1.26.0
 
+ignore ./openapi/node_modules
+
 tool (
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen

@@ -119,7 +119,7 @@ func (t *timersCall) list(ctx context.Context, _ []string) error {
 			}
 		}
 		if all.Next != nil {
-			query.Set("after", *all.Next)
+			query.Set("cursor", *all.Next)
 		}
 		var page httpapi.TimerPage
 		if err := t.ask(ctx, http.MethodGet, "?"+query.Encode(), &page); err != nil {

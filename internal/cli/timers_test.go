@@ -17,7 +17,7 @@ func TestTimersListReadsAllPages(t *testing.T) {
 	pages := map[string]string{"": "next-1", "next-1": "next-2", "next-2": ""}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Instance-Id", "i1")
-		after := r.URL.Query().Get("after")
+		after := r.URL.Query().Get("cursor")
 		page := httpapi.TimerPage{Timers: []httpapi.Timer{{Kind: "k", ID: "behind-" + after}}}
 		if next := pages[after]; next != "" {
 			page.Next = &next

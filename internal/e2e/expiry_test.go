@@ -58,13 +58,13 @@ func (r *instance) paidLater(t *testing.T, o placed, seconds int) {
 func (r *instance) released(t *testing.T, id string) time.Time {
 	t.Helper()
 	var history struct {
-		Events []struct {
+		Movements []struct {
 			Movement string
 			At       time.Time
 		}
 	}
-	decode(t, r.want(t, http.StatusOK, "GET", "/api/v1/orders/"+id+"/events", ""), &history)
-	for _, e := range history.Events {
+	decode(t, r.want(t, http.StatusOK, "GET", "/api/v1/orders/"+id+"/movements", ""), &history)
+	for _, e := range history.Movements {
 		if e.Movement == "RELEASE" {
 			return e.At
 		}

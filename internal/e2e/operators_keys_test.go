@@ -66,7 +66,7 @@ func TestServiceWithKeys(t *testing.T) {
 	for _, r := range fleet {
 		for status, header := range map[int][]string{http.StatusOK: ann, http.StatusNotFound: ben, http.StatusUnauthorized: nil} {
 			expect(r, status, header, "GET", path, "")
-			expect(r, status, header, "GET", path+"/events", "")
+			expect(r, status, header, "GET", path+"/movements", "")
 		}
 		expect(r, http.StatusNotFound, ben, "POST", path+"/cancel", "")
 		expect(r, http.StatusNotFound, ben, "POST", path+"/pay", `{"payment_id":"p1"}`)

@@ -11,9 +11,6 @@ import (
 )
 
 const (
-	// timersTag is the tag of the operations that only the handler of NewAdmin serves.
-	timersTag = "timers"
-
 	metricsPath = "/metrics"
 
 	// adminTimeout is enough to rebuild a million timers, and for a profile.
@@ -28,7 +25,7 @@ func NewAdmin(c Config) (http.Handler, error) {
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, adminTimeout)
 	c.LocalOnly = true
 	a := &api{Config: c.withDefaults(), sites: http.NewCrossOriginProtection()}
-	engine, err := a.engine(func(r rule) bool { return r.tag == timersTag })
+	engine, err := a.engine(func(r rule) bool { return r.admin })
 	if err != nil {
 		return nil, err
 	}

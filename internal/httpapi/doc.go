@@ -8,6 +8,10 @@
 // document for clients use the same file. A route below /api that is not in it does not exist. An operation
 // without security requirements is for admins.
 //
+// Requests are closed and responses are open: clients ignore unknown fields. The examples of problems and the retry matrix in
+// openapi.yaml come from the table of problem types (problem_types.go, problem_retry.go). Package apiclient is generated from the
+// same file.
+//
 // # A request
 //
 //	commonHeaders        X-Instance-Id, no-store, nosniff; Connection: close while draining

@@ -108,7 +108,8 @@ type describedProblem struct {
 	Title           string
 	Meaning, Remedy string
 	Example         string
-	Retry           bool
+	Effect          string
+	Advice          advice
 }
 
 func describedProblems() ([]describedProblem, error) {
@@ -122,7 +123,7 @@ func describedProblems() ([]describedProblem, error) {
 			}
 			all = append(all, describedProblem{
 				Type: t, Status: k.status, StatusText: http.StatusText(k.status), Title: k.title,
-				Meaning: k.meaning, Remedy: k.remedy, Example: string(example), Retry: k.retry,
+				Meaning: k.meaning, Remedy: k.remedy, Example: string(example), Effect: effectOf(t), Advice: k.advice,
 			})
 		}
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
-// Defines values for EventMovement.
+// Defines values for MovementKind.
 const (
-	CONFIRM EventMovement = "CONFIRM"
-	RELEASE EventMovement = "RELEASE"
-	RESERVE EventMovement = "RESERVE"
+	CONFIRM MovementKind = "CONFIRM"
+	RELEASE MovementKind = "RELEASE"
+	RESERVE MovementKind = "RESERVE"
 )
 
-// Valid indicates whether the value is a known member of the EventMovement enum.
-func (e EventMovement) Valid() bool {
+// Valid indicates whether the value is a known member of the MovementKind enum.
+func (e MovementKind) Valid() bool {
 	switch e {
 	case CONFIRM:
 		return true
@@ -206,6 +206,8 @@ func (e TimerState) Valid() bool {
 }
 
 // Audit The audit of all SKUs, or of the one asked for.
+//
+// Example: {"ok":true,"skus":[{"accepted":1,"ledger_ok":true,"lost_updates":0,"ok":true,"on_hand":99,"overdue":0,"oversold":0,"reserved":0,"sku":"ticket","sold":1,"stocked":100,"strategy":"redis","undersold":0}]}
 type Audit struct {
 	// Ok Whether every invariant of every SKU holds.
 	Ok bool `json:"ok"`
@@ -215,6 +217,8 @@ type Audit struct {
 }
 
 // AuditedSKU The audit of one SKU.
+//
+// Example: {"accepted":1,"ledger_ok":true,"lost_updates":0,"ok":true,"on_hand":99,"overdue":0,"oversold":0,"reserved":0,"sku":"ticket","sold":1,"stocked":100,"strategy":"redis","undersold":0}
 type AuditedSKU struct {
 	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
 	SKU SKUName `json:"sku"`
@@ -258,7 +262,7 @@ type AuditedSKU struct {
 
 // ClusterState The instances, as one of them knows them.
 //
-// Example: {"config":[{"name":"permits","value":"64","version":0}],"members":[]}
+// Example: {"config":[{"name":"permits","value":"64","version":0}],"leader":{"name":"shop-1","since":"2026-11-20T12:00:00Z","term":4294967311},"members":[{"address":"10.0.0.7:8080","leads":true,"name":"shop-1","role":"shop","started_at":"2026-11-20T12:00:00Z","version":"v1.2.0"}]}
 type ClusterState struct {
 	// Members Those that live, by name.
 	Members []Member `json:"members"`
@@ -283,40 +287,6 @@ type Delivery struct {
 	//
 	// Example: 1
 	Quantity Quantity `json:"quantity"`
-}
-
-// Event A movement of units.
-//
-// Example: {"at":"2026-11-20T12:00:00Z","instance":"shop-1","movement":"RESERVE","quantity":1,"sku":"ticket"}
-type Event struct {
-	// Movement RESERVE when the order is placed, CONFIRM when it is paid, RELEASE when the units go back.
-	Movement EventMovement `json:"movement"`
-
-	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
-	SKU SKUName `json:"sku"`
-
-	// Quantity The units.
-	Quantity int64 `json:"quantity"`
-
-	// Fence The token of the lease under which they were reserved; absent if there was none.
-	Fence int64 `json:"fence,omitempty"`
-
-	// Instance Which instance did it.
-	Instance string `json:"instance"`
-
-	// At When; UTC.
-	At time.Time `json:"at"`
-}
-
-// EventMovement RESERVE when the order is placed, CONFIRM when it is paid, RELEASE when the units go back.
-type EventMovement string
-
-// EventList What happened to the units of an order.
-//
-// Example: {"events":[]}
-type EventList struct {
-	// Events The movements, the oldest first.
-	Events []Event `json:"events"`
 }
 
 // Exceeded A limit that the order would exceed.
@@ -402,6 +372,53 @@ type Member struct {
 	Leads bool `json:"leads"`
 }
 
+// Movement A movement of units.
+//
+// Example: {"at":"2026-11-20T12:00:00Z","instance":"shop-1","movement":"RESERVE","quantity":1,"sku":"ticket"}
+type Movement struct {
+	// Movement RESERVE when the order is placed, CONFIRM when it is paid, RELEASE when the units go back.
+	Movement MovementKind `json:"movement"`
+
+	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
+	SKU SKUName `json:"sku"`
+
+	// Quantity The units.
+	Quantity int64 `json:"quantity"`
+
+	// Fence The token of the lease under which they were reserved; absent if there was none.
+	Fence int64 `json:"fence,omitempty"`
+
+	// Instance Which instance did it.
+	Instance string `json:"instance"`
+
+	// At When; UTC.
+	At time.Time `json:"at"`
+}
+
+// MovementKind RESERVE when the order is placed, CONFIRM when it is paid, RELEASE when the units go back.
+type MovementKind string
+
+// MovementList The movements of units that an order caused.
+//
+// Example: {"movements":[{"at":"2026-11-20T12:00:00Z","instance":"shop-1","movement":"RESERVE","quantity":1,"sku":"ticket"},{"at":"2026-11-20T12:01:00Z","instance":"shop-2","movement":"CONFIRM","quantity":1,"sku":"ticket"}]}
+type MovementList struct {
+	// Movements The movements, the oldest first.
+	Movements []Movement `json:"movements"`
+}
+
+// NewItem A number of units of one SKU, to be ordered.
+//
+// Example: {"quantity":1,"sku":"ticket"}
+type NewItem struct {
+	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
+	SKU SKUName `json:"sku"`
+
+	// Quantity A number of units, without fraction or exponent.
+	//
+	// Example: 1
+	Quantity Quantity `json:"quantity"`
+}
+
 // NewOrder An order to be placed.
 //
 // Example: {"customer_id":"c1","items":[{"quantity":1,"sku":"ticket"}]}
@@ -412,7 +429,7 @@ type NewOrder struct {
 	CustomerID PartyID `json:"customer_id"`
 
 	// Items What is wanted.
-	Items []Item `json:"items"`
+	Items []NewItem `json:"items"`
 }
 
 // NewSKU A SKU to be put on sale.
@@ -480,7 +497,7 @@ type OrderID = string
 
 // OrderPage A page of orders.
 //
-// Example: {"orders":[]}
+// Example: {"next":"0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01","orders":[{"created_at":"2026-11-20T12:00:00Z","customer_id":"c1","expires_at":"2026-11-20T12:15:00Z","id":"0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01","items":[{"quantity":1,"sku":"ticket"}],"status":"CONFIRMED"}]}
 type OrderPage struct {
 	// Orders Orders, the latest first.
 	Orders []Order `json:"orders"`
@@ -583,12 +600,12 @@ type SKUName = string
 
 // SKUPage A page of SKUs.
 //
-// Example: {"next":"ticket","skus":[]}
+// Example: {"next":"ticket","skus":[{"available":99,"fence":1763636400000001,"on_hand":100,"reserved":1,"sku":"ticket","strategy":"redis","version":2}]}
 type SKUPage struct {
 	// Skus SKUs in the order of their names.
 	Skus []SKU `json:"skus"`
 
-	// Next The `after` of the next page; absent on the last page.
+	// Next The `cursor` of the next page; absent on the last page.
 	Next *string `json:"next,omitempty"`
 }
 
@@ -649,6 +666,8 @@ type StrategyList struct {
 }
 
 // Timer A stored timer.
+//
+// Example: {"attempt":0,"created_at":"2026-11-20T12:00:00Z","due":"2026-11-20T12:15:00Z","id":"0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01","kind":"order.expire","next":"2026-11-20T12:15:00Z","partition":"shop","state":"OPEN"}
 type Timer struct {
 	// Kind 1 to 32 letters, digits, dots, dashes and underscores.
 	Kind TimerKind `json:"kind"`
@@ -689,12 +708,12 @@ type TimerKind = string
 
 // TimerPage A page of timers.
 //
-// Example: {"timers":[]}
+// Example: {"next":"MTc2MzY0MDkwMDAwMCBvcmRlci5leHBpcmUgYQ","timers":[{"attempt":0,"created_at":"2026-11-20T12:00:00Z","due":"2026-11-20T12:15:00Z","id":"0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01","kind":"order.expire","next":"2026-11-20T12:15:00Z","partition":"shop","state":"OPEN"}]}
 type TimerPage struct {
 	// Timers Timers in the order of next, kind and id.
 	Timers []Timer `json:"timers"`
 
-	// Next The `after` of the next page; absent on the last page.
+	// Next The `cursor` of the next page; absent on the last page.
 	Next *string `json:"next,omitempty"`
 }
 
@@ -764,7 +783,7 @@ type SubscribeEventsParams struct {
 	// Order Only events about the order with this id.
 	Order *OrderID `form:"order,omitempty" json:"order,omitempty"`
 
-	// LastEventID The `id` that came last. One that is not known is answered with a reset.
+	// LastEventID The `id` that was received last. After an unknown id the stream begins with a reset.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
@@ -779,7 +798,7 @@ type ListOrdersParams struct {
 	// Limit The largest number of orders on the page.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next` of the page before, of the same list: with the same key, status and SKU.
+	// Cursor The `next` of the previous page, of the same list: with the same key, status and SKU.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -823,7 +842,11 @@ type PayOrderParams struct {
 
 // ListSKUsParams defines parameters for ListSKUs.
 type ListSKUsParams struct {
-	// After The page begins behind this SKU; the `next` of the page before.
+	// Cursor The `next` of the previous page. It is the name of the last SKU of that page.
+	Cursor *SKUName `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// After The former name of `cursor`.
+	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	After *SKUName `form:"after,omitempty" json:"after,omitempty"`
 
 	// Limit The largest number of SKUs on the page.
@@ -851,7 +874,11 @@ type ListTimersParams struct {
 	// State Only timers in this state.
 	State *TimerState `form:"state,omitempty" json:"state,omitempty"`
 
-	// After The page begins behind this place; the `next` of the page before.
+	// Cursor The `next` of the previous page, of the same list.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// After The former name of `cursor`.
+	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	After *string `form:"after,omitempty" json:"after,omitempty"`
 
 	// Limit The largest number of timers on the page.
@@ -911,12 +938,12 @@ type ServerInterface interface {
 	// CancelOrder Cancel an order
 	// (POST /api/v1/orders/{id}/cancel)
 	CancelOrder(c *gin.Context, id PathOrder, params CancelOrderParams)
-	// ListEvents Read the history of an order
-	// (GET /api/v1/orders/{id}/events)
-	ListEvents(c *gin.Context, id PathOrder)
 	// ExtendOrder Give an order more time
 	// (POST /api/v1/orders/{id}/extend)
 	ExtendOrder(c *gin.Context, id PathOrder, params ExtendOrderParams)
+	// ListMovements List the movements of an order
+	// (GET /api/v1/orders/{id}/movements)
+	ListMovements(c *gin.Context, id PathOrder)
 	// PayOrder Pay for an order
 	// (POST /api/v1/orders/{id}/pay)
 	PayOrder(c *gin.Context, id PathOrder, params PayOrderParams)
@@ -1317,31 +1344,6 @@ func (siw *ServerInterfaceWrapper) CancelOrder(c *gin.Context) {
 	siw.Handler.CancelOrder(c, id, params)
 }
 
-// ListEvents operation middleware
-func (siw *ServerInterfaceWrapper) ListEvents(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "id" -------------
-	var id PathOrder
-
-	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.ListEvents(c, id)
-}
-
 // ExtendOrder operation middleware
 func (siw *ServerInterfaceWrapper) ExtendOrder(c *gin.Context) {
 
@@ -1389,6 +1391,31 @@ func (siw *ServerInterfaceWrapper) ExtendOrder(c *gin.Context) {
 	}
 
 	siw.Handler.ExtendOrder(c, id, params)
+}
+
+// ListMovements operation middleware
+func (siw *ServerInterfaceWrapper) ListMovements(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id PathOrder
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListMovements(c, id)
 }
 
 // PayOrder operation middleware
@@ -1448,6 +1475,14 @@ func (siw *ServerInterfaceWrapper) ListSKUs(c *gin.Context) {
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params ListSKUsParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
 
 	// ------------- Optional query parameter "after" -------------
 
@@ -1633,6 +1668,14 @@ func (siw *ServerInterfaceWrapper) ListTimers(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", c.Request.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter state: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -1877,8 +1920,8 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/api/v1/orders", wrapper.PlaceOrder)
 	router.GET(options.BaseURL+"/api/v1/orders/:id", wrapper.GetOrder)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/cancel", wrapper.CancelOrder)
-	router.GET(options.BaseURL+"/api/v1/orders/:id/events", wrapper.ListEvents)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/extend", wrapper.ExtendOrder)
+	router.GET(options.BaseURL+"/api/v1/orders/:id/movements", wrapper.ListMovements)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/pay", wrapper.PayOrder)
 	router.GET(options.BaseURL+"/api/v1/skus", wrapper.ListSKUs)
 	router.GET(options.BaseURL+"/api/v1/skus/:sku", wrapper.GetSKU)
@@ -2223,28 +2266,6 @@ func (response CancelOrder200JSONResponse) VisitCancelOrderResponse(w http.Respo
 	return err
 }
 
-type ListEventsRequestObject struct {
-	ID PathOrder `json:"id"`
-}
-
-type ListEventsResponseObject interface {
-	VisitListEventsResponse(w http.ResponseWriter) error
-}
-
-type ListEvents200JSONResponse EventList
-
-func (response ListEvents200JSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type ExtendOrderRequestObject struct {
 	ID     PathOrder `json:"id"`
 	Params ExtendOrderParams
@@ -2282,6 +2303,28 @@ func (response ExtendOrder200JSONResponse) VisitExtendOrderResponse(w http.Respo
 	if response.Headers.RateLimitPolicy != nil {
 		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
 	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMovementsRequestObject struct {
+	ID PathOrder `json:"id"`
+}
+
+type ListMovementsResponseObject interface {
+	VisitListMovementsResponse(w http.ResponseWriter) error
+}
+
+type ListMovements200JSONResponse MovementList
+
+func (response ListMovements200JSONResponse) VisitListMovementsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -2666,12 +2709,12 @@ type StrictServerInterface interface {
 	// CancelOrder Cancel an order
 	// (POST /api/v1/orders/{id}/cancel)
 	CancelOrder(ctx context.Context, request CancelOrderRequestObject) (CancelOrderResponseObject, error)
-	// ListEvents Read the history of an order
-	// (GET /api/v1/orders/{id}/events)
-	ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error)
 	// ExtendOrder Give an order more time
 	// (POST /api/v1/orders/{id}/extend)
 	ExtendOrder(ctx context.Context, request ExtendOrderRequestObject) (ExtendOrderResponseObject, error)
+	// ListMovements List the movements of an order
+	// (GET /api/v1/orders/{id}/movements)
+	ListMovements(ctx context.Context, request ListMovementsRequestObject) (ListMovementsResponseObject, error)
 	// PayOrder Pay for an order
 	// (POST /api/v1/orders/{id}/pay)
 	PayOrder(ctx context.Context, request PayOrderRequestObject) (PayOrderResponseObject, error)
@@ -3038,32 +3081,6 @@ func (sh *strictHandler) CancelOrder(ctx *gin.Context, id PathOrder, params Canc
 	}
 }
 
-// ListEvents operation middleware
-func (sh *strictHandler) ListEvents(ctx *gin.Context, id PathOrder) {
-	var request ListEventsRequestObject
-
-	request.ID = id
-
-	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
-		return sh.ssi.ListEvents(ctx, request.(ListEventsRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "ListEvents")
-	}
-
-	response, err := handler(ctx, request)
-
-	if err != nil {
-		sh.options.HandlerErrorFunc(ctx, err)
-	} else if validResponse, ok := response.(ListEventsResponseObject); ok {
-		if err := validResponse.VisitListEventsResponse(ctx.Writer); err != nil {
-			sh.options.ResponseErrorHandlerFunc(ctx, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
 // ExtendOrder operation middleware
 func (sh *strictHandler) ExtendOrder(ctx *gin.Context, id PathOrder, params ExtendOrderParams) {
 	var request ExtendOrderRequestObject
@@ -3102,6 +3119,32 @@ func (sh *strictHandler) ExtendOrder(ctx *gin.Context, id PathOrder, params Exte
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ExtendOrderResponseObject); ok {
 		if err := validResponse.VisitExtendOrderResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListMovements operation middleware
+func (sh *strictHandler) ListMovements(ctx *gin.Context, id PathOrder) {
+	var request ListMovementsRequestObject
+
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListMovements(ctx, request.(ListMovementsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListMovements")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListMovementsResponseObject); ok {
+		if err := validResponse.VisitListMovementsResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

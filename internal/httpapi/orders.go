@@ -65,7 +65,7 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 }
 
 // sums returns where items of one SKU add up to more than an order may have of it.
-func sums(items []Item) (over []Violation) {
+func sums(items []NewItem) (over []Violation) {
 	units := make(map[string]int64, len(items))
 	for i, it := range items {
 		if units[it.SKU] += it.Quantity; units[it.SKU] > stock.MaxQuantity && len(over) < maxViolations {
@@ -79,7 +79,7 @@ func sums(items []Item) (over []Violation) {
 }
 
 // placesOf returns where items name one of skus.
-func placesOf(items []Item, skus []string) (all []Violation) {
+func placesOf(items []NewItem, skus []string) (all []Violation) {
 	for i, it := range items {
 		if slices.Contains(skus, it.SKU) && len(all) < maxViolations {
 			all = append(all, Violation{Pointer: "#/items/" + strconv.Itoa(i) + "/sku", Detail: "there is no SKU of this name"})

@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	problemJSON    = "application/problem+json"
-	timeoutDetail  = "The request waited for a lock or a row until its time limit. Nothing happened."
-	internalDetail = "The service failed unexpectedly. Its log has the error."
+	problemJSON          = "application/problem+json"
+	timeoutDetail        = "The request waited for a lock or a row until its time limit. Nothing happened."
+	outcomeUnknownDetail = "The store did not confirm the request, which may have been carried out."
+	internalDetail       = "The service failed unexpectedly. Its log has the error."
 )
 
 // outcomes maps the errors of the domain to problems; the first match
@@ -58,7 +59,7 @@ var outcomes = []struct {
 	{err: stock.ErrExists, typ: TypeSKUExists, detail: "The SKU exists with another strategy, limit or number of units. Strategy and limit never change, its stock only by restocking."},
 	{err: stock.ErrLockAway, typ: TypeStoreUnavailable, detail: "The lock service of a SKU is unavailable. Nothing happened."},
 	{err: stock.ErrUnavailable, typ: TypeStoreUnavailable, detail: "A store that the request needs is unavailable. Nothing happened."},
-	{err: timeout.ErrUnavailable, typ: TypeStoreUnavailable, detail: "A store that the request needs is unavailable."},
+	{err: timeout.ErrUnavailable, typ: TypeStoreUnavailable, detail: "A store that the request needs is unavailable. Nothing happened."},
 	{err: stock.ErrFencesLost, typ: TypeLockTimeout, detail: "The lock service of a SKU has lost its data: its fencing tokens are below the last accepted token. Nothing happened. An operator can repair that: shop fence rebase SKU."},
 	{err: stock.ErrLockHeld, typ: TypeLockTimeout, detail: "Another order holds the lock of a SKU, and this order reached its maximum wait. Nothing happened."},
 	{err: stock.ErrRowLocked, typ: TypeLockTimeout, detail: "Another transaction holds the lock of a row for longer than a request waits. Nothing happened."},
@@ -74,7 +75,7 @@ func problemOf(err error) Problem {
 	}
 	if errors.Is(err, order.ErrOutcomeUnknown) || errors.Is(err, cluster.ErrUncertain) {
 		// This case comes first, because every other problem says that nothing happened.
-		return newProblem(TypeOutcomeUnknown, "The store did not confirm the request, which may have been carried out.")
+		return newProblem(TypeOutcomeUnknown, outcomeUnknownDetail)
 	}
 	if short, ok := errors.AsType[*stock.ShortageError](err); ok {
 		p := newProblem(TypeOutOfStock, "Not enough units are for sale. Nothing was reserved.")
@@ -151,7 +152,9 @@ func (a *api) refuse(c *gin.Context, err error) {
 	}
 	p := problemOf(err)
 	if p.Type == TypeOutcomeUnknown {
-		p.OrderID = c.Param("id")
+		if strings.HasPrefix(c.FullPath(), "/api/v1/orders/") {
+			p.OrderID = c.Param("id")
+		}
 		if o, ok := errors.AsType[*unconfirmedError](err); ok {
 			p.OrderID = o.id
 		}
@@ -164,7 +167,7 @@ func (a *api) refuse(c *gin.Context, err error) {
 		c.Header("WWW-Authenticate", `Bearer realm="shop"`)
 	default:
 	}
-	if lookupType(p.Type).retry {
+	if lookupType(p.Type).advice.retryAfter {
 		c.Header("Retry-After", wholeSeconds(retryAfter(err), 1))
 	}
 	writeProblem(c, p)

@@ -44,22 +44,36 @@ func (a *api) ListOrders(ctx context.Context, r ListOrdersRequestObject) (ListOr
 	return ListOrders200JSONResponse(body), nil
 }
 
-// ListEvents implements [StrictServerInterface].
-func (a *api) ListEvents(ctx context.Context, r ListEventsRequestObject) (ListEventsResponseObject, error) {
+// cursorParam returns the cursor of a page, which may have its former name after.
+func cursorParam(cursor, after *string) (string, error) {
+	switch {
+	case cursor != nil && after != nil:
+		return "", refuse(TypeMalformedRequest, "The query has both cursor and after, its former name.")
+	case cursor != nil:
+		return *cursor, nil
+	case after != nil:
+		return *after, nil
+	default:
+		return "", nil
+	}
+}
+
+// ListMovements implements [StrictServerInterface].
+func (a *api) ListMovements(ctx context.Context, r ListMovementsRequestObject) (ListMovementsResponseObject, error) {
 	ctx = requestContext(ctx)
 	events, err := a.Orders.Events(ctx, r.ID, stateOf(ctx).owner())
 	if err != nil {
 		return nil, err
 	}
-	body := EventList{Events: make([]Event, len(events))}
+	body := MovementList{Movements: make([]Movement, len(events))}
 	for i, e := range events {
-		body.Events[i] = Event{
-			Movement: EventMovement(e.Movement), SKU: e.SKU, Quantity: e.Quantity,
+		body.Movements[i] = Movement{
+			Movement: MovementKind(e.Movement), SKU: e.SKU, Quantity: e.Quantity,
 			Fence:    int64(e.Fence), // microseconds, see skuBody
 			Instance: e.Instance, At: e.At.UTC(),
 		}
 	}
-	return ListEvents200JSONResponse(body), nil
+	return ListMovements200JSONResponse(body), nil
 }
 
 // Strategies lists and looks up strategies; [*stock.Strategies] implements it.

@@ -121,7 +121,7 @@ type api struct {
 func New(c Config) (http.Handler, error) {
 	a := &api{Config: c.withDefaults(), sites: http.NewCrossOriginProtection()}
 	a.stores = newReadiness(a.Ready)
-	engine, err := a.engine(func(r rule) bool { return r.tag != timersTag })
+	engine, err := a.engine(func(r rule) bool { return !r.admin })
 	if err != nil {
 		return nil, err
 	}

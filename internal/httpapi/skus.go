@@ -23,9 +23,10 @@ var _ Stock = (*stock.Service)(nil)
 
 // ListSKUs implements [StrictServerInterface].
 func (a *api) ListSKUs(ctx context.Context, r ListSKUsRequestObject) (ListSKUsResponseObject, error) {
-	after, limit := "", pageSize
-	if r.Params.After != nil {
-		after = *r.Params.After
+	limit := pageSize
+	after, err := cursorParam(r.Params.Cursor, r.Params.After)
+	if err != nil {
+		return nil, err
 	}
 	if r.Params.Limit != nil {
 		limit = *r.Params.Limit

@@ -31,7 +31,7 @@ type rules map[string]rule
 
 // rule has the requirements of the specification for requests of one operation.
 type rule struct {
-	tag    string // of the operation
+	admin  bool // the operation is on the listener of NewAdmin
 	access access
 	params openapi3.Parameters
 	body   *openapi3.Schema // nil: the operation takes no body
@@ -69,7 +69,7 @@ func loadRules() (rules, error) {
 	all := make(rules)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			r := rule{tag: strings.Join(op.Tags, " "), params: slices.Concat(op.Parameters, item.Parameters)}
+			r := rule{admin: len(item.Servers) > 0, params: slices.Concat(op.Parameters, item.Parameters)}
 			r.access = accessOf(doc.Security)
 			if op.Security != nil {
 				r.access = accessOf(*op.Security)

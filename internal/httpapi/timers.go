@@ -39,10 +39,13 @@ func (a *api) ListTimers(ctx context.Context, r ListTimersRequestObject) (ListTi
 	if p := r.Params.Limit; p != nil {
 		limit = *p
 	}
-	if p := r.Params.After; p != nil {
-		var err error
-		if f.After, err = parseCursor(*p); err != nil {
-			return nil, refuse(TypeMalformedRequest, "The query parameter after is not the next of a page.")
+	cursor, err := cursorParam(r.Params.Cursor, r.Params.After)
+	if err != nil {
+		return nil, err
+	}
+	if cursor != "" {
+		if f.After, err = parseCursor(cursor); err != nil {
+			return nil, refuse(TypeMalformedRequest, "The query parameter cursor is not the next of a page.")
 		}
 	}
 	f.Limit = limit + 1 // one more, to detect a next page
@@ -96,7 +99,7 @@ func (a *api) GetTimer(ctx context.Context, r GetTimerRequestObject) (GetTimerRe
 // FireTimer implements [StrictServerInterface].
 func (a *api) FireTimer(ctx context.Context, r FireTimerRequestObject) (FireTimerResponseObject, error) {
 	if err := a.Timers.FireNow(requestContext(ctx), r.Kind, r.ID); err != nil {
-		return nil, err
+		return nil, unconfirmed(err)
 	}
 	return FireTimer200JSONResponse{Kind: r.Kind, Timers: 1}, nil
 }
@@ -117,7 +120,7 @@ func (a *api) RedriveTimers(ctx context.Context, r RedriveTimersRequestObject) (
 	}
 	n, err := a.Timers.Redrive(ctx, r.Kind, ids...)
 	if err != nil {
-		return nil, err
+		return nil, unconfirmed(err)
 	}
 	return RedriveTimers200JSONResponse{Kind: r.Kind, Timers: n}, nil
 }
@@ -129,11 +132,13 @@ func (a *api) RebuildTimers(ctx context.Context, r RebuildTimersRequestObject) (
 	if errors.Is(err, timeout.ErrInvalid) { // the kind is valid
 		return nil, refuse(TypeCanary, "This instance is a canary and does not rebuild. Ask another instance.")
 	}
-	if err == nil && n == 0 {
-		err = a.requireKind(ctx, r.Kind)
-	}
 	if err != nil {
-		return nil, err
+		return nil, unconfirmed(err)
+	}
+	if n == 0 {
+		if err := a.requireKind(ctx, r.Kind); err != nil {
+			return nil, err
+		}
 	}
 	return RebuildTimers200JSONResponse{Kind: r.Kind, Timers: n}, nil
 }
@@ -145,7 +150,7 @@ func (a *api) PauseTimers(ctx context.Context, r PauseTimersRequestObject) (Paus
 		return nil, err
 	}
 	if err := a.Timers.Pause(ctx, r.Kind); err != nil {
-		return nil, err
+		return nil, unconfirmed(err)
 	}
 	return PauseTimers200JSONResponse{Kind: r.Kind, Paused: true}, nil
 }
@@ -153,9 +158,18 @@ func (a *api) PauseTimers(ctx context.Context, r PauseTimersRequestObject) (Paus
 // ResumeTimers implements [StrictServerInterface].
 func (a *api) ResumeTimers(ctx context.Context, r ResumeTimersRequestObject) (ResumeTimersResponseObject, error) {
 	if err := a.Timers.Resume(requestContext(ctx), r.Kind); err != nil {
-		return nil, err
+		return nil, unconfirmed(err)
 	}
 	return ResumeTimers200JSONResponse{Kind: r.Kind}, nil
+}
+
+// unconfirmed returns the problem of a change to timers that failed with err. The store may have committed a change that it
+// did not confirm.
+func unconfirmed(err error) error {
+	if errors.Is(err, timeout.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return &refusal{Problem: newProblem(TypeOutcomeUnknown, outcomeUnknownDetail), cause: err}
+	}
+	return err
 }
 
 // requireKind refuses a kind that has neither a handler at this instance nor a stored timer, so that a

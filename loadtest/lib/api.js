@@ -130,7 +130,7 @@ export function ordersOf(url, sku) {
 
 // movements returns the movements of units of many orders, of each in one list.
 export function movements(urls, ids) {
-  return batch(urls, ids, (url, id) => ['GET', `${url}/api/v1/orders/${id}/events`, null, params('GET /api/v1/orders/{id}/events')]).map((r) => r.events);
+  return batch(urls, ids, (url, id) => ['GET', `${url}/api/v1/orders/${id}/movements`, null, params('GET /api/v1/orders/{id}/movements')]).map((r) => r.movements);
 }
 
 // instance returns who answered.

@@ -30,6 +30,10 @@ func newAdmin(tb testing.TB, q httpapi.Timers) *shop {
 func newAdminWith(tb testing.TB, c httpapi.Config) *shop {
 	tb.Helper()
 	c.Instance = "i1"
+	c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		fmt.Fprintln(w, "# TYPE shop_timers_dead gauge")
+	})
 	h, err := httpapi.NewAdmin(c)
 	if err != nil {
 		tb.Fatal(err)
@@ -40,7 +44,7 @@ func newAdminWith(tb testing.TB, c httpapi.Config) *shop {
 		}
 		h.ServeHTTP(w, r)
 	})
-	return &shop{Handler: local, spec: specified(tb, func(tag string) bool { return tag == "timers" })}
+	return &shop{Handler: local, spec: specified(tb, onAdminListener)}
 }
 
 // newQueue returns a queue on a database of its own, which runs once the returned function is called.
@@ -197,7 +201,7 @@ func TestPagesOfTimers(t *testing.T) {
 			if !more || len(got) > len(want) {
 				break
 			}
-			query.Set("after", next)
+			query.Set("cursor", next)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("limit %d:\n%s", limit, diff)

@@ -122,7 +122,9 @@ func TestPages(t *testing.T) {
 		{"", "abc", nil},
 		{"?limit=3", "abc", nil},
 		{"?limit=2", "ab", "b"},
+		{"?limit=2&cursor=b", "c", nil},
 		{"?limit=2&after=b", "c", nil},
+		{"?cursor=c", "", nil},
 		{"?after=c", "", nil},
 	} {
 		page := s.must(t, 200, http.MethodGet, "/api/v1/skus"+c.query, "")

@@ -137,6 +137,8 @@ func possible(path string, err error) bool {
 	switch {
 	case errors.As(err, &short), errors.As(err, &limit), errors.As(err, &unknown):
 		return placing
+	case errors.Is(err, order.ErrStopping): // only a new order waits for units
+		return placing
 	case errors.As(err, &state):
 		return !placing && strings.HasPrefix(path, orders)
 	}

@@ -141,7 +141,7 @@ func TestLedgerOfAnOrder(t *testing.T) {
 	id := s.must(t, 201, http.MethodPost, orders, `{"customer_id":"c1","items":[{"sku":"s2","quantity":1},{"sku":"s1","quantity":2}]}`)["id"].(string)
 	s.must(t, 200, http.MethodPost, orders+"/"+id+"/pay", `{"payment_id":"p1"}`)
 	var got []string
-	for _, e := range s.must(t, 200, http.MethodGet, orders+"/"+id+"/events", "")["events"].([]any) {
+	for _, e := range s.must(t, 200, http.MethodGet, orders+"/"+id+"/movements", "")["movements"].([]any) {
 		event := e.(map[string]any)
 		parseTime(t, event["at"])
 		got = append(got, fmt.Sprint(event["movement"], event["sku"], event["quantity"], event["instance"], event["fence"]))
@@ -153,7 +153,7 @@ func TestLedgerOfAnOrder(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	s.must(t, 404, http.MethodGet, unknown+"/events", "")
+	s.must(t, 404, http.MethodGet, unknown+"/movements", "")
 }
 
 // TestStrategies are listed with whether they can be had.

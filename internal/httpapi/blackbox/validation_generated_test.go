@@ -42,6 +42,9 @@ func TestEveryOperationRefusesBadInput(t *testing.T) {
 	for _, s := range []*shop{public, admin} {
 		for path, item := range s.spec.Paths.Map() {
 			for method, op := range item.Operations() {
+				if op.Tags[0] == "health" {
+					continue // they ignore query and body
+				}
 				t.Run(op.OperationID, func(t *testing.T) {
 					before := public.books(t)
 					n := 0

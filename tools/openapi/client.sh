@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Generates a TypeScript client from the description of the API, checks its types, and runs the life of an order with it against
+# an instance of the program given as $1.
+set -euo pipefail
+program=$(realpath "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+npx --no-install openapi-typescript ../../internal/httpapi/openapi.yaml -o api.gen.ts >/dev/null
+npx --no-install tsc
+
+dir=$(mktemp -d)
+"$program" serve --listen 127.0.0.1:0 --database "sqlite:$dir/shop.db" >"$dir/stdout" 2>"$dir/stderr" &
+instance=$!
+trap 'kill "$instance" 2>/dev/null; wait "$instance" || true; rm -rf "$dir"' EXIT
+for ((tries = 0; tries < 600; tries++)); do
+	url=$(grep -oE 'http://[^ ]+' "$dir/stdout" | head -n 1) && break
+	kill -0 "$instance" 2>/dev/null || break
+	sleep 0.1
+done
+[[ ${url:-} ]] || { echo "the instance does not listen:" >&2; cat "$dir/stderr" >&2; exit 1; }
+node .out/life.js "$url"
