@@ -20,13 +20,4 @@ bad .go 'package p\n\n// F returns the books.\nfunc F() {}\n'
 [ "${1-}" != warnings ] || level=(--minAlertLevel warning)
 texts=('*.md' '*.go' ':!*.gen.go' internal/httpapi/openapi.yaml)
 
-# The errors of these files are printed, and do not fail yet.
-spared=()
-while read -r path; do spared+=("$path"); done < <(grep -v '^#' tools/vale/spared.txt)
-
-exclude=()
-for path in "${spared[@]}"; do exclude+=(":!$path"); done
-if [ ${#spared[@]} -gt 0 ]; then
-  git ls-files -z -- "${spared[@]}" ':!*.gen.go' | { grep -zE '(\.md|\.go|/openapi\.yaml)$' || true; } | xargs -0r .bin/vale --config tools/vale/vale.ini --output line "${level[@]}" --no-exit
-fi
-git ls-files -z -- "${texts[@]}" "${exclude[@]}" | xargs -0 .bin/vale --config tools/vale/vale.ini --output line "${level[@]}"
+git ls-files -z -- "${texts[@]}" | xargs -0 .bin/vale --config tools/vale/vale.ini --output line "${level[@]}"

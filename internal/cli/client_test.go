@@ -19,7 +19,7 @@ func withKey(name string) string {
 	return ""
 }
 
-// stranger counts requests, of which it answers none as an instance would.
+// stranger is a server that is no instance. It counts requests, and answers none as an instance would.
 func stranger(t *testing.T) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)

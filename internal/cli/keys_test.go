@@ -179,7 +179,7 @@ func testKeysInJSON(t *testing.T, env func(string) string, revoked string, texts
 	}
 }
 
-// keysOf recognises the keys in a database as an instance that has just started does.
+// keysOf recognizes the keys in a database as an instance that has just started does.
 func keysOf(t *testing.T, database string) *identity.Service {
 	t.Helper()
 	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: database})

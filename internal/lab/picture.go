@@ -14,7 +14,7 @@ type Kind string
 // The kinds. Each has a sign of its own in text, so that nobody needs colors.
 const (
 	Holds   Kind = "holds"   // a lease that is valid, or what is as it should be
-	Stale   Kind = "stale"   // a lease that has expired while its holder believes in it, or what is wrong
+	Stale   Kind = "stale"   // a lease that has expired while its holder considers it valid, or what is wrong
 	Waits   Kind = "waits"   // somebody waits
 	Paused  Kind = "paused"  // a process that does not run
 	Neutral Kind = "neutral" // none of these

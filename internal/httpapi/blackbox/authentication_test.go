@@ -128,7 +128,7 @@ func TestIdempotencyKeysOfCustomersAreSeparate(t *testing.T) {
 			}
 		}
 	}
-	// A stranger with the key of the request gets nothing, and neither does one without a key.
+	// Another customer with the key of the request gets nothing, and neither does one without a key.
 	for key, want := range map[string]int{"other": 403, "": 401, "nobody": 401} {
 		if status, header, _ := s.send(t, post(basket, "Authorization", "Bearer "+key, "Idempotency-Key", "k2")); status != want || header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("%q: %d %v", key, status, header)

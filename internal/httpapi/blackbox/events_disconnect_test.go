@@ -15,7 +15,7 @@ import (
 )
 
 // TestDisconnectedListenersAreRemoved: half of many clients read no more, and do not say so. They are cut off, the others hear
-// everything, and what they cost is given back: goroutines, descriptors, places.
+// everything, and what they cost is released: goroutines, descriptors, places.
 func TestDisconnectedListenersAreRemoved(t *testing.T) {
 	n, patience, pause := 100, 2*time.Second, 50*time.Millisecond
 	if os.Getenv("SHOP_TEST_SOAK") != "" {

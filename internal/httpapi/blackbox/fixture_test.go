@@ -251,7 +251,7 @@ func (s *shop) books(tb testing.TB) string {
 	return s.booksAs(tb, "")
 }
 
-// booksAs returns the books with the key of an admin.
+// booksAs returns the audit with the key of an admin.
 func (s *shop) booksAs(tb testing.TB, key string) string {
 	tb.Helper()
 	var all strings.Builder
