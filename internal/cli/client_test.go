@@ -19,8 +19,8 @@ func withKey(name string) string {
 	return ""
 }
 
-// stranger is a server that is no instance. It counts requests, and answers none as an instance would.
-func stranger(t *testing.T) (url string, asked *atomic.Int64) {
+// foreignServer is a server that is no instance. It counts requests, and answers none as an instance would.
+func foreignServer(t *testing.T) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -37,8 +37,8 @@ func TestEventsCommandStaysAtItsURLs(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	announced, asked := stranger(t)
-	next, visits := stranger(t)
+	announced, asked := foreignServer(t)
+	next, visits := foreignServer(t)
 	var streams atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Instance-Id", "shop-1")
@@ -65,7 +65,7 @@ func TestEventsCommandStaysAtItsURLs(t *testing.T) {
 // when that sends it to another port of the same host.
 func TestKeyIsNotRedirected(t *testing.T) {
 	t.Parallel()
-	elsewhere, asked := stranger(t)
+	elsewhere, asked := foreignServer(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Instance-Id", "shop-1")
 		http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)

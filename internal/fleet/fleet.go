@@ -151,7 +151,7 @@ func (in *Instance) URL() string { return in.url }
 
 // Admin returns the base URL of the admin listener, which the instance logs once it serves. It is empty if there is none.
 func (in *Instance) Admin() string {
-	b, err := os.ReadFile(in.log) //nolint:gosec // our own temporary file
+	b, err := os.ReadFile(in.log)
 	if err != nil {
 		return ""
 	}
