@@ -52,9 +52,10 @@ func TestREADMERunsTheService(t *testing.T) {
 func TestREADMECommands(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{ // of this package, which run the same command
-		"go run ./cmd/shop demo --all": "TestDemoOfEveryLock",
-		"go run ./cmd/shop lab":        "TestControlRoomSellsAndBreaks",
-		"go run ./cmd/shop serve":      "TestREADMERunsTheService",
+		"go run ./cmd/shop demo --all":   "TestDemoOfEveryLock",
+		"go run ./cmd/shop lab":          "TestControlRoomSellsAndBreaks",
+		"go run ./cmd/shop lab run NAME": "TestLabsShowTheirEffects",
+		"go run ./cmd/shop serve":        "TestREADMERunsTheService",
 	}
 	sources, compose, reached := sourceOfTests(t), fileText(t, "../../deployments/docker-compose.yml"), commandsOfCI(t)
 	pasted := shellBlocks(section(fileText(t, readme), "Run the service"))[1]

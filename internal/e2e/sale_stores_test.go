@@ -183,7 +183,7 @@ func TestLabThroughput(t *testing.T) {
 func TestLabRefuses(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"want throughput":      {"no-such"},
+		"want list, run, ":     {"no-such"},
 		`unknown "fast"`:       {"throughput", "--strategies", "fast"},
 		"--rounds 0":           {"throughput", "--rounds", "0"},
 		"needs a store that":   {"throughput", "--strategies", "etcd", "--stores", "sqlite,redis"},
