@@ -53,6 +53,7 @@ type Room struct {
 	database health        // guarded by mu
 	sale     *sale         // guarded by mu; the latest one
 	lab      *labRun       // guarded by mu; the latest one
+	isLate   bool          // guarded by mu; a late holder is there
 
 	placing sync.Mutex   // held while unpaid orders are placed
 	unpaid  *fleet.Fleet // guarded by placing; the instance that places them

@@ -46,6 +46,7 @@ func (r *Room) handler(ctx context.Context) (http.Handler, error) {
 		}
 		return r.sell(ctx, o)
 	})))
+	mux.Handle("POST /lab/late", r.owner(command(func(*http.Request) error { return r.late(ctx) })))
 	mux.Handle("POST /lab/unpaid", r.owner(command(func(*http.Request) error { return r.placeUnpaid(ctx) })))
 	mux.Handle("GET /lab/labs", r.owner(http.HandlerFunc(listLabs)))
 	mux.Handle("POST /lab/labs/{name}", r.owner(command(func(req *http.Request) error { return r.runLab(ctx, req.PathValue("name")) })))

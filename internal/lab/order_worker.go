@@ -21,6 +21,7 @@ const (
 	pointLater    = "later"    // after read, still before the transaction; the value is its state
 	pointWrites   = "writes"   // in its transaction, with the row locked and read, before it writes the row
 	pointCommit   = "commit"   // its transaction is about to be committed
+	pointFenced   = "fenced"   // the row refused its token; the value is the token that it had accepted
 	pointDone     = "done"     // the value is the outcome of the order
 	pointReleased = "released" // the value is the error of the release
 )
@@ -79,6 +80,9 @@ func orderWorker(ctx context.Context, w *Worker) error {
 	err = store.Commit(ctx, &order.Batch{Claims: []stock.Claim{claim}, Requests: []*order.Request{request}})
 	if p.gone != nil {
 		return p.gone
+	}
+	if e, ok := errors.AsType[*stock.FencedError](err); ok {
+		p.at(pointFenced, fmt.Sprint(e.Accepted.Token-min(e.Base, e.Accepted.Token)))
 	}
 	said, err := outcome(errors.Join(err, request.Err))
 	if err != nil {
