@@ -184,11 +184,11 @@ func TestLabThroughput(t *testing.T) {
 func TestLabRefuses(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"want throughput":      {},
-		"no strategy":          {"throughput", "--strategies", "fast"},
-		"--rounds 0":           {"throughput", "--rounds", "0"},
-		"needs a store that":   {"throughput", "--strategies", "etcd", "--stores", "sqlite,redis"},
-		"unexpected argument ": {"throughput", "more"},
+		"there is no \"faster\"": {"faster"},
+		"no strategy":            {"throughput", "--strategies", "fast"},
+		"--rounds 0":             {"throughput", "--rounds", "0"},
+		"needs a store that":     {"throughput", "--strategies", "etcd", "--stores", "sqlite,redis"},
+		"unexpected argument ":   {"throughput", "more"},
 	} {
 		code, stdout, stderr := call(t, noEnv, append([]string{"lab"}, args...)...)
 		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
