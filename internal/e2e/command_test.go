@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -33,11 +34,19 @@ func raceFree(t *testing.T, stderr string) {
 	}
 }
 
-// call runs a command and returns its exit code and what it printed.
+// callTimeout is for a command that does not end although it should: the test fails, and the others go on.
+const callTimeout = 5 * time.Minute
+
+// call runs a command that ends by itself, and returns its exit code and what it printed.
 func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+	defer cancel()
 	var out, errs bytes.Buffer
-	code = callUntil(t.Context(), t, env, &out, &errs, args...)
+	code = callUntil(ctx, t, env, &out, &errs, args...)
+	if ctx.Err() != nil {
+		t.Errorf("%q did not end within %v", args, callTimeout)
+	}
 	return code, out.String(), errs.String()
 }
 
