@@ -76,12 +76,14 @@ export function Sale({room, state}) {
     } catch (err) { fail(err.message); }
   };
   const stop = () => post('/lab/sale/stop').catch((err) => fail(err.message));
+  const late = () => post('/lab/late').then(() => fail(''), (err) => fail(err.message));
   const select = (name, chosen, more) => html`<label>${t(name)} <select name=${name}>${more}${names.map((n) => html`<option key=${n} value=${n} selected=${n === chosen}>${n}</option>`)}</select></label> `;
   const number = (name, value, max) => html`<label>${t(name)} <input name=${name} type="number" min="1" max=${max} defaultValue=${value} required /></label> `;
   return html`<section class="wide" aria-labelledby="sale-title"><h2 id="sale-title">${t('sale')}</h2>
     ${names.length > 0 && html`<form id="sale" onSubmit=${start}>${select('first', 'naive')}${select('second', 'redis', html`<option value="">${t('none')}</option>`)}
       ${number('units', 1000, 100000)}${number('attempts', 8000, 1000000)}${number('buyers', 32, 256)}
-      <button disabled=${sale?.running}>${t('start')}</button> <button type="button" disabled=${!sale?.running} onClick=${stop}>${t('stop')}</button></form>`}
+      <button disabled=${sale?.running}>${t('start')}</button> <button type="button" disabled=${!sale?.running} onClick=${stop}>${t('stop')}</button>
+      <button type="button" data-action="late-holder" disabled=${!sale?.running} title=${t('sayLateHolder')} aria-label=${`${t('lateHolder')}: ${t('sayLateHolder')}`} onClick=${late}>${t('lateHolder')}</button></form>`}
     ${error && html`<p class="bad" role="alert">${error}</p>`}
     <div class="lanes">${sale?.lanes.map((l) => html`<${SaleLane} key=${l.sku} lane=${l} units=${sale.order.units} running=${sale.running} />`)}</div>
   </section>`;

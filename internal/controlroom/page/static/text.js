@@ -31,6 +31,7 @@ const texts = {
   database: ['Database', '数据库'],
   'do-pause': ['Pause', '暂停'], 'say-pause': ['SIGSTOP: the process is paused and keeps its connections', 'SIGSTOP：进程停住，连接保留'],
   'do-resume': ['Resume', '继续'], 'say-resume': ['SIGCONT: the process resumes', 'SIGCONT：进程从原处继续'],
+  lateHolder: ['Make a holder late', '让一个持有者迟到'], sayLateHolder: ['One more process takes the lease, is paused until it has expired, and then writes with its old token', '另一个进程取得租约后被暂停，租约过期后才用旧令牌写入'],
   'do-late': ['Make late', '使其迟到'], 'say-late': ['SIGSTOP for 5 s, longer than a lease: its leases expire before it resumes', 'SIGSTOP 5 秒，超过租约期限：恢复之前租约已过期'],
   'do-kill': ['Kill', '强制结束'], 'say-kill': ['SIGKILL: the process ends at once. Its orders in flight get no response', 'SIGKILL：进程立即消失，正在处理的订单得不到答复'],
   'do-stop': ['Stop', '停止'], 'say-stop': ['The process finishes its requests and ends', '进程处理完当前请求后退出'],
