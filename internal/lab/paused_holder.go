@@ -11,7 +11,7 @@ func pausedHolderLab() Lab {
 	return Lab{
 		Number: 4, Name: "paused-holder", Title: "A paused holder writes late",
 		Question: "A process checks that its lease is valid, and writes at once. Is the check enough?",
-		Expect: "SIGSTOP pauses A between the check and the write, as a garbage collection or a migrated virtual machine may. The lease expires meanwhile, and " +
+		Expect: "SIGSTOP pauses A between the check and the write, as a garbage collection or a migrated virtual machine may do. The lease expires meanwhile, and " +
 			"B sells the last unit. A resumes and writes: its check is old. Only the database can refuse that write.",
 		Why: "A paused process cannot see that its lease has expired. It executes nothing, so no timer, no renewal and no watchdog of its own helps. Between " +
 			"the last check and the write there is always a gap, and a pause fits into every gap.",

@@ -18,7 +18,7 @@ func (l Lab) Report(w io.Writer, r Result) {
 	if len(r.Measured) > 0 {
 		fmt.Fprintln(w, "\nMeasured")
 		for _, m := range r.Measured {
-			fmt.Fprintf(w, "  %-50s %10s %s\n", m.Name, figure(m.Value), m.Unit)
+			fmt.Fprintf(w, "  %-50s %s\n", m.Name, m)
 		}
 	}
 	if r.Picture != nil {
@@ -109,7 +109,7 @@ func (l Lab) page(r Result) string {
 	if len(r.Measured) > 0 {
 		b.WriteString("| measured | |\n|---|---:|\n")
 		for _, m := range r.Measured {
-			fmt.Fprintf(&b, "| %s | %s %s |\n", m.Name, figure(m.Value), m.Unit)
+			fmt.Fprintf(&b, "| %s | %s |\n", m.Name, m)
 		}
 		b.WriteByte('\n')
 	}
@@ -125,6 +125,18 @@ func (l Lab) page(r Result) string {
 	return b.String()
 }
 
+// singular is how units are called if there is one of them.
+var singular = map[string]string{"units": "unit", "orders": "order", "processes": "process", "customers": "customer", "requests": "request"}
+
+// String is the figure with its unit.
+func (m Measured) String() string {
+	unit := m.Unit
+	if one, ok := singular[unit]; ok && m.Value == 1 {
+		unit = one
+	}
+	return figure(m.Value) + " " + unit
+}
+
 // String is the step as one line.
 func (e Event) String() string { return fmt.Sprintf("%8.1f ms  %s", e.At, e.Text) }
 
@@ -132,9 +144,9 @@ func (e Event) String() string { return fmt.Sprintf("%8.1f ms  %s", e.At, e.Text
 func WriteIndex(folder string) error {
 	var b strings.Builder
 	b.WriteString("# Labs\n\nEach lab answers one question with a run on real processes and servers, a picture and a verdict. Run one with\n" +
-		"`go run ./cmd/shop lab run NAME`. `make labs` runs all of them and writes these pages.\n\n| | lab | question |\n|---:|---|---|\n")
+		"`go run ./cmd/shop lab run NAME`. A lab takes less than 30 s. Labs use Redis and MariaDB if they are installed (`make servers`); failover and\nredlock need `redis-server`. `make labs` runs all of them and writes these pages.\n\n| | name | lab | question |\n|---:|---|---|---|\n")
 	for _, l := range All() {
-		fmt.Fprintf(&b, "| %d | [%s](%s.md) | %s |\n", l.Number, l.Title, l.File(), l.Question)
+		fmt.Fprintf(&b, "| %d | `%s` | [%s](%s.md) | %s |\n", l.Number, l.Name, l.Title, l.File(), l.Question)
 	}
 	return os.WriteFile(filepath.Join(folder, "index.md"), []byte(b.String()), 0o644) //nolint:gosec // for everybody to read
 }
