@@ -50,15 +50,47 @@ func TestScreenshots(t *testing.T) {
 		})
 		accessible(page, t, p.name)
 		picture := capture(page, t, p.width, p.scale)
-		if len(picture) > maxPicture {
-			t.Errorf("%s has %d bytes, want at most %d", p.name, len(picture), maxPicture)
-		}
-		if *screenshots != "" {
-			if err := os.WriteFile(filepath.Join(*screenshots, p.name), picture, 0o600); err != nil {
-				t.Fatal(err)
-			}
+		keep(t, p.name, picture)
+	}
+	view(page, t, 1120, 1.5, "light")
+	evaluate[bool](page, t, "document.documentElement.lang === 'en' || (document.querySelector('header button[lang]').click() ?? true)")
+	sellWithALateHolder(page, t)
+	keep(t, "late-holder.png", capture(page, t, 1120, 1.5))
+}
+
+// keep writes a picture into the folder of pictures, if there is one.
+func keep(t *testing.T, name string, picture []byte) {
+	t.Helper()
+	if len(picture) > maxPicture {
+		t.Errorf("%s has %d bytes, want at most %d", name, len(picture), maxPicture)
+	}
+	if *screenshots != "" {
+		if err := os.WriteFile(filepath.Join(*screenshots, name), picture, 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
+}
+
+// sellWithALateHolder sells by redis until the row has refused the write of a late holder, and pauses the page with both in view.
+func sellWithALateHolder(page context.Context, t *testing.T) {
+	t.Helper()
+	evaluate[bool](page, t, "document.querySelector('header button').click() ?? true")
+	evaluate[bool](page, t, `(() => {
+		const form = document.querySelector('form#sale');
+		form.first.value = 'redis'; form.second.value = ''; form.units.value = 5000; form.attempts.value = 100000;
+		form.requestSubmit();
+		return true;
+	})()`)
+	evaluate[bool](page, t, "[...document.querySelectorAll('section[aria-labelledby=lane-title] [aria-pressed]')].find((b) => b.innerText === '10 s').click() ?? true")
+	testbedtest.Eventually(t, "a holder can be late", func() bool {
+		return evaluate[bool](page, t, "!!document.querySelector('[data-action=late-holder]:not(:disabled)') && Number(document.querySelector('[data-strategy=redis] [data-figure=accepted]')?.innerText) > 800")
+	})
+	evaluate[bool](page, t, "document.querySelector('[data-action=late-holder]').click() ?? true")
+	testbedtest.Eventually(t, "two concurrent holders, and a refused write", func() bool {
+		return evaluate[bool](page, t, "document.querySelector('#refused-writes').innerText !== '0' && document.querySelector('#double-holds').innerText !== '0'")
+	})
+	evaluate[bool](page, t, "document.querySelector('header button').click() ?? true")
+	evaluate[bool](page, t, "document.querySelector('form#sale button[type=button]').click() ?? true")
 }
 
 //go:embed testdata/axe.min.js

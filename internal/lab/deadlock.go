@@ -108,6 +108,9 @@ func deadlock(ctx context.Context, s *stores, locks *redislock.Locker, picture *
 	if err != nil {
 		return err
 	}
+	if kept <= 2*basketTTL {
+		return fmt.Errorf("the deadlock lasted only %v: the machine did not let a process renew its lease, or wait", kept)
+	}
 	s.r.Step("unsorted: after %.0f ms (TTL %v), both still hold one lock, renew its lease, and wait for the other one", milliseconds(kept), basketTTL)
 	fails, err := b.p[0].Until(ctx, pointFails)
 	if err != nil {

@@ -83,9 +83,7 @@ function draw(canvas, {state, sku, span, now}) {
       pen.fillText(`#${short(l.fence)}`, from + 4, i * row + row / 2, wide - 6);
     }
   };
-  pen.globalAlpha = 0.35; // from when it waited
-  leases.forEach((l) => bar({...l, fence: '', from: l.asked, until: l.from}, color('--muted'), 12));
-  pen.globalAlpha = 1;
+  leases.forEach((l) => bar({...l, fence: '', from: l.asked, until: l.from}, color('--line'), 16)); // it waited
   leases.forEach((l) => bar(l, color(`--bar-${rows.indexOf(l.holder) % 6}`)));
   for (const pair of doubleHolds(leases, now)) {
     const from = pair[1].from, until = Math.min(...pair.map((l) => l.until ?? now));

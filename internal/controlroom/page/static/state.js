@@ -18,6 +18,7 @@ export class State {
   connection = 'connecting'; // live, lost, refused
   error = '';
   resets = 0;
+  #latest = new Map(); // the latest lease of each SKU and instance
   #lastID = '';
   #changed;
 
@@ -56,6 +57,7 @@ export class State {
       get('/api/v1/skus?limit=100', signal), get('/api/v1/orders?limit=100', signal),
       get('/api/v1/strategies', signal), get('/api/v1/cluster', signal).catch(() => undefined)]);
     this.resets++;
+    this.#latest.clear();
     this.skus = new Map(skus.skus.map((s) => [s.sku, s]));
     this.orders = new Map(orders.orders.map((o) => [o.id, o]));
     this.strategies = strategies.strategies;
@@ -89,7 +91,12 @@ export class State {
     const received = Date.now();
     for (const lease of lock.leases ?? []) {
       const from = Date.parse(lease.from), until = lease.until ? Date.parse(lease.until) : undefined;
-      this.leases.set(`${lock.sku} ${lock.holder} ${lease.fence}`, {sku: lock.sku, holder: lock.holder, fence: lease.fence, asked: Date.parse(lease.asked), from, until, received});
+      const next = {sku: lock.sku, holder: lock.holder, fence: lease.fence, asked: Date.parse(lease.asked), from, until, received};
+      this.leases.set(`${lock.sku} ${lock.holder} ${lease.fence}`, next);
+      // An event has the latest leases only, so the end of an earlier one may be missing. It ended before the instance had the next one.
+      const before = this.#latest.get(`${lock.sku} ${lock.holder}`);
+      if (before && before.fence < next.fence && before.until === undefined) before.until = from;
+      if (!before || before.fence <= next.fence) this.#latest.set(`${lock.sku} ${lock.holder}`, next);
     }
     trim(this.leases, keep.leases);
     for (const r of lock.refused ?? []) this.refused.push({sku: lock.sku, holder: lock.holder, ...r, at: Date.parse(r.at)});
