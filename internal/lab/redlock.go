@@ -14,8 +14,8 @@ func redlockLab() Lab {
 		Question: "Redlock asks a majority of five Redis servers for a lock. M. Kleppmann called it unsafe, S. Sanfilippo defended it. Who is right?",
 		Expect: "Servers: a frozen server costs nothing. A server that returns empty helps a second process to a majority, unless it waits for a TTL first. " +
 			"Processes: if a holder is paused beyond the TTL, five servers do not help. The fencing token does.",
-		Why: "A majority protects against the loss of servers, as long as no server forgets a grant that is still valid. It does not protect against a " +
-			"holder that cannot see its lease expire. No lock service can stop a write that is already on its way.",
+		Why: "Both are right, each about another fault. Sanfilippo: a majority survives the loss of servers, as long as no server forgets a grant that is " +
+			"still valid. Kleppmann: no majority helps a holder that cannot see its lease expire. No lock service can stop a write that is already on its way.",
 		Cure: "A server that has lost its data grants nothing for a TTL: by then, every grant that it has forgotten has expired. The row checks the fencing " +
 			"token: it refuses a holder that is older than the last one that wrote.",
 		Links: []Link{
