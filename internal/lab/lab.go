@@ -58,10 +58,10 @@ func All() []Lab {
 	}
 }
 
-// Find returns the lab with a name or a number.
+// Find returns the lab with a name.
 func Find(name string) (Lab, error) {
 	all := All()
-	i := slices.IndexFunc(all, func(l Lab) bool { return l.Name == name || fmt.Sprint(l.Number) == strings.TrimLeft(name, "0") })
+	i := slices.IndexFunc(all, func(l Lab) bool { return l.Name == name })
 	if i < 0 {
 		var names []string
 		for _, l := range all {
