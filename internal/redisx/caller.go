@@ -40,7 +40,7 @@ func (c *Caller) Start(ctx context.Context, s Script, keys []string, args ...any
 	c.mu.Lock()
 	p := c.pipelines[node]
 	if p == nil {
-		p = &pipeline{rdb: c.rdb, timeout: c.timeout}
+		p = &pipeline{rdb: c.rdb, timeout: c.timeout, last: map[string]int{}}
 		c.pipelines[node] = p
 	}
 	c.mu.Unlock()

@@ -26,13 +26,16 @@ type pipeline struct {
 	mu      sync.Mutex
 	queue   []*Call
 	running bool
+
+	last map[string]int // by key, the last group that has it; empty between two batches
 }
 
 // Call is one script call.
 type Call struct {
 	ctx    context.Context //nolint:containedctx // Of the caller, who waits for the call.
 	script Script
-	args   []any // the whole command
+	keys   []string
+	args   []any
 	state  atomic.Int32
 	sent   time.Time
 	reply  any
@@ -49,7 +52,7 @@ const (
 
 // start adds a call to the next pipeline.
 func (p *pipeline) start(ctx context.Context, script Script, keys []string, args ...any) *Call {
-	c := &Call{ctx: ctx, script: script, args: script.command(keys, args), done: make(chan struct{})}
+	c := &Call{ctx: ctx, script: script, keys: keys, args: args, done: make(chan struct{})}
 	p.mu.Lock()
 	p.queue = append(p.queue, c)
 	idle := !p.running
@@ -124,33 +127,30 @@ func (p *pipeline) send(ctx context.Context, batch []*Call) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	unknown := p.exec(ctx, live)
-	for _, c := range unknown { // the server has lost its scripts: these calls had no effect
-		c.args[0], c.args[1] = "eval", c.script.text
-	}
-	if len(unknown) > 0 {
-		p.exec(ctx, unknown)
+	if unknown := p.exec(ctx, live, "evalsha"); len(unknown) > 0 { // the server has lost its scripts: these calls had no effect
+		p.exec(ctx, unknown, "eval")
 	}
 }
 
 // exec sends calls as one pipeline, and returns those whose script is unknown.
-func (p *pipeline) exec(ctx context.Context, calls []*Call) []*Call {
+func (p *pipeline) exec(ctx context.Context, calls []*Call, name string) []*Call {
 	pipe := p.rdb.Pipeline()
-	replies := make([]*redis.Cmd, len(calls))
-	for i, c := range calls {
-		replies[i] = redis.NewCmd(ctx, c.args...)
+	groups := p.group(calls)
+	replies := make([]*redis.Cmd, len(groups))
+	for i, group := range groups {
+		replies[i] = redis.NewCmd(ctx, group.command(name)...)
 		replies[i].SetFirstKeyPos(3)
 		pipe.Process(ctx, Once{replies[i]}) //nolint:errcheck // It only queues.
 	}
 	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
 	var unknown []*Call
-	for i, c := range calls {
+	for i, group := range groups {
 		reply, err := replies[i].Result()
-		if c.script.text != "" && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			unknown = append(unknown, c)
+		if group[0].script.text != "" && redis.HasErrorPrefix(err, "NOSCRIPT") {
+			unknown = append(unknown, group...)
 			continue
 		}
-		c.finish(reply, err)
+		group.finish(reply, err)
 	}
 	return unknown
 }

@@ -2,22 +2,49 @@ package redisx
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // Script is a Lua script and the name by which a server knows it.
-type Script struct{ text, sha string }
+type Script struct {
+	text, sha string
+	many      *Script // runs it for several calls; nil if the text is not known
+}
 
 // NewScript joins parts to one script.
 func NewScript(parts ...string) Script {
-	text := strings.Join(parts, "\n")
-	return Script{text, redis.NewScript(text).Hash()}
+	s := newScript(strings.Join(parts, "\n"))
+	many := newScript(fmt.Sprintf(manyLua, s.text))
+	s.many = &many
+	return s
 }
+
+func newScript(text string) Script { return Script{text: text, sha: redis.NewScript(text).Hash()} }
 
 // LoadedScript is a script whose text is not known. A call of it fails if the server does not know the script.
 func LoadedScript(sha string) Script { return Script{sha: sha} }
+
+// manyLua runs a script for several calls, one after the other. To begin a script costs a server more than most
+// scripts do. A call that fails fails alone.
+//
+// KEYS those of each call  ARGV[1] number of calls  ARGV[2...] the arguments of each call
+// Returns the reply of each call.
+const manyLua = `
+local function script(KEYS, ARGV)
+%s
+end
+local replies, n = {}, tonumber(ARGV[1])
+local keys, args = #KEYS / n, (#ARGV - 1) / n
+for i = 0, n - 1 do
+  local ok, reply = pcall(script, {unpack(KEYS, i * keys + 1, (i + 1) * keys)}, {unpack(ARGV, i * args + 2, (i + 1) * args + 1)})
+  if not ok and type(reply) ~= 'table' then reply = {err = 'ERR ' .. reply} end -- before Redis 7
+  replies[i + 1] = reply or false -- nil would end the list
+end
+return replies
+`
 
 // Run calls the script once. A server that does not know it receives its text.
 func (s Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {
