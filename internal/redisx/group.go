@@ -9,11 +9,11 @@ import (
 // group are calls of one script that are sent as one command.
 type group []*Call
 
-// group joins the calls of each script, and leaves calls with a common key in their order. In a cluster a command has
-// the keys of one slot, so there each call is a command of its own.
+// group joins the calls of each script, and leaves calls with a common key in their order. In a cluster, and in one that
+// pretends to be a single server, a command has the keys of one slot: there each call is a command of its own.
 func (p *pipeline) group(calls []*Call) []group {
 	var groups []group
-	if _, single := p.rdb.(*redis.Client); !single || len(calls) == 1 {
+	if p.apart || len(calls) == 1 {
 		for i := range calls {
 			groups = append(groups, calls[i:i+1])
 		}
@@ -66,7 +66,7 @@ func (g group) command(name string) []any {
 		}
 	}
 	if n > 1 {
-		args = append(args, n)
+		args = append(args, uint32(n)) //nolint:gosec // No other call has an argument of this type, by which tests tell them.
 	}
 	for _, c := range g {
 		args = append(args, c.args...)

@@ -27,7 +27,8 @@ type pipeline struct {
 	queue   []*Call
 	running bool
 
-	last map[string]int // by key, the last group that has it; empty between two batches
+	apart bool           // calls do not share commands
+	last  map[string]int // by key, the last group that has it; empty between two batches
 }
 
 // Call is one script call.
@@ -127,13 +128,14 @@ func (p *pipeline) send(ctx context.Context, batch []*Call) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	if unknown := p.exec(ctx, live, "evalsha"); len(unknown) > 0 { // the server has lost its scripts: these calls had no effect
-		p.exec(ctx, unknown, "eval")
+	if refused := p.exec(ctx, live, "evalsha"); len(refused) > 0 {
+		p.exec(ctx, refused, "eval")
 	}
 }
 
-// exec sends calls as one pipeline, and returns those whose script is unknown.
-func (p *pipeline) exec(ctx context.Context, calls []*Call, name string) []*Call {
+// exec sends calls as one pipeline. With EVALSHA it returns those that had no effect, and are to be sent with EVAL: the
+// server has lost their script, or does not take calls of several slots together, which it is not sent again.
+func (p *pipeline) exec(ctx context.Context, calls []*Call, name string) (refused []*Call) {
 	pipe := p.rdb.Pipeline()
 	groups := p.group(calls)
 	replies := make([]*redis.Cmd, len(groups))
@@ -143,16 +145,17 @@ func (p *pipeline) exec(ctx context.Context, calls []*Call, name string) []*Call
 		pipe.Process(ctx, Once{replies[i]}) //nolint:errcheck // It only queues.
 	}
 	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
-	var unknown []*Call
 	for i, group := range groups {
 		reply, err := replies[i].Result()
-		if group[0].script.text != "" && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			unknown = append(unknown, group...)
+		slots := len(group) > 1 && redis.HasErrorPrefix(err, "CROSSSLOT")
+		if slots || group[0].script.text != "" && redis.HasErrorPrefix(err, "NOSCRIPT") && name == "evalsha" {
+			p.apart = p.apart || slots
+			refused = append(refused, group...)
 			continue
 		}
 		group.finish(reply, err)
 	}
-	return unknown
+	return refused
 }
 
 func (c *Call) finish(reply any, err error) {

@@ -40,7 +40,9 @@ local replies, n = {}, tonumber(ARGV[1])
 local keys, args = #KEYS / n, (#ARGV - 1) / n
 for i = 0, n - 1 do
   local ok, reply = pcall(script, {unpack(KEYS, i * keys + 1, (i + 1) * keys)}, {unpack(ARGV, i * args + 2, (i + 1) * args + 1)})
-  if not ok and type(reply) ~= 'table' then reply = {err = 'ERR ' .. reply} end -- before Redis 7
+  if not ok and type(reply) ~= 'table' then
+    reply = {err = string.find(reply, '^%%u+ ') and reply or 'ERR ' .. reply}
+  end
   replies[i + 1] = reply or false -- nil would end the list
 end
 return replies
