@@ -35,7 +35,7 @@ func raceFree(t *testing.T, stderr string) {
 }
 
 // callTimeout is for a command that does not end although it should: the test fails, and the others go on.
-const callTimeout = 5 * time.Minute
+var callTimeout = time.Duration(testbedtest.Size(5, 30)) * time.Minute
 
 // call runs a command that ends by itself, and returns its exit code and what it printed.
 func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
