@@ -37,9 +37,9 @@ func (l *line) leave(key, name string) {
 	}
 }
 
-// floorOn is what a store needs for any lock with a queue, and nothing else: a commit for
-// a new place, one to give it up, and the event of that for the next one. The queue
-// is in the memory of this program, which is all processes: it is no lock.
+// floorOn is the least that a store does for a lock with a queue: it commits a new place, commits its end, and sends
+// the event of the end to the next waiter. The queue itself is in the memory of this process, so it is no distributed
+// lock.
 func floorOn(on func(open func(node) (*client, error)) func(context.Context, *servers) (*client, error)) subject {
 	l := &line{last: map[string]string{}}
 	return subject{name: "floor", open: on(func(n node) (*client, error) {

@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// closeEndsAllLeases closes a client with leases out: one that was just granted, one that was
-// renewed, one that its holder has entered again, and one of several keys. Others are waiting.
+// closeEndsAllLeases closes a client with leases out, while others wait for their keys. The leases are new, renewed,
+// entered again, and of several keys.
 func closeEndsAllLeases(ctx context.Context, t testing.TB, h Harness, key string) {
 	l := h.New(t)
 	end, mine := optional[closer](t, l), h.side(l)
