@@ -96,7 +96,7 @@ func (d document) table(t *testing.T, header ...string) [][]string {
 	return nil
 }
 
-// Each test that the pages name is in the file of its link and is not skipped there, and a † marks those that make test
+// Each test that the pages name is in the file of its link, and is not skipped there. A † marks a test that make test
 // leaves out.
 func TestMatrixNamesItsTests(t *testing.T) {
 	suite := parse(t, suiteDir, false)
@@ -127,7 +127,7 @@ func TestMatrixNamesItsTests(t *testing.T) {
 	}
 }
 
-// shows checks that s has the test to which l links, whose part may be a case of the suite.
+// shows checks that s has the test to which l links, whose part may be a case of the conformance tests.
 func (s source) shows(t *testing.T, suite source, l link, name string) {
 	t.Helper()
 	test, part, _ := strings.Cut(name, "/")

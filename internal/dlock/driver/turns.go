@@ -18,12 +18,13 @@ const (
 	maxSharing    = 20 * time.Millisecond
 )
 
-// Turns makes one acquisition for all callers of a process that wait for the same key, and lets them
-// take turns under its grant. Each turn is a lease of its own, with a fencing token of its own: the grant has a block of
+// Turns makes one acquisition for all callers of a process that wait for the same key, and lets them take turns under
+// its grant. Each turn is a lease of its own, with a fencing token of its own. The grant has a block of
 // [TurnsPerGrant] tokens, and turn n has the nth of them. Callers are served first come, first served.
 //
-// The next acquisition begins when the grant has no turn left for those who wait, while the last turn may go on. So the process
-// has its place in the queue of the store as early as a single waiter, apart from the 20 ms of sharing.
+// The next acquisition begins when the grant has no turn left for the waiting callers, while the last turn may
+// continue. So the process has its place in the queue of the store as early as a single waiter, apart from the 20 ms
+// of sharing.
 //
 // It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock Cohorting,
 // PPoPP 2012. The zero value is ready for use.

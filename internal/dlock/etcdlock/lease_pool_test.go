@@ -38,9 +38,8 @@ func leases(t testing.TB, admin *clientv3.Client) int {
 	return len(found.Leases)
 }
 
-// TestLeaseServesOneAtATime reads in the history of etcd that no lease ever had two keys,
-// whatever was cancelled and whichever reply was lost, and that none was used again after
-// a release of unknown outcome.
+// TestLeaseServesOneAtATime reads the history of etcd while calls are cancelled and replies are lost. No lease ever
+// had two keys, and none was used again after a release of unknown outcome.
 func TestLeaseServesOneAtATime(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -111,7 +110,7 @@ func TestLeaseServesOneAtATime(t *testing.T) {
 	})
 }
 
-// usage is what the history of etcd tells of leases.
+// usage is what the history of etcd records of leases.
 type usage struct {
 	uses map[string]int    // of the lease of an owner, up to that one
 	last map[string]string // owner by lease
