@@ -82,19 +82,19 @@ func (h *History) expired() []*event {
 			ends[e.call.Owner] = e.to
 		}
 	}
-	var lapses []*event
+	var expiries []*event
 	for _, f := range h.faults {
 		for _, e := range h.events {
 			if !e.granted() || f.of != nil && !slices.Contains(f.of, e.by) || e.from > f.to || cmp.Or(ends[e.outcome.owner()], math.MaxInt64) < f.from {
 				continue
 			}
-			lapses = append(lapses, &event{
-				client: h.clients + 1 + len(lapses), from: max(f.from, e.from),
+			expiries = append(expiries, &event{
+				client: h.clients + 1 + len(expiries), from: max(f.from, e.from),
 				call: Call{Op: OpExpire, Key: e.call.Key, Owner: e.outcome.owner()},
 			})
 		}
 	}
-	return lapses
+	return expiries
 }
 
 // queued reports whether somebody waited while e was refused. Waiting explains the
@@ -135,7 +135,7 @@ func (h *History) CheckLossBeforeNextGrant(t testing.TB) {
 	t.Helper()
 	const most = 5 // more would say no more
 	found, ops := 0, h.Operations()
-	ends := map[string]int64{} // when the belief of an owner ended
+	ends := map[string]int64{} // when the lease validity of an owner ended
 	for _, op := range ops {
 		c := op.Input.(Call)
 		if end, ok := ends[c.Owner]; (c.Op == OpRelease || c.Op == OpExpire || c.Op == OpSleep) && (!ok || op.Call < end) {

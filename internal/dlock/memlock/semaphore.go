@@ -18,9 +18,8 @@ type SemaphoreConfig struct {
 	TTL     time.Duration // how long a grant lasts without renewal; 0 means 30 s
 }
 
-// Semaphore is a service of semaphores in memory. Its clients share one. It
-// grants permits of a key in the order in which Acquire was called for it: a
-// waiter that needs many is not passed by one that needs few.
+// Semaphore is a service of semaphores in memory. Its clients share one. It grants permits of a key in the order of
+// the calls of Acquire, so a waiter for few permits passes no waiter for many.
 //
 // Each operation counts the free permits from the grants that have not expired, so no counter can drift from them.
 type Semaphore struct {

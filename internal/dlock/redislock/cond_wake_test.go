@@ -158,7 +158,7 @@ func TestCondOnAServerThatForgets(t *testing.T) {
 	})
 }
 
-// What a process that dies leaves behind ends by itself, and is not much before.
+// A process that dies leaves few data behind, and they expire.
 func TestCondLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {

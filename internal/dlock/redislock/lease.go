@@ -30,9 +30,9 @@ func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dl
 	}))
 }
 
-// hear takes notifications that are for no wait: that a holder was force-released, and grants for waiters that have
-// left, which are on their way to release them.
-func (l *Locker) hear(id, payload string) {
+// receive handles notifications that are for no wait: a holder was force-released. It ignores grants for waiters that
+// have left, because these release them.
+func (l *Locker) receive(id, payload string) {
 	if payload == "forced" {
 		l.renewer.Lose(id, &dlock.LostError{Reason: dlock.Forced})
 	}

@@ -36,9 +36,9 @@ func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 	})
 }
 
-// TestHistoryOfALossThatAllHoldersKnow is the same with nobody new to a key. Each client of a semaphore detects that
-// the server is another one, so a grant from before the loss never overlaps a grant from after it. A lease counts for
-// as long as its holder considers it valid.
+// TestHistoryOfALossThatAllHoldersKnow is the same without clients that are new to a key. Each client of a semaphore
+// detects that the server is another one. So a grant from before the loss never overlaps a grant from after it. A
+// lease counts for as long as its holder considers it valid.
 func TestHistoryOfALossThatAllHoldersKnow(t *testing.T) {
 	t.Parallel()
 	semaphores := slices.DeleteFunc(contenders(), func(c contender) bool { return c.permits == 1 })

@@ -111,9 +111,8 @@ func histories(t *testing.T, all []contender, keys int, faulty bool, f func(t te
 	}
 }
 
-// trial runs f. Afterwards the history must be in order. On a machine that is so
-// busy that requests take too long, a trial without faults has some after all, and faults may
-// meet no request: then it starts again, twice at most.
+// trial runs f, after which the history must be in order. On a busy machine, requests can time out without a fault,
+// and a fault may hit no request. Then the trial starts again, twice at most.
 func (c contender) trial(t testing.TB, keys int, faulty bool, f func(t testing.TB, tr *trial)) {
 	t.Helper()
 	var tr *trial

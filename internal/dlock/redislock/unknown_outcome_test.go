@@ -214,8 +214,8 @@ func soon(ctx context.Context, t testing.TB, what string, c <-chan struct{}) {
 	}
 }
 
-// A waiter whose poll was lost enters again with the lease that it is granted. What may
-// have become of that poll is looked for when the last of its leases has ended.
+// A waiter whose poll was lost enters again with the lease that it is granted. The lost poll is rolled back when the
+// last of its leases has ended.
 func TestReentryAfterALostPoll(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -89,8 +89,8 @@ func (a *acquisition) Ask(ctx context.Context) (*dlock.Lease, time.Duration, err
 // askAgain says that acquire.lua has to be run again at once.
 const askAgain = -time.Millisecond
 
-// answer reads a reply of acquire.lua: the token of a grant, or how long the holder has at
-// most if it does not renew, or askAgain.
+// answer reads a reply of acquire.lua: the token of a grant, or askAgain, or how long the lease of the holder lasts
+// without a renewal.
 func answer(reply any) (token uint64, left time.Duration, err error) {
 	switch r := reply.(type) {
 	case int64:

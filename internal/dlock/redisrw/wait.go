@@ -23,7 +23,7 @@ type attempt struct {
 
 func (l *RW) newAttempt(key string, write bool) *attempt {
 	a := &attempt{l: l, key: key, id: l.notifier.NewID(), write: write}
-	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.recheck, TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
+	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.poll, TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
 	return a
 }
 

@@ -23,7 +23,7 @@ type attempt struct {
 
 func (s *Semaphore) newAttempt(key string, n int) *attempt {
 	a := &attempt{s: s, key: key, owner: s.notifier.NewID(), n: n}
-	a.Waiter = rediswait.Waiter{Attempt: a, Poll: s.recheck, TTL: s.ttl, Timeout: s.timeout}
+	a.Waiter = rediswait.Waiter{Attempt: a, Poll: s.poll, TTL: s.ttl, Timeout: s.timeout}
 	return a
 }
 

@@ -41,9 +41,8 @@ var (
 	_ dlock.CounterRaiser = (*Locker)(nil)
 )
 
-// New returns a Locker on servers that know nothing of one another, at least three and
-// best an odd number; it does not close the clients. It refuses clients that repeat
-// commands by themselves or ignore deadlines, as [redislock.New] does.
+// New returns a Locker on independent servers: at least three, and best an odd number. It does not close the clients.
+// It refuses clients that repeat commands by themselves or ignore deadlines, as [redislock.New] does.
 func New(servers []redis.UniversalClient, cfg Config) (*Locker, error) {
 	errs := []error{cfg.validate()}
 	if len(servers) < 3 {

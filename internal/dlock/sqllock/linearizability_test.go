@@ -125,9 +125,8 @@ func TestHistoryOfKilledConnections(t *testing.T) {
 	})
 }
 
-// TestHistoryWithAPausedServer stops the server for less and for more than a TTL, at full
-// size for 20 s too, and kills it, with all that it has acknowledged flushed: it forgets
-// no lease.
+// TestHistoryWithAPausedServer pauses the server for less and for more than a TTL, and for 20 s at full size. It also
+// kills the server, which forgets no lease, because it has flushed all that it acknowledged.
 func TestHistoryWithAPausedServer(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

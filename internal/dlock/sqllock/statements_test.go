@@ -57,7 +57,7 @@ func TestKeysAreBytes(t *testing.T) {
 	})
 }
 
-// What is said of the number of statements is what it costs.
+// Each operation costs as many statements as documented.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

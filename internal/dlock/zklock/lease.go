@@ -68,7 +68,7 @@ func (q *queue) release(ctx context.Context, g *grant) error {
 	}
 	switch {
 	case err == nil:
-		q.quiet.released(g)
+		q.uncontended.released(g)
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
 		return q.lost(g)
