@@ -37,7 +37,7 @@ func (l *line) leave(key, name string) {
 	}
 }
 
-// floorOn is the least that a store does for a lock with a queue: it commits a new place, commits its end, and sends
+// floorOn does the least that a lock with a queue asks of a store. It commits a new place, commits its end, and sends
 // the event of the end to the next waiter. The queue itself is in the memory of this process, so it is no distributed
 // lock.
 func floorOn(on func(open func(node) (*client, error)) func(context.Context, *servers) (*client, error)) subject {

@@ -73,8 +73,8 @@ func (h *History) Operations() []porcupine.Operation {
 	return ops
 }
 
-// expired returns an expiry for each grant that a fault may have affected: one that was requested before the fault
-// ended, and not over before it began.
+// expired returns an expiry for each grant that a fault may have affected: requested before the fault ended, and not
+// over before it began.
 func (h *History) expired() []*event {
 	ends := map[string]time.Duration{}
 	for _, e := range h.events {

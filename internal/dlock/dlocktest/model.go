@@ -66,10 +66,10 @@ func (o Outcome) owner() string { return cmp.Or(o.Share, o.Fence.Owner) }
 
 // lockState is the state of the fenced lock.
 //
-// An attempt with an unknown outcome may take the lock for nobody at any later time, and its grant may end at any
-// time after that. Others can see only refusals of a lock that should be free. So the model does not search for the
-// time of the attempt. It counts such ghosts, and uses one where a refusal has no other explanation. This decides the
-// same histories, in linear instead of exponential time.
+// An attempt with an unknown outcome may take the lock for nobody at any later time, and release it at any time after
+// that. Others can see only refusals of a lock that should be free. So the model does not search for the time of the
+// attempt. It counts such ghosts, and uses one where a refusal has no other explanation. This decides the same
+// histories, in linear instead of exponential time.
 type lockState struct {
 	owner   string // of the grant; "" if the lock is free
 	lapsing bool   // the grant may be gone

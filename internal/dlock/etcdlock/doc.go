@@ -44,17 +44,17 @@
 // # Lease validity
 //
 // A lease is renewed from before the wait. Acquire returns it with the validity of its last renewal, and only if that
-// is not over. A waiter whose lease has expired or was revoked never holds the key: it gets [dlock.ErrUncertain] and
+// is not over. A waiter whose lease has expired or was revoked never holds the key. It gets [dlock.ErrUncertain] and
 // [dlock.ErrLost], has lost its place, and rejoins at the end of the queue.
 //
 // A renewal counts only if the lease was renewed and the key is as it was created. A leader that was paused and
 // replaced can still answer renewals for a moment after it resumes. So the read that is sent with the renewal must be
-// answered in the same term, which shows that the leader was leading after the renewal was sent. Every new leader
+// answered in the same term. That shows that the leader was leading after the renewal was sent. Every new leader
 // keeps all leases for a whole TTL from its election, so the holder's lease validity ends before its lease.
 //
-// One fault remains. A leader that was paused for longer than a TTL and was replaced may revoke leases when it
-// resumes, though the next leader has renewed them. This is etcd issue 15247: etcd 3.4.23 does it about every other
-// time, later releases try not to. Then the next holder gets the key while the previous holder is being notified. The
+// One fault remains. A leader that was paused for longer than a TTL and replaced may revoke leases when it resumes,
+// though the next leader has renewed them. This is etcd issue 15247: etcd 3.4.23 does it about every other time,
+// later releases try not to. Then the next holder gets the key while the previous holder is being notified. The
 // fencing token refuses the writes of the previous holder.
 //
 // Release reports a key that was deleted before.

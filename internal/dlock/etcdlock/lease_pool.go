@@ -27,8 +27,8 @@ func newTenure() tenure {
 const maxIdle = 64
 
 // pool has unused leases. To grant and to revoke an etcd lease takes a commit each, as many as the lock itself. So
-// leases are reused: a release deletes the key, and leaves the lease to the next acquisition of the same Locker, if
-// the lease is younger than a third of its TTL.
+// leases are reused: a release deletes the key, and leaves the lease to the next acquisition of the same Locker. The
+// lease must be younger than a third of its TTL.
 //
 // An idle lease is not renewed. The lease validity of the next holder counts from the request that granted the lease,
 // and depends on no renewal. At most 64 leases are pooled. A lease that is too old is revoked, an unused lease

@@ -15,8 +15,8 @@ import (
 // notifier has the watches of one client, all on one stream. The first watch starts its two goroutines, which send
 // and receive; close ends them and waits for them.
 //
-// It replaces the watches of the library, because a waiter has to know what its watch may have missed: since which
-// revision a member serves it, and when the stream broke.
+// It replaces the watches of the library, because a waiter has to know what its watch may have missed. It keeps the
+// revision since which a member serves a watch, and notices a broken stream.
 //
 // A waiter watches the last key that was created before its own, so the end of a key wakes one waiter. A waiter is
 // next if its own key exists and no earlier key does. Earlier keys can only disappear, so any state of etcd that
@@ -28,7 +28,7 @@ import (
 //
 // A watch starts at the present revision, because etcd serves watches of past revisions only ten times a second. (The
 // library's Mutex waits for that.) A poll finds what happened before. A commit during the creation of the watch can
-// be missed, so the waiter polls again 10, 30 and 70 ms later, in the memory of one member. Correctness does not
+// be missed. So the waiter polls again 10, 30 and 70 ms later, in the memory of one member. Correctness does not
 // depend on notifications: fallback polls, every 0.8 to 1 s or a quarter of a shorter TTL, are linearizable.
 type notifier struct {
 	client pb.WatchClient

@@ -25,8 +25,8 @@ import (
 //	cond_abandon.lua   leave; a signal, or the lock, goes to the next that waits for a signal   O(log n)
 //
 // A waiter that was signalled gets the lock as any waiter in the queue does, by a notification, and polls every
-// second or less. A Wait that got no answer has ended its lease and holds nothing. What Redis may keep of it is
-// released in the background, and Close waits for that.
+// second or less. A Wait that got no answer has ended its lease and holds nothing. Anything that Redis may keep of it
+// is released in the background, and Close waits for that.
 //
 // A silent waiter counts as dead after a few seconds, and signals pass it by. If it resumes, or if the server has
 // lost its data, it goes to the queue without a signal, because it may have missed one.

@@ -19,7 +19,7 @@
 // this tag.
 //
 // The token is max(last+16, TIME), the first of a block of 16. The last token alone would start again after a loss of
-// data. The clock alone could be set back. If both happen at once, a token can repeat or decrease: then the resource
+// data. The clock alone could be set back. If both happen at once, a token can repeat or decrease. Then the resource
 // refuses it, by the owner if it is equal, until [Locker.RaiseCounter] raises it. No clock of a client is used.
 //
 // # Turns
@@ -43,18 +43,18 @@
 // # Lease validity of a notified grant
 //
 // A holder considers a grant valid for nine tenths of its TTL in Redis, counted from a moment before the grant. For a
-// reply, that moment is the sending of the request. A notification may arrive at any time after the grant. So each request
-// of a waiter carries a STAMP, the waiter's clock at the sending. Redis stores the last STAMP, and the notification
-// contains it. Redis had executed that request when it granted the lock, so the STAMP is from before the grant, whatever
-// was lost, delayed or repeated. Redis also stores how long the waiter counts as alive without another request (DEAD),
-// and the validity of a notified grant (SPAN), because clients may have different TTLs.
+// reply, that moment is the sending of the request. A notification may arrive at any time after the grant. So each
+// request of a waiter carries a STAMP, the waiter's clock at the sending. Redis stores the last STAMP, and the
+// notification contains it. Redis had executed that request when it granted the lock, so the STAMP is from before the
+// grant, whatever was lost, delayed or repeated. Clients may have different TTLs. So Redis also stores how long the
+// waiter counts as alive without another request (DEAD), and the validity of a notified grant (SPAN).
 //
 // # Lost notifications
 //
 // Correctness and progress do not depend on notifications. A waiter polls every 0.8 to 1 s (a quarter of a shorter
-// TTL), and when the TTL of the holder ends, by the same acquire.lua with the same owner. The poll finds a grant or a free
-// lock, or shows that the waiter is alive. Each process has one subscription connection, in a Cluster one more per
-// master. When it is opened again, all waiters poll at once.
+// TTL), and when the TTL of the holder ends. A poll is the same acquire.lua with the same owner. It finds a grant or
+// a free lock, or shows that the waiter is alive. Each process has one subscription connection, in a Cluster one more
+// per master. When it is opened again, all waiters poll at once.
 //
 // # Unknown outcomes
 //
@@ -78,8 +78,8 @@
 // # Client and server
 //
 // The client needs ContextTimeoutEnabled: otherwise a silent network blocks a pipeline for the read timeout. It needs
-// MaxRetries -1: a client that repeats a release whose reply was lost reports a loss that did not happen. [New]
-// refuses clients without these options. redisx.New sets both.
+// MaxRetries -1: a client that repeats a release whose reply was lost reports a loss that did not happen. Clients
+// without these options are refused by [New]; redisx.New sets both.
 //
 // The server needs maxmemory-policy noeviction: any other policy may evict a lock. The scripts need Redis 6.2, in a Cluster
 // Redis 7 for sharded channels. An ACL must allow the channels. The scripts run on miniredis, whose TTLs age only

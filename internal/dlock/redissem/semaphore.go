@@ -77,15 +77,15 @@ const maxWeight = 1024
 // ask meanwhile have used the key before. Each client remembers the last 4096 keys that it used within six hours. A
 // client that is new to the key cannot detect the loss, and is granted permits until another client has proved it.
 // (If each client that finds no epoch waited, the first use of every key would take a TTL. A mark that distinguishes
-// a new key from a lost one would be one key for all semaphores, and a script in a Cluster cannot name it alongside
+// a new key from a lost one would be one key for all semaphores. A script in a Cluster cannot name it alongside
 // theirs.)
 //
 // A server that restarts with older data, from a snapshot or as a replica that lagged, has its epoch. No client can
 // detect that loss.
 //
-// No fencing token helps, because that of a semaphore excludes no client. A semaphore limits load. If one user too many
-// does damage, give each place a name and the key of its own lock, and let the resource check the fencing token of the
-// place.
+// No fencing token helps, because that of a semaphore excludes no client. A semaphore limits load. If one user too
+// many does damage, give each place a name and the key of its own lock. Then let the resource check the fencing token
+// of the place.
 type Semaphore struct {
 	permits  int
 	ttl      time.Duration

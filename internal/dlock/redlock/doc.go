@@ -4,13 +4,13 @@
 //
 // # What it adds
 //
-// It adds availability. While a minority of the servers is paused, cut off, slow or lost, locks are taken, kept and
-// released as fast as before, and holders do not notice. One Redis with failover to a replica does not guarantee that, because the
-// replica may lack the last grants.
+// It adds availability while a minority of the servers is paused, cut off, slow or lost. Locks are taken, kept and
+// released as fast as before, and holders do not notice. One Redis with failover to a replica does not guarantee
+// that, because the replica may lack the last grants.
 //
-// It adds no safety over one Redis that never loses data. A holder that is paused beyond its TTL can still send its last
-// write. Every server measures TTLs by a clock that can jump: if the clocks of a majority run ahead, there can be two
-// holders. As with every lock here, the resource must check the fencing token. With fewer servers than a
+// It adds no safety over one Redis that never loses data. A holder that is paused beyond its TTL can still send its
+// last write. Every server measures TTLs by a clock that can jump: if the clocks of a majority run ahead, there can
+// be two holders. As with every lock here, the resource must check the fencing token. With fewer servers than a
 // majority nothing is granted, and every call fails in time.
 //
 // To survive the loss of a machine safely, use a consensus store (ZooKeeper, etcd), for a flush per grant. For speed,
@@ -47,20 +47,21 @@
 // lease adds a hundredth of a renew.lua per server every TTL/3.
 //
 // An attempt without a majority releases all its grants: confirmed grants before it returns, possible grants in the
-// background. A waiter retries after a pause with decorrelated jitter ([backoff.Decorrelated]), or
-// when the lease of the holder expires. Of the callers of a key in one process only one retries. They take up to 16 turns under
-// its grant, within 20 ms, each with a token of its own, and get its errors ([driver.Turns], TurnsOfAGrant). Processes are not served in order. A process with many callers is the likeliest
-// to get a key again.
+// background. A waiter retries after a pause with decorrelated jitter ([backoff.Decorrelated]), or when the lease of
+// the holder expires. Of the callers of a key in one process only one retries. They take up to 16 turns under its
+// grant, within 20 ms, each with a token of its own, and get its errors ([driver.Turns], TurnsOfAGrant). Processes
+// are not served in order. A process with many callers is the likeliest to get a key again.
 //
-// Votes can be split among concurrent attempts, so that none has a majority. So TryAcquire can return
-// [dlock.ErrHeld] for a free key, if another caller asks at that moment, or has just released it and a server is late.
+// Votes can be split among concurrent attempts, so that none has a majority. So TryAcquire can return [dlock.ErrHeld]
+// for a free key: if another caller asks at that moment, or if a server is late after a release.
 //
 // # Lease validity
 //
-// A lease is considered valid for nine tenths of the TTL, counted from the first request of the attempt, or of
-// a renewal that a majority has acknowledged. Each server counts a whole TTL from the receipt of its
-// request, which is later. The tenth allows for clocks of different rates; the algorithm asks for a hundredth. Renewal never inserts: a
-// server that has lost a grant does not get it back from the holder. Otherwise two holders could each win back a majority.
+// A lease is considered valid for nine tenths of the TTL. They count from the first request of the attempt, or of a
+// renewal that a majority has acknowledged. Each server counts a whole TTL from the receipt of its request, which is
+// later. The tenth allows for clocks of different rates; the algorithm asks for a hundredth. Renewal never inserts: a
+// server that has lost a grant does not get it back from the holder. Otherwise two holders could each win back a
+// majority.
 //
 // # Fencing tokens
 //
@@ -78,9 +79,9 @@
 // held by others. The same applies to new servers: for the first TTL nothing is granted. This is the
 // delayed restart that the algorithm asks of operators, and here each server enforces it.
 //
-// So a server must keep either nothing (no persistence, no replicas) or everything (appendfsync always). A server that
-// returns with part of its data, as with appendfsync everysec or from a replica, does not wait and may lack
-// the last second. maxmemory-policy must be noeviction.
+// So a server must keep either nothing (no persistence, no replicas) or everything (appendfsync always). A server
+// that returns with part of its data does not wait, and may lack the last second. This happens with appendfsync
+// everysec and with replicas. maxmemory-policy must be noeviction.
 //
 // # Unknown outcomes
 //

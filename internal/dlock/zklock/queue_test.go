@@ -58,7 +58,7 @@ func TestWaitersShareAConfirmation(t *testing.T) {
 		link.Cut()
 		<-time.After(ttl / 3) // all have polled by then, and have had no answer
 		link.Heal()
-		if err := s.Sync(t.Context()); err != nil { // comes after all their requests
+		if err := s.Sync(t.Context()); err != nil { // follows all their requests
 			t.Fatal(err)
 		}
 		if more := commits() - before; more > n/10 {
