@@ -183,16 +183,16 @@ func TestReleaseAndLossAtTheSameTime(t *testing.T) {
 			return nil
 		}
 		lease := dlock.NewLease(t.Context(), g)
-		told := make(chan struct{})
+		notified := make(chan struct{})
 		go func() {
-			defer close(told)
+			defer close(notified)
 			r.Lose(fence.Owner, dlock.ErrLost)
 		}()
 		if n%2 == 0 {
 			runtime.Gosched() // a machine with one free processor would always run this goroutine first
 		}
 		err := lease.Release(t.Context())
-		<-told
+		<-notified
 		switch {
 		case err == nil && asked && errors.Is(lease.Err(), dlock.ErrReleased):
 			released++

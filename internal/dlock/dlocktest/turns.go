@@ -155,7 +155,7 @@ func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) 
 	select {
 	case <-first.Done():
 	case <-ctx.Done():
-		t.Fatal("the holder is not told")
+		t.Fatal("the holder is not notified")
 	}
 	wantErr(t, first.Release(ctx), dlock.ErrLost)
 	if lease := <-next; lease != nil {

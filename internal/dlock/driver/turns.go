@@ -29,8 +29,8 @@ const (
 // It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock Cohorting,
 // PPoPP 2012. The zero value is ready for use.
 type Turns struct {
-	mu    sync.Mutex
-	lines map[string]*line
+	mu     sync.Mutex
+	queues map[string]*queue
 }
 
 // Take begins an acquisition of a key: it makes the first attempt. If others hold the key, it returns what waits for it. The
@@ -41,14 +41,14 @@ type Take func(ctx context.Context, s *Share) (lease *dlock.Lease, wait Wait, er
 // Wait waits until a key is granted, or ctx ends.
 type Wait func(ctx context.Context) (*dlock.Lease, error)
 
-// line is what a process has of one key. It exists while that is anything.
-type line struct {
+// queue is the state of one key in this process. It exists while it has a waiter, an attempt or a share.
+type queue struct {
 	key     string
 	waiters []*waiter // first come, first served
 	attempt *attempt  // the acquisition in flight, or nil
 	share   *Share    // the grant that has turns left, or nil
 
-	first struct { // of the caller that made the line: one allocation for all of it
+	first struct { // of the caller that created the queue: one allocation for everything
 		attempt attempt
 		share   Share
 	}
@@ -90,43 +90,43 @@ var errNobodyWaits = errors.New("driver: nobody waits any more")
 // waits until then, or until ctx ends. If take fails, all who wait at this moment get its error.
 func (t *Turns) Acquire(ctx context.Context, key string, take Take) (*dlock.Lease, error) {
 	t.mu.Lock()
-	l := t.lines[key]
-	if l == nil {
-		l = &line{key: key}
-		l.attempt = &l.first.attempt
-		if t.lines == nil {
-			t.lines = map[string]*line{}
+	q := t.queues[key]
+	if q == nil {
+		q = &queue{key: key}
+		q.attempt = &q.first.attempt
+		if t.queues == nil {
+			t.queues = map[string]*queue{}
 		}
-		t.lines[key] = l
+		t.queues[key] = q
 		t.mu.Unlock()
-		return t.first(ctx, l, take)
+		return t.first(ctx, q, take)
 	}
 	w := &waiter{ctx: ctx, take: take, done: make(chan outcome, 1)}
-	l.waiters = append(l.waiters, w)
-	t.serve(l)
+	q.waiters = append(q.waiters, w)
+	t.serve(q)
 	t.mu.Unlock()
-	return t.await(l, w)
+	return t.await(q, w)
 }
 
 // first is Acquire for a caller that nobody precedes.
-func (t *Turns) first(ctx context.Context, l *line, take Take) (*dlock.Lease, error) {
-	s := &l.first.share
-	s.turns, s.line = t, l
+func (t *Turns) first(ctx context.Context, q *queue, take Take) (*dlock.Lease, error) {
+	s := &q.first.share
+	s.turns, s.queue = t, q
 	o, wait := s.take(ctx, take)
 	switch {
 	case wait != nil:
 		w := &waiter{ctx: ctx, done: make(chan outcome, 1)}
 		t.mu.Lock()
-		l.waiters = slices.Insert(l.waiters, 0, w)
+		q.waiters = slices.Insert(q.waiters, 0, w)
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-		l.attempt.cancel, l.attempt.ended = cancel, make(chan struct{})
+		q.attempt.cancel, q.attempt.ended = cancel, make(chan struct{})
 		t.mu.Unlock()
 		go t.acquire(ctx, s, wait, nil)
-		return t.await(l, w)
+		return t.await(q, w)
 	case o.err != nil && o.panicked == nil && ctx.Err() != nil: // about this caller alone
 		t.mu.Lock()
-		l.attempt = nil
-		t.serve(l)
+		q.attempt = nil
+		t.serve(q)
 		t.mu.Unlock()
 	default:
 		t.settle(s, outcome{lease: o.lease, err: o.err}, 0)
@@ -135,26 +135,26 @@ func (t *Turns) first(ctx context.Context, l *line, take Take) (*dlock.Lease, er
 }
 
 // await waits until w is served, or its ctx ends.
-func (t *Turns) await(l *line, w *waiter) (*dlock.Lease, error) {
+func (t *Turns) await(q *queue, w *waiter) (*dlock.Lease, error) {
 	select {
 	case o := <-w.done:
 		return o.get()
 	case <-w.ctx.Done():
-		return nil, t.leave(l, w)
+		return nil, t.leave(q, w)
 	}
 }
 
 // leave takes w out, whose ctx has ended. If it was the last one, leave waits until the acquisition in flight is taken back.
-func (t *Turns) leave(l *line, w *waiter) error {
+func (t *Turns) leave(q *queue, w *waiter) error {
 	t.mu.Lock()
-	at := slices.Index(l.waiters, w)
+	at := slices.Index(q.waiters, w)
 	var vain *attempt
 	if at >= 0 {
-		l.waiters = slices.Delete(l.waiters, at, at+1)
-		if a := l.attempt; a != nil && a.ended != nil && len(l.waiters) == 0 && !a.vain {
+		q.waiters = slices.Delete(q.waiters, at, at+1)
+		if a := q.attempt; a != nil && a.ended != nil && len(q.waiters) == 0 && !a.vain {
 			vain, a.vain = a, true
 		}
-		t.tidy(l)
+		t.tidy(q)
 	}
 	t.mu.Unlock()
 	err := dlock.Ended(w.ctx)
@@ -175,14 +175,14 @@ func (t *Turns) leave(l *line, w *waiter) error {
 }
 
 // serve sees to it that those who wait will be served: by a turn, or by an acquisition. It requires mu.
-func (t *Turns) serve(l *line) {
-	switch s := l.share; {
-	case len(l.waiters) == 0 || l.attempt != nil:
+func (t *Turns) serve(q *queue) {
+	switch s := q.share; {
+	case len(q.waiters) == 0 || q.attempt != nil:
 	case s == nil:
-		w := l.waiters[0]
+		w := q.waiters[0]
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(w.ctx))
-		l.attempt = &attempt{cancel: cancel, ended: make(chan struct{})}
-		go t.acquire(ctx, &Share{turns: t, line: l}, nil, w.take)
+		q.attempt = &attempt{cancel: cancel, ended: make(chan struct{})}
+		go t.acquire(ctx, &Share{turns: t, queue: q}, nil, w.take)
 	case s.end == nil: // its holder may be slow
 		s.end = time.AfterFunc(time.Until(s.until), func() {
 			t.mu.Lock()
@@ -190,12 +190,12 @@ func (t *Turns) serve(l *line) {
 			t.shut(s)
 		})
 	}
-	t.tidy(l)
+	t.tidy(q)
 }
 
-func (t *Turns) tidy(l *line) {
-	if len(l.waiters) == 0 && l.attempt == nil && l.share == nil && t.lines[l.key] == l {
-		delete(t.lines, l.key)
+func (t *Turns) tidy(q *queue) {
+	if len(q.waiters) == 0 && q.attempt == nil && q.share == nil && t.queues[q.key] == q {
+		delete(t.queues, q.key)
 	}
 }
 
@@ -211,7 +211,7 @@ func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 			return lease, nil, err
 		})
 	}
-	a := s.line.attempt
+	a := s.queue.attempt
 	if served := t.settle(s, o, 1); served == 0 && o.err == nil {
 		_ = o.lease.Release(ctx)
 	}
@@ -223,19 +223,19 @@ func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 // settle ends the attempt of s. Of those who wait, n get its lease, or all its error.
 func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
 	t.mu.Lock()
-	l, a := s.line, s.line.attempt
-	l.attempt = nil
+	q, a := s.queue, s.queue.attempt
+	q.attempt = nil
 	if o.err == nil && s.grant.Release != nil && !s.over {
-		l.share, s.until = s, time.Now().Add(maxSharing)
+		q.share, s.until = s, time.Now().Add(maxSharing)
 	}
 	switch {
 	case a.vain && o.err != nil: // those who wait now have come later
 		n = 0
 	case o.err != nil:
-		n = len(l.waiters)
+		n = len(q.waiters)
 	}
-	waiters := l.next(n)
-	t.serve(l)
+	waiters := q.next(n)
+	t.serve(q)
 	t.mu.Unlock()
 	for _, w := range waiters {
 		w.done <- o
@@ -256,10 +256,10 @@ func (s *Share) take(ctx context.Context, take Take) (o outcome, wait Wait) {
 }
 
 // next takes out up to n of those who wait. It requires mu.
-func (l *line) next(n int) (served []*waiter) {
-	n = min(n, len(l.waiters))
-	served = slices.Clone(l.waiters[:n])
-	l.waiters = slices.Delete(l.waiters, 0, n)
+func (q *queue) next(n int) (served []*waiter) {
+	n = min(n, len(q.waiters))
+	served = slices.Clone(q.waiters[:n])
+	q.waiters = slices.Delete(q.waiters, 0, n)
 	return served
 }
 
@@ -267,12 +267,12 @@ func (l *line) next(n int) (served []*waiter) {
 func (t *Turns) Waiting(key string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.lines[key]
-	if l == nil {
+	q := t.queues[key]
+	if q == nil {
 		return 0
 	}
-	n := len(l.waiters)
-	if l.attempt != nil && n > 0 {
+	n := len(q.waiters)
+	if q.attempt != nil && n > 0 {
 		n--
 	}
 	return n
@@ -282,8 +282,8 @@ func (t *Turns) Waiting(key string) int {
 func (t *Turns) Shut(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l := t.lines[key]; l != nil && l.share != nil {
-		t.shut(l.share)
+	if q := t.queues[key]; q != nil && q.share != nil {
+		t.shut(q.share)
 	}
 }
 
@@ -293,16 +293,16 @@ func (t *Turns) shut(s *Share) {
 	if s.end != nil {
 		s.end.Stop()
 	}
-	if s.line.share == s {
-		s.line.share = nil
-		t.serve(s.line)
+	if s.queue.share == s {
+		s.queue.share = nil
+		t.serve(s.queue)
 	}
 }
 
 // Share is a grant that the callers of one process share.
 type Share struct {
 	turns *Turns
-	line  *line
+	queue *queue
 	grant dlock.Grant // of the store, with the first token of its block
 	turn  uint64
 	until time.Time   // no turn begins later
@@ -351,8 +351,8 @@ func (s *Share) pass() bool {
 	t := s.turns
 	t.mu.Lock()
 	var next []*waiter
-	if s.line.share == s {
-		next = s.line.next(1)
+	if s.queue.share == s {
+		next = s.queue.next(1)
 	}
 	if len(next) > 0 {
 		s.turn++

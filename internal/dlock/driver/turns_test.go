@@ -276,7 +276,7 @@ func TestPlaceOutlivesItsCaller(t *testing.T) {
 		began := time.Now()
 		giveBack(t, <-next)
 		if d := time.Since(began); d > 0 || b.grants != 1 {
-			t.Errorf("%d grants, the second caller waited %v more: it has asked anew", b.grants, d)
+			t.Errorf("%d grants, the second caller waited %v more: it has asked again", b.grants, d)
 		}
 	})
 }

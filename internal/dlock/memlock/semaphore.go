@@ -79,7 +79,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 		s.mu.Unlock()
 		return nil, fmt.Errorf("memlock: %w", err)
 	}
-	p, w := s.pool(key), &asker{n: n, granted: make(chan verdict, 1)}
+	p, w := s.pool(key), &permitWaiter{n: n, granted: make(chan verdict, 1)}
 	p.queue = append(p.queue, w)
 	s.serve(key, p)
 	expire := time.NewTimer(s.untilLapse(p))
@@ -179,7 +179,7 @@ func (s *Semaphore) poll(key string) time.Duration {
 
 // leave takes w out of the queue, which may let those behind it through. A grant
 // that came at the same moment continues to the next.
-func (s *Semaphore) leave(key string, w *asker) {
+func (s *Semaphore) leave(key string, w *permitWaiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, ok := s.keys[key]
@@ -190,7 +190,7 @@ func (s *Semaphore) leave(key string, w *asker) {
 	case v := <-w.granted:
 		delete(p.held, v.fence)
 	default:
-		p.queue = slices.DeleteFunc(p.queue, func(other *asker) bool { return other == w })
+		p.queue = slices.DeleteFunc(p.queue, func(other *permitWaiter) bool { return other == w })
 	}
 	s.serve(key, p)
 	s.forget(key, p)

@@ -104,8 +104,8 @@ func answer(reply any) (token uint64, left time.Duration, err error) {
 }
 
 // Notified implements [rediswait.Attempt]: it reads TOKEN STAMP.
-func (a *acquisition) Notified(ctx context.Context, push string) (*dlock.Lease, error) {
-	text, stamp, _ := strings.Cut(push, " ")
+func (a *acquisition) Notified(ctx context.Context, message string) (*dlock.Lease, error) {
+	text, stamp, _ := strings.Cut(message, " ")
 	token, err := strconv.ParseUint(text, 10, 64)
 	sent, ok := a.l.notifier.Sent(stamp)
 	if err != nil || !ok || time.Since(sent) > a.l.hand()/2 {

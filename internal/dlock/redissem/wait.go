@@ -79,8 +79,8 @@ func (a *attempt) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) 
 }
 
 // Notified implements [rediswait.Attempt].
-func (a *attempt) Notified(ctx context.Context, push string) (*dlock.Lease, error) {
-	what, rest, _ := strings.Cut(push, " ")
+func (a *attempt) Notified(ctx context.Context, message string) (*dlock.Lease, error) {
+	what, rest, _ := strings.Cut(message, " ")
 	switch what {
 	case "granted":
 		token, stamp, _ := strings.Cut(rest, " ")

@@ -27,7 +27,7 @@ type Attempt interface {
 
 	// Notified reads a notification. It returns neither to ask again, if a notification may have been missed, or if a
 	// grant arrives when little of it is left.
-	Notified(ctx context.Context, push string) (*dlock.Lease, error)
+	Notified(ctx context.Context, message string) (*dlock.Lease, error)
 
 	// Revert takes back at once what the owner has in Redis, and reports whether there was
 	// anything.
@@ -96,8 +96,8 @@ func (w *Waiter) Wait(ctx context.Context) (*dlock.Lease, error) {
 	defer again.Stop()
 	for {
 		select {
-		case push := <-w.Pushes:
-			if lease, err := w.Attempt.Notified(ctx, push); lease != nil || err != nil {
+		case message := <-w.Pushes:
+			if lease, err := w.Attempt.Notified(ctx, message); lease != nil || err != nil {
 				return lease, err
 			}
 		case <-again.C:

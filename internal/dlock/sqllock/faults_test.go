@@ -107,11 +107,11 @@ func TestServerThatStalls(t *testing.T) {
 		ended := make(chan time.Time, 1)
 		lease.OnEnd(func(error) { ended <- time.Now() })
 		const waiters = 20
-		told := make(chan error, waiters)
+		results := make(chan error, waiters)
 		for range waiters {
 			go func() {
 				_, err := l.Acquire(t.Context(), key)
-				told <- err
+				results <- err
 			}()
 		}
 		start := time.Now()
@@ -138,7 +138,7 @@ func TestServerThatStalls(t *testing.T) {
 		end := time.After(3 * ttl)
 		for range waiters { // all at about the same time, and not one by one
 			select {
-			case err := <-told:
+			case err := <-results:
 				if err == nil || errors.Is(err, dlock.ErrHeld) {
 					t.Errorf("a waiter: %v", err)
 				}

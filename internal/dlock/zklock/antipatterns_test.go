@@ -135,7 +135,7 @@ func TestHolderIsNotifiedOfThePartition(t *testing.T) {
 		proxy.BlackHole()
 		second := acquire(t, next, key)
 		if !errors.Is(lease.Err(), dlock.ErrLost) {
-			t.Errorf("granted to another, and the holder is told %v", lease.Err())
+			t.Errorf("granted to another, and the holder is notified of %v", lease.Err())
 		}
 		if err := zk.NewLock(near, path, zk.WorldACL(zk.PermAll)).Lock(); err != nil {
 			t.Fatal(err)

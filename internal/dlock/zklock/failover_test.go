@@ -55,8 +55,8 @@ func TestHistoryOfLostQuorums(t *testing.T) {
 			tr.During(t, tr.clients(t, 5, servers.Addrs()...), func() {
 				for range testbedtest.Size(1, 5) {
 					dlocktest.Pace(t, tr.Between(ttl/5, ttl))
-					away := tr.Random.Perm(len(servers.Nodes()))[:2]
-					for _, at := range away {
+					paused := tr.Random.Perm(len(servers.Nodes()))[:2]
+					for _, at := range paused {
 						harm(t, servers.Nodes()[at].Pause)
 					}
 					dlocktest.Pace(t, ttl)
@@ -65,7 +65,7 @@ func TestHistoryOfLostQuorums(t *testing.T) {
 					if n := tr.Grants() - before; n > 0 {
 						t.Errorf("%d grants without a majority", n)
 					}
-					for _, at := range away {
+					for _, at := range paused {
 						harm(t, servers.Nodes()[at].Resume)
 					}
 					dlocktest.Pace(t, ttl)
