@@ -13,7 +13,8 @@ import (
 // maxRelease bounds a release for leases whose TTL is longer, or that have none.
 const maxRelease = 5 * time.Second
 
-// lastRelease is how long a release may take if the time of its caller is over. A backend repeats one that it had to give up.
+// lastRelease is how long a release may take if the context of its caller has ended. A backend repeats a release that
+// it had to give up.
 const lastRelease = 500 * time.Millisecond
 
 // Hold is one grant in the store, and the leases that share it: one, or more when its holder
@@ -136,8 +137,8 @@ func (h *Hold) Lose(err error) bool {
 	h.forget()
 	for _, l := range leases {
 		if calls := l.settle(lost); len(calls) > 0 {
-			// Here is a renewal of many grants, or what delivers the messages of the store:
-			// neither waits for what a caller does with the news.
+			// This goroutine renews many grants, or delivers the messages of the store. It must not wait for
+			// callbacks.
 			go func() {
 				for _, f := range calls {
 					f(lost)

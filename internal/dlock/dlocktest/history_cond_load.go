@@ -12,7 +12,7 @@ import (
 type CondLoad struct {
 	Keys    []string
 	Signals int           // how many clients signal
-	Quiet   time.Duration // how long those who signal pause now and then
+	Quiet   time.Duration // how long signaling clients pause now and then
 	MaxWait time.Duration // the longest time for one call
 	Seed    uint64
 }

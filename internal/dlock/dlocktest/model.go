@@ -14,7 +14,7 @@ import (
 type Op string
 
 // The operations of a history. OpExpire is no call: from then on the store may let others in, although Owner has not
-// released. It is recorded if a holder reports a loss, or if a harness pauses a holder or robs the store. A Wait of a
+// released. It is recorded if a holder reports a loss, or if a harness pauses a holder or wipes the store. A Wait of a
 // condition is two concurrent operations. OpSleep ends the grant of the caller and begins to wait. OpWake ends the
 // wait with a new grant.
 const (

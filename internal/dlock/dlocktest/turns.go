@@ -12,7 +12,8 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// turnsOfAGrant has two processes of many callers, who take turns under the grants of theirs. All that the lock promises holds for each turn.
+// turnsOfAGrant has two processes of many callers, which take turns under the grants of their processes. All that the
+// lock promises holds for each turn.
 func turnsOfAGrant(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.Shares {
 		t.Skip("each caller has a grant of its own")

@@ -33,9 +33,9 @@ type Turns struct {
 	queues map[string]*queue
 }
 
-// Take begins an acquisition of a key: it makes the first attempt. If others hold the key, it returns what waits for it. The
-// context of that has the values of one of the waiters, and ends when none is left. A grant is shared if it was
-// passed to [Share.Of].
+// Take begins an acquisition of a key: it makes the first attempt. If others hold the key, it returns a
+// [Wait]. The context of the Wait has the values of one of the waiters, and ends when none is left. A grant is shared
+// if it was passed to [Share.Of].
 type Take func(ctx context.Context, s *Share) (lease *dlock.Lease, wait Wait, err error)
 
 // Wait waits until a key is granted, or ctx ends.
@@ -75,11 +75,11 @@ func (o outcome) get() (*dlock.Lease, error) {
 	return o.lease, o.err
 }
 
-// attempt is an acquisition in flight. The first request of a caller that nobody precedes is sent by
-// this caller. All else is done by a goroutine, because it may outlive the caller that began it.
+// attempt is an acquisition in flight. A caller that nobody precedes sends its first request itself. A goroutine does
+// everything else, because that may outlive the caller.
 type attempt struct {
 	cancel context.CancelCauseFunc
-	vain   bool          // all who wanted it have left
+	vain   bool          // all its callers have left
 	ended  chan struct{} // closed when err is set
 	err    error
 }
@@ -87,7 +87,7 @@ type attempt struct {
 var errNobodyWaits = errors.New("driver: nobody waits any more")
 
 // Acquire returns a lease of key: a turn under a grant of this process, or the first of a grant that take has acquired. It
-// waits until then, or until ctx ends. If take fails, all who wait at this moment get its error.
+// waits until then, or until ctx ends. If take fails, all callers that wait at this moment get its error.
 func (t *Turns) Acquire(ctx context.Context, key string, take Take) (*dlock.Lease, error) {
 	t.mu.Lock()
 	q := t.queues[key]
@@ -144,7 +144,8 @@ func (t *Turns) await(q *queue, w *waiter) (*dlock.Lease, error) {
 	}
 }
 
-// leave takes w out, whose ctx has ended. If it was the last one, leave waits until the acquisition in flight is taken back.
+// leave removes w, whose ctx has ended. If it was the last waiter, leave waits until the acquisition in flight is
+// rolled back.
 func (t *Turns) leave(q *queue, w *waiter) error {
 	t.mu.Lock()
 	at := slices.Index(q.waiters, w)
@@ -174,7 +175,7 @@ func (t *Turns) leave(q *queue, w *waiter) error {
 	return err
 }
 
-// serve sees to it that those who wait will be served: by a turn, or by an acquisition. It requires mu.
+// serve makes sure that the waiters will be served: by a turn, or by an acquisition. It requires mu.
 func (t *Turns) serve(q *queue) {
 	switch s := q.share; {
 	case len(q.waiters) == 0 || q.attempt != nil:
@@ -199,7 +200,7 @@ func (t *Turns) tidy(q *queue) {
 	}
 }
 
-// acquire acquires the key for those who wait: by wait, or from the beginning.
+// acquire acquires the key for the waiters: by wait, or from the beginning.
 func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 	var o outcome
 	if wait == nil {
@@ -220,7 +221,7 @@ func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 	close(a.ended)
 }
 
-// settle ends the attempt of s. Of those who wait, n get its lease, or all its error.
+// settle ends the attempt of s. n waiters get its lease, or all waiters its error.
 func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
 	t.mu.Lock()
 	q, a := s.queue, s.queue.attempt
@@ -229,7 +230,7 @@ func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
 		q.share, s.until = s, time.Now().Add(maxSharing)
 	}
 	switch {
-	case a.vain && o.err != nil: // those who wait now have come later
+	case a.vain && o.err != nil: // the present waiters came later
 		n = 0
 	case o.err != nil:
 		n = len(q.waiters)
@@ -244,7 +245,7 @@ func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
 	return len(waiters)
 }
 
-// take runs take. A panic is one of the waiter that is first, and an error to the others.
+// take runs take. The first waiter panics if take does, and the other waiters get an error.
 func (s *Share) take(ctx context.Context, take Take) (o outcome, wait Wait) {
 	defer func() {
 		if o.panicked = recover(); o.panicked != nil {
@@ -255,7 +256,7 @@ func (s *Share) take(ctx context.Context, take Take) (o outcome, wait Wait) {
 	return o, wait
 }
 
-// next takes out up to n of those who wait. It requires mu.
+// next removes up to n waiters. It requires mu.
 func (q *queue) next(n int) (served []*waiter) {
 	n = min(n, len(q.waiters))
 	served = slices.Clone(q.waiters[:n])

@@ -135,7 +135,7 @@ func TestHolderIsNotifiedOfALossUnderAFormerLeader(t *testing.T) {
 	})
 }
 
-// TestHistoryOfKilledLeaders kills the leader; it comes back with its data.
+// TestHistoryOfKilledLeaders kills the leader, which restarts with its data.
 func TestHistoryOfKilledLeaders(t *testing.T) {
 	t.Parallel()
 	clustered(t, func(t testing.TB, tr *trial, c *testbed.EtcdCluster) {

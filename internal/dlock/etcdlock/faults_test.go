@@ -26,7 +26,7 @@ func awaitEnd(t testing.TB, lease *dlock.Lease) {
 	}
 }
 
-// A server that comes back empty counts its revisions from the start. The fencing tokens that
+// A server that restarts empty counts its revisions from the start. The fencing tokens that
 // it gives out are low then: a resource refuses them, and never takes one for a newer
 // one than it is.
 func TestServerThatLosesItsData(t *testing.T) {

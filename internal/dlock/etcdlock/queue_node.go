@@ -39,7 +39,8 @@ func (p *place) held() dlock.Held {
 	return dlock.Held{Key: p.key, Kind: p.kind, Fence: dlock.Fence{Token: tokenOf(p.revision), Owner: p.owner}}
 }
 
-// tokenOf returns the first fencing token of the grant whose key was created at revision. The next grant may have the next revision.
+// tokenOf returns the first fencing token of the grant whose key was created at revision. The next grant may have the
+// next revision.
 func tokenOf(revision int64) uint64 { return uint64(revision) * driver.TurnsPerGrant }
 
 // after calls f after d, unless the grant is over by then.

@@ -17,9 +17,9 @@ type wait struct {
 	*place
 
 	next *watch        // of the last one ahead; and of own, if nobody else is ahead
-	wake chan struct{} // there is news of next
+	wake chan struct{} // next has an event
 
-	timer *time.Timer   // of a poll without news
+	timer *time.Timer   // of the next fallback poll
 	early time.Duration // what that was set to, while the watch of next may be late
 }
 

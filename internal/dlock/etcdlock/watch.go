@@ -237,7 +237,7 @@ func (h *notifier) receive(r *pb.WatchResponse) {
 	case r.Canceled && r.CompactRevision > 0: // it was to begin too long ago
 		w.since, w.from = 0, 0
 		h.send(create(w))
-	case r.Canceled: // refused; whoever waits polls by itself
+	case r.Canceled: // refused; waiters poll by themselves
 		w.since = 0
 	case r.Created:
 		w.since = r.GetHeader().GetRevision()

@@ -74,7 +74,7 @@ func (s *Semaphore) serve(key string, p *pool) {
 	}
 }
 
-// refuse ends the wait of those who want more than there will be.
+// refuse ends the wait for more permits than there will be.
 func (s *Semaphore) refuse(key string, p *pool) {
 	p.queue = slices.DeleteFunc(p.queue, func(w *permitWaiter) bool {
 		err := driver.CheckPermits(key, w.n, s.limit(key))

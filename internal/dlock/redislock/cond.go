@@ -15,7 +15,7 @@ import (
 // Cond is [dlock.Cond] for the keys of one [Locker]. Clients of one store that
 // give it the same name have the same condition. Close it before the Locker.
 //
-// Its data are those of the lock, and a sorted set of those who wait for a signal, by ticket, in the same slot:
+// Its data are those of the lock, and a sorted set of the waiters for a signal, by ticket, in the same slot:
 // shop:lock:{KEY}:cond:NAME. Like the queue, it expires some seconds after the last request of its last waiter. Each
 // operation is one script:
 //
@@ -91,7 +91,7 @@ func (c *Cond) start(ctx context.Context, s redisx.Script, key, first string, mo
 	return c.l.calls.Start(ctx, s, c.keys(k, key), c.l.args(k, first, more...)...)
 }
 
-// abandon takes back in the background whatever the waiter id has.
+// abandon releases in the background whatever the waiter id has.
 func (c *Cond) abandon(ctx context.Context, key, id string) {
 	c.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
 }

@@ -18,7 +18,7 @@ func (l *Locker) lease(ctx context.Context, key string, g granted) *dlock.Lease 
 
 // leaseAll turns the grants of several keys into one lease. g is the oldest one.
 func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dlock.Lease {
-	if !l.listens.Load() { // for the news of a loss
+	if !l.listens.Load() { // for the notification of a loss
 		l.listens.Store(true)
 		l.notifier.Listen(ctx)
 	}

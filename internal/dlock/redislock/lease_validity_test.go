@@ -23,15 +23,15 @@ func TestValidityOfANotifiedGrant(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		const pushed = 3 * time.Second // what Redis keeps a notified grant for, however long the TTL is
 		for _, late := range []bool{false, true} {
-			for !trusts(t, late, pushed) {
+			for !checkValidity(t, late, pushed) {
 				t.Log("the machine was too slow for it to be in time: once more")
 			}
 		}
 	})
 }
 
-// trusts is one attempt. It reports false if that was too slow to say anything.
-func trusts(t testing.TB, late bool, pushed time.Duration) (said bool) {
+// checkValidity is one attempt. It reports false if that was too slow to prove anything.
+func checkValidity(t testing.TB, late bool, pushed time.Duration) (said bool) {
 	t.Helper()
 	var cut atomic.Bool
 	rdb := redistest.Client(t, testbedtest.Redis(t))

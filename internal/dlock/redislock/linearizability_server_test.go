@@ -25,7 +25,7 @@ func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		tr.losses(t, tr.clients(t, 7, server.URL()), func(join func(l dlocktest.Load, clients ...*dlocktest.HistoryClient)) {
 			tr.Haunt(tr.permits, tr.load.Keys...) // a semaphore grants nothing while somebody knows of the loss
-			tr.LoseAll(func() { rob(t, server) })
+			tr.LoseAll(func() { wipe(t, server) })
 			if tr.permits == 1 { // nobody needs to know of anything
 				return
 			}
@@ -53,7 +53,7 @@ func TestHistoryOfALossThatAllHoldersKnow(t *testing.T) {
 		tr.TTL = 1 // a release may find nothing, however fast it is
 		tr.losses(t, clients, func(func(dlocktest.Load, ...*dlocktest.HistoryClient)) {
 			tr.Haunt(tr.permits, tr.load.Keys...)
-			rob(t, server)
+			wipe(t, server)
 		})
 	})
 }
@@ -85,8 +85,8 @@ func (tr *trial) losses(t testing.TB, clients []*dlocktest.HistoryClient, lose f
 	})
 }
 
-// rob kills the server, and starts it empty.
-func rob(t testing.TB, server *testbed.Redis) {
+// wipe kills the server, and starts it empty.
+func wipe(t testing.TB, server *testbed.Redis) {
 	t.Helper()
 	if err := server.Kill(); err != nil {
 		t.Error(err)

@@ -192,7 +192,7 @@ func TestScriptCacheFlush(t *testing.T) {
 	})
 }
 
-// TestCloseEndsTheSubscription looks for what 20 clients that have waited leave.
+// TestCloseEndsTheSubscription checks what 20 clients that have waited leave.
 func TestCloseEndsTheSubscription(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -80,9 +80,8 @@ func (t *Tokens) drop(h *holder, tokens ...string) {
 	t.forgetRetired(h)
 }
 
-// retire releases in the background what the list of h has and the client does
-// not know of. It waits for requests in flight: only then is nothing on its way.
-// No other request takes for h afterwards, so that no token can come back to it.
+// retire releases in the background the tokens in the list of h that the client does not know. It waits for requests
+// in flight, and no later request takes tokens for h. So no token can reach the list afterwards.
 func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
 	t.mu.Lock()
 	if p := t.taps[key]; p != nil && p.holder == h {

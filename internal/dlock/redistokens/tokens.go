@@ -46,7 +46,7 @@ const maxTokens = 4096
 //	wait       BLMOVE free held LEFT RIGHT, on the server, for a second at most; then take                   1 + 1 round trips per token
 //	release    script  LREM held, RPUSH free for what was in the list: never more than is held               1 round trip
 //	renew      script  ZADD holders; LRANGE held, which the client compares with what it knows               every TTL/3
-//	reap       script  for holders that have expired: LRANGE held, RPUSH free                                by whoever sees them in take
+//	reap       script  for holders that have expired: LRANGE held, RPUSH free                                by the client that sees them in take
 //	reconcile  script  releases what is in a list and unknown to the client                               after an unknown outcome
 //
 // Every script is one round trip, which concurrent callers share, and costs O(tokens touched + tokens of the holder).

@@ -29,11 +29,10 @@ type Attempt interface {
 	// grant arrives when little of it is left.
 	Notified(ctx context.Context, message string) (*dlock.Lease, error)
 
-	// Revert takes back at once what the owner has in Redis, and reports whether there was
-	// anything.
+	// Revert releases at once what the owner has in Redis, and reports whether there was anything.
 	Revert(ctx context.Context) (found bool, err error)
 
-	// Abandon takes it back in the background, until it is known that nothing is left.
+	// Abandon does so in the background, until it is known that nothing is left.
 	Abandon(ctx context.Context)
 }
 

@@ -149,7 +149,7 @@ func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 	})
 }
 
-// A key is held on three servers of five, and one of them comes back empty. Its vote
+// A key is held on three servers of five, and one of them restarts empty. Its vote
 // must not make a majority with the two others while the holder considers its lease valid.
 func TestServerThatLosesItsDataHasNoVote(t *testing.T) {
 	t.Parallel()

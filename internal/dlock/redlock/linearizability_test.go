@@ -168,7 +168,7 @@ func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
 }
 
 // TestHistoryOfServersThatKeepTheirData kills one server after the other, or two at once;
-// each comes back with all that it has acknowledged, and votes at once.
+// each restarts with all that it has acknowledged, and votes at once.
 func TestHistoryOfServersThatKeepTheirData(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

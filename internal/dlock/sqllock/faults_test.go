@@ -93,8 +93,8 @@ func TestFailedReleaseIsRetried(t *testing.T) {
 	})
 }
 
-// TestServerThatStalls stops the server beyond the TTL: the holder must end its work in
-// time, and whoever asks must be notified in time.
+// TestServerThatStalls pauses the server beyond the TTL. The holder must end its work in time, and callers must
+// get an answer in time.
 func TestServerThatStalls(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

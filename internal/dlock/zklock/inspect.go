@@ -53,7 +53,7 @@ func (q *queue) force(ctx context.Context, c claim, evict func(p place, path str
 	return nil
 }
 
-// holders returns those who wait for nobody, and the number of the others.
+// holders returns the nodes that wait for no other node, and the number of the waiting ones.
 func (q *queue) holders(ctx context.Context, c claim) ([]place, int, error) {
 	if err := q.s.Sync(ctx); err != nil {
 		return nil, 0, err

@@ -24,11 +24,11 @@ const (
 // await waits until n is the first. It returns errGone if n is no more.
 func (q *queue) await(ctx context.Context, c claim, n zookeeper.Node) (*dlock.Lease, error) {
 	var own *self // nil before it is watched
-	where := stand(n.Children, n.ID)
+	where := positionOf(n.Children, n.ID)
 	for ; ; where.found = false {
 		if !where.found {
 			var err error
-			if where, err = q.stand(ctx, c, n); err != nil {
+			if where, err = q.readPosition(ctx, c, n); err != nil {
 				return nil, err
 			}
 		}
@@ -211,22 +211,22 @@ func (q *queue) free(path string) {
 	}
 }
 
-// stand reads the position of n, again and again if no server answers.
-func (q *queue) stand(ctx context.Context, c claim, n zookeeper.Node) (standing, error) {
+// readPosition reads the position of n, again and again if no server answers.
+func (q *queue) readPosition(ctx context.Context, c claim, n zookeeper.Node) (position, error) {
 	for {
 		names, _, err := q.s.Children(ctx, c.dir)
 		switch {
 		case err == nil:
-			where := stand(names, n.ID)
+			where := positionOf(names, n.ID)
 			if !where.found {
 				return where, errGone
 			}
 			return where, nil
 		case errors.Is(err, zk.ErrNoNode):
-			return standing{}, errGone
+			return position{}, errGone
 		}
 		if err := q.patient(ctx, n, err); err != nil {
-			return standing{}, err
+			return position{}, err
 		}
 	}
 }
