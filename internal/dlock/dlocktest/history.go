@@ -115,9 +115,9 @@ func (h *History) harm(clients []*HistoryClient, f func()) {
 	h.faults = append(h.faults, fault{clients, from, h.now()})
 }
 
-// Haunt records that, from now on, the store may count n permits of each key as held without a holder. A replica that
-// took over may have missed their release.
-func (h *History) Haunt(n int, keys ...string) {
+// AddGhosts records that, from now on, the store may count n permits of each key as held without a holder. A replica
+// that took over may have missed their release.
+func (h *History) AddGhosts(n int, keys ...string) {
 	for _, key := range keys {
 		h.add(nil, h.client(), Call{Op: OpTry, Key: key, N: n})
 	}
@@ -126,9 +126,8 @@ func (h *History) Haunt(n int, keys ...string) {
 // Grants is how often something was granted.
 func (h *History) Grants() int { return h.count(func(e *event) bool { return e.granted() }) }
 
-// Doubts is how many losses and unknown outcomes there were. A history without
-// faults has none.
-func (h *History) Doubts() int {
+// Disruptions counts losses and unknown outcomes. A history without faults has none.
+func (h *History) Disruptions() int {
 	return h.count(func(e *event) bool { return e.to == 0 || e.outcome.Result == Lost })
 }
 

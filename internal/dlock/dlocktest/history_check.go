@@ -34,7 +34,7 @@ func (h *History) Check(t testing.TB, model porcupine.Model) {
 	start := time.Now()
 	result, info := porcupine.CheckOperationsVerbose(model, ops, checkTimeout)
 	t.Logf("%d operations, %d grants, %d doubts, checked in %v: %s",
-		len(ops), h.Grants(), h.Doubts(), time.Since(start).Round(time.Millisecond), result)
+		len(ops), h.Grants(), h.Disruptions(), time.Since(start).Round(time.Millisecond), result)
 	if result == porcupine.Ok {
 		return
 	}

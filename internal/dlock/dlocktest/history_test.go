@@ -208,8 +208,8 @@ func TestMemlockHistory(t *testing.T) {
 	h.Check(t, dlocktest.LockModel())
 	h.CheckLossBeforeNextGrant(t)
 	h.CheckFences(t)
-	if h.Doubts() != 0 {
-		t.Errorf("%d doubts without a fault", h.Doubts())
+	if h.Disruptions() != 0 {
+		t.Errorf("%d doubts without a fault", h.Disruptions())
 	}
 }
 
@@ -225,8 +225,8 @@ func TestMemlockSemaphoreHistory(t *testing.T) {
 		load.Run(t.Context(), clients(8, func() *dlocktest.HistoryClient { return h.Semaphore(s) })...)
 	})
 	h.Check(t, dlocktest.SemaphoreModel(permits))
-	if h.Doubts() != 0 {
-		t.Errorf("%d doubts without a fault", h.Doubts())
+	if h.Disruptions() != 0 {
+		t.Errorf("%d doubts without a fault", h.Disruptions())
 	}
 }
 

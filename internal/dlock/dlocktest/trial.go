@@ -45,13 +45,13 @@ func RunTrial(t testing.TB, cfg TrialConfig, f func(t testing.TB, tr *Trial)) {
 	for range 3 {
 		tr = newTrial(t, cfg)
 		f(t, tr)
-		if (tr.Doubts() > 0) == cfg.Faulty || cfg.Unnoticed {
+		if (tr.Disruptions() > 0) == cfg.Faulty || cfg.Unnoticed {
 			break
 		}
-		t.Logf("%d losses and unknown outcomes", tr.Doubts())
+		t.Logf("%d losses and unknown outcomes", tr.Disruptions())
 	}
 	tr.CheckFences(t)
-	if n := tr.Doubts(); n > 0 && !cfg.Faulty || n == 0 && cfg.Faulty && !cfg.Unnoticed {
+	if n := tr.Disruptions(); n > 0 && !cfg.Faulty || n == 0 && cfg.Faulty && !cfg.Unnoticed {
 		t.Errorf("%d losses and unknown outcomes", n)
 	}
 	if cfg.Model != nil {

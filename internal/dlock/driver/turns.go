@@ -347,7 +347,7 @@ func (s *Share) ended(turn uint64, outcome error) {
 	}
 }
 
-// pass gives the grant to the next who waits, if it has another turn.
+// pass passes the grant on to the next waiter, if it has another turn.
 func (s *Share) pass() bool {
 	t := s.turns
 	t.mu.Lock()

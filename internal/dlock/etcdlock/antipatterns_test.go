@@ -167,8 +167,7 @@ func TestHolderIsNotifiedAtOnce(t *testing.T) {
 	}
 }
 
-// A waiter whose lease is gone must not wait on for a turn that never comes, nor have
-// the key when the holder leaves.
+// A waiter whose lease is gone must stop waiting, and must not get the key when the holder releases it.
 func TestWaiterWhoseLeaseIsGone(t *testing.T) {
 	t.Parallel()
 	ctx, addr := bounded(t), testbedtest.Etcd(t)

@@ -9,9 +9,9 @@ import (
 
 // The requests of this package, a function each. Reads are linearizable, but for one.
 
-// inLine is the transaction that takes a place: it reads who was the last before,
-// and writes own, at the same revision.
-func inLine(ahead, own string, id int64) *pb.TxnRequest {
+// entering is the transaction that takes a place: it reads the last keys before own, and writes own, at the same
+// revision.
+func entering(ahead, own string, id int64) *pb.TxnRequest {
 	return &pb.TxnRequest{Success: []*pb.RequestOp{ranging(latest(ahead, 0)), putting(own, id)}}
 }
 
@@ -85,8 +85,7 @@ func putting(own string, id int64) *pb.RequestOp {
 	}}}
 }
 
-// leaving is the transaction that gives a place up: it deletes own if that is what was
-// created at revision.
+// leaving is the transaction that leaves the queue: it deletes own if that was created at revision.
 func leaving(own string, revision int64) *pb.TxnRequest {
 	return &pb.TxnRequest{Compare: []*pb.Compare{created(own, revision)}, Success: []*pb.RequestOp{deleting(own)}}
 }

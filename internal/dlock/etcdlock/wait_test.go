@@ -183,8 +183,8 @@ func TestWaiterPollsEarly(t *testing.T) {
 	})
 }
 
-// A waiter whose client panics when it looks gives its place up. Its process lives on, as a server does
-// that recovers from panics in its handlers.
+// A waiter whose client panics during a poll deletes its queue node. Its process continues, as a server does that
+// recovers from panics in its handlers.
 func TestPanicDeletesTheQueueNode(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

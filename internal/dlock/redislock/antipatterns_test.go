@@ -32,7 +32,7 @@ func lossy(t testing.TB) (addr string, lose func(pattern string), lost func() in
 }
 
 // repeating returns a client with the defaults of go-redis: a command whose
-// reply was lost is sent again, up to three times.
+// reply was lost is retried, up to three times.
 func repeating(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, MaintNotificationsConfig: redistest.Quiet()})

@@ -140,7 +140,7 @@ func (tr *trial) failover(t testing.TB, g group) (dead *testbed.Redis) {
 			t.Error(err)
 			return
 		}
-		tr.Haunt(tr.permits, tr.load.Keys...)
+		tr.AddGhosts(tr.permits, tr.load.Keys...)
 		tr.LoseAll(func() { dead = g.fail(t, lockKey(first)) })
 		since := time.Now()
 		select {

@@ -24,7 +24,7 @@ func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 	histories(t, contenders(), 3, true, func(t testing.TB, tr *trial) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		tr.losses(t, tr.clients(t, 7, server.URL()), func(join func(l dlocktest.Load, clients ...*dlocktest.HistoryClient)) {
-			tr.Haunt(tr.permits, tr.load.Keys...) // a semaphore grants nothing while somebody knows of the loss
+			tr.AddGhosts(tr.permits, tr.load.Keys...) // a semaphore grants nothing while somebody knows of the loss
 			tr.LoseAll(func() { wipe(t, server) })
 			if tr.permits == 1 { // nobody needs to know of anything
 				return
@@ -52,7 +52,7 @@ func TestHistoryOfALossThatAllHoldersKnow(t *testing.T) {
 		}
 		tr.TTL = 1 // a release may find nothing, however fast it is
 		tr.losses(t, clients, func(func(dlocktest.Load, ...*dlocktest.HistoryClient)) {
-			tr.Haunt(tr.permits, tr.load.Keys...)
+			tr.AddGhosts(tr.permits, tr.load.Keys...)
 			wipe(t, server)
 		})
 	})
@@ -110,7 +110,7 @@ func TestHistoryOfFailoverToALaggingReplica(t *testing.T) {
 		}
 		tr.during(t, clients, func() {
 			sleep(t, tr.between(ttl/10, ttl/4))
-			tr.Haunt(tr.permits, tr.load.Keys...)
+			tr.AddGhosts(tr.permits, tr.load.Keys...)
 			tr.LoseAll(func() {
 				command(t, replica, "REPLICAOF", "127.0.0.1", "1")
 				sleep(t, tr.between(ttl/20, ttl/5))

@@ -119,15 +119,15 @@ func (c contender) trial(t testing.TB, keys int, faulty bool, f func(t testing.T
 	for range 3 {
 		tr = c.attempt(t, keys, faulty)
 		f(t, tr)
-		if (tr.Doubts() > 0) == faulty {
+		if (tr.Disruptions() > 0) == faulty {
 			break
 		}
-		t.Logf("%d losses and unknown outcomes", tr.Doubts())
+		t.Logf("%d losses and unknown outcomes", tr.Disruptions())
 	}
 	if tr.permits == 1 || tr.open != nil { // a semaphore promises no order of its tokens here
 		tr.CheckFences(t)
 	}
-	if n := tr.Doubts(); (n > 0) != faulty {
+	if n := tr.Disruptions(); (n > 0) != faulty {
 		t.Errorf("%d losses and unknown outcomes", n)
 	}
 	tr.Check(t, tr.model(faulty))

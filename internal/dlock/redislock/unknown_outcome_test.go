@@ -85,7 +85,7 @@ func scriptOf(cmd redis.Cmder) string {
 type waiter struct {
 	wait func(ctx context.Context, key string) (*dlock.Lease, error)
 	hold func(ctx context.Context, key string) (*dlock.Lease, error)
-	give func(ctx context.Context, lease *dlock.Lease) error // back, to who waits
+	give func(ctx context.Context, lease *dlock.Lease) error // to the waiter
 	lose int                                                 // which request of the waiter asks again
 	last bool                                                // whether hold is for when it waits
 }

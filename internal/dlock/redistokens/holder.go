@@ -93,8 +93,7 @@ func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
 	t.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: h.name}})
 }
 
-// forgetRetired forgets a retired holder of whose list nothing is known, and nothing on
-// its way. It is called under mu.
+// forgetRetired forgets a retired holder that has no known token and no request in flight. It requires mu.
 func (t *Tokens) forgetRetired(h *holder) {
 	if h.flying == 0 && len(h.known) == 0 {
 		delete(t.retired, h.name)

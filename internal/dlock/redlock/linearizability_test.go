@@ -15,8 +15,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// faulty is a trial with faults, whose load outlasts them at full size too. Few of them
-// may go unnoticed.
+// faulty is a trial with faults. Its load outlasts the faults at full size too. In a small run all may go unnoticed.
 func faulty(keys int) dlocktest.TrialConfig {
 	return dlocktest.TrialConfig{
 		TTL: ttl, Keys: keys, Faulty: true, SplitVotes: true, Unnoticed: testbedtest.Size(0, 1) == 0,

@@ -41,8 +41,7 @@ func (s store) proxied(t testing.TB, tr *dlocktest.Trial, n int) ([]*dlocktest.H
 	return clients, proxies
 }
 
-// faulty is a trial with faults, whose load outlasts them at full size too. Few of them
-// may go unnoticed.
+// faulty is a trial with faults. Its load outlasts the faults at full size too. In a small run all may go unnoticed.
 func faulty(keys int) dlocktest.TrialConfig {
 	return dlocktest.TrialConfig{
 		TTL: ttl, Keys: keys, Faulty: true, Unnoticed: testbedtest.Size(0, 1) == 0,

@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestHistoryWithPausedLeaders has three servers whose leader is paused, for so
-// long that the others choose another one, and still considers itself the leader.
+// TestHistoryWithPausedLeaders pauses the leader of three servers until the others have elected another. When it
+// resumes, it still considers itself the leader.
 func TestHistoryWithPausedLeaders(t *testing.T) {
 	t.Parallel()
 	histories(t, true, func(t testing.TB, tr *trial) {
@@ -43,8 +43,8 @@ func TestHistoryWithPausedLeaders(t *testing.T) {
 	})
 }
 
-// TestHistoryOfLostQuorums stops two servers of three for longer than a session lasts:
-// nothing is granted then, when all who held something have been notified.
+// TestHistoryOfLostQuorums pauses two servers of three for longer than a session lasts. Nothing is granted then, and all
+// holders have been notified.
 func TestHistoryOfLostQuorums(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -11,8 +11,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// inspect reports who is first, and how many wait. The caller knows what the fencing token of
-// the first one is.
+// inspect reports the holder, and how many wait. The caller passes the function that makes the holder's fencing token.
 func (q *queue) inspect(ctx context.Context, c claim, fence func(p place, zxid uint64) (dlock.Fence, error)) (dlock.State, error) {
 	for {
 		holders, waiters, err := q.holders(ctx, c)

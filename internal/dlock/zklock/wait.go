@@ -44,7 +44,7 @@ func (q *queue) await(ctx context.Context, c claim, n zookeeper.Node) (*dlock.Le
 		}
 		switch {
 		case errors.Is(err, zookeeper.ErrUncertain), errors.Is(err, zookeeper.ErrUnavailable):
-			if err := q.patient(ctx, n, err); err != nil {
+			if err := q.mayContinue(ctx, n, err); err != nil {
 				return nil, err
 			}
 			own = nil
@@ -94,7 +94,7 @@ func (s *self) watched(ctx context.Context) error {
 func (q *queue) first(ctx context.Context, c claim, n zookeeper.Node, own *self) (*dlock.Lease, error) {
 	for time.Since(q.s.Confirmed()) > q.ttl()/3 {
 		if err := q.confirm(ctx); err != nil {
-			if err := q.patient(ctx, n, err); err != nil {
+			if err := q.mayContinue(ctx, n, err); err != nil {
 				return nil, err
 			}
 		}
@@ -124,7 +124,7 @@ func (q *queue) follow(ctx context.Context, own *self, n zookeeper.Node, path st
 		return look, nil
 	}
 	if err != nil {
-		return look, q.patient(ctx, n, err)
+		return look, q.mayContinue(ctx, n, err)
 	}
 	defer stop()
 	for {
@@ -135,7 +135,7 @@ func (q *queue) follow(ctx context.Context, own *self, n zookeeper.Node, path st
 		if err := q.glance(ctx, path); errors.Is(err, zk.ErrNoNode) {
 			return look, nil
 		} else if err != nil {
-			if err := q.patient(ctx, n, err); err != nil {
+			if err := q.mayContinue(ctx, n, err); err != nil {
 				return look, err
 			}
 		}
@@ -158,7 +158,7 @@ func (q *queue) sleep(ctx context.Context, own *self, events <-chan event) (e ev
 	}
 }
 
-// confirm confirms the session, once for all who ask while it does.
+// confirm confirms the session, once for all concurrent callers.
 func (q *queue) confirm(ctx context.Context) error {
 	done := q.confirms.DoChan("", func() (any, error) {
 		return nil, q.s.Confirm(context.WithoutCancel(ctx)) // which bounds it; the others wait, too
@@ -225,15 +225,14 @@ func (q *queue) readPosition(ctx context.Context, c claim, n zookeeper.Node) (po
 		case errors.Is(err, zk.ErrNoNode):
 			return position{}, errGone
 		}
-		if err := q.patient(ctx, n, err); err != nil {
+		if err := q.mayContinue(ctx, n, err); err != nil {
 			return position{}, err
 		}
 	}
 }
 
-// patient decides whether a waiter whose reading has failed continues: as long as its
-// session may live.
-func (q *queue) patient(ctx context.Context, n zookeeper.Node, failed error) error {
+// mayContinue decides whether a waiter continues after a failed read: as long as its session may live.
+func (q *queue) mayContinue(ctx context.Context, n zookeeper.Node, failed error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
