@@ -130,7 +130,7 @@ func (r *report) redlockTable() *measure.Table {
 	return t
 }
 
-// redlockTargets are about us alone: who waits for a frozen server is not fast.
+// redlockTargets are about this project alone. A lock that waits for a frozen server is not fast.
 func (r *report) redlockTargets(t *measure.Table) {
 	well, frozen := r.found.Cell(fiveWell, oursThere), r.found.Cell(fiveFrozen, oursThere)
 	if len(well) == 0 || len(frozen) == 0 {

@@ -25,8 +25,8 @@ func (h *Hold) carry(ctx context.Context) context.Context {
 //
 // It returns nil and nil if ctx has no such lease: then the caller is a new owner and must wait. It returns the
 // [*LostError] if the lease was lost. It returns [ErrReentry] if the grant does not allow reentrancy. It also does if
-// one lease of ctx holds some of keys and not all: a wait for the others could be a wait for itself. The context
-// defines the holder, not the goroutine.
+// one lease of ctx holds only some of keys, because the caller could wait for itself. The context defines the holder,
+// not the goroutine.
 func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
 	c, _ := ctx.Value(chainKey{}).(*chain)
 	for ; c != nil; c = c.outer {

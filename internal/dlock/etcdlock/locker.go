@@ -16,8 +16,8 @@ import (
 // commit, half a round trip for the notification, and a poll in the memory of one member. A waiter that knows that only
 // the holder was ahead needs no poll. All watches of a Locker share one stream.
 //
-// A key that is held for more than 100 ms is watched, and its holder is notified at once if the key is deleted or the
-// lease revoked. A watch from the start would cost a third of the throughput of short holds.
+// A key that is held for more than 100 ms is watched. Its holder is notified at once if the key is deleted or the lease
+// revoked. A watch from the start would cost a third of the throughput of short holds.
 type Locker struct {
 	s     *store
 	turns driver.Turns

@@ -62,7 +62,7 @@
 // [dlock.ErrUncertain] at once. In the background abandon.lua releases such owners until Redis has responded. If that
 // found nothing, it runs once more, because the lost attempt may still be in flight. Close waits for it. When the
 // last waiter of a process gives up, its place is gone before Acquire returns, if Redis responds within a quarter of
-// Config.Timeout. A waiter whose polls fail continues for a TTL.
+// Config.Timeout. If all polls of a waiter fail, it continues for a TTL.
 //
 // After an error reply, without a connection, and with a context that ended before the call was sent, nothing was taken.
 //
