@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The tests of this file and of docs_matrix_test.go compare two pages with the code. TestPageLinksResolve and its siblings
-// in package internal check links and names on all pages.
+// The tests of this file and of docs_matrix_test.go compare two pages with the code. TestPageLinksResolve and its
+// siblings in package internal check links and names on all pages.
 const (
 	folder         = "../../docs/reference"
 	matrix         = folder + "/failure-matrix.md"

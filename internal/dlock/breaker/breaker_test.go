@@ -135,7 +135,8 @@ func TestServiceThatStillAnswersIsAvailable(t *testing.T) {
 	})
 }
 
-// TestServiceUnavailableAtTheStartRecovers: a service that does not answer at the start is notified of once, and recovers.
+// TestServiceUnavailableAtTheStartRecovers: a service that does not answer at the start is notified of once, and
+// recovers.
 func TestServiceUnavailableAtTheStartRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()

@@ -26,8 +26,8 @@ const (
 // continue. So the process has its place in the queue of the store as early as a single waiter, apart from the 20 ms
 // of sharing.
 //
-// It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock Cohorting,
-// PPoPP 2012. The zero value is ready for use.
+// It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock
+// Cohorting, PPoPP 2012. The zero value is ready for use.
 type Turns struct {
 	mu     sync.Mutex
 	queues map[string]*queue
@@ -86,8 +86,8 @@ type attempt struct {
 
 var errNobodyWaits = errors.New("driver: nobody waits any more")
 
-// Acquire returns a lease of key: a turn under a grant of this process, or the first of a grant that take has acquired. It
-// waits until then, or until ctx ends. If take fails, all callers that wait at this moment get its error.
+// Acquire returns a lease of key: a turn under a grant of this process, or the first of a grant that take has acquired.
+// It waits until then, or until ctx ends. If take fails, all callers that wait at this moment get its error.
 func (t *Turns) Acquire(ctx context.Context, key string, take Take) (*dlock.Lease, error) {
 	t.mu.Lock()
 	q := t.queues[key]

@@ -136,8 +136,8 @@ func TestCondHandOff(t *testing.T) {
 	})
 }
 
-// A server that loses its data no longer knows which waiters were signalled. So all waiters continue, and none waits for
-// ever.
+// A server that loses its data no longer knows which waiters were signalled. So all waiters continue, and none waits
+// for ever.
 func TestCondOnAServerThatForgets(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -3,8 +3,8 @@
 // new holder. The callers of one process take turns under its grant. Config.Spin is the textbook lock instead: SET
 // with a TTL, compare-and-delete, and polling with jitter.
 //
-// A [Cond] is a condition of the keys of a Locker. Packages redissem (permits), redistokens (permits as tokens in lists)
-// and redisrw (phase-fair read/write lock) have keys and scripts of their own.
+// A [Cond] is a condition of the keys of a Locker. Packages redissem (permits), redistokens (permits as tokens in
+// lists) and redisrw (phase-fair read/write lock) have keys and scripts of their own.
 //
 // # Data
 //
@@ -15,8 +15,8 @@
 //	shop:lock:push:PROCESS  channel OWNER TOKEN STAMP    in a Cluster shop:lock:{KEY}:push:PROCESS, sharded
 //
 // OWNER is PROCESS-NUMBER, new for every acquisition. PROCESS is random, one per Locker. TIME is that of the server in
-// microseconds. The braces are a hash tag, so all keys of a lock share a slot. A KEY that contains a tag has the slot of
-// this tag.
+// microseconds. The braces are a hash tag, so all keys of a lock share a slot. A KEY that contains a tag has the slot
+// of this tag.
 //
 // The token is max(last+16, TIME), the first of a block of 16. The last token alone would start again after a loss of
 // data. The clock alone could be set back. If both happen at once, a token can repeat or decrease. Then the resource
@@ -64,7 +64,8 @@
 // last waiter of a process gives up, its place is gone before Acquire returns, if Redis responds within a quarter of
 // Config.Timeout. If all polls of a waiter fail, it continues for a TTL.
 //
-// After an error reply, without a connection, and with a context that ended before the call was sent, nothing was taken.
+// After an error reply, without a connection, and with a context that ended before the call was sent, nothing was
+// taken.
 //
 // # Failures
 //
@@ -81,7 +82,7 @@
 // MaxRetries -1: a client that repeats a release whose reply was lost reports a loss that did not happen. Clients
 // without these options are refused by [New]; redisx.New sets both.
 //
-// The server needs maxmemory-policy noeviction: any other policy may evict a lock. The scripts need Redis 6.2, in a Cluster
-// Redis 7 for sharded channels. An ACL must allow the channels. The scripts run on miniredis, whose TTLs age only
-// with ClockTTL or FastForward.
+// The server needs maxmemory-policy noeviction: any other policy may evict a lock. The scripts need Redis 6.2, in a
+// Cluster Redis 7 for sharded channels. An ACL must allow the channels. The scripts run on miniredis, whose TTLs age
+// only with ClockTTL or FastForward.
 package redislock

@@ -16,8 +16,8 @@ import (
 // harmless.
 //
 // Requests repeat every second, so a STAMP is at most about that old. A notified grant lasts 3 s, or the TTL if that is
-// shorter. If more than half of that has passed when the notification arrives, the waiter sends acquire.lua, which grants
-// the whole TTL from then.
+// shorter. If more than half of that has passed when the notification arrives, the waiter sends acquire.lua, which
+// grants the whole TTL from then.
 type acquisition struct {
 	rediswait.Waiter
 

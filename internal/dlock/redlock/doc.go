@@ -1,6 +1,6 @@
-// Package redlock implements [dlock.Locker] on a majority of independent Redis servers (S. Sanfilippo, "Distributed Locks
-// with Redis"). A key is held by the owner that has it on more than half of the servers. Use an odd number of servers,
-// at least three, on machines that fail independently, each without replicas.
+// Package redlock implements [dlock.Locker] on a majority of independent Redis servers (S. Sanfilippo, "Distributed
+// Locks with Redis"). A key is held by the owner that has it on more than half of the servers. Use an odd number of
+// servers, at least three, on machines that fail independently, each without replicas.
 //
 // # What it adds
 //
@@ -40,8 +40,8 @@
 //	force.lua, inspect.lua, raise_counter.lua
 //
 // An operation returns as soon as it is decided: a majority has agreed, or so many servers have refused that no
-// majority is possible. Remaining calls continue in the background. If a server grants after the attempt was decided, the
-// grant is kept if the attempt succeeded and its lease is valid, and released otherwise.
+// majority is possible. Remaining calls continue in the background. If a server grants after the attempt was decided,
+// the grant is kept if the attempt succeeded and its lease is valid, and released otherwise.
 //
 // An uncontended Acquire costs two round trips, take and raise, and its Release one, each to the fastest majority. A
 // lease adds a hundredth of a renew.lua per server every TTL/3.
@@ -65,11 +65,12 @@
 //
 // # Fencing tokens
 //
-// The servers share no counter. Each server proposes max(last+16, TIME) when it grants. The token is the greatest proposal
-// of a majority, and raise.lua stores it as the last token of a majority before the lease is returned. Any later
-// majority shares a server with that one. There the later proposal was made after the token was stored, so it is greater,
-// whatever the clocks show. If that server has lost its data meanwhile, its clock replaces its memory. If that clock
-// is behind too, the token can decrease, and [Locker.RaiseCounter] raises it. Tokens of lost attempts are not used again.
+// The servers share no counter. Each server proposes max(last+16, TIME) when it grants. The token is the greatest
+// proposal of a majority, and raise.lua stores it as the last token of a majority before the lease is returned. Any
+// later majority shares a server with that one. There the later proposal was made after the token was stored, so it is
+// greater, whatever the clocks show. If that server has lost its data meanwhile, its clock replaces its memory. If that
+// clock is behind too, the token can decrease, and [Locker.RaiseCounter] raises it. Tokens of lost attempts are not
+// used again.
 //
 // # Servers that lose their data
 //
@@ -86,8 +87,8 @@
 // # Unknown outcomes
 //
 // A call without a reply may have been executed. Its grant is released by owner, per server, until that server has
-// responded, twice if nothing was found, or the TTL has passed ([driver.Rollback]). Close waits for that. Acquire and TryAcquire
-// return [dlock.ErrUncertain] if missing replies prevented a majority. A waiter continues until no majority
+// responded, twice if nothing was found, or the TTL has passed ([driver.Rollback]). Close waits for that. Acquire and
+// TryAcquire return [dlock.ErrUncertain] if missing replies prevented a majority. A waiter continues until no majority
 // has responded for a TTL.
 //
 // # Clients

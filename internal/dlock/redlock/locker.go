@@ -94,8 +94,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 }
 
 // Acquire implements [dlock.Locker]. It retries until ctx ends. One acquisition serves all callers that wait for key in
-// this process, see [driver.Turns]. If the first attempt finds no majority of servers, it fails. A waiter continues until
-// there has been no majority for a TTL.
+// this process, see [driver.Turns]. If the first attempt finds no majority of servers, it fails. A waiter continues
+// until there has been no majority for a TTL.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err

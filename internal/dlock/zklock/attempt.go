@@ -116,8 +116,8 @@ func unsent(err error) error {
 	return err
 }
 
-// leave deletes the node of a caller whose context has ended, or whose attempt has failed. It waits for the answer for a
-// moment, so that usually nothing is left when Acquire returns. A failure is uncertain: the node blocked others.
+// leave deletes the node of a caller whose context has ended, or whose attempt has failed. It waits for the answer for
+// a moment, so that usually nothing is left when Acquire returns. A failure is uncertain: the node blocked others.
 func (q *queue) leave(ctx context.Context, c claim, n zookeeper.Node, why error) error {
 	ended := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.s.Timeout()/10)

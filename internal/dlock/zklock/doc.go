@@ -34,8 +34,8 @@
 // condition that no other node was created since (uncontended.go). A failed TryAcquire never creates a node, so it
 // makes no other caller fail.
 //
-// A waiter polls every second (or a sixth of S, if that is shorter), by one empty commit per process and one get. It fails
-// when no server has responded for S.
+// A waiter polls every second (or a sixth of S, if that is shorter), by one empty commit per process and one get. It
+// fails when no server has responded for S.
 //
 // # Hand-off
 //
@@ -45,13 +45,13 @@
 // waiter lists, unless that node was the only one ahead (LeavingWaiterGrantsNothing). So only its owner may write to
 // a node; to delete a node is to force-release its owner.
 //
-// A contended lock costs five requests (creation, list, two watches, release) and two events; a queue without this proof
-// costs three and one. The difference is processor time and not round trips. One of the watches is that of a waiter
-// on its own node. Without it, a waiter whose node was deleted would take the key together with the next waiter, or
-// need another round trip in every hand-off.
+// A contended lock costs five requests (creation, list, two watches, release) and two events; a queue without this
+// proof costs three and one. The difference is processor time and not round trips. One of the watches is that of a
+// waiter on its own node. Without it, a waiter whose node was deleted would take the key together with the next waiter,
+// or need another round trip in every hand-off.
 //
-// A waiter of the same process is notified before the deletion is sent (HandOffWithinAProcess). Its node is next and lives
-// as long as that of the holder, so no other process can get the key in between.
+// A waiter of the same process is notified before the deletion is sent (HandOffWithinAProcess). Its node is next and
+// lives as long as that of the holder, so no other process can get the key in between.
 //
 // # Lease validity
 //
@@ -69,10 +69,10 @@
 // # Unknown outcomes
 //
 // A creation without a reply returns [dlock.ErrUncertain]. Its node, if it exists, is deleted in the background until
-// that is confirmed (LostReplyLeavesNoNode). A waiter whose context ends deletes its node before Acquire returns, if the
-// servers respond within a tenth of S, and in the background otherwise. A remaining watch ends with its
-// node (WaitersLeaveNoWatch). If the session expires, or the node of a waiter is deleted, the waiter rejoins at the end
-// of the queue.
+// that is confirmed (LostReplyLeavesNoNode). A waiter whose context ends deletes its node before Acquire returns, if
+// the servers respond within a tenth of S, and in the background otherwise. A remaining watch ends with its node
+// (WaitersLeaveNoWatch). If the session expires, or the node of a waiter is deleted, the waiter rejoins at the end of
+// the queue.
 //
 // # Failures
 //

@@ -43,8 +43,8 @@ func TestHistoryWithPausedLeaders(t *testing.T) {
 	})
 }
 
-// TestHistoryOfLostQuorums pauses two servers of three for longer than a session lasts. Nothing is granted then, and all
-// holders have been notified.
+// TestHistoryOfLostQuorums pauses two servers of three for longer than a session lasts. Nothing is granted then, and
+// all holders have been notified.
 func TestHistoryOfLostQuorums(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
