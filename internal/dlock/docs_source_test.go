@@ -17,7 +17,7 @@ type source struct {
 	methods map[string][]string // names, by that of the receiver's type
 	types   map[string]ast.Expr
 	strings map[string][]string // those in each file
-	set     map[string]bool     // fields of harnesses of the suite that tests set
+	set     map[string]bool     // fields of conformance harnesses that tests set
 }
 
 // function has no receiver.
@@ -102,7 +102,7 @@ func (s source) fullSize(name string) bool {
 	return false
 }
 
-// needs returns the fields of the harness without which the suite skips a case.
+// needs returns the fields of the harness without which the case of that name is skipped.
 func (s source) needs(name string) (fields []string) {
 	var run string
 	ast.Inspect(s.funcs["cases"].Body, func(n ast.Node) bool {
@@ -139,7 +139,7 @@ func skips(b *ast.BlockStmt) bool {
 	return ok && strings.HasPrefix(written(call.Fun), "t.Skip")
 }
 
-// capabilities are the fields of harnesses of the suite that tests set.
+// capabilities are the fields of conformance harnesses that tests set.
 func (s source) capabilities() map[string]bool {
 	set := map[string]bool{}
 	for _, f := range s.funcs {
@@ -186,7 +186,7 @@ func (s source) makes(e ast.Expr) string {
 	return ""
 }
 
-// harness returns the name of a type if it is one of the suite's harnesses.
+// harness returns the name of a type if it is a conformance harness.
 func harness(of ast.Expr) string {
 	name, ok := strings.CutPrefix(written(of), "dlocktest.")
 	if !ok || !strings.HasSuffix(name, "Harness") {

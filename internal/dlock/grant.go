@@ -97,7 +97,8 @@ func (g *Grant) Held() []Held {
 	return append([]Held{{g.Key, g.Fence, g.Kind, g.Turn}}, g.Rest...)
 }
 
-// OfTurn returns the grant of a turn under g, which is that of turn 0. It has a fence of its own, and the whole of MaxHold.
+// OfTurn returns the grant of a turn under g, which is that of turn 0. It has a fence of its own, and the whole of
+// MaxHold.
 func (g Grant) OfTurn(turn uint64) Grant {
 	if turn == 0 {
 		return g

@@ -25,8 +25,8 @@ func patiently(t testing.TB, acquire func() (*dlock.Lease, error)) (*dlock.Lease
 	return acquire()
 }
 
-// slowness takes key and releases it until ctx ends, with a client of its own, and
-// returns the longest time that this took: so slow is the machine.
+// slowness takes key and releases it until ctx ends, with a client of its own. It returns the longest time that this
+// took, as a measure of the machine.
 func slowness(ctx context.Context, l dlock.Locker, key string) (longest time.Duration) {
 	for ctx.Err() == nil {
 		start := time.Now()

@@ -21,8 +21,7 @@ type CondHarness struct {
 	// Expire makes the store drop the grant of key, as if its TTL had passed.
 	Expire func(t testing.TB, key string)
 
-	// Waiting returns how many wait for key, or for a signal with it. Nil: the
-	// store does not say.
+	// Waiting returns how many wait for key, or for a signal with it. Nil: the store cannot report it.
 	Waiting func(t testing.TB, key string) int
 
 	// Reentrant says that the context of a lease makes its user the holder.

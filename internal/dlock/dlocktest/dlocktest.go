@@ -90,7 +90,7 @@ type Link struct {
 	Heal      func()     // ends Cut and Refuse, and delivers what was held back
 	LoseReply func()     // loses the reply to the next request, once the store has executed it
 	Lost      func() int // how many replies were lost
-	Refuse    func()     // breaks all connections, and refuses new ones. Nil: it cannot
+	Refuse    func()     // breaks all connections, and refuses new ones; nil if it cannot
 }
 
 type testCase struct {

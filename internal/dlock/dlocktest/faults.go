@@ -39,8 +39,7 @@ func blackHole(ctx context.Context, t testing.TB, h Harness, key string) {
 	}
 }
 
-// blackHoleAcquire gives up an attempt that arrives at the store later than the
-// news that it was given up.
+// blackHoleAcquire gives up an attempt that reaches the store after its own rollback.
 func blackHoleAcquire(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")

@@ -12,14 +12,13 @@ import (
 type CondLoad struct {
 	Keys    []string
 	Signals int           // how many clients signal
-	Quiet   time.Duration // how long those who signal pause now and then
+	Quiet   time.Duration // how long signaling clients pause now and then
 	MaxWait time.Duration // the longest time for one call
 	Seed    uint64
 }
 
-// Run lets all clients work until ctx ends. Then each key gets one last broadcast,
-// before which its holder has said that nobody is to wait any more: all who slept
-// have to wake up by that alone. Run returns when they have.
+// Run lets all clients work until ctx ends. Then each key gets one last broadcast, after its holder has recorded that
+// nobody is to wait any more. The broadcast alone has to wake all waiters. Run returns when it has.
 func (l CondLoad) Run(ctx context.Context, clients ...*HistoryClient) {
 	var waiting, signalling sync.WaitGroup
 	w := &condWork{CondLoad: l, closed: map[string]bool{}}

@@ -15,8 +15,8 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// Load is what the clients of a history do: each takes random keys, with a call that
-// waits or one that does not, holds them for a random time, and releases them.
+// Load is what the clients of a history do: each takes random keys, waiting or not, holds them for a random time, and
+// releases them.
 type Load struct {
 	Keys    []string
 	Rounds  int           // of each client, unless the context of Run ends before

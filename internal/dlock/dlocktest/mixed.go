@@ -11,9 +11,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// mixedTTLs has clients hand a key on whose leases last differently long, as while their
-// configuration is changed one after the other. A grant lasts for the validity of its
-// holder, whichever client made it. A waiter lives for as long as it has stored itself.
+// mixedTTLs has clients with different TTLs hand a key on, as during a change of their configuration. A grant lasts for
+// the validity of its holder, whichever client made it. A waiter counts as alive for as long as it has stored itself.
 func mixedTTLs(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Other == nil {
 		t.Skip("all clients have the same TTL")

@@ -25,20 +25,18 @@ type SemaphoreHarness struct {
 	Expire func(t testing.TB, key string)
 
 	// Wipe makes the store forget all it knows of key. The limit is not guaranteed over a wipe. The cases check that
-	// it holds among the permits granted before, that it holds among the permits granted after, and that the former
+	// it holds among the permits granted before, and among the permits granted after. They also check that the former
 	// holders are notified. Nil: the store cannot forget.
 	Wipe func(t testing.TB, key string)
 
-	// Remembers says that a client which has used a key knows a wiped store for
-	// another one, and that nobody is granted permits then until the holders of
-	// before have expired.
+	// Remembers says that a client which has used a key detects that its store was wiped. Then nobody is granted
+	// permits until the former holders have expired.
 	Remembers bool
 
 	// Waiters counts those whom the store knows to wait for key. Nil: it does not know.
 	Waiters func(t testing.TB, key string) int
 
-	// FIFO says that Acquire grants in the order of the calls, so that a waiter
-	// who needs many permits is not passed by one who needs few.
+	// FIFO says that Acquire grants in the order of the calls. A waiter for few permits passes no waiter for many.
 	FIFO bool
 
 	// Ordered says that fencing tokens strictly increase from grant to grant.

@@ -40,7 +40,7 @@ func semLostReply(ctx context.Context, t testing.TB, h SemaphoreHarness, key str
 	h.wantFreePermits(ctx, t, h.New(t, 3), key, 3)
 }
 
-// semLostRelease lets the store take permits back and drops the reply. That is not a loss.
+// semLostRelease lets the store release permits and drops the reply. That is not a loss.
 func semLostRelease(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")
@@ -58,8 +58,7 @@ func semLostRelease(ctx context.Context, t testing.TB, h SemaphoreHarness, key s
 	h.wantFreePermits(ctx, t, h.New(t, 3), key, 3)
 }
 
-// semBlackHoleAcquire gives up an attempt that arrives at the store later than
-// the news that it was given up.
+// semBlackHoleAcquire gives up an attempt that reaches the store after its own rollback.
 func semBlackHoleAcquire(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	if h.Behind == nil {
 		t.Skip("there is no network")

@@ -37,22 +37,21 @@ type Trial struct {
 	cfg TrialConfig
 }
 
-// RunTrial runs f, and fails the test unless the history is in order afterwards. On a
-// machine that is so busy that requests take too long, a trial without faults has some
-// after all, and faults may meet no request: then it starts again, twice at most.
+// RunTrial runs f, and fails the test unless the history is in order afterwards. On a busy machine, requests can time
+// out without a fault, and a fault may hit no request. Then the trial starts again, twice at most.
 func RunTrial(t testing.TB, cfg TrialConfig, f func(t testing.TB, tr *Trial)) {
 	t.Helper()
 	var tr *Trial
 	for range 3 {
 		tr = newTrial(t, cfg)
 		f(t, tr)
-		if (tr.Doubts() > 0) == cfg.Faulty || cfg.Unnoticed {
+		if (tr.Disruptions() > 0) == cfg.Faulty || cfg.Unnoticed {
 			break
 		}
-		t.Logf("%d losses and unknown outcomes", tr.Doubts())
+		t.Logf("%d losses and unknown outcomes", tr.Disruptions())
 	}
 	tr.CheckFences(t)
-	if n := tr.Doubts(); n > 0 && !cfg.Faulty || n == 0 && cfg.Faulty && !cfg.Unnoticed {
+	if n := tr.Disruptions(); n > 0 && !cfg.Faulty || n == 0 && cfg.Faulty && !cfg.Unnoticed {
 		t.Errorf("%d losses and unknown outcomes", n)
 	}
 	if cfg.Model != nil {

@@ -12,7 +12,8 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// turnsOfAGrant has two processes of many callers, who take turns under the grants of theirs. All that the lock promises holds for each turn.
+// turnsOfAGrant has two processes of many callers, which take turns under the grants of their processes. All that the
+// lock promises holds for each turn.
 func turnsOfAGrant(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.Shares {
 		t.Skip("each caller has a grant of its own")
@@ -155,7 +156,7 @@ func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) 
 	select {
 	case <-first.Done():
 	case <-ctx.Done():
-		t.Fatal("the holder is not told")
+		t.Fatal("the holder is not notified")
 	}
 	wantErr(t, first.Release(ctx), dlock.ErrLost)
 	if lease := <-next; lease != nil {

@@ -18,36 +18,37 @@ const (
 	maxSharing    = 20 * time.Millisecond
 )
 
-// Turns makes one acquisition for all callers of a process that wait for the same key, and lets them
-// take turns under its grant. Each turn is a lease of its own, with a fencing token of its own: the grant has a block of
+// Turns makes one acquisition for all callers of a process that wait for the same key, and lets them take turns under
+// its grant. Each turn is a lease of its own, with a fencing token of its own. The grant has a block of
 // [TurnsPerGrant] tokens, and turn n has the nth of them. Callers are served first come, first served.
 //
-// The next acquisition begins when the grant has no turn left for those who wait, while the last turn may go on. So the process
-// has its place in the queue of the store as early as a single waiter, apart from the 20 ms of sharing.
+// The next acquisition begins when the grant has no turn left for the waiting callers, while the last turn may
+// continue. So the process has its place in the queue of the store as early as a single waiter, apart from the 20 ms
+// of sharing.
 //
-// It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock Cohorting,
-// PPoPP 2012. The zero value is ready for use.
+// It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock
+// Cohorting, PPoPP 2012. The zero value is ready for use.
 type Turns struct {
-	mu    sync.Mutex
-	lines map[string]*line
+	mu     sync.Mutex
+	queues map[string]*queue
 }
 
-// Take begins an acquisition of a key: it makes the first attempt. If others hold the key, it returns what waits for it. The
-// context of that has the values of one of the waiters, and ends when none is left. A grant is shared if it was
-// passed to [Share.Of].
+// Take begins an acquisition of a key: it makes the first attempt. If others hold the key, it returns a
+// [Wait]. The context of the Wait has the values of one of the waiters, and ends when none is left. A grant is shared
+// if it was passed to [Share.Of].
 type Take func(ctx context.Context, s *Share) (lease *dlock.Lease, wait Wait, err error)
 
 // Wait waits until a key is granted, or ctx ends.
 type Wait func(ctx context.Context) (*dlock.Lease, error)
 
-// line is what a process has of one key. It exists while that is anything.
-type line struct {
+// queue is the state of one key in this process. It exists while it has a waiter, an attempt or a share.
+type queue struct {
 	key     string
 	waiters []*waiter // first come, first served
 	attempt *attempt  // the acquisition in flight, or nil
 	share   *Share    // the grant that has turns left, or nil
 
-	first struct { // of the caller that made the line: one allocation for all of it
+	first struct { // of the caller that created the queue: one allocation for everything
 		attempt attempt
 		share   Share
 	}
@@ -74,58 +75,58 @@ func (o outcome) get() (*dlock.Lease, error) {
 	return o.lease, o.err
 }
 
-// attempt is an acquisition in flight. The first request of a caller that nobody precedes is sent by
-// this caller. All else is done by a goroutine, because it may outlive the caller that began it.
+// attempt is an acquisition in flight. A caller that nobody precedes sends its first request itself. A goroutine does
+// everything else, because that may outlive the caller.
 type attempt struct {
 	cancel context.CancelCauseFunc
-	vain   bool          // all who wanted it have left
+	vain   bool          // all its callers have left
 	ended  chan struct{} // closed when err is set
 	err    error
 }
 
 var errNobodyWaits = errors.New("driver: nobody waits any more")
 
-// Acquire returns a lease of key: a turn under a grant of this process, or the first of a grant that take has acquired. It
-// waits until then, or until ctx ends. If take fails, all who wait at this moment get its error.
+// Acquire returns a lease of key: a turn under a grant of this process, or the first of a grant that take has acquired.
+// It waits until then, or until ctx ends. If take fails, all callers that wait at this moment get its error.
 func (t *Turns) Acquire(ctx context.Context, key string, take Take) (*dlock.Lease, error) {
 	t.mu.Lock()
-	l := t.lines[key]
-	if l == nil {
-		l = &line{key: key}
-		l.attempt = &l.first.attempt
-		if t.lines == nil {
-			t.lines = map[string]*line{}
+	q := t.queues[key]
+	if q == nil {
+		q = &queue{key: key}
+		q.attempt = &q.first.attempt
+		if t.queues == nil {
+			t.queues = map[string]*queue{}
 		}
-		t.lines[key] = l
+		t.queues[key] = q
 		t.mu.Unlock()
-		return t.first(ctx, l, take)
+		return t.first(ctx, q, take)
 	}
 	w := &waiter{ctx: ctx, take: take, done: make(chan outcome, 1)}
-	l.waiters = append(l.waiters, w)
-	t.serve(l)
+	q.waiters = append(q.waiters, w)
+	t.serve(q)
 	t.mu.Unlock()
-	return t.await(l, w)
+	return t.await(q, w)
 }
 
 // first is Acquire for a caller that nobody precedes.
-func (t *Turns) first(ctx context.Context, l *line, take Take) (*dlock.Lease, error) {
-	s := &l.first.share
-	s.turns, s.line = t, l
+func (t *Turns) first(ctx context.Context, q *queue, take Take) (*dlock.Lease, error) {
+	s := &q.first.share
+	s.turns, s.queue = t, q
 	o, wait := s.take(ctx, take)
 	switch {
 	case wait != nil:
 		w := &waiter{ctx: ctx, done: make(chan outcome, 1)}
 		t.mu.Lock()
-		l.waiters = slices.Insert(l.waiters, 0, w)
+		q.waiters = slices.Insert(q.waiters, 0, w)
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-		l.attempt.cancel, l.attempt.ended = cancel, make(chan struct{})
+		q.attempt.cancel, q.attempt.ended = cancel, make(chan struct{})
 		t.mu.Unlock()
 		go t.acquire(ctx, s, wait, nil)
-		return t.await(l, w)
+		return t.await(q, w)
 	case o.err != nil && o.panicked == nil && ctx.Err() != nil: // about this caller alone
 		t.mu.Lock()
-		l.attempt = nil
-		t.serve(l)
+		q.attempt = nil
+		t.serve(q)
 		t.mu.Unlock()
 	default:
 		t.settle(s, outcome{lease: o.lease, err: o.err}, 0)
@@ -134,26 +135,27 @@ func (t *Turns) first(ctx context.Context, l *line, take Take) (*dlock.Lease, er
 }
 
 // await waits until w is served, or its ctx ends.
-func (t *Turns) await(l *line, w *waiter) (*dlock.Lease, error) {
+func (t *Turns) await(q *queue, w *waiter) (*dlock.Lease, error) {
 	select {
 	case o := <-w.done:
 		return o.get()
 	case <-w.ctx.Done():
-		return nil, t.leave(l, w)
+		return nil, t.leave(q, w)
 	}
 }
 
-// leave takes w out, whose ctx has ended. If it was the last one, leave waits until the acquisition in flight is taken back.
-func (t *Turns) leave(l *line, w *waiter) error {
+// leave removes w, whose ctx has ended. If it was the last waiter, leave waits until the acquisition in flight is
+// rolled back.
+func (t *Turns) leave(q *queue, w *waiter) error {
 	t.mu.Lock()
-	at := slices.Index(l.waiters, w)
+	at := slices.Index(q.waiters, w)
 	var vain *attempt
 	if at >= 0 {
-		l.waiters = slices.Delete(l.waiters, at, at+1)
-		if a := l.attempt; a != nil && a.ended != nil && len(l.waiters) == 0 && !a.vain {
+		q.waiters = slices.Delete(q.waiters, at, at+1)
+		if a := q.attempt; a != nil && a.ended != nil && len(q.waiters) == 0 && !a.vain {
 			vain, a.vain = a, true
 		}
-		t.tidy(l)
+		t.tidy(q)
 	}
 	t.mu.Unlock()
 	err := dlock.Ended(w.ctx)
@@ -173,15 +175,15 @@ func (t *Turns) leave(l *line, w *waiter) error {
 	return err
 }
 
-// serve sees to it that those who wait will be served: by a turn, or by an acquisition. It requires mu.
-func (t *Turns) serve(l *line) {
-	switch s := l.share; {
-	case len(l.waiters) == 0 || l.attempt != nil:
+// serve makes sure that the waiters will be served: by a turn, or by an acquisition. It requires mu.
+func (t *Turns) serve(q *queue) {
+	switch s := q.share; {
+	case len(q.waiters) == 0 || q.attempt != nil:
 	case s == nil:
-		w := l.waiters[0]
+		w := q.waiters[0]
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(w.ctx))
-		l.attempt = &attempt{cancel: cancel, ended: make(chan struct{})}
-		go t.acquire(ctx, &Share{turns: t, line: l}, nil, w.take)
+		q.attempt = &attempt{cancel: cancel, ended: make(chan struct{})}
+		go t.acquire(ctx, &Share{turns: t, queue: q}, nil, w.take)
 	case s.end == nil: // its holder may be slow
 		s.end = time.AfterFunc(time.Until(s.until), func() {
 			t.mu.Lock()
@@ -189,16 +191,16 @@ func (t *Turns) serve(l *line) {
 			t.shut(s)
 		})
 	}
-	t.tidy(l)
+	t.tidy(q)
 }
 
-func (t *Turns) tidy(l *line) {
-	if len(l.waiters) == 0 && l.attempt == nil && l.share == nil && t.lines[l.key] == l {
-		delete(t.lines, l.key)
+func (t *Turns) tidy(q *queue) {
+	if len(q.waiters) == 0 && q.attempt == nil && q.share == nil && t.queues[q.key] == q {
+		delete(t.queues, q.key)
 	}
 }
 
-// acquire acquires the key for those who wait: by wait, or from the beginning.
+// acquire acquires the key for the waiters: by wait, or from the beginning.
 func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 	var o outcome
 	if wait == nil {
@@ -210,7 +212,7 @@ func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 			return lease, nil, err
 		})
 	}
-	a := s.line.attempt
+	a := s.queue.attempt
 	if served := t.settle(s, o, 1); served == 0 && o.err == nil {
 		_ = o.lease.Release(ctx)
 	}
@@ -219,22 +221,22 @@ func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 	close(a.ended)
 }
 
-// settle ends the attempt of s. Of those who wait, n get its lease, or all its error.
+// settle ends the attempt of s. n waiters get its lease, or all waiters its error.
 func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
 	t.mu.Lock()
-	l, a := s.line, s.line.attempt
-	l.attempt = nil
+	q, a := s.queue, s.queue.attempt
+	q.attempt = nil
 	if o.err == nil && s.grant.Release != nil && !s.over {
-		l.share, s.until = s, time.Now().Add(maxSharing)
+		q.share, s.until = s, time.Now().Add(maxSharing)
 	}
 	switch {
-	case a.vain && o.err != nil: // those who wait now have come later
+	case a.vain && o.err != nil: // the present waiters came later
 		n = 0
 	case o.err != nil:
-		n = len(l.waiters)
+		n = len(q.waiters)
 	}
-	waiters := l.next(n)
-	t.serve(l)
+	waiters := q.next(n)
+	t.serve(q)
 	t.mu.Unlock()
 	for _, w := range waiters {
 		w.done <- o
@@ -243,7 +245,7 @@ func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
 	return len(waiters)
 }
 
-// take runs take. A panic is one of the waiter that is first, and an error to the others.
+// take runs take. The first waiter panics if take does, and the other waiters get an error.
 func (s *Share) take(ctx context.Context, take Take) (o outcome, wait Wait) {
 	defer func() {
 		if o.panicked = recover(); o.panicked != nil {
@@ -254,11 +256,11 @@ func (s *Share) take(ctx context.Context, take Take) (o outcome, wait Wait) {
 	return o, wait
 }
 
-// next takes out up to n of those who wait. It requires mu.
-func (l *line) next(n int) (served []*waiter) {
-	n = min(n, len(l.waiters))
-	served = slices.Clone(l.waiters[:n])
-	l.waiters = slices.Delete(l.waiters, 0, n)
+// next removes up to n waiters. It requires mu.
+func (q *queue) next(n int) (served []*waiter) {
+	n = min(n, len(q.waiters))
+	served = slices.Clone(q.waiters[:n])
+	q.waiters = slices.Delete(q.waiters, 0, n)
 	return served
 }
 
@@ -266,12 +268,12 @@ func (l *line) next(n int) (served []*waiter) {
 func (t *Turns) Waiting(key string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.lines[key]
-	if l == nil {
+	q := t.queues[key]
+	if q == nil {
 		return 0
 	}
-	n := len(l.waiters)
-	if l.attempt != nil && n > 0 {
+	n := len(q.waiters)
+	if q.attempt != nil && n > 0 {
 		n--
 	}
 	return n
@@ -281,8 +283,8 @@ func (t *Turns) Waiting(key string) int {
 func (t *Turns) Shut(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l := t.lines[key]; l != nil && l.share != nil {
-		t.shut(l.share)
+	if q := t.queues[key]; q != nil && q.share != nil {
+		t.shut(q.share)
 	}
 }
 
@@ -292,16 +294,16 @@ func (t *Turns) shut(s *Share) {
 	if s.end != nil {
 		s.end.Stop()
 	}
-	if s.line.share == s {
-		s.line.share = nil
-		t.serve(s.line)
+	if s.queue.share == s {
+		s.queue.share = nil
+		t.serve(s.queue)
 	}
 }
 
 // Share is a grant that the callers of one process share.
 type Share struct {
 	turns *Turns
-	line  *line
+	queue *queue
 	grant dlock.Grant // of the store, with the first token of its block
 	turn  uint64
 	until time.Time   // no turn begins later
@@ -345,13 +347,13 @@ func (s *Share) ended(turn uint64, outcome error) {
 	}
 }
 
-// pass gives the grant to the next who waits, if it has another turn.
+// pass passes the grant on to the next waiter, if it has another turn.
 func (s *Share) pass() bool {
 	t := s.turns
 	t.mu.Lock()
 	var next []*waiter
-	if s.line.share == s {
-		next = s.line.next(1)
+	if s.queue.share == s {
+		next = s.queue.next(1)
 	}
 	if len(next) > 0 {
 		s.turn++

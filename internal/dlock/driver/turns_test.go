@@ -108,7 +108,7 @@ func giveBack(t *testing.T, l *dlock.Lease) {
 	}
 }
 
-// Turns are granted in the order of the calls, each with a higher token, and a grant has no more of them than it has tokens.
+// Turns are granted in the order of the calls, each with a higher token. A grant has no more turns than tokens.
 func TestTurnsAreInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bank) {
 		first := b.hold(t)
@@ -276,12 +276,12 @@ func TestPlaceOutlivesItsCaller(t *testing.T) {
 		began := time.Now()
 		giveBack(t, <-next)
 		if d := time.Since(began); d > 0 || b.grants != 1 {
-			t.Errorf("%d grants, the second caller waited %v more: it has asked anew", b.grants, d)
+			t.Errorf("%d grants, the second caller waited %v more: it has asked again", b.grants, d)
 		}
 	})
 }
 
-// Who waits when an acquisition fails gets its error. Who comes later does not.
+// A failed acquisition fails all waiting callers, and no later caller.
 func TestWaitersShareAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bank) {
 		b.set(errAway, false)

@@ -136,8 +136,8 @@ func TestCondHandOff(t *testing.T) {
 	})
 }
 
-// A server that loses its data cannot say who was signalled: all continue, and nobody
-// sleeps for ever.
+// A server that loses its data no longer knows which waiters were signalled. So all waiters continue, and none waits
+// for ever.
 func TestCondOnAServerThatForgets(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -158,7 +158,7 @@ func TestCondOnAServerThatForgets(t *testing.T) {
 	})
 }
 
-// What a process that dies leaves behind ends by itself, and is not much before.
+// A process that dies leaves few data behind, and they expire.
 func TestCondLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {

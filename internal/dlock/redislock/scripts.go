@@ -58,7 +58,8 @@ var blockLua = fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)
 //	inspect       GET lock, PTTL lock, GET fence, ZCARD queue
 //	raise_counter GET fence, SET fence
 //
-// Those with a queue evict at most four dead waiters. A script that the server does not know costs a second round trip, once.
+// Scripts with a queue evict at most four dead waiters. A script that the server does not know costs a second round
+// trip, once.
 var (
 	acquireScript      = redisx.NewScript(blockLua, takeLua, queueLua, acquireLua)
 	releaseScript      = redisx.NewScript(freeLua, blockLua, queueLua, releaseLua)

@@ -12,8 +12,8 @@ import (
 	"example.com/shop/internal/zookeeper"
 )
 
-// The servers give a session less time than was asked for, and say so when they are reached, which
-// may be after the Locker was made. A holder that is cut off stops before they end the session.
+// The servers may shorten a session, and report that on connection, which may be after the Locker was made. A holder
+// that is cut off stops before they end the session.
 func TestShorterSessionHasAShorterValidity(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
