@@ -40,7 +40,7 @@ test-redislock:
 test-rest:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e$$')
 test-e2e:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 8 ./internal/e2e
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel $(if $(SHOP_TEST_SOAK),3,8) ./internal/e2e
 test-bench:
 	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
 
