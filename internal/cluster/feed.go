@@ -24,12 +24,12 @@ type Feed[T any] struct {
 	// Equal reports whether two values say the same.
 	Equal func(a, b T) bool
 
-	// Gap is the least time between the beginnings of two readings: it bounds what a
-	// storm of changes costs, and is how late a change may be seen. 0 means 100 ms.
+	// Gap is the least time between the beginnings of two readings. It bounds the cost of a storm of changes, and
+	// delays a change by that much. 0 means 100 ms.
 	Gap time.Duration
 
-	// Recheck is the longest time between two readings (the fallback poll): no change is missed for longer, also if
-	// the store loses a notification. 0 means 1 s.
+	// Recheck is the longest time between two readings, the fallback poll. It bounds how late a change is seen if the
+	// store loses a notification. 0 means 1 s.
 	Recheck time.Duration
 
 	// Timeout bounds a reading. 0 means 1 s.
@@ -91,7 +91,7 @@ func (f Feed[T]) read(ctx context.Context, changed func()) (T, func(), error) {
 }
 
 // wait returns when it is time to read again. That is when there may be a change and the gap is over, when a fallback
-// poll is due, or after a failure, with a growing pause.
+// poll is due, or when the growing pause after a failure is over.
 func (f Feed[T]) wait(ctx context.Context, start time.Time, wake <-chan struct{}, failures int) {
 	longest := f.Recheck*8/10 + rand.N(f.Recheck*2/10+1)
 	if failures > 0 {

@@ -22,7 +22,7 @@ type source struct {
 	value   int
 	err     error
 	hang    bool // until the context of the reading ends
-	deaf    bool // tells nobody of changes
+	deaf    bool // notifies nobody of changes
 	reads   int
 	stops   int
 	changed func()

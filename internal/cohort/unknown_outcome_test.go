@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// Who gives up between two attempts hears what the first one left open.
+// A caller that gives up between two attempts receives the error of the first one, whose outcome is unknown.
 func TestTheLastErrorIsToldToThoseWhoLeave(t *testing.T) {
 	unknown := errors.New("unknown")
 	bubble(t, config{Retry: func(err error) bool { return errors.Is(err, unknown) }}, func(r *rig) {
@@ -27,8 +27,7 @@ func TestTheLastErrorIsToldToThoseWhoLeave(t *testing.T) {
 	})
 }
 
-// Who would not wait for the line any longer waits for what became of an attempt, and no longer
-// than there is time at all.
+// After its maximum wait, a caller still waits for the outcome of an attempt, until its context ends.
 func TestTheImpatientHearWhatBecameOfThem(t *testing.T) {
 	unknown := errors.New("unknown")
 	is := func(err error) bool { return errors.Is(err, unknown) }

@@ -104,7 +104,7 @@ func TestSleepingListenerMissesNothing(t *testing.T) {
 		}
 		own := func(id string) { all[0].Order(events.Order{ID: id, CustomerID: "c2"}) }
 		others()
-		id := quiet.ID() // as a heartbeat tells it, without having been woken
+		id := quiet.ID() // as in a heartbeat, without having been woken
 		wantSaid(t, all[0].listen(t, f, id))
 		own("a")
 		others()

@@ -281,8 +281,8 @@ func (f *Feed) miss() {
 }
 
 // after returns the number of the first event in the ring that follows p. found is false if p is not a position of this
-// log, or if not all its successors are in the ring. ahead means that the feed may not have read so far. It requires
-// mu.
+// log, or if the ring lacks some of its successors. ahead means that the feed may not have read as far as p. It
+// requires mu.
 func (f *Feed) after(p position) (n uint64, found, ahead bool) {
 	switch {
 	case f.last.compare(p) < 0:

@@ -161,7 +161,8 @@ func resumeThroughLosses(t *testing.T, rnd *rand.Rand) {
 	l.Close()
 }
 
-// follow hears up to so many notices, and keeps the id of the last one. After a reset everything that was published before counts as read.
+// follow receives at most most notices, and keeps the id of the last one. After a reset everything that was published
+// before counts as read.
 func follow(t *testing.T, l *events.Listener, most int, heard map[string]int, published []string, covered int, id string) (nowCovered int, lastID string, broke bool) {
 	t.Helper()
 	for _, n := range hear(t, l) {

@@ -61,8 +61,8 @@ func TestFrequentEventsAreMerged(t *testing.T) {
 	})
 }
 
-// TestPublishingNeverWaits for a log that takes nothing, nor for a database that does not answer; and what could
-// not be read is notified when it can.
+// A publisher waits neither for a log that takes nothing nor for a database that does not answer. It publishes the
+// levels when it can read them.
 func TestPublishingNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool

@@ -157,7 +157,7 @@ func (i *instance) listen(t *testing.T, f events.Filter, lastID string) *events.
 	return l
 }
 
-// hear returns what comes until nothing has come for a second.
+// hear returns the notices that come until nothing has come for a second.
 func hear(t *testing.T, l *events.Listener) (all []events.Notice) {
 	t.Helper()
 	for {
@@ -196,7 +196,7 @@ func wantSaid(t *testing.T, l *events.Listener, want ...string) []events.Notice 
 	return notices
 }
 
-// place tells of an order.
+// place publishes an order.
 func (i *instance) place(id string) {
 	i.Order(events.Order{ID: id, CustomerID: "c1", Status: "PENDING"})
 }

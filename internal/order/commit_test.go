@@ -87,7 +87,7 @@ func TestLowFences(t *testing.T) {
 				if err := store.Commit(t.Context(), &order.Batch{Claims: []stock.Claim{before}, Requests: []*order.Request{r}}); err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which it looks at, to tell near from far
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // a far deadline
 				defer cancel()
 				_, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")})
 				if !errors.Is(err, c.want) || ctx.Err() != nil {

@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// oracle is a counter that says what it is told to.
+// oracle is a counter with prescribed results.
 type oracle struct {
 	say func(wanted []int64) ([]bool, error)
 
@@ -90,8 +90,8 @@ func short(t *testing.T, err error, want ...stock.Shortage) {
 	}
 }
 
-// Whatever a counter says, what is there can be had, and what is not cannot; by baskets too, which
-// are told all that they are short of.
+// Units that exist can be had whatever a counter grants, and no others. A basket's error names all units that it is
+// short of.
 func TestACounterIsAdvice(t *testing.T) {
 	t.Parallel()
 	for name, say := range map[string]func([]int64) ([]bool, error){
@@ -122,8 +122,8 @@ func TestACounterIsAdvice(t *testing.T) {
 	}
 }
 
-// A counter that knows nothing is told the level before anything is taken from it, and then the one
-// that each transaction has left, and not one that was rolled back.
+// A counter without a level gets it before anything is taken, and then the level that each committed transaction has
+// left.
 func TestACounterIsToldTheLevel(t *testing.T) {
 	t.Parallel()
 	asked := 0

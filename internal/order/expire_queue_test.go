@@ -16,7 +16,7 @@ import (
 	"example.com/shop/internal/timeout/memindex"
 )
 
-// lateness collects the firing delays of timers.
+// lateness collects firing delays.
 type lateness struct {
 	timeout.NopObserver
 	mu    sync.Mutex
@@ -114,7 +114,7 @@ func TestQueueExpiresWhatIsNotPaid(t *testing.T) {
 	}
 }
 
-// persistent asks again as long as the answer is that the database is busy, as customers are told to.
+// persistent asks again while the database is busy, as the response advises.
 func persistent(ask func() (order.Order, error)) (order.Order, error) {
 	for end := time.Now().Add(soon); ; {
 		o, err := ask()

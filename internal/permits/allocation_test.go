@@ -57,7 +57,7 @@ func TestNewcomerGetsItsShare(t *testing.T) {
 	}
 }
 
-// What an instance no longer needs is back while it lives, and is not used by both.
+// Permits that an instance no longer needs are free for others while it lives, and are not used by both.
 func TestSurplusComesBack(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -66,8 +66,8 @@ func TestShareWithoutStore(t *testing.T) {
 	})
 }
 
-// An instance that was paused for longer than its lease has its share back as soon as the others
-// have learned of it, and nobody is kept from growing meanwhile.
+// An instance that was paused for longer than its lease has its share again as soon as the others learn of it.
+// Meanwhile the others can grow.
 func TestShareAfterPause(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

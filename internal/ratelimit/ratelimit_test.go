@@ -18,7 +18,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// patience is a Timeout, or a wait, that a busy machine keeps.
+// maxWait is a Timeout, or a wait, that a busy machine keeps.
 const patience = 2 * time.Minute
 
 // unhurried ends the address of a server that may take its time.

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Notifier receives what scripts push to this process, for one client object: a
-// Locker, a Semaphore, a read/write lock or a condition has one of its own.
+// Notifier receives what scripts push to this process. Each client object has its own: a Locker, a Semaphore, a
+// read/write lock or a condition.
 //
 // How to use it:
 //
@@ -40,7 +40,7 @@ import (
 // or repeated the message since. (The clock of the waiter wrote the stamp and the same clock reads it; nobody else
 // looks.)
 //
-// Nothing may depend on a notification. It can be lost, late, or for a grant that has expired: every wait runs its
+// Nothing may depend on a notification. It can be lost, late, or for a grant that has expired. So every wait runs its
 // idempotent script again within a second.
 //
 // A message for a process and not for one of its waits goes to [Notifier.Home] by PUBLISH, and to the function given to
@@ -120,8 +120,8 @@ func (n *Notifier) Channels(slotKey string) string {
 // itself. In a cluster such a push goes to every node.
 func (n *Notifier) Home() string { return n.prefix + "push:" }
 
-// Join makes pushes for id arrive. It does not block; the first one of a process
-// starts to subscribe, and is told by an empty push when that has succeeded.
+// Join makes pushes for id arrive. It does not block; the first one of a process starts to subscribe, and receives an
+// empty push after that has succeeded.
 func (n *Notifier) Join(ctx context.Context, slotKey, id string) *Wait {
 	w := &Wait{notifier: n, ID: id, Pushes: make(chan string, 4)}
 	n.mu.Lock()
@@ -174,7 +174,7 @@ func (n *Notifier) Close(ctx context.Context) error {
 	}
 	n.mu.Unlock()
 	gone := make(chan struct{})
-	go func() { // ends with the goroutines of the Notifier, which have been told
+	go func() { // ends with the goroutines of the Notifier, which have been notified
 		defer close(gone)
 		n.joined.Wait()
 	}()

@@ -236,7 +236,7 @@ func lateAnnouncementIsIgnored(t testing.TB, h Harness, group string) {
 			posting.Wait()
 		}
 	}
-	// Numbers that no floating point number can tell apart.
+	// Tokens that have the same value as floating point numbers.
 	current := cluster.Leader{Name: "a", Fence: dlock.Fence{Token: 1<<63 + 2, Owner: "x"}, Since: time.Now()}
 	former := cluster.Leader{Name: "b", Fence: dlock.Fence{Token: 1<<63 + 1, Owner: "y"}, Since: time.Now()}
 	ancient := cluster.Leader{Name: "c", Fence: dlock.Fence{Token: 99, Owner: "z"}, Since: time.Now()}

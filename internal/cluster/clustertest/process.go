@@ -20,8 +20,7 @@ type event struct {
 	Leader cluster.Leader
 }
 
-// nameVariable tells the process its name; without it the test that calls Serve has
-// nothing to do.
+// nameVariable has the name of the process. If it is not set, the test that calls Serve has nothing to do.
 const nameVariable = "SHOP_TEST_CLUSTER_NAME"
 
 // Serve is an instance in a process of its own, which joins, leads whenever it can, and

@@ -97,10 +97,8 @@ func (p *place) undo(err error) error {
 	return err
 }
 
-// rivals looks through the members for those that have the same name and came before
-// the node, or that are there at all if there is none. holder is one at another address;
-// replaced are those that this instance was itself, before a restart or the loss of
-// its session.
+// rivals searches the members for those of the same name that came before the node, or for any if there is no node.
+// holder has another address. replaced are those of this instance itself, before a restart or the loss of its session.
 func (p *place) rivals(names []string, again bool) (holder *seat, replaced []seat, err error) {
 	seats, _ := p.c.seats(names)
 	for _, s := range seats {
@@ -132,8 +130,8 @@ func (p *place) Drop(ctx context.Context) error {
 	return p.c.remove(ctx, p.node)
 }
 
-// Join implements [cluster.Membership]. The name of a dead instance is free when the
-// servers have ended its session; Join waits for half as long again, because they are late.
+// Join implements [cluster.Membership]. The name of a dead instance is free when the servers have ended its session.
+// They are late, so Join waits half as long again.
 func (c *Cluster) Join(ctx context.Context, m cluster.Member) (*cluster.Presence, error) {
 	return cluster.Enter(ctx, m, cluster.PresenceConfig{Place: newPlace(c, m), Limit: c.soon(), OnError: c.cfg.OnError})
 }
