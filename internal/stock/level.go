@@ -103,8 +103,8 @@ func (e *ShortageError) Error() string {
 	return "stock: short of " + strings.Join(parts, ", ")
 }
 
-// FencedError says that the row of a SKU has accepted a newer fence than the one
-// it was claimed with, or counts fences from another base. It matches [dlock.ErrFenced].
+// FencedError says that the row of a SKU has accepted a newer fence than that of the claim, or has another token
+// offset. It matches [dlock.ErrFenced].
 type FencedError struct {
 	Refused  Claim
 	Accepted dlock.Fence

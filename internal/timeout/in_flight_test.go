@@ -89,7 +89,7 @@ func TestDueAgainBeforeAnotherOfTheBatchFiresAgain(t *testing.T) {
 	})
 }
 
-// What failed was the timer as the handler has seen it: the one for now is open, with no attempts.
+// A timer fails that the handler has seen in an earlier version. The present one is open, with no attempts.
 func TestDueAgainWhileFailingFiresAgain(t *testing.T) {
 	t.Parallel()
 	for verdict, attempts := range map[string]int{"dead": 1, "retry": 2} {
@@ -134,8 +134,8 @@ func (s stallingStore) Delay(ctx context.Context, kind string, later []timeout.L
 	return s.memStore.Delay(ctx, kind, later)
 }
 
-// What a handler says while the row of its timer is being prolonged is the last word:
-// the row does not wait for the end of a claim that nobody has any more.
+// The outcome of a handler wins over an extension of its claim that is in flight. The row does not wait for the end of
+// a claim that nobody has.
 func TestOutcomeWinsOverExtension(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() ([]timeout.Outcome, error){

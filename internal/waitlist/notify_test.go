@@ -31,9 +31,8 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// A storm of notifications costs what its duration allows, not what it has in
-// number, and the last of them still arrives: the waiter wants as many units as
-// notifications.
+// The cost of a storm of notifications depends on its duration, not on their number. The last one still arrives: the
+// waiter wants as many units as notifications.
 func TestManyNotificationsAreMerged(t *testing.T) {
 	t.Parallel()
 	const storm = 10_000
@@ -59,8 +58,8 @@ func TestManyNotificationsAreMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := time.Since(begun)
-	// Four scripts in every 10 ms, at the beginning and at the end; each of them is sent
-	// once more to a server that does not know it yet.
+	// Four scripts in every 10 ms, at the beginning and at the end; each is sent once more to a server that has not
+	// cached it.
 	if got, most := sent.n.Load(), int32(4*(took/(10*time.Millisecond)+2)+4); got > most {
 		t.Errorf("%d notifications in %v cost %d commands, want %d at most", storm, took, got, most)
 	}

@@ -57,9 +57,8 @@ func TestWaiterProcess(t *testing.T) {
 	_ = w.Wait(ctx, os.Getenv(waiterKey), claim)
 }
 
-// The first in the queue is killed while it waits for a signal. The next one is first when
-// the lease has ended, and the signal that follows reaches it and not the dead one:
-// there is no fallback poll.
+// The first in the queue is killed while it waits for a signal. The next one is first when the lease has ended, and the
+// following signal reaches it, not the dead one. There is no fallback poll.
 func TestKilledFirstWaiterIsReplaced(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Redis(t)

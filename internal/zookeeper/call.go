@@ -74,8 +74,7 @@ func named(what string, err error) error {
 	return fmt.Errorf("zookeeper: %s: %w", what, err)
 }
 
-// patience is how long a request may take. zk gives up a connection that has been
-// silent for as long.
+// maxWait bounds a request. zk gives up a connection that has been silent for as long.
 func (s *Session) patience() time.Duration { return s.Timeout() * 2 / 3 }
 
 // explain says what an error of zk means for the request.

@@ -42,8 +42,8 @@ func closeInTime(tb testing.TB, s *zookeeper.Session) {
 	}
 }
 
-// cutShort calls f with a context that ends while f waits for a server that is silent; and
-// once more where it had ended before anything was sent, as on a busy machine.
+// cutShort calls f with a context that ends while f waits for a silent server. On a busy machine the context may end
+// before anything is sent, and cutShort calls f again.
 func cutShort(tb testing.TB, f func(ctx context.Context) error) (err error) {
 	tb.Helper()
 	for range 5 {
@@ -73,7 +73,7 @@ func wantErr(tb testing.TB, got error, wants ...error) {
 	}
 }
 
-// states records what a session tells.
+// states records the states that a session reports.
 type states struct {
 	mu  sync.Mutex
 	all []zookeeper.State
@@ -91,8 +91,8 @@ func (s *states) now() []zookeeper.State {
 	return slices.Clone(s.all)
 }
 
-// TestExpiryIsHeardWhenConnectedAgain cuts a session off. It hears at once that it is
-// disconnected, and only afterwards that it is over.
+// A session that is cut off reports at once that it is disconnected. It reports its end only when it is connected
+// again.
 func TestExpiryIsHeardWhenConnectedAgain(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

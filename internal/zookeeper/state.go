@@ -21,7 +21,7 @@ func (s *Session) open() error {
 	return err
 }
 
-// hear is called by clients, from their goroutines, and must not block.
+// receive is called by clients, from their goroutines, and must not block.
 func (s *Session) hear(c *client, e zk.Event) {
 	if e.Type != zk.EventSession {
 		s.watches.fire(e.Path, e.Type)
@@ -98,7 +98,7 @@ func (s *Session) expire() {
 	s.confirmed = time.Time{}
 }
 
-// tell passes the state on. It requires mu, and unlocks it.
+// notify passes the state on. It requires mu, and unlocks it.
 func (s *Session) tell() {
 	state, listeners := s.state, s.listeners
 	close(s.changed)
@@ -112,9 +112,8 @@ func (s *Session) tell() {
 	}
 }
 
-// replace gives up a session that has been silent for twice its timeout, and the
-// client with it. The servers may have forgotten it without being able to say so:
-// one that has lost its data refuses clients that have seen more than it knows.
+// replace gives up a session that has been silent for twice its timeout, and the client with it. The servers may have
+// forgotten it and cannot report so: a server that has lost its data refuses clients that have seen more than it has.
 func (s *Session) replace(c *client) {
 	s.mu.Lock()
 	if c != s.client || s.state == Connected || s.closed {

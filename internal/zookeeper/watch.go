@@ -125,7 +125,7 @@ func (w *watches) fireAll() {
 	}
 }
 
-// GetW is Get with a watch: f is called once, when the node is changed or deleted after what was returned, or when the
+// GetW is Get with a watch. f is called once, when the node is changed or deleted after the returned state, or when the
 // session ends. It is called from a goroutine of the connection and must not block. It may be called before GetW
 // returns, and once too often: the returned state may be newer than the one that f received. The caller must call stop,
 // which ends the interest in f. There is no watch if GetW fails.

@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/zookeeper"
 )
 
-// next waits for what a watch is told.
+// next waits for the next event of a watch.
 func next(tb testing.TB, events <-chan zookeeper.Event) zookeeper.Event {
 	tb.Helper()
 	select {
@@ -51,7 +51,7 @@ func TestWatches(t *testing.T) {
 			t.Errorf("one more child: %v", e)
 		}
 		watch()
-		watch() // told twice, by one watch of the server
+		watch() // two notifications, by one watch of the server
 		check(t, other.Delete(t.Context(), n.Path, -1))
 		for range 2 {
 			if e := next(t, events); e != zookeeper.Deleted {

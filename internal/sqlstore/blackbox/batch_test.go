@@ -68,8 +68,8 @@ func sharing(t *testing.T, f func(t *testing.T, strategy string)) {
 	}
 }
 
-// atOnce places an order of one unit of the SKU a for each of the keys, which may be empty, in one
-// batch, and returns what became of them.
+// atOnce places, in one batch, an order of one unit of the SKU a for each key, which may be empty. It returns their
+// errors.
 func atOnce(t *testing.T, store order.Store, keys ...string) []error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -133,8 +133,8 @@ func isShort(err error) bool {
 	return ok
 }
 
-// Nobody knows whether a batch was committed, and it was: each order is found to be stored, though
-// the batch itself has taken the last units.
+// A batch with an unknown outcome was committed. Each of its orders is found, though the batch itself took the last
+// units.
 func TestBatchOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	sharing(t, func(t *testing.T, strategy string) {
@@ -177,8 +177,7 @@ func TestABadOrderFailsAlone(t *testing.T) {
 	})
 }
 
-// The reply to the COMMIT of a batch is lost. Its orders are placed once, and those that it had no
-// unit for are told so.
+// The reply to the COMMIT of a batch is lost. Its orders are placed once, and those without a unit are refused.
 func TestLostReplyToTheCommitOfABatch(t *testing.T) {
 	t.Parallel()
 	sharing(t, func(t *testing.T, strategy string) {
@@ -197,8 +196,8 @@ func TestLostReplyToTheCommitOfABatch(t *testing.T) {
 	})
 }
 
-// Two orders are in a batch that waits for a locked row. The order whose deadline passes is answered then, although the batch goes
-// on for the other: its outcome is unknown. The same key tells it later.
+// Two orders are in a batch that waits for a locked row. At its deadline one order is answered with an unknown outcome,
+// although the batch continues for the other. The same key returns the outcome later.
 func TestOrderLeavesItsBatchAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -37,8 +37,8 @@ var changes = map[string]func(context.Context, *sqlstore.Store, order.Target) (c
 // past waits until o has expired by the clock of this machine, which is that of the database.
 func past(o order.Order) { <-time.After(time.Until(o.ExpiresAt) + 50*time.Millisecond) }
 
-// An order that reads as expired stays so, also if it was changed in time by a transaction that
-// has not committed yet: whoever reads it meanwhile waits for that.
+// An order that reads as expired stays so. If a transaction has changed it in time and has not committed, a reader
+// waits for that transaction.
 func TestExpiredIsFinalOnceRead(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

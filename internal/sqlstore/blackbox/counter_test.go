@@ -75,8 +75,8 @@ var lies = map[string]func(ctx context.Context, rdb redis.UniversalClient, level
 	},
 }
 
-// Whatever becomes of what Redis knows in the middle of a sale, exactly the stock is sold, with
-// cancellations beside it: not a unit more, and sold out means sold out.
+// Redis loses or invents levels in the middle of a sale with cancellations. Exactly the stock is sold, and sold out
+// means sold out.
 func TestLuaIsExactWhateverRedisSays(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -167,8 +167,8 @@ func levelOf(t *testing.T, s order.Store, sku string) stock.Level {
 	return l
 }
 
-// Orders with one key in one batch are one order, and none of them is told that there is no unit, though
-// there are fewer than they would take together.
+// Orders with one key in one batch are one order, and none is refused, though there are fewer units than all would take
+// together.
 func TestLuaEqualOrdersInABatch(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -58,7 +58,7 @@ func TestRedisDownWhileOrdersComeIn(t *testing.T) {
 	}
 }
 
-// Without messages nothing is lost. Consumers poll, and know what they have been told.
+// Without messages nothing is lost. Consumers poll, and keep the moments of earlier messages.
 func TestPubSubConnectionsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -40,7 +40,7 @@ func timersOf(ids []string) []timeout.Timer {
 	return timers
 }
 
-// What passes by itself is tried again from the start, and not for ever.
+// A transient error is retried from the start, and not forever.
 func TestTransientErrorsAreRetried(t *testing.T) {
 	t.Parallel()
 	store, sane, s, _ := faulty(t)
@@ -127,7 +127,7 @@ func TestFailureInTheMiddleLeavesNothing(t *testing.T) {
 	}
 }
 
-// Whatever is asked of a database that is away, the answer is ErrUnavailable.
+// Every request to a database that is unavailable returns ErrUnavailable.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	address := testbedtest.Database(t)
