@@ -15,7 +15,7 @@ import (
 // ElectionConfig is the configuration of an [Election].
 type ElectionConfig struct {
 	// Locker decides who leads. Its guarantees are those of the election: the order of the candidates, the validity of
-	// a lease, and how long an instance that died keeps the others from leading. Required.
+	// a lease, and the delay after a leader dies. Required.
 	Locker dlock.Locker
 
 	// Registry gets the announcement of the leader. Required.

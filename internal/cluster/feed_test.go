@@ -50,7 +50,7 @@ func (s *source) feed() cluster.Feed[int] {
 			}, nil
 		},
 		Equal: func(a, b int) bool { return a == b },
-		Gap:   100 * time.Millisecond, Recheck: 10 * time.Second, Timeout: time.Second,
+		Gap:   100 * time.Millisecond, FallbackPoll: 10 * time.Second, Timeout: time.Second,
 	}
 }
 

@@ -44,7 +44,7 @@ func TestMissedEventsResetAllListeners(t *testing.T) {
 				id := wantSaid(t, one, "start", "a")[1].ID
 				wantSaid(t, two, "start")
 				lose(t, log, all[0])
-				if got := said(hear(t, one)); !slices.Contains(got, "missed") {
+				if got := said(receive(t, one)); !slices.Contains(got, "missed") {
 					t.Errorf("received %d notices, none that something was missed", len(got))
 				}
 				wantSaid(t, two, "missed")
@@ -165,7 +165,7 @@ func resumeThroughLosses(t *testing.T, rnd *rand.Rand) {
 // before counts as read.
 func follow(t *testing.T, l *events.Listener, most int, heard map[string]int, published []string, covered int, id string) (nowCovered int, lastID string, broke bool) {
 	t.Helper()
-	for _, n := range hear(t, l) {
+	for _, n := range receive(t, l) {
 		if most--; most < 0 {
 			return covered, id, true // what is behind is lost on the way
 		}

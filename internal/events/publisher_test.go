@@ -37,7 +37,7 @@ func TestFrequentEventsAreMerged(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		var locks, timers, leases, settled, stocks, fence, available int64
-		for _, n := range hear(t, l) {
+		for _, n := range receive(t, l) {
 			switch e := n.Event; e.Type {
 			case events.TypeLock:
 				locks++
@@ -96,7 +96,7 @@ func TestPublishingNeverWaits(t *testing.T) {
 		wantSaid(t, l)
 		time.Sleep(time.Minute)
 		away.Store(false)
-		all := hear(t, l)
+		all := receive(t, l)
 		skus := make(map[string]bool)
 		for _, n := range all {
 			skus[n.Event.Stock.SKU] = true

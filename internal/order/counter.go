@@ -16,7 +16,7 @@ type taken struct {
 }
 
 // takeAndCommit takes the units of those offers that have a counter, and commits the requests that got theirs. It also
-// commits those that got none, unless one read of the database, sent after all of them had asked, confirms the
+// commits those that got none, unless one read of the database, sent after the last of them had asked, confirms the
 // shortage. A request in [Request.Uncertain] may be stored and have its units, so only the transaction refuses it.
 func (s *Service) takeAndCommit(ctx context.Context, held heldLocks, requests []*Request) error {
 	open := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool { return r.Answered })

@@ -45,9 +45,9 @@ type Expiry struct {
 // Extend gives a pending order that has not expired more time to be paid:
 // by is added to its ExpiresAt. It blocks until that is stored, or ctx ends.
 //
-// Errors: [ErrInvalid] if by is not positive, or if the order would live longer than Config.MaxLife; [ErrNotFound],
-// [*StateError] with the stored order, those of [idempotency], [stock.ErrBusy], [stock.ErrUnavailable]. After these
-// nothing has changed. After [ErrOutcomeUnknown] something may have.
+// It returns [ErrInvalid] if by is not positive, or if the order would live longer than Config.MaxLife. It returns
+// [ErrNotFound], [*StateError] with the stored order, or an error of [idempotency], [stock.ErrBusy] or
+// [stock.ErrUnavailable]. After these nothing has changed. After [ErrOutcomeUnknown] something may have.
 func (s *Service) Extend(ctx context.Context, t Target, by time.Duration) (Order, error) {
 	longest := s.longest()
 	if by <= 0 || by > longest {

@@ -87,8 +87,8 @@ func (g *groupCommit) commit(ctx context.Context, b *Batch) error {
 	return err
 }
 
-// sharable reports whether others may be in the transaction of b: the transaction locks all of its rows before it
-// decides, and waits for nothing else.
+// sharable reports whether others may be in the transaction of b: it locks all of its rows before it decides, and waits
+// for nothing else.
 func (b *Batch) sharable() bool {
 	return !slices.ContainsFunc(b.Claims, func(c stock.Claim) bool { return c.Update.ReadsBefore() }) &&
 		!slices.ContainsFunc(b.Requests, func(r *Request) bool { return r.Queued || r.Uncertain })

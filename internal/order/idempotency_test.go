@@ -58,8 +58,7 @@ func TestTwinOfAWaiter(t *testing.T) {
 	})
 }
 
-// The retry of an accepted order has its answer at once, even if the SKU has sold out, the retry would wait, and others
-// are in the queue.
+// The retry of an accepted order has its answer at once, even if the SKU has sold out and others are in the queue.
 func TestARepetitionDoesNotStandInLine(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {

@@ -187,7 +187,7 @@ func TestEndOfRun(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		const bound = 8
 		url, key := testbedtest.Redis(t), rand.Text()
-		m := joinWith(t, url, key, permits.Config{Permits: bound, TTL: ttl, Timeout: calm, Drain: patience})
+		m := joinWith(t, url, key, permits.Config{Permits: bound, TTL: ttl, Timeout: calm, Drain: maxWait})
 		next := join(t, url, key, bound)
 		together(t, m, next)
 		release, last := m.take(t), m.take(t)

@@ -52,8 +52,8 @@
 //
 // # Without the store
 //
-// When a call fails, an instance serves P/N, at least 1, with the last known N. [Stats.Degraded] reports this, and
-// [Stats.Unshared] counts the permits that were granted that way. All shares together are P. An instance that never
+// When a call fails, an instance serves P/N, at least 1, with the last known N. It reports this as [Stats.Degraded],
+// and [Stats.Unshared] counts the permits that were granted that way. All shares together are P. An instance that never
 // had a response serves 1.
 //
 // When the store has recovered, the leases have expired, and the other instances still serve their shares. So an

@@ -160,14 +160,14 @@ func (m *member) load(t testing.TB, u *usage, goroutines int, d time.Duration) (
 }
 
 // maxWait bounds a wait of a test, on the busiest machine.
-const patience = 2 * time.Minute
+const maxWait = 2 * time.Minute
 
 // waitFor looks for a condition every few milliseconds, for a generous time at most.
 func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !ok(); {
+	for end := time.Now().Add(maxWait); !ok(); {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, patience)
+			t.Fatalf("%s: not within %v", what, maxWait)
 		}
 		<-time.After(5 * time.Millisecond)
 	}

@@ -9,9 +9,9 @@
 //	shop:units:{SKU}          version and available of the row, as of that version
 //	shop:units:{SKU}:taken    UNITS:DEADLINE by hold, for open transactions
 //
-// Orders may take what is available less what is taken. The row raises its version with every change of its level.
-// So the newer of two levels is known without a clock and without an order of messages: Redis accepts
-// a level if its version is not lower than the stored version.
+// Orders may take what is available less what is taken. The row raises its version with every change of its level. So
+// the newer of two levels is known without a clock or an order of messages. Redis accepts a level if its version is not
+// lower than the stored version.
 //
 //	Take    applies pending levels; grants each order its units while there are some; stores the sum as a hold
 //	        ... the transaction reads the row, and knows the level after it ...

@@ -85,8 +85,8 @@ func Broken(err error) bool {
 	return false
 }
 
-// Unreachable reports whether err says that no server answers, or that it accepts no session at the moment: it is
-// starting or stopping, or has too many. Another attempt to connect may succeed. A SQLite file is never unreachable.
+// Unreachable reports whether err says that no server answers, or that it accepts no session now: it is starting or
+// stopping, or has too many. Another attempt to connect may succeed. A SQLite file is never unreachable.
 func Unreachable(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysqldriver.ErrInvalidConn) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -18,7 +18,7 @@ var errNoCustomerRow = fmt.Errorf("sqlstore: the customer has no row: %w", stock
 
 // usage is what a customer has, as far as a limit asks for it.
 //
-// If a limit applies to an order, the transaction locks the row of the customer and then counts, so two orders of a
+// If a limit applies to an order, the transaction locks the row of the customer and then counts. So two orders of a
 // customer count one after the other, each at one moment. Orders that were open and late at that moment are locked and
 // read again, because a payment that was in time may be in flight. Without a limit, nothing is locked or counted. A
 // limit of open orders holds only if all instances configure it.

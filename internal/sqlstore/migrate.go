@@ -127,8 +127,8 @@ func (st step) apply(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// lockSchema keeps other migrations out until unlock is called: on SQLite by a write transaction around the whole
-// migration, elsewhere by a named lock, which ends with its session.
+// lockSchema keeps other migrations out until unlock is called. On SQLite it uses a write transaction around the whole
+// migration, elsewhere a named lock, which ends with its session.
 func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(context.Context, error) error, err error) {
 	if s.dialect.name == "sqlite" {
 		begin := func() error {

@@ -40,7 +40,7 @@ func (b *transaction) readSegments(db *gorm.DB) error {
 
 // segmented takes an order's units of sku from one segment that had enough when they were read, and locks nothing else.
 // If none had enough, or there are several orders, it takes them from as many as it needs. An order is refused only if
-// all segments together had too few at one moment since it came: in that read, or while all of them are locked.
+// all segments together had too few, in that read or while all are locked.
 func (b *transaction) segmented(tx *gorm.DB, sku string) error {
 	if b.takesAcross || len(b.requests) > 1 {
 		return b.takeAcross(tx, sku)

@@ -32,8 +32,8 @@ var (
 	errKeyLocked = errors.New("sqlstore: somebody else stores a key of a shared transaction")
 )
 
-// commitShared commits several batches. It leaves some for later: those of SKUs whose rows may be locked, and those
-// whose rows or keys stay locked for longer than a shared transaction waits.
+// commitShared commits several batches. It leaves some for later: those whose rows may be locked, and those whose rows
+// or keys stay locked longer than a shared transaction waits.
 func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error {
 	for wait := rowWait; ; {
 		free := slices.DeleteFunc(slices.Clone(batches), func(b *order.Batch) bool {

@@ -64,8 +64,8 @@ func (b *transaction) claims() iter.Seq[stock.Claim] {
 	}
 }
 
-// read reads before the transaction what is decided upon then: each level in a statement of its own, and the time if no
-// later statement returns it.
+// read reads what is decided upon before the transaction. Each level has a statement of its own, and so has the time if
+// no later statement returns it.
 func (b *transaction) read(ctx context.Context) (err error) {
 	b.push = func() {}
 	b.pairDuplicates()

@@ -100,8 +100,8 @@
 // FallbackPoll, with at most eight of its process at the same time, and asks for a place each time. There is no order
 // meanwhile. In the queue of redislock, waiters notice a service that does not answer after the TTL of Config.Queue.
 // Until then only the first waiter polls. So this TTL should be a few seconds. Config.OnError receives all these
-// errors. While the service does not answer, Wait may return late: the release of its lease takes up to a third of that
-// TTL, at most 2 s.
+// errors. While the service does not answer, Wait may return late: releasing its lease takes up to a third of that TTL,
+// at most 2 s.
 //
 // # Goroutines
 //

@@ -58,8 +58,8 @@ func TestManyNotificationsAreMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := time.Since(begun)
-	// Four scripts in every 10 ms, at the beginning and at the end; each is sent once more to a server that has not
-	// cached it.
+	// Four scripts in every 10 ms, at the beginning and at the end. Each is sent again to a server that has not cached
+	// it.
 	if got, most := sent.n.Load(), int32(4*(took/(10*time.Millisecond)+2)+4); got > most {
 		t.Errorf("%d notifications in %v cost %d commands, want %d at most", storm, took, got, most)
 	}

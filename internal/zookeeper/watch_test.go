@@ -31,10 +31,10 @@ func TestWatches(t *testing.T) {
 		n, err := other.CreateProtected(t.Context(), p)
 		check(t, err)
 		events := make(chan zookeeper.Event, 10)
-		tell := func(e zookeeper.Event) { events <- e }
+		notify := func(e zookeeper.Event) { events <- e }
 		watch := func() {
 			t.Helper()
-			_, _, _, err := s.GetW(t.Context(), n.Path, tell)
+			_, _, _, err := s.GetW(t.Context(), n.Path, notify)
 			check(t, err)
 		}
 		watch()
@@ -43,7 +43,7 @@ func TestWatches(t *testing.T) {
 		if e := next(t, events); e != zookeeper.Changed {
 			t.Errorf("changed: %v", e)
 		}
-		_, _, _, err = s.ChildrenW(t.Context(), p.Dir, tell)
+		_, _, _, err = s.ChildrenW(t.Context(), p.Dir, notify)
 		check(t, err)
 		_, err = other.CreateProtected(t.Context(), p)
 		check(t, err)

@@ -106,7 +106,7 @@ func run(t *testing.T, h Harness, cases []testCase) {
 }
 
 // maxWait bounds a wait for an event that takes a moment. It is long for any machine.
-const patience = 30 * time.Second
+const maxWait = 30 * time.Second
 
 // promptly fails the test if a change was never seen in time, however often it was tried.
 func (h Harness) promptly(t testing.TB, what string, took []time.Duration) {

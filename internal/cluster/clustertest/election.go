@@ -46,7 +46,7 @@ func Elect(t testing.TB, i Instance, group, name string) *cluster.Election {
 // await waits until e leads. It returns nil, and fails the test, if that takes too long.
 func await(t testing.TB, e *cluster.Election) *cluster.Term {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	term, err := e.Campaign(ctx)
 	if err != nil {
@@ -176,7 +176,7 @@ func cancelledCampaignLeavesNothing(t testing.TB, h Harness, group string) {
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
 			t.Errorf("Campaign = %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(maxWait):
 		t.Fatal("Campaign does not end with its context")
 	}
 	campaigning.Wait()

@@ -103,7 +103,7 @@ func (h Harness) start(t testing.TB, group, name string, record *Record) *Proces
 	})
 	select {
 	case <-p.joined:
-	case <-time.After(2 * patience):
+	case <-time.After(2 * maxWait):
 		t.Fatal("the process does not join")
 	}
 	return p
@@ -148,7 +148,7 @@ func killedLeaderIsReplaced(t testing.TB, h Harness, group string) {
 	members.Until(t, "both", Lists("child", "here"))
 	leaders.Until(t, "the child", Leads(first))
 
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*maxWait)
 	defer cancel()
 	record := NewRecord()
 	var leading sync.WaitGroup
@@ -171,7 +171,7 @@ func killedLeaderIsReplaced(t testing.TB, h Harness, group string) {
 	if next.Fence.Token <= first.Fence.Token {
 		t.Errorf("term %d follows term %d", next.Fence.Token, first.Fence.Token)
 	}
-	if limit := 2*h.TTL + patience/4; max(elected, observed, gone) > limit {
+	if limit := 2*h.TTL + maxWait/4; max(elected, observed, gone) > limit {
 		t.Errorf("that took longer than %v", limit)
 	}
 	h.start(t, group, "child", NewRecord())
@@ -188,7 +188,7 @@ func stoppedLeaderIsFenced(t testing.TB, h Harness, group string) {
 	record := NewRecord()
 	child := h.start(t, group, "child", record)
 	first := record.Await(t, cluster.Leader{})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*maxWait)
 	defer cancel()
 	var leading sync.WaitGroup
 	leading.Go(func() { record.Lead(ctx, t, Elect(t, i, group, "here"), "here") })

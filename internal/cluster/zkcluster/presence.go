@@ -29,8 +29,8 @@ func newPlace(c *Cluster, m cluster.Member) *place {
 // the name.
 func (p *place) Take(ctx context.Context, again bool) error {
 	p.node = zookeeper.Node{}
-	patience := time.NewTimer(p.c.s.Timeout() * 3 / 2)
-	defer patience.Stop()
+	maxWait := time.NewTimer(p.c.s.Timeout() * 3 / 2)
+	defer maxWait.Stop()
 	for {
 		if err := p.c.s.Sync(ctx); err != nil {
 			return err
@@ -50,7 +50,7 @@ func (p *place) Take(ctx context.Context, again bool) error {
 			return nil
 		}
 		for there := true; there; {
-			there, err = p.c.look(ctx, p.c.membersDir()+"/"+holder.name, patience.C)
+			there, err = p.c.look(ctx, p.c.membersDir()+"/"+holder.name, maxWait.C)
 			if errors.Is(err, errOver) {
 				return &cluster.NameTakenError{Holder: holder.member}
 			}

@@ -93,8 +93,8 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 	})
 }
 
-// The limit counts what the customer still has, not expired or cancelled orders or those of others. It counts expired
-// orders neither before nor after their scan. A paid order is not open.
+// The limit counts what the customer still has. Expired orders, scanned or not, cancelled ones and those of others do
+// not count. A paid order is not open.
 func TestWhatCountsAgainstALimit(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

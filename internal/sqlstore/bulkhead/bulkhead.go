@@ -19,10 +19,10 @@ import (
 // a bounded number of places for those who write to its row. A transaction that finds them taken waits without a
 // connection, in the lines of all SKUs that it lacks. It gets all of its places at once.
 //
-// The age of a transaction decides at each SKU, and one rule keeps a basket from waiting forever: while somebody waits
-// at a SKU, its last free place is for the oldest. So the oldest waiter gets its places as soon as each of its SKUs has
-// had a free one. No transaction holds a place while it waits for another one, so there is no deadlock. A basket that
-// waits for one SKU keeps at most one place of another SKU unused. A nil *Group admits all transactions.
+// The age of a transaction decides at each SKU. While somebody waits at a SKU, its last free place is for the oldest.
+// So the oldest waiter gets its places as soon as each of its SKUs has had a free one. No transaction holds a place
+// while it waits for another one, so there is no deadlock. A basket that waits for one SKU keeps at most one place of
+// another SKU unused. A nil *Group admits all transactions.
 //
 // A SKU whose row may be locked admits nobody, and one whose row is locked refuses them; see [Group.suspect].
 type Group struct {

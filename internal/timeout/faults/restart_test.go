@@ -11,8 +11,8 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// oneByOne is expire, for a world in which no two orders expire at once: most timers of a batch that is halved wait for
-// the handler.
+// oneByOne is expire for a world in which no two orders expire at once. If it halved a batch, most of its timers would
+// wait for the handler.
 func oneByOne(n *node) timeout.Handler {
 	return func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 		if len(batch) > 1 {
@@ -41,7 +41,7 @@ func TestInstancesReplaced(t *testing.T) {
 }
 
 // instancesReplaced judges nothing if Redis was too slow for an instance that requeued its timers in progress. The
-// observer receives that error, and nothing else returns these timers here.
+// observer counts such errors, and nothing else returns these timers here.
 func instancesReplaced(t *testing.T) (judged bool) {
 	t.Helper()
 	w := newWorld(t)

@@ -130,8 +130,8 @@ func scheduled(t *testing.T, x *redisindex.Index, kind, id string) {
 	}
 }
 
-// Whatever the network does, a script that callers share ends after Config.Timeout. Later ones continue when the
-// network has recovered.
+// A script that callers share ends after Config.Timeout, even on a silent network. Later ones continue when the network
+// has recovered.
 func TestSilentNetworkEndsSharedScripts(t *testing.T) {
 	t.Parallel()
 	proxy := testbedtest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(testbedtest.Redis(t), "redis://"), "/0"))

@@ -18,8 +18,8 @@ type waker struct {
 	c  chan time.Time // has room for one
 }
 
-// tell stores the earlier of two moments that no waiter has taken yet: a claim that is too early finds nothing.
-func (w *waker) tell(at time.Time) {
+// notify stores the earlier of two moments that no waiter has taken yet: a claim that is too early finds nothing.
+func (w *waker) notify(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -71,7 +71,7 @@ func (x *Index) deliver(name string, head any) {
 	w := x.wakes[name]
 	x.mu.Unlock()
 	if w != nil {
-		w.tell(at)
+		w.notify(at)
 	}
 }
 
