@@ -156,7 +156,7 @@ func (s *Service) commitBatch(ctx context.Context, key lockKey, held heldLocks, 
 	return err
 }
 
-// fenced returns the error of a batch that a row refused with e. The batch is not tried again if the tokens of the lock
+// fenced returns the error of a batch that a row refused with e. The batch is not retried if the tokens of the lock
 // service cannot exceed that of the row by the deadline of its first order.
 func (s *Service) fenced(first *pending, e *stock.FencedError) error {
 	offer := s.offer(e.Refused.SKU)
