@@ -59,9 +59,9 @@
 // order. Then the orders are decided one by one, and each table gets one statement. At most two shared transactions
 // count as open, and no two of these have a SKU in common (TestTransactionsHaveSKUsOfTheirOwn). A transaction counts
 // for 250 ms. If fewer than two count, and none of them has a SKU of the batch, the batch begins at once. So an order
-// never waits for other orders to join it (TestBatchesThatWaitShareATransaction). Some orders have a transaction each:
-// queued orders, orders with an unknown outcome, and those of naive, local, redis-unfenced and optimistic. These
-// strategies decide by reads before the transaction.
+// never waits for other orders to join it (TestBatchesThatWaitShareATransaction). These have a transaction each: queued
+// orders, orders with an unknown outcome, and those of strategies that decide by earlier reads (naive, local,
+// redis-unfenced, optimistic).
 //
 // A stale fencing token or a shortage fails its own batch only. Other faults cost the other batches little:
 //
@@ -71,9 +71,9 @@
 //     free (TestSharedTransactionLeavesLockedRows). They do so for 10 s if a row of a segmented SKU was locked twice.
 //   - A lost reply to COMMIT: the store reads which orders exist (TestLostReplyToASharedCommit).
 //
-// With a [stock.Counter], a batch or basket takes its units from the counter before the transaction. If the counter
-// refuses an order and one read of the level confirms the shortage, the order is refused. All other orders go to the
-// database. An order with an unknown outcome does so too, because it may have its units already.
+// With a [stock.Counter], a batch or basket takes its units from the counter before the transaction. An order is
+// refused if the counter refuses it and one read of the level confirms the shortage. All other orders go to the
+// database. So does an order with an unknown outcome, which may have its units already.
 //
 // # Waiting
 //

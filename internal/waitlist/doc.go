@@ -62,7 +62,7 @@
 //   - Notifications are merged (ManyNotificationsAreMerged), do not block (NotifyDoesNotBlock), and
 //     cost one command if there is no waiter (NotifyWithoutWaitersIsCheap).
 //   - A killed waiter stays first for at most one TTL of Config.Queue (KilledFirstWaiterIsReplaced).
-//   - An owner has at most Config.MaxPerOwner places of a process(OneOwnerDoesNotFillTheList). The waiters for one key
+//   - An owner has at most Config.MaxPerOwner places of a process (OneOwnerDoesNotFillTheList). The waiters for one key
 //     leave as many places free as they have (OneKeyLeavesPlacesForOthers).
 //   - While the lock service is unavailable, customers are served (RedisIsKilled, UnansweringRedisDelaysNobodyLong),
 //     few of a process at a time (WithoutAQueueWaitersPoll).

@@ -35,7 +35,7 @@ func launch(t testing.TB, url string) (presences []*cluster.Presence, seen *clus
 	return presences, seen
 }
 
-// TestServerIsAway with and without its data, and for longer than leases last. A list of those that have rejoined
+// The server is unavailable with and without its data, and for longer than leases last. A list of those that have rejoined
 // already looks as if the others had died. It is not used before all could have rejoined.
 func TestServerIsAway(t *testing.T) {
 	t.Parallel()
