@@ -131,7 +131,7 @@ func TestStormCostsOneReadingPerGap(t *testing.T) {
 	})
 }
 
-func TestChangeThatIsNotTold(t *testing.T) {
+func TestChangeWithoutANotification(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *source) {
 		s.deaf = true

@@ -27,9 +27,9 @@
 //     It is not split if Config.Common reports that no single item is at fault (TestACommonErrorIsNotSplit). A panic of
 //     Commit is an error.
 //  4. A queue is served in the order of arrival. Between processes the lock service decides. If the service is
-//     fair, busy processes get equally many leases (TestThreeInstancesHaveTheirTurns). If it is not, the process
+//     fair, busy processes get equally many leases (TestThreeInstancesGetEqualLeases). If it is not, the process
 //     that releases a lease may get the next one.
-//  5. A caller that gives up leaves the queue at once (TestWhoGivesUpLeavesTheLine). If its item is in a batch, the
+//  5. A caller that gives up leaves the queue at once (TestACallerThatGivesUpLeavesTheQueue). If its item is in a batch, the
 //     caller waits up to 250 ms for the outcome (TestALongBatchKeepsNoCaller) and returns it. The context of the
 //     commit ends when all callers of the batch have given up (TestABatchOutlivesThoseWhoGiveUp).
 //  6. An error of the lock service fails the callers that waited for the lease, and no
@@ -50,7 +50,7 @@
 //
 // If Commit fails with an unknown outcome, Config.Retry must return true. Commit must recognize items that it has
 // committed before, for example by a primary key. With Config.Unknown, callers wait for this repetition even if their
-// maximum wait is over (TestTheImpatientHearWhatBecameOfThem). A caller that gives up meanwhile gets both errors: the
+// maximum wait is over (TestACallerWaitsForTheOutcomeOfItsAttempt). A caller that gives up meanwhile gets both errors: the
 // end of its time and the unknown outcome.
 //
 // # Sources

@@ -14,7 +14,7 @@ import (
 
 // Three busy instances get an equal number of leases from a lock service that is first come, first served, however much
 // each has to do.
-func TestThreeInstancesHaveTheirTurns(t *testing.T) {
+func TestThreeInstancesGetEqualLeases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lock := memlock.New(memlock.Config{})

@@ -10,7 +10,7 @@ import (
 )
 
 // A caller that gives up leaves the queue, and with the last caller the instance stops waiting for the lease.
-func TestWhoGivesUpLeavesTheLine(t *testing.T) {
+func TestACallerThatGivesUpLeavesTheQueue(t *testing.T) {
 	bubble(t, config{}, func(r *rig) {
 		release := r.hold()
 		ctx, giveUp := context.WithCancelCause(r.Context())

@@ -8,7 +8,7 @@ import (
 )
 
 // A caller that gives up between two attempts receives the error of the first one, whose outcome is unknown.
-func TestTheLastErrorIsToldToThoseWhoLeave(t *testing.T) {
+func TestACallerThatLeavesGetsTheLastError(t *testing.T) {
 	unknown := errors.New("unknown")
 	bubble(t, config{Retry: func(err error) bool { return errors.Is(err, unknown) }}, func(r *rig) {
 		ctx, giveUp := context.WithCancelCause(r.Context())
@@ -28,7 +28,7 @@ func TestTheLastErrorIsToldToThoseWhoLeave(t *testing.T) {
 }
 
 // After its maximum wait, a caller still waits for the outcome of an attempt, until its context ends.
-func TestTheImpatientHearWhatBecameOfThem(t *testing.T) {
+func TestACallerWaitsForTheOutcomeOfItsAttempt(t *testing.T) {
 	unknown := errors.New("unknown")
 	is := func(err error) bool { return errors.Is(err, unknown) }
 	bubble(t, config{Retry: is, Unknown: is}, func(r *rig) {
@@ -58,7 +58,7 @@ func TestTheImpatientHearWhatBecameOfThem(t *testing.T) {
 }
 
 // It is the same when the time in the line ends after such an attempt.
-func TestTheImpatientWaitInTheLine(t *testing.T) {
+func TestAnUnknownOutcomeOutlastsTheMaximumWait(t *testing.T) {
 	unknown := errors.New("unknown")
 	is := func(err error) bool { return errors.Is(err, unknown) }
 	bubble(t, config{Retry: is, Unknown: is}, func(r *rig) {

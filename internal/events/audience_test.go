@@ -146,16 +146,16 @@ func BenchmarkEventOfSomebodyElse(b *testing.B) {
 	for feed.Stats().Looks < 2*2000 { // until all wait
 		time.Sleep(time.Millisecond)
 	}
-	heard, before := uint64(0), feed.Stats().Looks
+	appended, before := uint64(0), feed.Stats().Looks
 	for b.Loop() {
-		heard++
-		batch := events.Batch{Writer: "w", Number: heard, Texts: []string{`{"type":"order","order":{"id":"x","customer_id":"somebody"}}`}}
+		appended++
+		batch := events.Batch{Writer: "w", Number: appended, Texts: []string{`{"type":"order","order":{"id":"x","customer_id":"somebody"}}`}}
 		if err := log.Append(ctx, batch); err != nil {
 			b.Fatal(err)
 		}
-		for feed.Stats().Received < heard {
+		for feed.Stats().Received < appended {
 			runtime.Gosched()
 		}
 	}
-	b.ReportMetric(float64(feed.Stats().Looks-before)/float64(heard), "looks/op")
+	b.ReportMetric(float64(feed.Stats().Looks-before)/float64(appended), "looks/op")
 }

@@ -191,7 +191,7 @@ func wantSaid(t *testing.T, l *events.Listener, want ...string) []events.Notice 
 	t.Helper()
 	notices := receive(t, l)
 	if got := said(notices); !slices.Equal(got, want) {
-		t.Errorf("heard %q, want %q", got, want)
+		t.Errorf("received %q, want %q", got, want)
 	}
 	return notices
 }

@@ -38,7 +38,7 @@ func TestForget(t *testing.T) {
 	works(t, s, other)
 	elsewhere(t, shelf, text)
 	if !works(t, s, text) {
-		t.Error("nobody has told yet")
+		t.Error("no notification was sent yet")
 	}
 	s.Forget(prefixOf(text))
 	s.Forget("")
@@ -118,6 +118,6 @@ func TestWatch(t *testing.T) {
 	s.Forget("one")
 	s.ForgetAll()
 	if one != 1 || two != 2 || other != 0 {
-		t.Errorf("told %d, %d and %d times", one, two, other)
+		t.Errorf("notified %d, %d and %d times", one, two, other)
 	}
 }

@@ -124,7 +124,7 @@ func TestACounterIsAdvice(t *testing.T) {
 
 // A counter without a level gets it before anything is taken, and then the level that each committed transaction has
 // left.
-func TestACounterIsToldTheLevel(t *testing.T) {
+func TestACounterReceivesTheLevel(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	o := &oracle{say: func(wanted []int64) ([]bool, error) {
@@ -215,7 +215,7 @@ func (d *doubtful) Commit(ctx context.Context, group ...*order.Batch) error {
 }
 
 // An order that may be stored is looked for, though the counter is away by now or has nothing left.
-func TestACounterDoesNotDecideAboutDoubt(t *testing.T) {
+func TestACounterDoesNotDecideAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func([]int64) ([]bool, error){
 		"away": func([]int64) ([]bool, error) { return nil, errors.New("no route to host") }, "nothing left": all(false),

@@ -59,7 +59,7 @@ func TestTwinOfAWaiter(t *testing.T) {
 }
 
 // The retry of an accepted order has its answer at once, even if the SKU has sold out and others are in the queue.
-func TestARepetitionDoesNotStandInLine(t *testing.T) {
+func TestARetryDoesNotQueue(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
 		t.Helper()

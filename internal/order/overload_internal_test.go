@@ -221,7 +221,7 @@ func TestLatencyOfAnOrderAlone(t *testing.T) {
 		f := o.enter(false, permitted)
 		o.refusals++
 		if o.enter(false, permitted) != nil {
-			t.Error("an order began beside the one that is measured alone")
+			t.Error("an order began alongside the one that is measured alone")
 		}
 		f.leave()
 		for range 2 {

@@ -58,7 +58,7 @@ func TestPatienceForAGuard(t *testing.T) {
 			purchase.Prefer = p
 			began := time.Now()
 			if _, err := svc.Place(t.Context(), purchase); !errors.Is(err, stock.ErrLockHeld) || !errors.Is(err, stock.ErrBusy) {
-				t.Errorf("patience %v: %v", p.Wait, err)
+				t.Errorf("maximum wait %v: %v", p.Wait, err)
 			}
 			if took := time.Since(began); took < p.Wait {
 				t.Errorf("gave up after %v of %v", took, p.Wait)

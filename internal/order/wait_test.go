@@ -226,7 +226,7 @@ func TestPermits(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		if _, err = svc.Place(t.Context(), one("b")); err != nil {
-			t.Errorf("beside one who waits: %v", err)
+			t.Errorf("alongside a waiter: %v", err)
 		}
 		if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
 			t.Fatal(err)

@@ -75,7 +75,7 @@ func TestSurplusComesBack(t *testing.T) {
 		for _, release := range releases {
 			release()
 		}
-		waitFor(t, "the surplus is back", func() bool { return busy.Stats().Leased <= bound/2 })
+		waitFor(t, "the release of the surplus", func() bool { return busy.Stats().Leased <= bound/2 })
 		var had int
 		take := func(m *member) {
 			if _, err := m.Take(t.Context()); err == nil {
@@ -234,7 +234,7 @@ func TestResize(t *testing.T) {
 		for i, release := range releases[:2] {
 			release()
 			if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrConcurrencyLimit) {
-				t.Errorf("Take = %v beside %d of two", err, 3-i)
+				t.Errorf("Take = %v alongside %d of two", err, 3-i)
 			}
 		}
 		releases[2]()

@@ -238,7 +238,7 @@ func TestCutOffInstanceServesItsShare(t *testing.T) {
 		if err := proxy.Pass(); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "it is back", func() bool { return !m.Stats().Degraded })
+		waitFor(t, "recovery", func() bool { return !m.Stats().Degraded })
 		if s := m.Stats(); s.Capacity > 0 {
 			t.Errorf("the other has all permits, and it serves some: %+v", s)
 		}

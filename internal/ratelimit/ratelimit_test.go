@@ -245,7 +245,7 @@ func TestRatesShareRoundTrips(t *testing.T) {
 	gone, leave := context.WithCancelCause(t.Context())
 	leave(errGone)
 	if _, err := r.Allow(gone, "gone"); !errors.Is(err, errGone) {
-		t.Errorf("who has gone is told %v", err)
+		t.Errorf("a caller that has gone gets %v", err)
 	}
 	close(h.release)
 	all.Wait()

@@ -36,7 +36,7 @@
 // These guarantees are the package's own:
 //
 //  4. Taken units are not granted again until their hold ends (TestTakenUnitsAreTaken) or
-//     Config.Life is over (TestTheDeadGiveBack).
+//     Config.Life is over (TestHoldsOfDeadInstancesEnd).
 //  5. An older level never replaces a newer one (TestOlderLevelsAreIgnored). Exception: the row, read after a Take, has
 //     a lower version than that Take saw in Redis, and Redis still has that version. Then Redis has the level of
 //     another database, or of this one before it was restored. It is replaced (TestAnotherHistoryIsForgotten).

@@ -121,7 +121,7 @@ func TestSettlingTwiceIsSettlingOnce(t *testing.T) {
 }
 
 // Units whose taker sends no more requests are free after Config.Life.
-func TestTheDeadGiveBack(t *testing.T) {
+func TestHoldsOfDeadInstancesEnd(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
 	dead, alive := counter(t, rdb, redisstock.Config{Life: time.Second}), counter(t, rdb, redisstock.Config{Life: time.Hour})

@@ -139,8 +139,8 @@ func (s stallingStore) Delay(ctx context.Context, kind string, later []timeout.L
 func TestOutcomeWinsOverExtension(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() ([]timeout.Outcome, error){
-		"retry":     func() ([]timeout.Outcome, error) { return []timeout.Outcome{timeout.Retry(time.Second, nil)}, nil },
-		"give back": func() ([]timeout.Outcome, error) { return nil, timeout.ErrUnavailable },
+		"retry":   func() ([]timeout.Outcome, error) { return []timeout.Outcome{timeout.Retry(time.Second, nil)}, nil },
+		"requeue": func() ([]timeout.Outcome, error) { return nil, timeout.ErrUnavailable },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) { failWhileProlonged(r, fail) })

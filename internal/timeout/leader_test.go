@@ -88,7 +88,7 @@ func TestEveryInstanceScansWithoutLockServiceAndIndex(t *testing.T) {
 		r.link.set(func(l *link) { l.down = false })
 		time.Sleep(10 * time.Second)
 		if r.count.leads() != 1 {
-			t.Errorf("%d lead after the lock service is back, want 1", r.count.leads())
+			t.Errorf("%d lead after the lock service has recovered, want 1", r.count.leads())
 		}
 		b.within(t, 200, 4*time.Second)
 		b.once(t)

@@ -81,7 +81,7 @@ func TestNotifyWithoutWaitersIsCheap(t *testing.T) {
 	for i := range keys {
 		w.Notify(fmt.Sprintf("%s-%d", shelf.key, i))
 	}
-	testbedtest.Eventually(t, "all keys are told of", func() bool { return sent.n.Load() >= keys })
+	testbedtest.Eventually(t, "a notification of each key", func() bool { return sent.n.Load() >= keys })
 	<-time.After(100 * time.Millisecond)
 	if n := sent.n.Load(); n > keys+keys/2 { // it would be thousands; a busy machine may lose a few answers
 		t.Errorf("%d keys cost %d commands", keys, n)
@@ -93,8 +93,8 @@ func TestNotifyWithoutWaitersIsCheap(t *testing.T) {
 func TestNotifyDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
-		var told atomic.Int32
-		c.OnError = func(string, error) { told.Add(1) }
+		var failures atomic.Int32
+		c.OnError = func(string, error) { failures.Add(1) }
 		lock := c.Lock
 		c.Lock, c.Queue = &absent{}, lock
 		w, err := waitlist.New(c)
@@ -121,7 +121,7 @@ func TestNotifyDoesNotBlock(t *testing.T) {
 			t.Errorf("it took %v", d)
 		}
 		time.Sleep(time.Second)
-		if n := told.Load(); n != 2 { // nobody waits in the queue for the other key
+		if n := failures.Load(); n != 2 { // nobody waits in the queue for the other key
 			t.Errorf("notified of %d errors, want one for each time that Run was at it", n)
 		}
 		stop()

@@ -119,10 +119,10 @@ func outage(t *testing.T, begin, end func(*testbed.Redis) error) {
 	s := newShelf()
 	var lists []*waitlist.Waitlist
 	var c waitlist.Config
-	var told atomic.Int32
+	var failures atomic.Int32
 	for range 3 {
 		c = connect(t, server.URL(), queueTTL).rechecking()
-		c.OnError = func(string, error) { told.Add(1) }
+		c.OnError = func(string, error) { failures.Add(1) }
 		lists = append(lists, start(t, c))
 	}
 	var all sync.WaitGroup
@@ -153,7 +153,7 @@ func outage(t *testing.T, begin, end func(*testbed.Redis) error) {
 	}
 	arrive(9, 12)
 	serve(4)
-	if told.Load() == 0 {
+	if failures.Load() == 0 {
 		t.Error("nobody was notified of an error")
 	}
 	if err := end(server); err != nil {

@@ -11,7 +11,7 @@
 //     deleted in the background, for as long as it takes (LostReplyLeavesNoOrphan, LateCreationIsUndone).
 //     [Session.DeleteLater] does the same for a path (DeleteLater).
 //   - States are reported as they change: [Disconnected] at once, [Expired] when a server reports it, which needs a
-//     connection (ExpiryIsHeardWhenConnectedAgain).
+//     connection (ExpiryIsReportedWhenConnectedAgain).
 //   - A session without an answer for twice its timeout is given up, with its connection. Otherwise a server that
 //     has lost its data would refuse the session forever, because the session has seen more than the server
 //     (EmptyServerIsAccepted).

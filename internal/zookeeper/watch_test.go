@@ -17,7 +17,7 @@ func next(tb testing.TB, events <-chan zookeeper.Event) zookeeper.Event {
 	case e := <-events:
 		return e
 	case <-time.After(time.Minute):
-		tb.Fatal("the watch is told nothing")
+		tb.Fatal("the watch received nothing")
 		return 0
 	}
 }
@@ -59,7 +59,7 @@ func TestWatches(t *testing.T) {
 			}
 		}
 		if len(events) != 0 {
-			t.Errorf("told %d times more", len(events))
+			t.Errorf("notified %d times more", len(events))
 		}
 	})
 }
@@ -98,9 +98,9 @@ func TestStoppedWatchesDoNotPileUp(t *testing.T) {
 		s := connect(t, server.Addr())
 		n, err := s.CreateProtected(t.Context(), zookeeper.Protected{Dir: dir(t), Label: "x-", ParentVersion: -1})
 		check(t, err)
-		told := make(chan zookeeper.Event, 1)
+		late := make(chan zookeeper.Event, 1)
 		for range 100 {
-			_, _, stop, err := s.GetW(t.Context(), n.Path, func(e zookeeper.Event) { told <- e })
+			_, _, stop, err := s.GetW(t.Context(), n.Path, func(e zookeeper.Event) { late <- e })
 			check(t, err)
 			stop()
 		}
@@ -115,8 +115,8 @@ func TestStoppedWatchesDoNotPileUp(t *testing.T) {
 		}
 		check(t, s.Delete(t.Context(), n.Path, -1))
 		testbedtest.Eventually(t, "end of the watch", func() bool { return total() == "0" })
-		if len(told) != 0 {
-			t.Error("a watch that was stopped is told")
+		if len(late) != 0 {
+			t.Error("a watch that was stopped is notified")
 		}
 	})
 }

@@ -82,7 +82,7 @@ func oneLeads(t testing.TB, h Harness, group string) {
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := b.Campaign(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Campaign beside a leader = %v", err)
+		t.Errorf("Campaign alongside a leader = %v", err)
 	}
 	work, stop := term.Context(t.Context())
 	defer stop()
@@ -129,7 +129,7 @@ func electedInOrder(t testing.TB, h Harness, group string) {
 	first := h.open(t, group)
 	in, ok := first.Locker.(dlock.Inspector)
 	if !ok {
-		t.Skip("the locker does not tell how many wait")
+		t.Skip("the locker does not report how many wait")
 	}
 	term := Campaign(t, Elect(t, first, group, "first"))
 	var (

@@ -68,7 +68,7 @@ func nameIsFreeAfterLeave(t testing.TB, h Harness, group string) {
 	})
 	select {
 	case err := <-joined:
-		t.Fatalf("Join beside a live holder = %v", err)
+		t.Fatalf("Join alongside a live holder = %v", err)
 	case <-time.After(h.TTL / 10):
 	}
 	if err := p.Leave(t.Context()); err != nil {

@@ -123,7 +123,7 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 
 // Orders with a limit and payments of the same customer do not deadlock, though each reads the rows that the other one
 // changes.
-func TestPaymentsBesideLimitedOrders(t *testing.T) {
+func TestPaymentsDuringLimitedOrders(t *testing.T) {
 	t.Parallel()
 	url, count := testbedtest.Database(t), new(victims)
 	s := open(t, url, "one", count)

@@ -144,7 +144,7 @@ func TestBatchOfUnknownOutcome(t *testing.T) {
 			b := &batches{Store: s}
 			b.forget.Store(2)
 			if n := granted(t, atOnce(t, b, make([]string, 12)...), isShort); n != 5 || b.forget.Load() >= 0 {
-				t.Errorf("%d were told that they have a unit, want 5", n)
+				t.Errorf("%d were accepted, want 5", n)
 			}
 			if a := auditOf(t, s, "a"); !a.OK() || a.Open != 5 {
 				t.Errorf("%+v %q", a, a.Broken())
@@ -185,7 +185,7 @@ func TestLostReplyToTheCommitOfABatch(t *testing.T) {
 		create(t, s, "a", strategy, 5)
 		proxy.DropReply("\x03COMMIT") // the command, and not a new session's READ-COMMITTED
 		if n := granted(t, atOnce(t, s, make([]string, 12)...), isShort); n != 5 {
-			t.Errorf("%d were told that they have a unit, want 5", n)
+			t.Errorf("%d were accepted, want 5", n)
 		}
 		if n := proxy.Dropped(); n != 1 {
 			t.Fatalf("%d replies were dropped, want 1", n)
@@ -243,7 +243,7 @@ func TestOrderLeavesItsBatchAtItsDeadline(t *testing.T) {
 			t.Fatalf("the answers are %v and %v", hurriedErr, otherErr)
 		}
 		_, err = place(t.Context(), "hurried", key)
-		if _, told := errors.AsType[*idempotency.AnsweredError](err); !told {
+		if _, answered := errors.AsType[*idempotency.AnsweredError](err); !answered {
 			t.Errorf("the same key again: %v", err)
 		}
 		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {

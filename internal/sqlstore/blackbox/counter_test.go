@@ -85,14 +85,14 @@ func TestLuaIsExactWhateverRedisSays(t *testing.T) {
 		var saboteur sync.WaitGroup
 		defer saboteur.Wait()
 		defer stop()
-		told := 0
+		count := 0
 		saboteur.Go(func() {
 			for ctx.Err() == nil {
 				for name, lie := range lies {
 					if err := lie(ctx, rdb, "shop:units:{lua}", "shop:units:{lua}:taken"); err != nil && ctx.Err() == nil {
 						t.Errorf("%s: %v", name, err)
 					}
-					told++
+					count++
 					select {
 					case <-ctx.Done():
 					case <-time.After(rand.N(3 * time.Millisecond)):
@@ -110,7 +110,7 @@ func TestLuaIsExactWhateverRedisSays(t *testing.T) {
 		if !a.OK() || a.Accepted() != units || kept != units {
 			t.Errorf("kept %d of %d; %+v %q", kept, units, a, a.Broken())
 		}
-		t.Logf("%d lies", told)
+		t.Logf("%d lies", count)
 	})
 }
 
@@ -180,7 +180,7 @@ func TestLuaEqualOrdersInABatch(t *testing.T) {
 		}
 		// Those behind the first are answered as it was.
 		if n := granted(t, atOnce(t, s, keys...), isAnswered); n != 1 {
-			t.Errorf("%d were told that they have a unit, want 1", n)
+			t.Errorf("%d were accepted, want 1", n)
 		}
 		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 1 {
 			t.Errorf("%+v %q", a, a.Broken())

@@ -111,7 +111,7 @@ func settle(ctx context.Context, s *sqlstore.Store, id string, to order.Status, 
 
 // Baskets that expire, orders that are placed and orders that are cancelled take
 // the same rows, and none is left waiting for another.
-func TestExpireBesideASale(t *testing.T) {
+func TestExpireDuringASale(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		s := open(t, url, "one")

@@ -239,12 +239,12 @@ func (p *pushes) Schedule(ctx context.Context, tx timeout.Tx, timers ...timeout.
 }
 
 // A batch that is rolled back, because one of its keys is stored, sends no notification of its timers.
-func TestABatchWithAnOldKeyTellsOfItsTimersOnce(t *testing.T) {
+func TestABatchWithAnOldKeyNotifiesTimersOnce(t *testing.T) {
 	t.Parallel()
 	plain := open(t, "sqlite:"+t.TempDir()+"/shop.db", "one")
 	_, q := timed(t, plain)
-	told := &pushes{Scheduler: q}
-	s := plain.WithTimers(told)
+	notified := &pushes{Scheduler: q}
+	s := plain.WithTimers(notified)
 	create(t, s, "a", "for-update", 5)
 	commit := func(requests ...*order.Request) {
 		t.Helper()
@@ -257,8 +257,8 @@ func TestABatchWithAnOldKeyTellsOfItsTimersOnce(t *testing.T) {
 	again.Key = old.Key
 	commit(old)
 	commit(again, other)
-	if !errors.As(again.Err, new(*idempotency.AnsweredError)) || other.Err != nil || told.n != 2 {
-		t.Errorf("told %d times of the timers of two batches: %v, %v", told.n, again.Err, other.Err)
+	if !errors.As(again.Err, new(*idempotency.AnsweredError)) || other.Err != nil || notified.n != 2 {
+		t.Errorf("notified %d times of the timers of two batches: %v, %v", notified.n, again.Err, other.Err)
 	}
 	balanced(t, s, "a", 2, 0)
 }

@@ -52,7 +52,7 @@ func TestRedisDownWhileOrdersComeIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settled(loaded, scanDelay)
-	t.Logf("Redis was away for %v: %v %v", took.Round(time.Millisecond), a.seen.all(), b.seen.all())
+	t.Logf("Redis was unavailable for %v: %v %v", took.Round(time.Millisecond), a.seen.all(), b.seen.all())
 	if !missed() {
 		t.Error("nothing was scanDelay: Redis was not missed")
 	}

@@ -157,7 +157,7 @@ func TestDatabaseAway(t *testing.T) {
 		errs["pause"] = store.SetPaused(ctx, kind, true)
 		_, errs["paused"] = store.Paused(ctx)
 		errs["beat"] = store.Heartbeat(ctx, timeout.Base, "a")
-		_, errs["adopt"] = store.Reassign(ctx, nil, time.Minute, 1)
+		_, errs["reassign"] = store.Reassign(ctx, nil, time.Minute, 1)
 		return errs
 	}
 	proxy.Refuse()
@@ -197,7 +197,7 @@ func TestBusyFile(t *testing.T) {
 		t.Errorf("sweep: %v, want ErrUnavailable", err)
 	}
 	if _, err := store.List(t.Context(), timeout.Filter{}); err != nil {
-		t.Errorf("list beside a writer: %v", err)
+		t.Errorf("list alongside a writer: %v", err)
 	}
 	if err := other.Rollback(); err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			rows, _, err := c.Load(ctx, kind, ids[limit:2*limit])
 			return len(rows), err
 		}},
-		{"nothing to adopt", limit, func() (int, error) {
+		{"nothing to reassign", limit, func() (int, error) {
 			n, err := c.Reassign(ctx, nil, time.Minute, limit)
 			return n + limit, err
 		}},

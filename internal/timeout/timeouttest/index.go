@@ -51,7 +51,7 @@ func indexCases() []indexCase {
 		{"EveryCallerGetsItsAnswer", everyCallerGetsItsAnswer},
 		{"ScheduleSharesRoundTrips", scheduleSharesRoundTrips},
 		{"ManyAtOnce", manyAtOnce},
-		{"NeverToldIsWiped", neverToldIsWiped},
+		{"NeverCompleteIsWiped", neverCompleteIsWiped},
 		{"WipeIsNoticed", wipeIsNoticed},
 		{"CompleteEndsWiped", completeEndsWiped},
 		{"DropIsAWipeOfOnePartition", dropIsAWipe},
