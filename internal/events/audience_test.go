@@ -146,16 +146,16 @@ func BenchmarkEventOfSomebodyElse(b *testing.B) {
 	for feed.Stats().Looks < 2*2000 { // until all wait
 		time.Sleep(time.Millisecond)
 	}
-	appended, before := uint64(0), feed.Stats().Looks
+	number, before := uint64(0), feed.Stats().Looks
 	for b.Loop() {
-		appended++
-		batch := events.Batch{Writer: "w", Number: appended, Texts: []string{`{"type":"order","order":{"id":"x","customer_id":"somebody"}}`}}
+		number++
+		batch := events.Batch{Writer: "w", Number: number, Texts: []string{`{"type":"order","order":{"id":"x","customer_id":"somebody"}}`}}
 		if err := log.Append(ctx, batch); err != nil {
 			b.Fatal(err)
 		}
-		for feed.Stats().Received < appended {
+		for feed.Stats().Received < number {
 			runtime.Gosched()
 		}
 	}
-	b.ReportMetric(float64(feed.Stats().Looks-before)/float64(appended), "looks/op")
+	b.ReportMetric(float64(feed.Stats().Looks-before)/float64(number), "looks/op")
 }

@@ -243,7 +243,7 @@ func TestOrderLeavesItsBatchAtItsDeadline(t *testing.T) {
 			t.Fatalf("the answers are %v and %v", hurriedErr, otherErr)
 		}
 		_, err = place(t.Context(), "hurried", key)
-		if _, answered := errors.AsType[*idempotency.AnsweredError](err); !answered {
+		if _, ok := errors.AsType[*idempotency.AnsweredError](err); !ok {
 			t.Errorf("the same key again: %v", err)
 		}
 		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {
