@@ -31,8 +31,8 @@ const (
 
 // FeedConfig is the configuration of a [Feed]. Its zero value is the default.
 type FeedConfig struct {
-	// Buffer is the number of latest events that are kept for slow and returning
-	// listeners. 0 means 8,192, which takes some 5 MB, and 9 MB while there are listeners.
+	// Buffer is the number of latest events that are kept for slow and returning listeners. The default is 8,192, which
+	// takes some 5 MB, or 9 MB with listeners.
 	Buffer int
 
 	// Listeners limits concurrent listeners; 0 means 2,000.
@@ -280,9 +280,9 @@ func (f *Feed) miss() {
 	f.misses++
 }
 
-// after returns the number of the first event in the ring that follows p. found is false if p is not a position of this
-// log, or if not all its successors are in the ring. ahead means that the feed may not have read so far. It requires
-// mu.
+// after returns the number of the first event in the ring that follows p. If p is not a position of this log, or the
+// ring lacks some of its successors, found is false. If the feed may not have read as far as p, ahead is true. It
+// requires mu.
 func (f *Feed) after(p position) (n uint64, found, ahead bool) {
 	switch {
 	case f.last.compare(p) < 0:

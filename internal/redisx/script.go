@@ -46,9 +46,8 @@ func process(ctx context.Context, rdb redis.UniversalClient, args []any) (any, e
 	return cmd.Result()
 }
 
-// Once is a command that no client sends again by itself: its caller knows
-// whether that is safe. A redirect in a cluster is followed, for a command that is
-// redirected was not executed.
+// Once is a command that no client retries by itself: its caller knows whether that is safe. A redirect in a cluster is
+// followed, because a redirected command was not executed.
 type Once struct{ *redis.Cmd }
 
 // NoRetry implements [redis.Cmder].

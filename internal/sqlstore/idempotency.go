@@ -73,8 +73,7 @@ const maxLookUps = 128
 // lookUps is where requests wait for what is stored with their keys.
 type lookUps = cohort.Group[string, struct{}, *lookUp]
 
-// newLookUps returns what reads answers for all who ask at about the same time: a read that
-// begins after somebody has asked is as good for that one as his own.
+// newLookUps returns lookups that share reads: a read that begins after several callers have asked serves all of them.
 func newLookUps(db *gorm.DB) *lookUps {
 	return cohort.New(cohort.Config[string, struct{}, *lookUp]{
 		Hold: func(ctx context.Context, _ string, fn func(context.Context, struct{}) error) error {
@@ -179,8 +178,8 @@ func (s *Store) resolving(once *idempotency.Request) runner {
 }
 
 // answering runs fn in a transaction and stores the answer in it, if fn has done something. It fails with
-// [*idempotency.AnsweredError] or [idempotency.ErrReused] if the key is stored: after a COMMIT whose reply was lost,
-// too, because the key then shows its outcome.
+// [*idempotency.AnsweredError] or [idempotency.ErrReused] if the key is stored. So the key also shows the outcome of a
+// COMMIT whose reply was lost.
 func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Request, fn func(tx *gorm.DB) (result any, done bool, err error)) error {
 	err := run(ctx, func(tx *gorm.DB) error {
 		result, done, err := fn(tx)

@@ -47,7 +47,7 @@ func checkFolder(file string) error {
 		return fmt.Errorf("the folder of %s: %w", file, err)
 	}
 	if err := writable(folder); err != nil {
-		return fmt.Errorf("SQLite keeps files beside %s: %w", file, err)
+		return fmt.Errorf("SQLite keeps files next to %s: %w", file, err)
 	}
 	return nil
 }
