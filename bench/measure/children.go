@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// ChildrenCPU returns the processor time that the processes which this one has started
-// have used, which is all servers: where there is /proc, or else 0. It counts in steps
-// of 10 ms for each of them.
+// ChildrenCPU returns the processor time of the child processes, which are all servers, in steps of 10 ms each.
+// Without /proc it returns 0.
 func ChildrenCPU() time.Duration {
-	const tick = time.Second / 100 // Linux tells all programs so
+	const tick = time.Second / 100 // as Linux reports to all programs
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return 0

@@ -1,4 +1,3 @@
-// Package measure holds what the programs that measure this project alongside others
-// share: how rounds go, statistics over them, the description of the machine, the
-// Redis server with what it has used, and tables.
+// Package measure is shared by the programs that measure this project alongside others. It has rounds and their
+// statistics, the description of the machine, a Redis server and its use of resources, and tables.
 package measure
