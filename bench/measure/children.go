@@ -11,7 +11,7 @@ import (
 // ChildrenCPU returns the processor time of the child processes, which are all servers, in steps of 10 ms each.
 // Without /proc it returns 0.
 func ChildrenCPU() time.Duration {
-	const tick = time.Second / 100 // as Linux reports to all programs
+	const tick = time.Second / 100 // the unit of /proc on Linux
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return 0
