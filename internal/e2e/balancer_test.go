@@ -186,8 +186,8 @@ func nobody(a answer) bool {
 	return a.status == http.StatusServiceUnavailable && strings.Contains(a.body, `"type":"about:blank"`)
 }
 
-// An order that waits for the maximum time gets its response through the balancer: a refusal, or a unit that is
-// released at the last moment for a response.
+// An order that waits for the maximum time gets its response through the balancer. That is a refusal, or a unit that
+// is released at the last moment.
 func TestBalancerLetsOrdersWait(t *testing.T) {
 	t.Parallel()
 	const writeTimeout = 15 * time.Second

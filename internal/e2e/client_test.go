@@ -130,7 +130,7 @@ func inUse(status int, body string) bool {
 	return status == http.StatusTooManyRequests && strings.Contains(body, "/concurrency-limit")
 }
 
-// later reports whether a request was refused for now and without effect: all permits are in use, its time was over,
+// later reports whether a request was refused for now and without effect. All permits are in use, its time was over,
 // a duplicate is in flight, or a store did not respond. This happens if the machine is busy, or was paused for
 // seconds. An unknown outcome and an instance that stops do not count.
 func later(status int, body string) bool {

@@ -100,7 +100,7 @@ func TestHeldRowsDelayOnlyTheirSKU(t *testing.T) {
 	}
 }
 
-// The same with numbers, one fault after the other, for docs/benchmarks/results/isolation.md. Other SKUs are sold at
+// The same with numbers for docs/benchmarks/results/isolation.md, one fault after the other. Other SKUs are sold at
 // 90 % of their speed and within twice their 99th percentile. The test judges that percentile only if it repeats
 // without a fault, and exceeds the cost of customers who buy nothing. The table has it in any case.
 func TestIsolationInNumbers(t *testing.T) {

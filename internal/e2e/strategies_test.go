@@ -32,8 +32,8 @@ func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
 }
 
-// A lock service that lost its data and whose clock is behind issues fences that the row refuses, until its counter
-// is raised to the token that the row has accepted.
+// A lock service that lost its data and whose clock is behind issues low fences. The row refuses them until the
+// counter is raised to the accepted token.
 func TestFenceAheadOfTheLockService(t *testing.T) {
 	t.Parallel()
 	for strategy, flags := range map[string]func() []string{

@@ -36,10 +36,10 @@
 //
 // # Idempotency
 //
-// Every POST of an order or a restock takes an Idempotency-Key. The scope of a key is the customer, whether the caller is an
-// admin, the method and the path. The customer is that of the API key. For a new order by an admin or without
-// authentication, it is the customer of the order. The payload is compared by a hash of the JSON value with sorted fields
-// and no spaces, because a client may serialize a retry in another way.
+// Every POST of an order or a restock takes an Idempotency-Key. A key counts per customer, kind of caller (admin or
+// not), method and path. The customer is that of the API key. For a new order by an admin or without authentication,
+// it is the customer of the order. The payload is compared by a hash of the JSON value with sorted fields and no
+// spaces, because a client may serialize a retry in another way.
 //
 // The domain stores the result of a request with its effect. A duplicate request gets that result, and the same function
 // renders both responses, so that the two cannot differ. A replay has the same status, Location and body,

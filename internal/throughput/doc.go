@@ -15,7 +15,7 @@
 // that stalls is charged for the orders that it kept waiting.
 //
 // In a last turn every variant sells out a SKU of few units to at most 96 buyers. The audit of the database counts
-// what was oversold and undersold, and the lost updates, in this turn and in the earlier ones.
+// the units oversold and undersold, and the lost updates, in all turns.
 //
 // # Comparison
 //
