@@ -255,8 +255,8 @@ func (p comparison) measure(ctx context.Context, c throughput.Config) (g goal, e
 	return g, err
 }
 
-// telling is [throughput.Throughput] of instances that send the traces of one order in a hundred to a receiver
-// that throws them away, as the variable says, and their metrics if it is for both.
+// telling is [throughput.Throughput] with telemetry: instances send the traces of one order in a hundred to a
+// receiver that discards them. The variable names the receiver, and decides whether metrics go there too.
 func telling(ctx context.Context, c throughput.Config, variable string) (r throughput.Report, err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

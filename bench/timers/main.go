@@ -1,5 +1,5 @@
-// Command timers measures this project's delay queue alongside asynq: in one run, on one
-// server, under the same conditions, with the noise floor of the machine alongside it.
+// Command timers measures this project's delay queue alongside asynq, in one run and on one server. It also measures
+// the noise floor of the machine.
 //
 //	go run ./timers -markdown FILE    less than four minutes; prints tables and writes them to FILE
 //	go run ./timers -quick            one short round, to see that all of it works

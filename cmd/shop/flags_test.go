@@ -27,8 +27,8 @@ func commandLine(p cli.Page) []string {
 	return words
 }
 
-// TestEveryFlagRefusesMalformedValues: of every command every flag with a form names the value and the form, also from the environment, in
-// one line; and no command does anything then.
+// TestEveryFlagRefusesMalformedValues: the error is one line with the value and the expected form, also for the
+// environment. The command then does nothing.
 func TestEveryFlagRefusesMalformedValues(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tried := 0

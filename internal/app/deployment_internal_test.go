@@ -66,8 +66,8 @@ func TestDeploymentRestarts(t *testing.T) {
 	}
 }
 
-// TestDeploymentIsBounded: nothing takes all memory, is published on every network, starts a sale that oversells by itself, or reads
-// files of the checkout that another user may not.
+// TestDeploymentIsBounded: no service takes all memory, is published on every network, or starts a sale that
+// oversells. None reads files of the checkout that another user may not read.
 func TestDeploymentIsBounded(t *testing.T) {
 	t.Parallel()
 	d := readDeployment(t)
@@ -94,7 +94,7 @@ func TestDeploymentIsBounded(t *testing.T) {
 	if got := d.Services["mariadb"].Environment; got["MARIADB_RANDOM_ROOT_PASSWORD"] != "" {
 		t.Error("MariaDB prints the password of root into its log")
 	}
-	// What an instance takes to stop, at most; the queue drains alongside the requests.
+	// The longest stop of an instance: the queue drains alongside the requests.
 	if took, grace := drainWait+stopTimeout+cutTimeout+timersDrain+5*time.Second, d.Services["shop"].Grace; grace < took+10*time.Second {
 		t.Errorf("an instance that takes %v to stop is killed after %v", took, grace)
 	}

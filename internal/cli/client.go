@@ -27,8 +27,8 @@ const (
 	keyVariable = "SHOP_KEY"
 )
 
-// httpClient sends the requests of all commands. A request has the key of an admin, so it goes to the address that the
-// user names and nowhere else: a redirect is an answer like any other.
+// httpClient sends the requests of all commands. A request has the key of an admin, so it goes only to the address
+// that the user names. A redirect is not followed.
 var httpClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	Transport: &http.Transport{

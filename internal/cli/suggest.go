@@ -20,8 +20,8 @@ func nearest(word string, names []string) string {
 	return ""
 }
 
-// distance returns the number of edits between a and b: a byte that is inserted, deleted or replaced, or two
-// neighbors that are swapped (the restricted Damerau-Levenshtein distance).
+// distance returns the restricted Damerau-Levenshtein distance of a and b. An edit inserts, deletes or replaces a
+// byte, or swaps two neighbors.
 func distance(a, b string) int {
 	previous, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	older := make([]int, len(b)+1)

@@ -36,7 +36,7 @@ func TestTimersListReadsAllPages(t *testing.T) {
 	}
 }
 
-// Who answers may be nobody, or somebody else.
+// The port may be closed, or another program may answer.
 func TestTimersCommandReportsAWrongServer(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -88,8 +88,8 @@ func reread(t *testing.T, w *page, client *http.Client, url string) {
 	}
 }
 
-// TestOrdersContinueWithoutRedis: those that need no lock of it are placed as before, though nobody can be notified. Who listens is
-// told so when it has recovered.
+// TestOrdersContinueWithoutRedis: orders that need no lock of Redis are placed as before, without notifications. When
+// Redis has recovered, each listener gets a reset.
 func TestOrdersContinueWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})

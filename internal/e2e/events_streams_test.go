@@ -77,7 +77,7 @@ func TestEventsCommand(t *testing.T) {
 	}()
 	first.listeners(t, 1) // what happens before that is not shown
 	first.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)
-	// What it has missed it says, and it has missed something only if the machine was paused.
+	// The command reports missed events, and misses some only if the machine was paused.
 	missing := func() bool { return stalls.total() > 0 && strings.Contains(problems.String(), "missing") }
 	one := buyOne(t, client, first.url)
 	testbedtest.Eventually(t, "the order is shown", func() bool { return strings.Contains(out.String(), one+" PENDING of ") || missing() })
@@ -131,8 +131,8 @@ func TestStreamThroughTheBalancer(t *testing.T) {
 	receivesOne(t, w, stalls, customers(t), r.url)
 }
 
-// receivesOne places orders until the watcher is notified of one: of another one only if it is notified that something may be missing, as
-// it does where the machine has been paused.
+// receivesOne places orders until the watcher is notified of one. It places a second order only if the watcher got a
+// notice of missing events, as on a machine that was paused.
 func receivesOne(t *testing.T, w *page, stalls *stallDetector, client *http.Client, url string) {
 	t.Helper()
 	resets := func() int { return w.count(func() int { return len(w.resets) }) }

@@ -82,8 +82,8 @@ func buyers(t *testing.T, url string, more func() bool) (took []time.Duration) {
 	return took
 }
 
-// A SKU is oversold because updates were lost. Its orders expire as others do, which takes its
-// column below zero, and the orders of another SKU in the same batch are not held up.
+// A SKU is oversold because updates were lost. Its orders expire as others do, although its column falls below zero.
+// They do not delay the orders of another SKU in the same batch.
 func TestOversoldOrdersExpireLikeOthers(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, database string, flags ...string) {

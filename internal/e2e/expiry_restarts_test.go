@@ -36,9 +36,9 @@ func (b *balancer) set(urls ...string) {
 // releasing it.
 const forgotten = 28 * time.Second
 
-// Three instances are replaced one after the other while orders come in and expire. Customers
-// and orders notice nothing, on a machine that runs: where it is paused customers may be asked to come again, and
-// what an order that is late says of those who stopped is looked at once more.
+// Three instances are replaced one after the other while orders come in and expire. No customer and no order is
+// affected. On a machine that was paused, customers may have to retry, and the test reads the late orders of stopped
+// instances once more.
 func TestRollingRestartUnderLoad(t *testing.T) {
 	t.Parallel()
 	for try := 1; ; try++ {

@@ -38,8 +38,8 @@ func (s stage) three(t *testing.T, more ...string) (all [3]*instance) {
 	return all
 }
 
-// locks returns the locks of the instances, for a test that holds or inspects them itself. What it
-// holds it keeps, though the machine are paused for longer than a lease of theirs lasts.
+// locks returns the locks of the instances, for a test that holds or inspects them itself. Its leases are longer than
+// those of the instances, so it keeps them on a machine that was paused.
 func (s stage) locks(t *testing.T) *redislock.Locker {
 	t.Helper()
 	rdb, err := redisx.New(s.redis)
@@ -122,7 +122,7 @@ func ownRedis(t *testing.T) string {
 	return testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()
 }
 
-// What docs/reference/guarantees.md promises of an instance.
+// The times that docs/reference/guarantees.md promises.
 const (
 	leaseTTL       = 2 * time.Second
 	sessionTimeout = 8 * time.Second

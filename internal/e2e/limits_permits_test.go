@@ -36,10 +36,9 @@ func TestTwoPermitsForTwoInstances(t *testing.T) {
 	// An instance that has just begun may have no permit yet, and its store be slow.
 	paid, cancelled := one.eventuallyPlaced(t, client, "a"), two.eventuallyPlaced(t, client, "a")
 
-	// Orders stand in the queue of the lock as long as somebody else holds it: there they can
-	// be counted. Who has a permit and is paused for longer than it lasts has lost it, and another
-	// order may be on its way as well: such a round is not judged, nor is one in which the store was too slow to
-	// give anybody a permit.
+	// Orders wait in the queue of the lock while the test holds it, and can be counted there. An instance that is
+	// paused for longer than its permit lasts loses the permit, and another order may get it. Such a round is not
+	// judged. A round in which the store was too slow to grant any permit is not judged either.
 	all := int64(0)
 	for judged := false; !judged; {
 		one.eventuallyPlaced(t, client, "a") // by now the permits are free again
@@ -98,8 +97,7 @@ func balancedBut(t *testing.T, s stage, sku string, reserved int64) {
 	}
 }
 
-// returned is when the permits of an instance that was killed are free again at the latest: 3 s, and
-// what a busy machine makes of it.
+// returned bounds the time until the permits of a killed instance are free again: 3 s, and more on a busy machine.
 const returned = time.Minute
 
 // The permits of an instance that is killed are free again after their TTL.

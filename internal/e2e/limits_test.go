@@ -15,8 +15,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// What one customer may do at once, have open and buy is bounded over all instances, and for
-// nobody else. Payments and cancellations never are.
+// The requests, open orders and units of one customer are bounded over all instances, without effect on other
+// customers. Payments and cancellations are never limited.
 func TestLimitsOfACustomer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -72,7 +72,8 @@ func measured(t *testing.T) {
 	}
 }
 
-// alone is for a test that nothing else may run beside, so it is not parallel. Its instances are those that users have.
+// alone is for a test during which no other test may run, so it is not parallel. Its instances are those that users
+// have.
 func alone(t *testing.T) {
 	t.Helper()
 	fast, err := product()

@@ -37,9 +37,8 @@ func books(t *testing.T, url string) *sqlstore.Store {
 	return store.WithTimers(q)
 }
 
-// expired waits until every order of the SKU has given its units back, and judges:
-// there are so many orders, none was lost, none ended twice, and none before its time. It
-// returns how late the latest was.
+// expired waits until every order of the SKU has released its units. It checks that no order was lost, settled twice,
+// or expired early. It returns the greatest delay.
 func expired(t *testing.T, store *sqlstore.Store, sku string, orders int) (latest time.Duration) {
 	t.Helper()
 	var fates []sqlstore.Fate

@@ -293,13 +293,13 @@ type Delivery struct {
 //
 // Example: {"had":3,"limit":4,"sku":"ticket"}
 type Exceeded struct {
-	// SKU Whose limit it is; absent if it is that of open orders.
+	// SKU The SKU of the limit; absent for the limit of open orders.
 	SKU string `json:"sku,omitempty"`
 
-	// Limit What a customer may have.
+	// Limit The maximum of a customer.
 	Limit int64 `json:"limit"`
 
-	// Had What the customer has: units bought or reserved, or open orders.
+	// Had The customer's units bought or reserved, or open orders.
 	Had int64 `json:"had"`
 }
 
@@ -359,7 +359,7 @@ type Member struct {
 	// Address Where it listens.
 	Address string `json:"address"`
 
-	// Role What it does: shop, canary, or the partition that is its own.
+	// Role Its task: shop, canary, or its own partition.
 	Role string `json:"role"`
 
 	// Version The version of its program.
@@ -428,7 +428,7 @@ type NewOrder struct {
 	// Example: c1
 	CustomerID PartyID `json:"customer_id"`
 
-	// Items What is wanted.
+	// Items The wanted units.
 	Items []NewItem `json:"items"`
 }
 
@@ -441,9 +441,9 @@ type NewSKU struct {
 
 	// Strategy How the SKU is kept from being oversold: naive, local, conditional,
 	// segmented, optimistic, for-update, redis-unfenced, redis, redlock, zookeeper, etcd,
-	// sql, or, with one lease and transaction for all orders that arrive together,
-	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, sql-cohort, or lua,
-	// which takes the units in Redis before such a transaction.
+	// or sql. With one lease and transaction for all orders that arrive together:
+	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, or sql-cohort.
+	// Or lua, which takes the units in Redis before such a transaction.
 	// `/api/v1/strategies` says which need a store that the instance was
 	// started without.
 	Strategy string `json:"strategy"`
@@ -452,7 +452,7 @@ type NewSKU struct {
 	PurchaseLimit int64 `json:"purchase_limit,omitempty"`
 }
 
-// NewSetting What a setting is to be.
+// NewSetting The wanted value of a setting.
 //
 // Example: {"value":"8","version":0}
 type NewSetting struct {
@@ -479,7 +479,7 @@ type Order struct {
 	// The others are final.
 	Status OrderStatus `json:"status"`
 
-	// Items What is reserved, by SKU, each SKU once.
+	// Items The reserved units, each SKU once.
 	Items []Item `json:"items"`
 
 	// ExpiresAt When the units go back if nobody pays, or a queued order is given up; UTC.
@@ -720,7 +720,7 @@ type TimerPage struct {
 // TimerState Whether a timer is tried again, or waits for somebody to decide.
 type TimerState string
 
-// TimersChanged What an operation on timers did.
+// TimersChanged The effect of an operation on timers.
 //
 // Example: {"kind":"order.expire","timers":1}
 type TimersChanged struct {
@@ -738,7 +738,7 @@ type Violation struct {
 	// Example: #/items/0/quantity
 	Pointer string `json:"pointer"`
 
-	// Detail What is wrong there.
+	// Detail The fault.
 	//
 	// Example: number must be at least 1
 	Detail string `json:"detail"`

@@ -8,7 +8,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// The points of a basket worker, beside those of an order worker.
+// The points of a basket worker, in addition to those of an order worker.
 const (
 	pointFirst = "first" // it has the lock of the first SKU of its basket
 	pointAll   = "all"   // it has the locks of all

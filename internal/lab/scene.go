@@ -69,7 +69,7 @@ func (c *scene) mark(row string, at time.Time, good bool, format string, args ..
 	c.picture.Mark(c.row(row), c.at(at), kindOf(good), fmt.Sprintf(format, args...))
 }
 
-// pace lets some time pass, so that one can tell apart in the picture what happens before and after. Nothing depends on it.
+// pace lets some time pass, so that the picture separates the events before and after. Nothing depends on it.
 func (c *scene) pace(ctx context.Context) {
 	select {
 	case <-time.After(time.Duration(c.r.Size(200, 350)) * time.Millisecond):

@@ -950,7 +950,7 @@ type AuditedSKU struct {
 
 // BodyTooLargeProblem The body is larger than 64 KiB.
 type BodyTooLargeProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -971,7 +971,7 @@ type BodyTooLargeProblemType string
 
 // ConcurrencyLimitProblem Too many orders are in flight.
 type ConcurrencyLimitProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -992,7 +992,7 @@ type ConcurrencyLimitProblemType string
 
 // DrainingProblem The instance is shutting down.
 type DrainingProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1032,19 +1032,19 @@ type EventStream struct {
 //
 // Example: {"had":3,"limit":4,"sku":"ticket"}
 type Exceeded struct {
-	// SKU Whose limit it is; absent if it is that of open orders.
+	// SKU The SKU of the limit; absent for the limit of open orders.
 	SKU string `json:"sku,omitempty"`
 
-	// Limit What a customer may have.
+	// Limit The maximum of a customer.
 	Limit int64 `json:"limit"`
 
-	// Had What the customer has: units bought or reserved, or open orders.
+	// Had The customer's units bought or reserved, or open orders.
 	Had int64 `json:"had"`
 }
 
 // ForbiddenProblem The key, the host or the origin of the request does not allow it.
 type ForbiddenProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1065,7 +1065,7 @@ type ForbiddenProblemType string
 
 // IdempotencyKeyReusedProblem The Idempotency-Key was used with another payload.
 type IdempotencyKeyReusedProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1086,7 +1086,7 @@ type IdempotencyKeyReusedProblemType string
 
 // InternalProblem The service failed unexpectedly.
 type InternalProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1107,7 +1107,7 @@ type InternalProblemType string
 
 // InvalidRequestProblem The body breaks a rule, or a value is out of bounds.
 type InvalidRequestProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Errors The first places that break a rule; absent if the rule has no place.
@@ -1145,7 +1145,7 @@ type Item struct {
 // LiveEvent Something that has happened. Of the last six fields, only the one that `type` names is present. Clients ignore
 // unknown fields and types.
 type LiveEvent struct {
-	// Type What it is about.
+	// Type Its subject.
 	Type LiveEventType `json:"type"`
 
 	// Instance The instance that published it.
@@ -1200,10 +1200,10 @@ type LiveEvent struct {
 		Version int64 `json:"version"`
 	} `json:"stock,omitempty"`
 
-	// Lock The leases of a SKU that an instance was granted since its previous event, those that have ended since, and writes
-	// that the row of the SKU refused because of their fencing token.
+	// Lock The leases of a SKU that an instance was granted since its previous event, and the leases that have ended since.
+	// Also writes that the row of the SKU refused because of their fencing token.
 	Lock *struct {
-		// Strategy Whose lease it is.
+		// Strategy The strategy of the lease.
 		Strategy string `json:"strategy"`
 
 		// Holder The instance.
@@ -1263,14 +1263,14 @@ type LiveEvent struct {
 		// Address Where it serves.
 		Address string `json:"address"`
 
-		// Role What it does.
+		// Role Its task.
 		Role string `json:"role"`
 
 		// Left Whether it has left.
 		Left bool `json:"left"`
 	} `json:"member,omitempty"`
 
-	// Leader Who leads in a term, or led in one that has ended.
+	// Leader The leader of a term, also of one that has ended.
 	Leader *struct {
 		// Name The instance.
 		Name string `json:"name"`
@@ -1283,12 +1283,12 @@ type LiveEvent struct {
 	} `json:"leader,omitempty"`
 }
 
-// LiveEventType What it is about.
+// LiveEventType Its subject.
 type LiveEventType string
 
 // LockTimeoutProblem The request waited for a lock or a row until its time limit.
 type LockTimeoutProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1309,7 +1309,7 @@ type LockTimeoutProblemType string
 
 // MalformedRequestProblem The path, query, header or body cannot be read.
 type MalformedRequestProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1384,7 +1384,7 @@ type NewOrder struct {
 	// Example: c1
 	CustomerID PartyID `json:"customer_id"`
 
-	// Items What is wanted.
+	// Items The wanted units.
 	Items []NewItem `json:"items"`
 }
 
@@ -1397,9 +1397,9 @@ type NewSKU struct {
 
 	// Strategy How the SKU is kept from being oversold: naive, local, conditional,
 	// segmented, optimistic, for-update, redis-unfenced, redis, redlock, zookeeper, etcd,
-	// sql, or, with one lease and transaction for all orders that arrive together,
-	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, sql-cohort, or lua,
-	// which takes the units in Redis before such a transaction.
+	// or sql. With one lease and transaction for all orders that arrive together:
+	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, or sql-cohort.
+	// Or lua, which takes the units in Redis before such a transaction.
 	// `/api/v1/strategies` says which need a store that the instance was
 	// started without.
 	Strategy string `json:"strategy"`
@@ -1410,7 +1410,7 @@ type NewSKU struct {
 
 // NotFoundProblem The path names nothing that exists for this key.
 type NotFoundProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1431,7 +1431,7 @@ type NotFoundProblemType string
 
 // OpenOrdersLimitProblem The customer has as many open orders as one customer may have.
 type OpenOrdersLimitProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Exceeded The limit.
@@ -1457,7 +1457,7 @@ type OpenOrdersLimitProblemType string
 //
 // Example: {"created_at":"2026-11-20T12:00:00Z","customer_id":"c1","expires_at":"2026-11-20T12:15:00Z","id":"0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01","items":[{"quantity":1,"sku":"ticket"}],"status":"PENDING"}
 type Order struct {
-	// Items What is reserved, by SKU, each SKU once.
+	// Items The reserved units, each SKU once.
 	Items []Item `json:"items"`
 
 	// ExpiresAt When the units go back if nobody pays, or a queued order is given up; UTC.
@@ -1487,7 +1487,7 @@ type OrderID = string
 
 // OrderStateConflictProblem The state of the order does not allow the operation.
 type OrderStateConflictProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// OrderID A UUID in lower case.
@@ -1519,7 +1519,7 @@ type OrderStatus string
 
 // OutOfStockProblem Fewer units are for sale than the order wants.
 type OutOfStockProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Shortages The SKUs that lack units.
@@ -1543,7 +1543,7 @@ type OutOfStockProblemType string
 
 // OutcomeUnknownProblem The store did not confirm the request, which may have been carried out.
 type OutcomeUnknownProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// OrderID A UUID in lower case.
@@ -1580,7 +1580,7 @@ type Payment struct {
 	PaymentID PartyID `json:"payment_id"`
 }
 
-// ProblemDetail What happened this time.
+// ProblemDetail The occurrence.
 type ProblemDetail = string
 
 // ProblemTitle The kind of problem in words.
@@ -1588,7 +1588,7 @@ type ProblemTitle = string
 
 // PurchaseLimitProblem The customer would have more units of a SKU than one customer may buy.
 type PurchaseLimitProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Exceeded The limit.
@@ -1617,7 +1617,7 @@ type Quantity = int64
 
 // RateLimitedProblem The customer places or extends orders faster than one customer may.
 type RateLimitedProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1641,7 +1641,7 @@ type Reason string
 
 // RequestInFlightProblem A request with the same Idempotency-Key is in flight.
 type RequestInFlightProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1691,7 +1691,7 @@ type SKU struct {
 
 // SKUExistsProblem The SKU exists with other values.
 type SKUExistsProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1727,7 +1727,7 @@ type Shortage struct {
 
 // StoreUnavailableProblem A store that the request needs is unavailable.
 type StoreUnavailableProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1748,7 +1748,7 @@ type StoreUnavailableProblemType string
 
 // StrategyUnavailableProblem The strategy needs a store that the instance was started without.
 type StrategyUnavailableProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1775,7 +1775,7 @@ type TimerKind = string
 
 // TooManyListenersProblem Too many clients subscribe to the events of this instance, or of this customer.
 type TooManyListenersProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1796,7 +1796,7 @@ type TooManyListenersProblemType string
 
 // UnauthenticatedProblem The request has no API key that is valid.
 type UnauthenticatedProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1817,7 +1817,7 @@ type UnauthenticatedProblemType string
 
 // UnknownSKUProblem Items of the order name SKUs that do not exist.
 type UnknownSKUProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Errors The first items that name one.
@@ -1841,7 +1841,7 @@ type UnknownSKUProblemType string
 
 // UnknownStrategyProblem No strategy has the name.
 type UnknownStrategyProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1862,7 +1862,7 @@ type UnknownStrategyProblemType string
 
 // UnsupportedMediaTypeProblem The body is not sent as application/json.
 type UnsupportedMediaTypeProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1888,7 +1888,7 @@ type Violation struct {
 	// Example: #/items/0/quantity
 	Pointer string `json:"pointer"`
 
-	// Detail What is wrong there.
+	// Detail The fault.
 	//
 	// Example: number must be at least 1
 	Detail string `json:"detail"`
@@ -3562,8 +3562,8 @@ type ClientInterface interface {
 
 	// RunAudit Audit stock and orders
 	//
-	// Compares the stock columns with the ledger and with the orders, all read
-	// in one snapshot, and counts orders that are open long after their expiry.
+	// Compares the stock columns with the ledger and with the orders, in one snapshot.
+	// Counts orders that are open long after their expiry.
 	// The response is 200 even if an invariant is violated.
 	//
 	// Corresponds with GET /api/v1/audit (the `RunAudit` operationId).
@@ -3614,10 +3614,9 @@ type ClientInterface interface {
 	//
 	// If another order holds the lock of a SKU, the order waits for the lock until its
 	// time limit. `Prefer` (RFC 7240) changes that:
-	// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-	// wait up to N seconds for units of a SKU that is sold out, first come,
-	// first served. If too many orders wait, in all or of one customer, the response is
-	// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+	// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+	// the order waits up to N seconds for its units, first come, first served.
+	// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 	// the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 	//
 	// Takes any type of body and a specified content type.
@@ -3634,10 +3633,9 @@ type ClientInterface interface {
 	//
 	// If another order holds the lock of a SKU, the order waits for the lock until its
 	// time limit. `Prefer` (RFC 7240) changes that:
-	// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-	// wait up to N seconds for units of a SKU that is sold out, first come,
-	// first served. If too many orders wait, in all or of one customer, the response is
-	// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+	// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+	// the order waits up to N seconds for its units, first come, first served.
+	// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 	// the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 	//
 	// Takes a body of the `application/json` content type.
@@ -3721,8 +3719,8 @@ type ClientInterface interface {
 
 // RunAudit Audit stock and orders
 //
-// Compares the stock columns with the ledger and with the orders, all read
-// in one snapshot, and counts orders that are open long after their expiry.
+// Compares the stock columns with the ledger and with the orders, in one snapshot.
+// Counts orders that are open long after their expiry.
 // The response is 200 even if an invariant is violated.
 //
 // Corresponds with GET /api/v1/audit (the `RunAudit` operationId).
@@ -3793,10 +3791,9 @@ func (c *Client) SubscribeEvents(ctx context.Context, params *SubscribeEventsPar
 //
 // If another order holds the lock of a SKU, the order waits for the lock until its
 // time limit. `Prefer` (RFC 7240) changes that:
-// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-// wait up to N seconds for units of a SKU that is sold out, first come,
-// first served. If too many orders wait, in all or of one customer, the response is
-// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+// the order waits up to N seconds for its units, first come, first served.
+// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 // the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 //
 // Takes any type of body and a specified content type.
@@ -3823,10 +3820,9 @@ func (c *Client) PlaceOrderWithBody(ctx context.Context, params *PlaceOrderParam
 //
 // If another order holds the lock of a SKU, the order waits for the lock until its
 // time limit. `Prefer` (RFC 7240) changes that:
-// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-// wait up to N seconds for units of a SKU that is sold out, first come,
-// first served. If too many orders wait, in all or of one customer, the response is
-// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+// the order waits up to N seconds for its units, first come, first served.
+// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 // the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 //
 // Takes a body of the `application/json` content type.
@@ -4487,8 +4483,8 @@ type ClientWithResponsesInterface interface {
 
 	// RunAuditWithResponse Audit stock and orders
 	//
-	// Compares the stock columns with the ledger and with the orders, all read
-	// in one snapshot, and counts orders that are open long after their expiry.
+	// Compares the stock columns with the ledger and with the orders, in one snapshot.
+	// Counts orders that are open long after their expiry.
 	// The response is 200 even if an invariant is violated.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -4543,10 +4539,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// If another order holds the lock of a SKU, the order waits for the lock until its
 	// time limit. `Prefer` (RFC 7240) changes that:
-	// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-	// wait up to N seconds for units of a SKU that is sold out, first come,
-	// first served. If too many orders wait, in all or of one customer, the response is
-	// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+	// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+	// the order waits up to N seconds for its units, first come, first served.
+	// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 	// the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -4563,10 +4558,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// If another order holds the lock of a SKU, the order waits for the lock until its
 	// time limit. `Prefer` (RFC 7240) changes that:
-	// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-	// wait up to N seconds for units of a SKU that is sold out, first come,
-	// first served. If too many orders wait, in all or of one customer, the response is
-	// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+	// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+	// the order waits up to N seconds for its units, first come, first served.
+	// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 	// the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -6034,8 +6028,8 @@ func (r CreateSKUResponse) ContentType() string {
 
 // RunAuditWithResponse Audit stock and orders
 //
-// Compares the stock columns with the ledger and with the orders, all read
-// in one snapshot, and counts orders that are open long after their expiry.
+// Compares the stock columns with the ledger and with the orders, in one snapshot.
+// Counts orders that are open long after their expiry.
 // The response is 200 even if an invariant is violated.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -6102,10 +6096,9 @@ func (c *ClientWithResponses) SubscribeEventsWithResponse(ctx context.Context, p
 //
 // If another order holds the lock of a SKU, the order waits for the lock until its
 // time limit. `Prefer` (RFC 7240) changes that:
-// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-// wait up to N seconds for units of a SKU that is sold out, first come,
-// first served. If too many orders wait, in all or of one customer, the response is
-// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+// the order waits up to N seconds for its units, first come, first served.
+// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 // the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -6128,10 +6121,9 @@ func (c *ClientWithResponses) PlaceOrderWithBodyWithResponse(ctx context.Context
 //
 // If another order holds the lock of a SKU, the order waits for the lock until its
 // time limit. `Prefer` (RFC 7240) changes that:
-// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-// wait up to N seconds for units of a SKU that is sold out, first come,
-// first served. If too many orders wait, in all or of one customer, the response is
-// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+// the order waits up to N seconds for its units, first come, first served.
+// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 // the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
