@@ -158,7 +158,8 @@ bench-quick: ## Run bench-orders at the smallest size, to see that it runs; the 
 
 .PHONY: up
 up: ## Start the whole stack in containers on 127.0.0.1:8080.
-	$(COMPOSE) up --build --detach
+	$(COMPOSE) up --build --detach --wait
+	@echo "The control room: http://127.0.0.1:$${SHOP_PORT:-8080}/"
 
 .PHONY: down
 down: ## Stop the stack and delete its data.

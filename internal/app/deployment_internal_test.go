@@ -18,6 +18,7 @@ type deployment struct {
 		Command     []string
 		Environment map[string]string
 		Restart     string
+		Entrypoint  []string
 		Profiles    []string
 		Ports       []string
 		Volumes     []string
@@ -63,6 +64,17 @@ func TestDeploymentRestarts(t *testing.T) {
 		if s.Healthcheck.Interval < 5*time.Second || s.Healthcheck.Interval > 10*time.Second {
 			t.Errorf("%s is checked every %v", name, s.Healthcheck.Interval)
 		}
+	}
+}
+
+// TestDeploymentEndsWithItsAddress: the balancer, which starts last, prints where the page is, as make up does.
+func TestDeploymentEndsWithItsAddress(t *testing.T) {
+	t.Parallel()
+	if got := strings.Join(readDeployment(t).Services["haproxy"].Entrypoint, " "); !strings.Contains(got, "http://127.0.0.1:${SHOP_PORT:-8080}/") {
+		t.Errorf("the balancer starts by %q", got)
+	}
+	if got := file(t, "../Makefile"); !strings.Contains(got, "up --build --detach --wait\n\t@echo \"The control room: http://127.0.0.1:$${SHOP_PORT:-8080}/\"\n") {
+		t.Error("make up does not end with the address of the page")
 	}
 }
 

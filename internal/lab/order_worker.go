@@ -104,13 +104,10 @@ func (p *placing) at(point, value string) {
 
 // state says whether the worker considers its lease valid.
 func (p *placing) state() string {
-	switch {
-	case p.lease == nil:
+	if p.lease == nil {
 		return ""
-	case p.lease.Err() != nil:
-		return p.lease.Err().Error()
 	}
-	return leaseValid
+	return validity(p.lease)
 }
 
 // beforeBegin is called when the transaction is about to begin.
