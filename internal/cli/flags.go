@@ -50,7 +50,7 @@ const (
 )
 
 // connections are the flags that say where something is. Each has a variable, of whichever command it is.
-var connections = []string{"url", "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}
+var connections = []string{"url", adminURL, "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}
 
 // newFlags returns the flags of the command at the end of a path, without any.
 func newFlags(p Process, at path) *Flags {
