@@ -93,7 +93,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 	})
 }
 
-// TestHistoryOfFrozenServers stops one server of five, and two. Nobody notices.
+// TestHistoryOfFrozenServers pauses one server of five, or two. Nobody notices.
 func TestHistoryOfFrozenServers(t *testing.T) {
 	t.Parallel()
 	for frozen, name := range []string{1: "one", 2: "two"} {
@@ -116,8 +116,8 @@ func TestHistoryOfFrozenServers(t *testing.T) {
 	}
 }
 
-// TestHistoryOfServersThatStall stops up to three servers of five at a time, for less and
-// for more than a TTL, while keys are held: some holders lose their majority.
+// TestHistoryOfServersThatStall pauses up to three servers of five, for less and for more than a TTL. Keys are held
+// meanwhile, so some holders lose their majority.
 func TestHistoryOfServersThatStall(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -167,8 +167,8 @@ func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
 	})
 }
 
-// TestHistoryOfServersThatKeepTheirData kills one server after the other, or two at once;
-// each comes back with all that it has acknowledged, and votes at once.
+// TestHistoryOfServersThatKeepTheirData kills one server after the other, or two at once. Each comes back with all that
+// it has acknowledged, and votes at once.
 func TestHistoryOfServersThatKeepTheirData(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -125,9 +125,8 @@ func TestHistoryOfKilledConnections(t *testing.T) {
 	})
 }
 
-// TestHistoryWithAPausedServer stops the server for less and for more than a TTL, at full
-// size for 20 s too, and kills it, with all that it has acknowledged flushed: it forgets
-// no lease.
+// TestHistoryWithAPausedServer pauses the server for less and for more than a TTL, and kills it. At full size it is also
+// paused for 20 s. It has flushed all that it has acknowledged, so it forgets no lease.
 func TestHistoryWithAPausedServer(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestHistoryWithPausedLeaders has three servers whose leader is paused, for so
-// long that the others choose another one, and still considers itself the leader.
+// TestHistoryWithPausedLeaders pauses the leader of three servers for so long that the others choose another one. It
+// still considers itself the leader.
 func TestHistoryWithPausedLeaders(t *testing.T) {
 	t.Parallel()
 	histories(t, true, func(t testing.TB, tr *trial) {
@@ -43,8 +43,8 @@ func TestHistoryWithPausedLeaders(t *testing.T) {
 	})
 }
 
-// TestHistoryOfLostQuorums stops two servers of three for longer than a session lasts:
-// nothing is granted then, when all who held something have been notified.
+// TestHistoryOfLostQuorums stops two servers of three for longer than a session lasts. Nothing is granted then, when all
+// who held something have been notified.
 func TestHistoryOfLostQuorums(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -82,7 +82,7 @@ func harm(t testing.TB, f func() error) {
 	}
 }
 
-// TestHistoryOfPartedFollowers cuts clients off, each of which has one server.
+// TestHistoryOfPartedFollowers pauses a follower of three servers, and so cuts its clients off.
 func TestHistoryOfPartedFollowers(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
