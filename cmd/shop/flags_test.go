@@ -137,13 +137,21 @@ func TestEveryURLIsChecked(t *testing.T) {
 		if at < 0 {
 			continue
 		}
-		flag := "--" + p.Flags()[at].Name
+		flag, variable := "--"+p.Flags()[at].Name, p.Flags()[at].Variable
 		tried++
 		for _, bad := range []string{"nowhere", "127.0.0.1:8080", "http://", "ftp://127.0.0.1:1", "http://127.0.0.1:1/api", "http://a:b@127.0.0.1:1", "http://127.0.0.1:1?a=b", "http://127.0.0.1:port"} {
 			line := append(commandLine(p), flag, bad)
 			code, out, stderr := call(t, noEnv, line...)
 			if code != 2 || out != "" || !strings.Contains(stderr, flag+" ") || !strings.Contains(stderr, "http://HOST:PORT") {
 				t.Errorf("%q: exit code %d: %s%s", line, code, out, stderr)
+			}
+			if variable == "" {
+				continue
+			}
+			env := func(name string) string { return map[string]string{variable: bad}[name] }
+			code, out, stderr = call(t, env, commandLine(p)...)
+			if code != 2 || out != "" || !strings.Contains(stderr, variable+`="`) || !strings.Contains(stderr, "http://HOST:PORT") {
+				t.Errorf("%s=%s %q: exit code %d: %s%s", variable, bad, line, code, out, stderr)
 			}
 		}
 	}

@@ -51,14 +51,11 @@ type client struct {
 // urlFlag returns the flag that names another instance: --url for --listen, and --admin-url for --admin-listen.
 func (c client) urlFlag() string { return "--" + strings.Replace(c.listener, "listen", "url", 1) }
 
-// ValidBase returns the URL of a listener, as --url has it.
-func ValidBase(base string) (string, error) { return validBase("--url", base) }
-
-// validBase returns the URL of a listener, as the flag has it.
-func validBase(flag, base string) (string, error) {
+// validBase returns the URL of a listener without a path.
+func validBase(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return "", UsageError{fmt.Errorf("%s %q: want http://HOST:PORT or https://HOST:PORT", flag, base)}
+		return "", errors.New("want http://HOST:PORT or https://HOST:PORT")
 	}
 	return u.Scheme + "://" + u.Host, nil
 }

@@ -60,7 +60,7 @@ type timersCall struct {
 // define defines the flags that all of these commands have.
 func (t *timersCall) define(f *Flags) {
 	t.p = f.Process
-	f.StringVar(&t.url, adminURL, "http://"+app.DefaultAdminListen, "`URL`: ask the instance whose --admin-listen this is; any instance responds for all")
+	f.URLVar(&t.url, adminURL, "http://"+app.DefaultAdminListen, "`URL`: ask the instance whose --admin-listen this is; any instance responds for all")
 	f.BoolVar(&t.json, "json", false, "print JSON")
 }
 
@@ -99,11 +99,8 @@ func timersOne(name, args, summary string, run func(*timersCall, context.Context
 	}}
 }
 
-// run checks the URL and runs a command.
-func (t *timersCall) run(ctx context.Context, run func(*timersCall, context.Context, []string) error, args []string) (err error) {
-	if t.url, err = validBase("--"+adminURL, t.url); err != nil {
-		return err
-	}
+// run runs a command.
+func (t *timersCall) run(ctx context.Context, run func(*timersCall, context.Context, []string) error, args []string) error {
 	t.state = strings.ToUpper(t.state)
 	return run(t, ctx, args)
 }
