@@ -66,7 +66,7 @@ func (t *timersCall) define(f *Flags) {
 
 func timersList() Command {
 	return Command{
-		Name: "list", Summary: "Show stored timers, in the order in which they are due", Env: adminKey,
+		Name: "list", Summary: "Show stored timers, in the order of their next attempts", Env: adminKey,
 		Examples: []Example{
 			{"The next 100 timers", "shop timers list"},
 			{"Dead timers, which wait for a decision", "shop timers list --state dead"},
