@@ -75,7 +75,7 @@ func TestKeyIsNotRedirected(t *testing.T) {
 		{"events", "--url", server.URL},
 		{"cluster", "members", "--url", server.URL},
 		{"config", "set", "permits", "8", "--url", server.URL},
-		{"timers", "list", "--url", server.URL},
+		{"timers", "list", "--admin-url", server.URL},
 		{"healthcheck", "--url", server.URL},
 	} {
 		code, _, stderr := call(t, withKey, args...)

@@ -1,7 +1,9 @@
 package cli
 
+import "strings"
+
 // nearest returns the name that the user probably meant by word, or nothing. Names that begin with the word, or
-// differ by a third of its letters at most, are near.
+// differ by a third of its letters at most, or end with "-" and the word, are near.
 func nearest(word string, names []string) string {
 	best, least := "", max(1, len(word)/3)+1
 	for _, name := range names {
@@ -13,7 +15,7 @@ func nearest(word string, names []string) string {
 		return best
 	}
 	for _, name := range names {
-		if len(name) > len(word) && name[:len(word)] == word {
+		if strings.HasPrefix(name, word) || strings.HasSuffix(name, "-"+word) {
 			return name
 		}
 	}

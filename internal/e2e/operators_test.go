@@ -24,7 +24,7 @@ func TestAdminListen(t *testing.T) {
 	r.want(t, http.StatusNotFound, "GET", "/api/v1/timers", "")
 	r.stop()
 	r.stopped(t)
-	if code, _, stderr := call(t, noEnv, "timers", "list", "--url", "http://"+taken); code != 1 || !strings.Contains(stderr, "nothing listens") {
+	if code, _, stderr := call(t, noEnv, "timers", "list", "--admin-url", "http://"+taken); code != 1 || !strings.Contains(stderr, "nothing listens") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

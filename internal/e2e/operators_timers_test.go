@@ -22,14 +22,14 @@ func TestTimersByCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	shows(t, []string{"timers", "pause", "order.expire", "--url", r.admin(t)}, "is paused")
+	shows(t, []string{"timers", "pause", "order.expire", "--admin-url", r.admin(t)}, "is paused")
 	first, second := r.place(t), r.place(t)
 	bury := "UPDATE timeouts SET state = 'DEAD', attempt = 10, last_error = ? WHERE id IN (?, ?)"
 	if _, err := db.ExecContext(t.Context(), bury, "the stock\trow\n\x1b[31mis gone", first, second); err != nil {
 		t.Fatal(err)
 	}
 	command := func(args ...string) []string {
-		return append([]string{"timers", args[0], "--url", asked}, args[1:]...)
+		return append([]string{"timers", args[0], "--admin-url", asked}, args[1:]...)
 	}
 	list := shows(t, command("list", "--kind", "order.expire", "--state", "dead"),
 		"KIND", "LAST ERROR", "order.expire  "+first, second, "DEAD", "10", "base", "the stock row  [31mis gone\n")
@@ -69,7 +69,7 @@ func TestTimersByCommand(t *testing.T) {
 	refuses(t, "No timer has this kind", command("pause", "order.expir")...)
 	refuses(t, "malformed kind", command("pause", "a b")...)
 	refuses(t, "canary", command("rebuild", "order.expire")...)
-	shows(t, []string{"timers", "rebuild", "order.expire", "--url", r.admin(t)}, "were not in the index")
+	shows(t, []string{"timers", "rebuild", "order.expire", "--admin-url", r.admin(t)}, "were not in the index")
 }
 
 // metrics fails the test unless the instance shows lines that begin with all of want.
@@ -105,15 +105,15 @@ func TestTimersListIsLimited(t *testing.T) {
 	for range 3 {
 		r.place(t)
 	}
-	code, out, stderr := call(t, noEnv, "timers", "list", "--limit", "2", "--url", r.admin(t))
+	code, out, stderr := call(t, noEnv, "timers", "list", "--limit", "2", "--admin-url", r.admin(t))
 	if code != 0 || strings.Count(out, "order.expire") != 2 || !strings.Contains(stderr, "More than 2 timers exist") {
 		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
 	}
-	code, out, stderr = call(t, noEnv, "timers", "list", "--limit", "1001", "--url", r.admin(t))
+	code, out, stderr = call(t, noEnv, "timers", "list", "--limit", "1001", "--admin-url", r.admin(t))
 	if code != 0 || strings.Count(out, "order.expire") != 3 || stderr != "" {
 		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
 	}
-	refuses(t, "is not the --admin-listen of an instance", "timers", "list", "--url", r.url)
+	refuses(t, "is not the --admin-listen of an instance", "timers", "list", "--admin-url", r.url)
 }
 
 // An instance that asks for keys asks for an admin's on its admin listener too, and shop timers
@@ -124,7 +124,7 @@ func TestTimersWithAKey(t *testing.T) {
 	_, admin := newKey(t, database, "--admin")
 	_, customer := newKey(t, database, "--customer", "ann")
 	r := start(t, "--database", database, "--auth", "keys")
-	list := []string{"timers", "list", "--url", r.admin(t)}
+	list := []string{"timers", "list", "--admin-url", r.admin(t)}
 	for key, want := range map[string]int{"": 1, customer: 1, admin: 0} {
 		code, _, stderr := call(t, map[string]string{"SHOP_KEY": key}, list...)
 		if code != want || want == 1 && !strings.Contains(stderr, "shop keys create --admin") || key != "" && strings.Contains(stderr, key) {

@@ -25,10 +25,10 @@ type Harness struct {
 	// TTL is that of the clients.
 	TTL time.Duration
 
-	// Expire makes the store drop the grant of key, as if its TTL had passed.
+	// Expire makes the store drop the grant of a key, as if its TTL had passed.
 	Expire func(t testing.TB, key string)
 
-	// Wipe makes the store forget all it knows of key. Nil: it cannot forget.
+	// Wipe makes the store forget all it knows of a key. Nil: it cannot forget.
 	Wipe func(t testing.TB, key string)
 
 	// FIFO says that Acquire grants in the order of the calls, or in that of the processes if grants are shared.
@@ -41,7 +41,7 @@ type Harness struct {
 	// it is otherwise woken by a message. 0: there are no messages.
 	FallbackPoll time.Duration
 
-	// Deaf returns a client that gets no messages. Nil: there are none.
+	// Deaf withholds all messages from a client. It returns the client. Nil: there are no messages.
 	Deaf func(t testing.TB) dlock.Locker
 
 	// Leftovers returns what the store still has of key when nobody holds it or waits
@@ -60,7 +60,7 @@ type Harness struct {
 	// Capped returns a client whose leases last for limit at most. Nil: it has no cap.
 	Capped func(t testing.TB, limit time.Duration) dlock.Locker
 
-	// Behind returns a client whose network can be broken. Nil: there is no network.
+	// Behind breaks the network of a client. It returns the client and its network. Nil: there is no network.
 	Behind func(t testing.TB) (dlock.Locker, Link)
 
 	// Other returns a client whose leases have that TTL. Nil: all have the same.
@@ -70,8 +70,8 @@ type Harness struct {
 	// that nothing was sent.
 	Answers []error
 
-	// Foreign puts something in the place of a holder of key that no client has put
-	// there, and that does not end by itself. Nil: nothing can be there.
+	// Foreign puts a value in the place of a holder that no client has put there, and that does not end by
+	// itself. Nil: nothing can be there.
 	Foreign func(t testing.TB, key string)
 
 	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.

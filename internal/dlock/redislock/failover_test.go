@@ -28,6 +28,7 @@ type group struct {
 	fail func(t testing.TB, key string) *testbed.Redis
 }
 
+// TestHistoryBehindSentinel kills the master, and a replica takes over.
 func TestHistoryBehindSentinel(t *testing.T) {
 	t.Parallel()
 	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
@@ -52,6 +53,7 @@ func TestHistoryBehindSentinel(t *testing.T) {
 	})
 }
 
+// TestHistoryOnCluster kills the master of a key, and its replica takes over.
 func TestHistoryOnCluster(t *testing.T) {
 	t.Parallel()
 	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})

@@ -96,8 +96,8 @@ func wipe(t testing.TB, server *testbed.Redis) {
 	}
 }
 
-// TestHistoryOfFailoverToALaggingReplica lets the replica fall behind before it
-// takes over: it does not know the last grants, nor the last releases.
+// TestHistoryOfFailoverToALaggingReplica lets the replica fall behind before it takes over. It does not know the last
+// grants, nor the last releases.
 func TestHistoryOfFailoverToALaggingReplica(t *testing.T) {
 	t.Parallel()
 	histories(t, contenders(), 3, true, func(t testing.TB, tr *trial) {

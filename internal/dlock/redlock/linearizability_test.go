@@ -92,7 +92,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 	})
 }
 
-// TestHistoryOfFrozenServers stops one server of five, and two. Nobody notices.
+// TestHistoryOfFrozenServers pauses one server of five, or two. Nobody notices.
 func TestHistoryOfFrozenServers(t *testing.T) {
 	t.Parallel()
 	for frozen, name := range []string{1: "one", 2: "two"} {

@@ -82,7 +82,7 @@ func harm(t testing.TB, f func() error) {
 	}
 }
 
-// TestHistoryOfPartedFollowers cuts clients off, each of which has one server.
+// TestHistoryOfPartedFollowers pauses a follower of three servers, and so cuts its clients off.
 func TestHistoryOfPartedFollowers(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
