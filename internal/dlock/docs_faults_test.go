@@ -90,21 +90,21 @@ func TestFaultTables(t *testing.T) {
 // conformanceTable has the cases of the suite that do harm, by the kind of harm.
 func conformanceTable(t *testing.T) string {
 	t.Helper()
-	suite, tests := parse(t, suiteDir, false), parseBackends(t)
+	conformance, tests := parse(t, conformanceDir, false), parseBackends(t)
 	var out strings.Builder
 	header(&out, faultColumns, "guarantee")
 	rows := 0
 	for _, hook := range faultHooks {
-		fmt.Fprintf(&out, "| **%s** |%s\n", suite.hookWords(t, hook), strings.Repeat(" |", len(faultColumns)))
-		for _, c := range suite.cases() {
-			if suite.harms(c.run) != hook || slices.Contains(notOfFaults, c.name) {
+		fmt.Fprintf(&out, "| **%s** |%s\n", conformance.hookWords(t, hook), strings.Repeat(" |", len(faultColumns)))
+		for _, c := range conformance.cases() {
+			if conformance.harms(c.run) != hook || slices.Contains(notOfFaults, c.name) {
 				continue
 			}
 			rows++
-			fmt.Fprintf(&out, "| [%s](%s/%s) |", words(c.name), suiteURL, suite.funcs[c.run].file)
+			fmt.Fprintf(&out, "| [%s](%s/%s) |", words(c.name), conformanceURL, conformance.funcs[c.run].file)
 			for i, column := range faultColumns {
 				own, cell := tests[i], "-"
-				if suite.runs(c, column.folder, own) {
+				if conformance.runs(c, column.folder, own) {
 					cell = fmt.Sprintf("[yes](../../internal/dlock/%s/%s)", column.folder, own.funcs[column.test].file)
 				}
 				fmt.Fprintf(&out, " %s |", cell)
