@@ -30,7 +30,7 @@ const (
 	growthWarm = 2500
 )
 
-// What the page may have more at the end than after the warm-up.
+// These bound how much more the page has at the end than after the warm-up.
 const (
 	maxHeapGrowth     = 1 << 20 // bytes; a page that keeps all events grows by this in a few seconds
 	maxNodeGrowth     = 400     // the rows of tables come and go
