@@ -49,7 +49,7 @@ func TestControlRoomDoesNotGrow(t *testing.T) {
 	sell := func() { // a small sale after the other, so that charts are drawn and SKUs come
 		evaluate[bool](page, t, `(() => {
 			const form = document.querySelector('form#sale');
-			if (form.querySelector('button:not([type])').disabled) return false;
+			if (!form || form.querySelector('button:not([type])').disabled) return false;
 			form.units.value = 200; form.attempts.value = 600; form.buyers.value = 2;
 			form.requestSubmit();
 			return true;
