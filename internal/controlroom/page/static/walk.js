@@ -1,6 +1,6 @@
 // The steps of a lab's run: live while it runs, and one by one with the buttons or the arrow keys.
 
-import {html, useEffect, useRef, useState} from './vendor/htm-preact.js';
+import {html, useEffect, useLayoutEffect, useRef, useState} from './vendor/htm-preact.js';
 import {t} from './text.js';
 
 const end = Infinity; // the latest step of a run that continues, or the verdict
@@ -23,7 +23,7 @@ export function Walk({run, children}) {
     document.addEventListener('keydown', press);
     return () => document.removeEventListener('keydown', press);
   }, []);
-  useEffect(() => { if (picture.current) reveal(picture.current, whole ? end : here === 0 ? -end : steps[here - 1].at_ms); }, [run.svg, here, whole]);
+  useLayoutEffect(() => { if (picture.current) reveal(picture.current, whole ? end : here === 0 ? -end : steps[here - 1].at_ms); }, [run.svg, here, whole]);
   // A button that ends where it leads to keeps the focus, so it is not disabled.
   const button = (name, to, ended, key) => html`<button data-walk=${name} aria-disabled=${ended} aria-keyshortcuts=${key} onClick=${() => ended || walk(to)}>${t(name)}</button>`;
   const current = (position) => position === here && !(run.running && at === end) ? 'step' : undefined;
