@@ -129,6 +129,7 @@ func cases() []testCase {
 		{"TurnsOfAGrant", turnsOfAGrant},
 		{"OthersWaitForOneGrant", othersWaitForOneGrant},
 		{"TurnIsKeptAlive", turnIsKeptAlive},
+		{"TurnAfterALongWait", turnAfterALongWait},
 		{"LossEndsTheTurns", lossEndsTheTurns},
 		{"HandOffWithoutPolling", handOffWithoutPolling},
 		{"LostNotificationCostsAtMostAFallbackPoll", lostNotification},
