@@ -8,37 +8,37 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed queue.lua
+//go:embed lua/queue.lua
 var queueLua string
 
-//go:embed take.lua
+//go:embed lua/take.lua
 var takeLua string
 
-//go:embed free.lua
+//go:embed lua/free.lua
 var freeLua string
 
-//go:embed acquire.lua
+//go:embed lua/acquire.lua
 var acquireLua string
 
-//go:embed renew.lua
+//go:embed lua/renew.lua
 var renewLua string
 
-//go:embed release.lua
+//go:embed lua/release.lua
 var releaseLua string
 
-//go:embed abandon.lua
+//go:embed lua/abandon.lua
 var abandonLua string
 
-//go:embed all.lua
+//go:embed lua/all.lua
 var allLua string
 
-//go:embed force.lua
+//go:embed lua/force.lua
 var forceLua string
 
-//go:embed inspect.lua
+//go:embed lua/inspect.lua
 var inspectLua string
 
-//go:embed raise_counter.lua
+//go:embed lua/raise_counter.lua
 var raiseCounterLua string
 
 // blockLua precedes the scripts that grant the lock: how many fencing tokens a grant has.
@@ -70,19 +70,19 @@ var (
 	raiseCounterScript = redisx.NewScript(raiseCounterLua)
 )
 
-//go:embed cond_common.lua
+//go:embed lua/cond_common.lua
 var condCommonLua string
 
-//go:embed cond_wait.lua
+//go:embed lua/cond_wait.lua
 var condWaitLua string
 
-//go:embed cond_check.lua
+//go:embed lua/cond_check.lua
 var condCheckLua string
 
-//go:embed cond_signal.lua
+//go:embed lua/cond_signal.lua
 var condSignalLua string
 
-//go:embed cond_abandon.lua
+//go:embed lua/cond_abandon.lua
 var condAbandonLua string
 
 // The scripts are constants that cannot be declared so.

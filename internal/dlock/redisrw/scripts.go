@@ -6,28 +6,28 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed common.lua
+//go:embed lua/common.lua
 var commonLua string
 
-//go:embed acquire.lua
+//go:embed lua/acquire.lua
 var acquireLua string
 
-//go:embed renew.lua
+//go:embed lua/renew.lua
 var renewLua string
 
-//go:embed release.lua
+//go:embed lua/release.lua
 var releaseLua string
 
-//go:embed admit.lua
+//go:embed lua/admit.lua
 var admitLua string
 
-//go:embed abandon.lua
+//go:embed lua/abandon.lua
 var abandonLua string
 
-//go:embed inspect.lua
+//go:embed lua/inspect.lua
 var inspectLua string
 
-//go:embed force.lua
+//go:embed lua/force.lua
 var forceLua string
 
 // The scripts are constants that cannot be declared so.

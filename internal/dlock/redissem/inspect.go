@@ -9,7 +9,7 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed usage.lua
+//go:embed lua/usage.lua
 var usageLua string
 
 // The script is a constant that cannot be declared so.

@@ -6,22 +6,22 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed common.lua
+//go:embed lua/common.lua
 var commonLua string
 
-//go:embed take.lua
+//go:embed lua/take.lua
 var takeLua string
 
-//go:embed renew.lua
+//go:embed lua/renew.lua
 var renewLua string
 
-//go:embed release.lua
+//go:embed lua/release.lua
 var releaseLua string
 
-//go:embed reconcile.lua
+//go:embed lua/reconcile.lua
 var reconcileLua string
 
-//go:embed reap.lua
+//go:embed lua/reap.lua
 var reapLua string
 
 // The scripts are constants that cannot be declared so.

@@ -9,28 +9,28 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-//go:embed take.lua
+//go:embed lua/take.lua
 var takeLua string
 
-//go:embed raise.lua
+//go:embed lua/raise.lua
 var raiseLua string
 
-//go:embed each.lua
+//go:embed lua/each.lua
 var eachLua string
 
-//go:embed renew.lua
+//go:embed lua/renew.lua
 var renewLua string
 
-//go:embed release.lua
+//go:embed lua/release.lua
 var releaseLua string
 
-//go:embed force.lua
+//go:embed lua/force.lua
 var forceLua string
 
-//go:embed inspect.lua
+//go:embed lua/inspect.lua
 var inspectLua string
 
-//go:embed raise_counter.lua
+//go:embed lua/raise_counter.lua
 var raiseCounterLua string
 
 // blockLua precedes the scripts that make tokens: how many of them a grant has.
