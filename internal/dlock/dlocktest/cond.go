@@ -2,13 +2,11 @@ package dlocktest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // CondHarness describes one backend of [dlock.Cond].
@@ -46,13 +44,8 @@ type CondClient struct {
 	A, B dlock.Cond
 }
 
-type condCase struct {
-	name string
-	fn   func(ctx context.Context, t testing.TB, h CondHarness, key string)
-}
-
-func condCases() []condCase {
-	return []condCase{
+func condCases() []caseOf[CondHarness] {
+	return []caseOf[CondHarness]{
 		{"WaitReleasesTheLock", waitReleases},
 		{"SignalWakesOne", signalWakesOne},
 		{"BroadcastWakesAll", broadcastWakesAll},
@@ -92,21 +85,7 @@ func RunCond(t *testing.T, h CondHarness) {
 			return track(t, c), link
 		}
 	}
-	for _, c := range condCases() {
-		t.Run(c.name, func(t *testing.T) {
-			bounded := func(t testing.TB) {
-				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
-				defer cancel()
-				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
-			}
-			if h.Bubble != nil {
-				h.Bubble(t, func(t *testing.T) { bounded(t) })
-				return
-			}
-			t.Parallel()
-			testbedtest.Steady(t, bounded)
-		})
-	}
+	run(t, condCases(), h, h.TTL, h.Bubble)
 }
 
 // trackedCond releases what a failing case leaves behind, as tracked does.

@@ -2,12 +2,40 @@ package dlocktest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
+
+// caseOf is a promise that a harness of type H checks.
+type caseOf[H any] struct {
+	name string
+	fn   func(ctx context.Context, t testing.TB, h H, key string)
+}
+
+// run runs all cases, in bubbles or beside each other.
+func run[H any](t *testing.T, cases []caseOf[H], h H, ttl time.Duration, bubble func(*testing.T, func(*testing.T))) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			bounded := func(t testing.TB) {
+				ctx, cancel := context.WithTimeout(t.Context(), 40*ttl)
+				defer cancel()
+				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
+			}
+			if bubble != nil {
+				bubble(t, func(t *testing.T) { bounded(t) })
+				return
+			}
+			t.Parallel()
+			testbedtest.Steady(t, bounded)
+		})
+	}
+}
 
 // These helpers distinguish a busy machine, which is late now and then, from a broken backend, which is always late.
 
