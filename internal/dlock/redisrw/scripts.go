@@ -1,42 +1,23 @@
 package redisrw
 
 import (
-	_ "embed" // the scripts are files
+	"embed"
 
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed lua/common.lua
-var commonLua string
+//go:embed lua
+var files embed.FS
 
-//go:embed lua/acquire.lua
-var acquireLua string
-
-//go:embed lua/renew.lua
-var renewLua string
-
-//go:embed lua/release.lua
-var releaseLua string
-
-//go:embed lua/admit.lua
-var admitLua string
-
-//go:embed lua/abandon.lua
-var abandonLua string
-
-//go:embed lua/inspect.lua
-var inspectLua string
-
-//go:embed lua/force.lua
-var forceLua string
+var lua = redisx.Folder{Files: files}
 
 // The scripts are constants that cannot be declared so.
 var (
-	acquireScript = redisx.NewScript(commonLua, acquireLua)
-	renewScript   = redisx.NewScript(commonLua, renewLua)
-	releaseScript = redisx.NewScript(commonLua, releaseLua)
-	admitScript   = redisx.NewScript(commonLua, admitLua)
-	abandonScript = redisx.NewScript(commonLua, abandonLua)
-	inspectScript = redisx.NewScript(commonLua, inspectLua)
-	forceScript   = redisx.NewScript(commonLua, forceLua)
+	acquireScript = lua.Script("common", "acquire")
+	renewScript   = lua.Script("common", "renew")
+	releaseScript = lua.Script("common", "release")
+	admitScript   = lua.Script("common", "admit")
+	abandonScript = lua.Script("common", "abandon")
+	inspectScript = lua.Script("common", "inspect")
+	forceScript   = lua.Script("common", "force")
 )
