@@ -27,11 +27,10 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	if err := i.openTelemetry(ctx, stderr); err != nil {
 		return err
 	}
-	if err := i.openStores(ctx); err != nil {
-		return err
-	}
-	if err := i.openDomain(ctx); err != nil {
-		return err
+	for _, open := range []func(context.Context) error{i.openStores, i.openDomain} {
+		if err := open(ctx); err != nil {
+			return err
+		}
 	}
 	return i.serve(ctx, stdout)
 }
@@ -60,23 +59,6 @@ type instance struct {
 	orders     *order.Service
 	stocks     *stock.Service
 	audits     func(context.Context) error
-}
-
-func (i *instance) openTelemetry(ctx context.Context, stderr io.Writer) (err error) {
-	i.level = new(slog.LevelVar)
-	i.level.Set(i.c.LogLevel)
-	newLogger := telemetry.NewLogger
-	if i.c.TextLogs {
-		newLogger = telemetry.NewTextLogger
-	}
-	i.log = newLogger(stderr, i.level).With(slog.String("instance", i.c.Instance))
-	i.tel, err = telemetry.Setup(ctx, telemetry.Config{Version: i.c.Version, Instance: i.c.Instance, Logger: i.log})
-	if err != nil {
-		return err
-	}
-	i.closers.push(i.tel.Shutdown)
-	i.observer, err = telemetry.NewObserver(ctx, i.tel.MeterProvider)
-	return err
 }
 
 func (i *instance) openStores(ctx context.Context) (err error) {

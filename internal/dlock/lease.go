@@ -64,18 +64,6 @@ func (l *Lease) FenceOf(key string) Fence {
 // Held returns the lease as its backend knows it, without the further keys of a lease of several. It is for backends.
 func (l *Lease) Held() Held { return l.held[0] }
 
-// Kept returns when the last request for the grant was sent that the store has acknowledged, and how long the store keeps
-// the grant since then. It returns the loss if one is known, also of a grant that is being released. It is for backends.
-func (l *Lease) Kept() (since time.Time, keeps time.Duration, err error) {
-	h := l.hold
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err = h.late; err == nil && !errors.Is(h.over, ErrReleased) {
-		err = h.over
-	}
-	return h.sent, h.keeps, err
-}
-
 // Done is closed when the lease ends: when it is lost, or when Release is called.
 func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 

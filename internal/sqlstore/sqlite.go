@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/glebarez/go-sqlite"
+	sqlitedriver "github.com/glebarez/go-sqlite"
 	"github.com/glebarez/sqlite"
 	"go.opentelemetry.io/otel/trace"
 	"gorm.io/gorm"
@@ -109,7 +109,7 @@ func checkFolder(file string) error {
 // opening names an error of SQLite that check has not foreseen; its text speaks of memory.
 func opening(err error) error {
 	const cannotOpen = 14
-	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == cannotOpen {
+	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok && e.Code()&0xff == cannotOpen {
 		return errors.New("the system does not let SQLite open or create it")
 	}
 	return err
