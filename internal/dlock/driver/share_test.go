@@ -127,8 +127,8 @@ func TestOldGrantHasNoTurns(t *testing.T) {
 
 // arriving is the context of a caller that has begun to wait when f is called.
 type arriving struct {
-	context.Context
-	f func()
+	context.Context //nolint:containedctx // It is one.
+	f               func()
 }
 
 func (a arriving) Done() <-chan struct{} {

@@ -151,7 +151,7 @@ func TestFirstCallerFailsAlone(t *testing.T) {
 }
 
 // passed is a context whose deadline a client of the store has noticed first.
-type passed struct{ context.Context }
+type passed struct{ context.Context } //nolint:containedctx // It is one.
 
 func (passed) Deadline() (time.Time, bool) { return time.Now(), true }
 
