@@ -96,13 +96,7 @@ func candidateOf(t *testing.T, name, key, server string) (*leadership, *testbed.
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := session.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, session.Close)
 	registry, err := zkcluster.New(session, zkcluster.Config{Prefix: "/" + key})
 	if err != nil {
 		t.Fatal(err)

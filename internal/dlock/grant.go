@@ -132,3 +132,15 @@ func (g *Grant) lost(err error) *LostError {
 	}
 	return e
 }
+
+// Kept returns when the last request for the grant was sent that the store has acknowledged, and how long the store keeps
+// the grant since then. It returns the loss if one is known, also of a grant that is being released. It is for backends.
+func (l *Lease) Kept() (since time.Time, keeps time.Duration, err error) {
+	h := l.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err = h.late; err == nil && !errors.Is(h.over, ErrReleased) {
+		err = h.over
+	}
+	return h.sent, h.keeps, err
+}

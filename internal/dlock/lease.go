@@ -28,7 +28,7 @@ type Lease struct {
 // NewLease returns a lease of g and keeps g alive. The lease uses the values of ctx and
 // outlives it. It costs one timer.
 func NewLease(ctx context.Context, g Grant) *Lease {
-	h := &Hold{g: g, values: context.WithoutCancel(ctx)}
+	h := &Hold{g: g, values: context.WithoutCancel(ctx), sent: g.Sent, keeps: g.FirstWindow()}
 	l := h.open(h.values, g.Held())
 	h.start()
 	return l

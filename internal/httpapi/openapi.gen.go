@@ -23,20 +23,6 @@ const (
 	RESERVE MovementKind = "RESERVE"
 )
 
-// Valid indicates whether the value is a known member of the MovementKind enum.
-func (e MovementKind) Valid() bool {
-	switch e {
-	case CONFIRM:
-		return true
-	case RELEASE:
-		return true
-	case RESERVE:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OrderStatus.
 const (
 	CANCELLED OrderStatus = "CANCELLED"
@@ -46,26 +32,6 @@ const (
 	QUEUED    OrderStatus = "QUEUED"
 	REJECTED  OrderStatus = "REJECTED"
 )
-
-// Valid indicates whether the value is a known member of the OrderStatus enum.
-func (e OrderStatus) Valid() bool {
-	switch e {
-	case CANCELLED:
-		return true
-	case CONFIRMED:
-		return true
-	case EXPIRED:
-		return true
-	case PENDING:
-		return true
-	case QUEUED:
-		return true
-	case REJECTED:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for ProblemType.
 const (
@@ -100,72 +66,6 @@ const (
 	TypeUnsupportedMediaType ProblemType = "/docs/problems/unsupported-media-type"
 )
 
-// Valid indicates whether the value is a known member of the ProblemType enum.
-func (e ProblemType) Valid() bool {
-	switch e {
-	case TypeBodyTooLarge:
-		return true
-	case TypeCanary:
-		return true
-	case TypeConcurrencyLimit:
-		return true
-	case TypeConfigReadOnly:
-		return true
-	case TypeDraining:
-		return true
-	case TypeForbidden:
-		return true
-	case TypeIdempotencyKeyReused:
-		return true
-	case TypeInternal:
-		return true
-	case TypeInvalidRequest:
-		return true
-	case TypeLockTimeout:
-		return true
-	case TypeMalformedRequest:
-		return true
-	case TypeMethodNotAllowed:
-		return true
-	case TypeNotFound:
-		return true
-	case TypeOpenOrdersLimit:
-		return true
-	case TypeOrderStateConflict:
-		return true
-	case TypeOutOfStock:
-		return true
-	case TypeOutcomeUnknown:
-		return true
-	case TypePurchaseLimit:
-		return true
-	case TypeRateLimited:
-		return true
-	case TypeRequestInFlight:
-		return true
-	case TypeSKUExists:
-		return true
-	case TypeSettingConflict:
-		return true
-	case TypeStoreUnavailable:
-		return true
-	case TypeStrategyUnavailable:
-		return true
-	case TypeTooManyListeners:
-		return true
-	case TypeUnauthenticated:
-		return true
-	case TypeUnknownSKU:
-		return true
-	case TypeUnknownStrategy:
-		return true
-	case TypeUnsupportedMediaType:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for Reason.
 const (
 	ReasonNotInTime  Reason = "not-placed-in-time"
@@ -173,37 +73,11 @@ const (
 	ReasonOverLimit  Reason = "over-limit"
 )
 
-// Valid indicates whether the value is a known member of the Reason enum.
-func (e Reason) Valid() bool {
-	switch e {
-	case ReasonNotInTime:
-		return true
-	case ReasonOutOfStock:
-		return true
-	case ReasonOverLimit:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for TimerState.
 const (
 	TimerDead TimerState = "DEAD"
 	TimerOpen TimerState = "OPEN"
 )
-
-// Valid indicates whether the value is a known member of the TimerState enum.
-func (e TimerState) Valid() bool {
-	switch e {
-	case TimerDead:
-		return true
-	case TimerOpen:
-		return true
-	default:
-		return false
-	}
-}
 
 // Audit The audit of all SKUs, or of the one asked for.
 //

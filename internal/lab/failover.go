@@ -23,7 +23,7 @@ func failoverLab() Lab {
 		Cure: "The token comes from the server's clock or from the last token, whichever is greater. So a replica that lags still issues a greater token. The " +
 			"database refuses the late write of A. If a clock was set back, a token may repeat: the database then refuses another owner with the same token.",
 		Links: []Link{
-			{"how a token is counted", "internal/dlock/redislock/take.lua"},
+			{"how a token is counted", "internal/dlock/redislock/lua/take.lua"},
 			{"when a token passes", "internal/dlock/dlock.go"},
 			{"the comparison in the database", "internal/sqlstore/fenced.go"},
 			{"the test with a replica that lags", "internal/dlock/redislock/antipatterns_test.go"},

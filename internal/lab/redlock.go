@@ -20,7 +20,7 @@ func redlockLab() Lab {
 			"token: it refuses a holder that is older than the last one that wrote.",
 		Links: []Link{
 			{"the majority, tokens, and servers that lose their data", "internal/dlock/redlock/doc.go"},
-			{"the script that grants nothing for a TTL", "internal/dlock/redlock/take.lua"},
+			{"the script that grants nothing for a TTL", "internal/dlock/redlock/lua/take.lua"},
 			{"the token check in the row", "internal/sqlstore/fenced.go"},
 			{"the tests with frozen and wiped servers", "internal/dlock/redlock/faults_test.go"},
 		},

@@ -2,7 +2,7 @@ package redisx
 
 import (
 	"context"
-	"strings"
+	"embed"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -10,9 +10,28 @@ import (
 // Script is a Lua script and the name by which a server knows it.
 type Script struct{ text, sha string }
 
-// NewScript joins parts to one script.
-func NewScript(parts ...string) Script {
-	text := strings.Join(parts, "\n")
+// Folder is a folder lua with files that are parts of scripts.
+type Folder struct {
+	Files embed.FS
+	First string // precedes all scripts
+}
+
+// Text joins the files of these names, which have no .lua. It panics if one does not exist.
+func (f Folder) Text(names ...string) string {
+	text := f.First
+	for _, name := range names {
+		part, err := f.Files.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err)
+		}
+		text += string(part) + "\n"
+	}
+	return text
+}
+
+// Script returns Text as a script.
+func (f Folder) Script(names ...string) Script {
+	text := f.Text(names...)
 	return Script{text, redis.NewScript(text).Hash()}
 }
 

@@ -8,13 +8,11 @@ package dlocktest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // Harness describes one backend.
@@ -93,13 +91,8 @@ type Link struct {
 	Refuse    func()     // breaks all connections, and refuses new ones; nil if it cannot
 }
 
-type testCase struct {
-	name string
-	fn   func(ctx context.Context, t testing.TB, h Harness, key string)
-}
-
-func cases() []testCase {
-	return append([]testCase{
+func cases() []caseOf[Harness] {
+	return append([]caseOf[Harness]{
 		{"TryAcquireHeld", tryAcquireHeld},
 		{"ReleaseFrees", releaseFrees},
 		{"ReleaseTwice", releaseTwice},
@@ -129,6 +122,7 @@ func cases() []testCase {
 		{"TurnsOfAGrant", turnsOfAGrant},
 		{"OthersWaitForOneGrant", othersWaitForOneGrant},
 		{"TurnIsKeptAlive", turnIsKeptAlive},
+		{"TurnAfterALongWait", turnAfterALongWait},
 		{"LossEndsTheTurns", lossEndsTheTurns},
 		{"HandOffWithoutPolling", handOffWithoutPolling},
 		{"LostNotificationCostsAtMostAFallbackPoll", lostNotification},
@@ -167,21 +161,7 @@ func Run(t *testing.T, h Harness) {
 	if other := h.Other; other != nil {
 		h.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return tracked{other(t, ttl), t} }
 	}
-	for _, c := range cases() {
-		t.Run(c.name, func(t *testing.T) {
-			bounded := func(t testing.TB) {
-				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
-				defer cancel()
-				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
-			}
-			if h.Bubble != nil {
-				h.Bubble(t, func(t *testing.T) { bounded(t) })
-				return
-			}
-			t.Parallel()
-			testbedtest.Steady(t, bounded)
-		})
-	}
+	run(t, cases(), h, h.TTL, h.Bubble)
 }
 
 // tracked releases what a failing case leaves behind: in a bubble a lease that

@@ -15,8 +15,8 @@ import (
 
 // sharedCases are promises of every lease, whatever it is of: a lock, one permit, or a
 // side of a read/write lock.
-func sharedCases() []testCase {
-	return []testCase{
+func sharedCases() []caseOf[Harness] {
+	return []caseOf[Harness]{
 		{"BlockingOnEndDelaysNobody", blockingOnEnd},
 		{"CloseInsideOnEnd", closeInsideOnEnd},
 		{"CloseEndsAllLeases", closeEndsAllLeases},

@@ -2,13 +2,11 @@ package dlocktest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // SemaphoreHarness describes one backend of [dlock.Semaphore]. A type assertion finds the optional capabilities of the
@@ -56,13 +54,8 @@ type SemaphoreHarness struct {
 	Bubble func(t *testing.T, f func(t *testing.T))
 }
 
-type semaphoreCase struct {
-	name string
-	fn   func(ctx context.Context, t testing.TB, h SemaphoreHarness, key string)
-}
-
-func semaphoreCases() []semaphoreCase {
-	cases := []semaphoreCase{
+func semaphoreCases() []caseOf[SemaphoreHarness] {
+	cases := []caseOf[SemaphoreHarness]{
 		{"NeverMoreThanThePermits", semNeverMore},
 		{"TryAcquireRefusesAtOnce", semTryRefuses},
 		{"AcquireWaits", semAcquireWaits},
@@ -95,7 +88,7 @@ func semaphoreCases() []semaphoreCase {
 		{"BlackHoleIsReportedBeforeTheNextGrant", semBlackHole},
 	}
 	for _, c := range sharedCases() {
-		cases = append(cases, semaphoreCase{c.name, func(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
+		cases = append(cases, caseOf[SemaphoreHarness]{c.name, func(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 			c.fn(ctx, t, h.mutex(), key)
 		}})
 	}
@@ -131,21 +124,7 @@ func RunSemaphore(t *testing.T, h SemaphoreHarness) {
 			return trackedSemaphore{s, t}, link
 		}
 	}
-	for _, c := range semaphoreCases() {
-		t.Run(c.name, func(t *testing.T) {
-			bounded := func(t testing.TB) {
-				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
-				defer cancel()
-				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
-			}
-			if h.Bubble != nil {
-				h.Bubble(t, func(t *testing.T) { bounded(t) })
-				return
-			}
-			t.Parallel()
-			testbedtest.Steady(t, bounded)
-		})
-	}
+	run(t, semaphoreCases(), h, h.TTL, h.Bubble)
 }
 
 // trackedSemaphore releases what a failing case leaves behind.

@@ -134,6 +134,42 @@ func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 	}
 }
 
+// turnAfterALongWait has two callers of a process wait for longer than the store keeps a grant that is not renewed.
+func turnAfterALongWait(ctx context.Context, t testing.TB, h Harness, key string) {
+	if !h.Shares {
+		t.Skip("each caller has a grant of its own")
+	}
+	l := h.New(t)
+	for shared := false; !shared; { // sharing ends after 20 ms, which a busy machine may not notice
+		first := acquire(ctx, t, h, h.New(t), key)
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				lease, err := l.Acquire(ctx, key)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := lease.Err(); err != nil {
+					t.Errorf("the lease of %v has ended before its holder had it: %v", lease.Fence(), err)
+				}
+				if strings.Contains(lease.Fence().Owner, "+") {
+					shared = true // guarded by the lock under test
+				}
+				if err := lease.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		pause(ctx, 2*h.TTL)
+		release(ctx, t, first)
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 // lossEndsTheTurns takes the key from a holder while others of its process wait.
 func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.Shares {

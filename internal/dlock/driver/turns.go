@@ -18,24 +18,23 @@ const (
 	maxSharing    = 20 * time.Millisecond
 )
 
-// Turns makes one acquisition for all callers of a process that wait for the same key, and lets them take turns under
-// its grant. Each turn is a lease of its own, with a fencing token of its own. The grant has a block of
+// Turns makes one acquisition for all callers of a process that wait for the same key, and lets them
+// take turns under its grant. Each turn is a lease of its own, with a fencing token of its own: the grant has a block of
 // [TurnsPerGrant] tokens, and turn n has the nth of them. Callers are served first come, first served.
 //
-// The next acquisition begins when the grant has no turn left for the waiting callers, while the last turn may
-// continue. So the process has its place in the queue of the store as early as a single waiter, apart from the 20 ms
-// of sharing.
+// The next acquisition begins when the grant has no turn left for those who wait, while the last turn may go on. So the process
+// has its place in the queue of the store as early as a single waiter, apart from the 20 ms of sharing.
 //
-// It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock
-// Cohorting, PPoPP 2012. The zero value is ready for use.
+// It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock Cohorting,
+// PPoPP 2012. The zero value is ready for use.
 type Turns struct {
 	mu     sync.Mutex
 	queues map[string]*queue
 }
 
-// Take begins an acquisition of a key: it makes the first attempt. If others hold the key, it returns a
-// [Wait]. The context of the Wait has the values of one of the waiters, and ends when none is left. A grant is shared
-// if it was passed to [Share.Of].
+// Take begins an acquisition of a key: it makes the first attempt. If others hold the key, it returns what waits for it. The
+// context of that has the values of one of the waiters, and ends when none is left. A grant is shared if it was
+// passed to [Share.Of].
 type Take func(ctx context.Context, s *Share) (lease *dlock.Lease, wait Wait, err error)
 
 // Wait waits until a key is granted, or ctx ends.
@@ -45,13 +44,10 @@ type Wait func(ctx context.Context) (*dlock.Lease, error)
 type queue struct {
 	key     string
 	waiters []*waiter // first come, first served
-	attempt *attempt  // the acquisition in flight, or nil
+	attempt *Share    // the acquisition in flight, or nil
 	share   *Share    // the grant that has turns left, or nil
 
-	first struct { // of the caller that created the queue: one allocation for everything
-		attempt attempt
-		share   Share
-	}
+	first Share // of the caller that created the queue: one allocation for both
 }
 
 // waiter is one call of Acquire that others precede.
@@ -75,58 +71,49 @@ func (o outcome) get() (*dlock.Lease, error) {
 	return o.lease, o.err
 }
 
-// attempt is an acquisition in flight. A caller that nobody precedes sends its first request itself. A goroutine does
-// everything else, because that may outlive the caller.
-type attempt struct {
-	cancel context.CancelCauseFunc
-	vain   bool          // all its callers have left
-	ended  chan struct{} // closed when err is set
-	err    error
-}
-
 var errNobodyWaits = errors.New("driver: nobody waits any more")
 
-// Acquire returns a lease of key: a turn under a grant of this process, or the first of a grant that take has acquired.
-// It waits until then, or until ctx ends. If take fails, all callers that wait at this moment get its error.
+// Acquire returns a lease of key: a turn under a grant of this process, or the first of a grant that take has acquired. It
+// waits until then, or until ctx ends. If take fails, all who wait at this moment get its error.
 func (t *Turns) Acquire(ctx context.Context, key string, take Take) (*dlock.Lease, error) {
 	t.mu.Lock()
-	q := t.queues[key]
-	if q == nil {
-		q = &queue{key: key}
-		q.attempt = &q.first.attempt
+	l := t.queues[key]
+	if l == nil {
+		l = &queue{key: key}
+		l.first.turns, l.first.queue = t, l
+		l.attempt = &l.first
 		if t.queues == nil {
 			t.queues = map[string]*queue{}
 		}
-		t.queues[key] = q
+		t.queues[key] = l
 		t.mu.Unlock()
-		return t.first(ctx, q, take)
+		return t.first(ctx, l, take)
 	}
 	w := &waiter{ctx: ctx, take: take, done: make(chan outcome, 1)}
-	q.waiters = append(q.waiters, w)
-	t.serve(q)
+	l.waiters = append(l.waiters, w)
+	t.serve(l)
 	t.mu.Unlock()
-	return t.await(q, w)
+	return t.await(l, w)
 }
 
 // first is Acquire for a caller that nobody precedes.
-func (t *Turns) first(ctx context.Context, q *queue, take Take) (*dlock.Lease, error) {
-	s := &q.first.share
-	s.turns, s.queue = t, q
+func (t *Turns) first(ctx context.Context, l *queue, take Take) (*dlock.Lease, error) {
+	s := &l.first
 	o, wait := s.take(ctx, take)
 	switch {
 	case wait != nil:
 		w := &waiter{ctx: ctx, done: make(chan outcome, 1)}
 		t.mu.Lock()
-		q.waiters = slices.Insert(q.waiters, 0, w)
+		l.waiters = slices.Insert(l.waiters, 0, w)
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-		q.attempt.cancel, q.attempt.ended = cancel, make(chan struct{})
+		s.cancel, s.settled = cancel, make(chan struct{})
 		t.mu.Unlock()
 		go t.acquire(ctx, s, wait, nil)
-		return t.await(q, w)
-	case o.err != nil && o.panicked == nil && ctx.Err() != nil: // about this caller alone
+		return t.await(l, w)
+	case o.err != nil && o.panicked == nil && over(ctx): // about this caller alone
 		t.mu.Lock()
-		q.attempt = nil
-		t.serve(q)
+		l.attempt = nil
+		t.serve(l)
 		t.mu.Unlock()
 	default:
 		t.settle(s, outcome{lease: o.lease, err: o.err}, 0)
@@ -134,28 +121,33 @@ func (t *Turns) first(ctx context.Context, q *queue, take Take) (*dlock.Lease, e
 	return o.get()
 }
 
+// over reports whether the time of ctx is over. A client of a store may say so before ctx does.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
 // await waits until w is served, or its ctx ends.
-func (t *Turns) await(q *queue, w *waiter) (*dlock.Lease, error) {
+func (t *Turns) await(l *queue, w *waiter) (*dlock.Lease, error) {
 	select {
 	case o := <-w.done:
 		return o.get()
 	case <-w.ctx.Done():
-		return nil, t.leave(q, w)
+		return nil, t.leave(l, w)
 	}
 }
 
-// leave removes w, whose ctx has ended. If it was the last waiter, leave waits until the acquisition in flight is
-// rolled back.
-func (t *Turns) leave(q *queue, w *waiter) error {
+// leave takes w out, whose ctx has ended. If it was the last one, leave waits until the acquisition in flight is taken back.
+func (t *Turns) leave(l *queue, w *waiter) error {
 	t.mu.Lock()
-	at := slices.Index(q.waiters, w)
-	var vain *attempt
+	at := slices.Index(l.waiters, w)
+	var vain *Share
 	if at >= 0 {
-		q.waiters = slices.Delete(q.waiters, at, at+1)
-		if a := q.attempt; a != nil && a.ended != nil && len(q.waiters) == 0 && !a.vain {
+		l.waiters = slices.Delete(l.waiters, at, at+1)
+		if a := l.attempt; a != nil && a.cancel != nil && len(l.waiters) == 0 && !a.vain {
 			vain, a.vain = a, true
 		}
-		t.tidy(q)
+		t.tidy(l)
 	}
 	t.mu.Unlock()
 	err := dlock.Ended(w.ctx)
@@ -168,39 +160,39 @@ func (t *Turns) leave(q *queue, w *waiter) error {
 		_ = lease.Release(w.ctx) // to the next one, or the TTL frees it
 	case vain != nil:
 		vain.cancel(errNobodyWaits)
-		if <-vain.ended; errors.Is(vain.err, dlock.ErrUncertain) {
+		if <-vain.settled; errors.Is(vain.err, dlock.ErrUncertain) {
 			err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
 		}
 	}
 	return err
 }
 
-// serve makes sure that the waiters will be served: by a turn, or by an acquisition. It requires mu.
-func (t *Turns) serve(q *queue) {
-	switch s := q.share; {
-	case len(q.waiters) == 0 || q.attempt != nil:
+// serve sees to it that those who wait will be served: by a turn, or by an acquisition. It requires mu.
+func (t *Turns) serve(l *queue) {
+	switch s := l.share; {
+	case len(l.waiters) == 0 || l.attempt != nil:
 	case s == nil:
-		w := q.waiters[0]
+		w := l.waiters[0]
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(w.ctx))
-		q.attempt = &attempt{cancel: cancel, ended: make(chan struct{})}
-		go t.acquire(ctx, &Share{turns: t, queue: q}, nil, w.take)
+		l.attempt = &Share{turns: t, queue: l, cancel: cancel, settled: make(chan struct{})}
+		go t.acquire(ctx, l.attempt, nil, w.take)
 	case s.end == nil: // its holder may be slow
 		s.end = time.AfterFunc(time.Until(s.until), func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			t.shut(s)
+			s.shut()
 		})
 	}
-	t.tidy(q)
+	t.tidy(l)
 }
 
-func (t *Turns) tidy(q *queue) {
-	if len(q.waiters) == 0 && q.attempt == nil && q.share == nil && t.queues[q.key] == q {
-		delete(t.queues, q.key)
+func (t *Turns) tidy(l *queue) {
+	if len(l.waiters) == 0 && l.attempt == nil && l.share == nil && t.queues[l.key] == l {
+		delete(t.queues, l.key)
 	}
 }
 
-// acquire acquires the key for the waiters: by wait, or from the beginning.
+// acquire acquires the key for those who wait: by wait, or from the beginning.
 func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 	var o outcome
 	if wait == nil {
@@ -212,31 +204,30 @@ func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 			return lease, nil, err
 		})
 	}
-	a := s.queue.attempt
 	if served := t.settle(s, o, 1); served == 0 && o.err == nil {
 		_ = o.lease.Release(ctx)
 	}
-	a.err = o.err
-	a.cancel(nil)
-	close(a.ended)
+	s.err = o.err
+	s.cancel(nil)
+	close(s.settled)
 }
 
-// settle ends the attempt of s. n waiters get its lease, or all waiters its error.
+// settle ends the attempt of s. Of those who wait, n get its lease, or all its error.
 func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
 	t.mu.Lock()
-	q, a := s.queue, s.queue.attempt
-	q.attempt = nil
+	l := s.queue
+	l.attempt = nil
 	if o.err == nil && s.grant.Release != nil && !s.over {
-		q.share, s.until = s, time.Now().Add(maxSharing)
+		l.share, s.lease, s.until = s, o.lease, time.Now().Add(maxSharing)
 	}
 	switch {
-	case a.vain && o.err != nil: // the present waiters came later
+	case s.vain && o.err != nil: // those who wait now have come later
 		n = 0
 	case o.err != nil:
-		n = len(q.waiters)
+		n = len(l.waiters)
 	}
-	waiters := q.next(n)
-	t.serve(q)
+	waiters := l.next(n)
+	t.serve(l)
 	t.mu.Unlock()
 	for _, w := range waiters {
 		w.done <- o
@@ -245,22 +236,11 @@ func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
 	return len(waiters)
 }
 
-// take runs take. The first waiter panics if take does, and the other waiters get an error.
-func (s *Share) take(ctx context.Context, take Take) (o outcome, wait Wait) {
-	defer func() {
-		if o.panicked = recover(); o.panicked != nil {
-			o.err = fmt.Errorf("driver: the acquisition of another caller has panicked: %v", o.panicked)
-		}
-	}()
-	o.lease, wait, o.err = take(ctx, s)
-	return o, wait
-}
-
-// next removes up to n waiters. It requires mu.
-func (q *queue) next(n int) (served []*waiter) {
-	n = min(n, len(q.waiters))
-	served = slices.Clone(q.waiters[:n])
-	q.waiters = slices.Delete(q.waiters, 0, n)
+// next takes out up to n of those who wait. It requires mu.
+func (l *queue) next(n int) (served []*waiter) {
+	n = min(n, len(l.waiters))
+	served = slices.Clone(l.waiters[:n])
+	l.waiters = slices.Delete(l.waiters, 0, n)
 	return served
 }
 
@@ -268,104 +248,30 @@ func (q *queue) next(n int) (served []*waiter) {
 func (t *Turns) Waiting(key string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	q := t.queues[key]
-	if q == nil {
+	l := t.queues[key]
+	if l == nil {
 		return 0
 	}
-	n := len(q.waiters)
-	if q.attempt != nil && n > 0 {
+	n := len(l.waiters)
+	if n > 0 && l.attempt != nil && l.attempt.cancel != nil {
 		n--
 	}
 	return n
 }
 
-// Shut ends the sharing of the grants of key: their tokens are behind, or somebody else is to have the key.
+// Shut ends the sharing of the grants of key, and of one that may be on its way: their tokens are behind, or somebody else
+// is to have the key.
 func (t *Turns) Shut(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if q := t.queues[key]; q != nil && q.share != nil {
-		t.shut(q.share)
+	l := t.queues[key]
+	if l == nil {
+		return
 	}
-}
-
-// shut ends the sharing of a grant. It requires mu.
-func (t *Turns) shut(s *Share) {
-	s.over = true
-	if s.end != nil {
-		s.end.Stop()
+	if l.attempt != nil {
+		l.attempt.over = true
 	}
-	if s.queue.share == s {
-		s.queue.share = nil
-		t.serve(s.queue)
+	if l.share != nil {
+		l.share.shut()
 	}
-}
-
-// Share is a grant that the callers of one process share.
-type Share struct {
-	turns *Turns
-	queue *queue
-	grant dlock.Grant // of the store, with the first token of its block
-	turn  uint64
-	until time.Time   // no turn begins later
-	end   *time.Timer // shuts it then, if anybody waits
-	over  bool
-}
-
-// Of returns the grant of the first turn under g, which the store keeps until the last one has been released. A nil
-// Share returns g.
-func (s *Share) Of(g dlock.Grant) dlock.Grant {
-	if s == nil {
-		return g
-	}
-	s.grant = g
-	return s.of(0)
-}
-
-// of returns the grant of a turn. Its release passes the grant of the store on, to the next turn or to the store.
-func (s *Share) of(turn uint64) dlock.Grant {
-	g := s.grant.OfTurn(turn)
-	g.Release = func(ctx context.Context) error {
-		if s.pass() {
-			return nil
-		}
-		return s.grant.Release(ctx)
-	}
-	g.Ended = func(outcome error) { s.ended(turn, outcome) }
-	return g
-}
-
-// ended says that a turn is over. If it was the last one, so is the grant.
-func (s *Share) ended(turn uint64, outcome error) {
-	s.turns.mu.Lock()
-	last := s.turn == turn
-	if last {
-		s.turns.shut(s)
-	}
-	s.turns.mu.Unlock()
-	if last && s.grant.Ended != nil {
-		s.grant.Ended(outcome)
-	}
-}
-
-// pass passes the grant on to the next waiter, if it has another turn.
-func (s *Share) pass() bool {
-	t := s.turns
-	t.mu.Lock()
-	var next []*waiter
-	if s.queue.share == s {
-		next = s.queue.next(1)
-	}
-	if len(next) > 0 {
-		s.turn++
-	}
-	turn := s.turn
-	if len(next) == 0 || turn+1 == TurnsPerGrant {
-		t.shut(s)
-	}
-	t.mu.Unlock()
-	if len(next) == 0 {
-		return false
-	}
-	next[0].done <- outcome{lease: dlock.NewLease(next[0].ctx, s.of(turn))}
-	return true
 }

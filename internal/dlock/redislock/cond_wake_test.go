@@ -25,13 +25,7 @@ func patientCond(t testing.TB, rdb redis.UniversalClient) (*redislock.Locker, *r
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, l.Close)
 	return l, condition(t, l, "a")
 }
 

@@ -25,7 +25,7 @@ func script(t testing.TB, name string) *redis.Script {
 		files = []string{"queue", name}
 	}
 	for _, file := range files {
-		part, err := os.ReadFile(file + ".lua")
+		part, err := os.ReadFile("lua/" + file + ".lua")
 		if err != nil {
 			t.Fatal(err)
 		}

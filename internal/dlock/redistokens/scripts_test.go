@@ -15,7 +15,7 @@ func tokScript(t testing.TB, rdb redis.UniversalClient, name, key string, args .
 	t.Helper()
 	text := ""
 	for _, part := range []string{"common", name} {
-		lua, err := os.ReadFile(part + ".lua")
+		lua, err := os.ReadFile("lua/" + part + ".lua")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package zklock_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -23,13 +22,7 @@ func TestShorterSessionHasAShorterValidity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-			defer cancel()
-			if err := s.Close(ctx); err != nil {
-				t.Error(err)
-			}
-		})
+		testbedtest.Closing(t, s.Close)
 		l, next := locker(t, s, zklock.Config{}), locker(t, session(t, server.Addr()), zklock.Config{})
 		lease := acquire(t, l, "k")
 		if d := s.Timeout(); d != ttl {

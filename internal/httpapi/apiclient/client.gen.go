@@ -22,90 +22,30 @@ const (
 	N413 BodyTooLargeProblemStatus = 413
 )
 
-// Valid indicates whether the value is a known member of the BodyTooLargeProblemStatus enum.
-func (e BodyTooLargeProblemStatus) Valid() bool {
-	switch e {
-	case N413:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for BodyTooLargeProblemType.
 const (
 	DocsProblemsBodyTooLarge BodyTooLargeProblemType = "/docs/problems/body-too-large"
 )
-
-// Valid indicates whether the value is a known member of the BodyTooLargeProblemType enum.
-func (e BodyTooLargeProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsBodyTooLarge:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for ConcurrencyLimitProblemStatus.
 const (
 	ConcurrencyLimitProblemStatusN429 ConcurrencyLimitProblemStatus = 429
 )
 
-// Valid indicates whether the value is a known member of the ConcurrencyLimitProblemStatus enum.
-func (e ConcurrencyLimitProblemStatus) Valid() bool {
-	switch e {
-	case ConcurrencyLimitProblemStatusN429:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ConcurrencyLimitProblemType.
 const (
 	DocsProblemsConcurrencyLimit ConcurrencyLimitProblemType = "/docs/problems/concurrency-limit"
 )
-
-// Valid indicates whether the value is a known member of the ConcurrencyLimitProblemType enum.
-func (e ConcurrencyLimitProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsConcurrencyLimit:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for DrainingProblemStatus.
 const (
 	DrainingProblemStatusN503 DrainingProblemStatus = 503
 )
 
-// Valid indicates whether the value is a known member of the DrainingProblemStatus enum.
-func (e DrainingProblemStatus) Valid() bool {
-	switch e {
-	case DrainingProblemStatusN503:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for DrainingProblemType.
 const (
 	DocsProblemsDraining DrainingProblemType = "/docs/problems/draining"
 )
-
-// Valid indicates whether the value is a known member of the DrainingProblemType enum.
-func (e DrainingProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsDraining:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for EventResetReason.
 const (
@@ -115,141 +55,45 @@ const (
 	Start  EventResetReason = "start"
 )
 
-// Valid indicates whether the value is a known member of the EventResetReason enum.
-func (e EventResetReason) Valid() bool {
-	switch e {
-	case Gone:
-		return true
-	case Missed:
-		return true
-	case Slow:
-		return true
-	case Start:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ForbiddenProblemStatus.
 const (
 	N403 ForbiddenProblemStatus = 403
 )
-
-// Valid indicates whether the value is a known member of the ForbiddenProblemStatus enum.
-func (e ForbiddenProblemStatus) Valid() bool {
-	switch e {
-	case N403:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for ForbiddenProblemType.
 const (
 	DocsProblemsForbidden ForbiddenProblemType = "/docs/problems/forbidden"
 )
 
-// Valid indicates whether the value is a known member of the ForbiddenProblemType enum.
-func (e ForbiddenProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsForbidden:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for IdempotencyKeyReusedProblemStatus.
 const (
 	IdempotencyKeyReusedProblemStatusN422 IdempotencyKeyReusedProblemStatus = 422
 )
-
-// Valid indicates whether the value is a known member of the IdempotencyKeyReusedProblemStatus enum.
-func (e IdempotencyKeyReusedProblemStatus) Valid() bool {
-	switch e {
-	case IdempotencyKeyReusedProblemStatusN422:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for IdempotencyKeyReusedProblemType.
 const (
 	DocsProblemsIdempotencyKeyReused IdempotencyKeyReusedProblemType = "/docs/problems/idempotency-key-reused"
 )
 
-// Valid indicates whether the value is a known member of the IdempotencyKeyReusedProblemType enum.
-func (e IdempotencyKeyReusedProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsIdempotencyKeyReused:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for InternalProblemStatus.
 const (
 	N500 InternalProblemStatus = 500
 )
-
-// Valid indicates whether the value is a known member of the InternalProblemStatus enum.
-func (e InternalProblemStatus) Valid() bool {
-	switch e {
-	case N500:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for InternalProblemType.
 const (
 	DocsProblemsInternal InternalProblemType = "/docs/problems/internal"
 )
 
-// Valid indicates whether the value is a known member of the InternalProblemType enum.
-func (e InternalProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsInternal:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for InvalidRequestProblemStatus.
 const (
 	InvalidRequestProblemStatusN422 InvalidRequestProblemStatus = 422
 )
 
-// Valid indicates whether the value is a known member of the InvalidRequestProblemStatus enum.
-func (e InvalidRequestProblemStatus) Valid() bool {
-	switch e {
-	case InvalidRequestProblemStatusN422:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for InvalidRequestProblemType.
 const (
 	DocsProblemsInvalidRequest InvalidRequestProblemType = "/docs/problems/invalid-request"
 )
-
-// Valid indicates whether the value is a known member of the InvalidRequestProblemType enum.
-func (e InvalidRequestProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsInvalidRequest:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for LiveEventType.
 const (
@@ -261,85 +105,25 @@ const (
 	LiveEventTypeTimer  LiveEventType = "timer"
 )
 
-// Valid indicates whether the value is a known member of the LiveEventType enum.
-func (e LiveEventType) Valid() bool {
-	switch e {
-	case LiveEventTypeLeader:
-		return true
-	case LiveEventTypeLock:
-		return true
-	case LiveEventTypeMember:
-		return true
-	case LiveEventTypeOrder:
-		return true
-	case LiveEventTypeStock:
-		return true
-	case LiveEventTypeTimer:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for LockTimeoutProblemStatus.
 const (
 	LockTimeoutProblemStatusN503 LockTimeoutProblemStatus = 503
 )
-
-// Valid indicates whether the value is a known member of the LockTimeoutProblemStatus enum.
-func (e LockTimeoutProblemStatus) Valid() bool {
-	switch e {
-	case LockTimeoutProblemStatusN503:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for LockTimeoutProblemType.
 const (
 	DocsProblemsLockTimeout LockTimeoutProblemType = "/docs/problems/lock-timeout"
 )
 
-// Valid indicates whether the value is a known member of the LockTimeoutProblemType enum.
-func (e LockTimeoutProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsLockTimeout:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for MalformedRequestProblemStatus.
 const (
 	N400 MalformedRequestProblemStatus = 400
 )
 
-// Valid indicates whether the value is a known member of the MalformedRequestProblemStatus enum.
-func (e MalformedRequestProblemStatus) Valid() bool {
-	switch e {
-	case N400:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for MalformedRequestProblemType.
 const (
 	DocsProblemsMalformedRequest MalformedRequestProblemType = "/docs/problems/malformed-request"
 )
-
-// Valid indicates whether the value is a known member of the MalformedRequestProblemType enum.
-func (e MalformedRequestProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsMalformedRequest:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for MovementKind.
 const (
@@ -348,109 +132,35 @@ const (
 	RESERVE MovementKind = "RESERVE"
 )
 
-// Valid indicates whether the value is a known member of the MovementKind enum.
-func (e MovementKind) Valid() bool {
-	switch e {
-	case CONFIRM:
-		return true
-	case RELEASE:
-		return true
-	case RESERVE:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for NotFoundProblemStatus.
 const (
 	N404 NotFoundProblemStatus = 404
 )
-
-// Valid indicates whether the value is a known member of the NotFoundProblemStatus enum.
-func (e NotFoundProblemStatus) Valid() bool {
-	switch e {
-	case N404:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for NotFoundProblemType.
 const (
 	DocsProblemsNotFound NotFoundProblemType = "/docs/problems/not-found"
 )
 
-// Valid indicates whether the value is a known member of the NotFoundProblemType enum.
-func (e NotFoundProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsNotFound:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OpenOrdersLimitProblemStatus.
 const (
 	OpenOrdersLimitProblemStatusN409 OpenOrdersLimitProblemStatus = 409
 )
-
-// Valid indicates whether the value is a known member of the OpenOrdersLimitProblemStatus enum.
-func (e OpenOrdersLimitProblemStatus) Valid() bool {
-	switch e {
-	case OpenOrdersLimitProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OpenOrdersLimitProblemType.
 const (
 	DocsProblemsOpenOrdersLimit OpenOrdersLimitProblemType = "/docs/problems/open-orders-limit"
 )
 
-// Valid indicates whether the value is a known member of the OpenOrdersLimitProblemType enum.
-func (e OpenOrdersLimitProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsOpenOrdersLimit:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OrderStateConflictProblemStatus.
 const (
 	OrderStateConflictProblemStatusN409 OrderStateConflictProblemStatus = 409
 )
 
-// Valid indicates whether the value is a known member of the OrderStateConflictProblemStatus enum.
-func (e OrderStateConflictProblemStatus) Valid() bool {
-	switch e {
-	case OrderStateConflictProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OrderStateConflictProblemType.
 const (
 	DocsProblemsOrderStateConflict OrderStateConflictProblemType = "/docs/problems/order-state-conflict"
 )
-
-// Valid indicates whether the value is a known member of the OrderStateConflictProblemType enum.
-func (e OrderStateConflictProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsOrderStateConflict:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OrderStatus.
 const (
@@ -462,145 +172,45 @@ const (
 	REJECTED  OrderStatus = "REJECTED"
 )
 
-// Valid indicates whether the value is a known member of the OrderStatus enum.
-func (e OrderStatus) Valid() bool {
-	switch e {
-	case CANCELLED:
-		return true
-	case CONFIRMED:
-		return true
-	case EXPIRED:
-		return true
-	case PENDING:
-		return true
-	case QUEUED:
-		return true
-	case REJECTED:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OutOfStockProblemStatus.
 const (
 	OutOfStockProblemStatusN409 OutOfStockProblemStatus = 409
 )
-
-// Valid indicates whether the value is a known member of the OutOfStockProblemStatus enum.
-func (e OutOfStockProblemStatus) Valid() bool {
-	switch e {
-	case OutOfStockProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OutOfStockProblemType.
 const (
 	DocsProblemsOutOfStock OutOfStockProblemType = "/docs/problems/out-of-stock"
 )
 
-// Valid indicates whether the value is a known member of the OutOfStockProblemType enum.
-func (e OutOfStockProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsOutOfStock:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OutcomeUnknownProblemStatus.
 const (
 	OutcomeUnknownProblemStatusN503 OutcomeUnknownProblemStatus = 503
 )
-
-// Valid indicates whether the value is a known member of the OutcomeUnknownProblemStatus enum.
-func (e OutcomeUnknownProblemStatus) Valid() bool {
-	switch e {
-	case OutcomeUnknownProblemStatusN503:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OutcomeUnknownProblemType.
 const (
 	DocsProblemsOutcomeUnknown OutcomeUnknownProblemType = "/docs/problems/outcome-unknown"
 )
 
-// Valid indicates whether the value is a known member of the OutcomeUnknownProblemType enum.
-func (e OutcomeUnknownProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsOutcomeUnknown:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for PurchaseLimitProblemStatus.
 const (
 	PurchaseLimitProblemStatusN409 PurchaseLimitProblemStatus = 409
 )
-
-// Valid indicates whether the value is a known member of the PurchaseLimitProblemStatus enum.
-func (e PurchaseLimitProblemStatus) Valid() bool {
-	switch e {
-	case PurchaseLimitProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for PurchaseLimitProblemType.
 const (
 	DocsProblemsPurchaseLimit PurchaseLimitProblemType = "/docs/problems/purchase-limit"
 )
 
-// Valid indicates whether the value is a known member of the PurchaseLimitProblemType enum.
-func (e PurchaseLimitProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsPurchaseLimit:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for RateLimitedProblemStatus.
 const (
 	RateLimitedProblemStatusN429 RateLimitedProblemStatus = 429
 )
 
-// Valid indicates whether the value is a known member of the RateLimitedProblemStatus enum.
-func (e RateLimitedProblemStatus) Valid() bool {
-	switch e {
-	case RateLimitedProblemStatusN429:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for RateLimitedProblemType.
 const (
 	DocsProblemsRateLimited RateLimitedProblemType = "/docs/problems/rate-limited"
 )
-
-// Valid indicates whether the value is a known member of the RateLimitedProblemType enum.
-func (e RateLimitedProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsRateLimited:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for Reason.
 const (
@@ -609,289 +219,95 @@ const (
 	ReasonOverLimit  Reason = "over-limit"
 )
 
-// Valid indicates whether the value is a known member of the Reason enum.
-func (e Reason) Valid() bool {
-	switch e {
-	case ReasonNotInTime:
-		return true
-	case ReasonOutOfStock:
-		return true
-	case ReasonOverLimit:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for RequestInFlightProblemStatus.
 const (
 	RequestInFlightProblemStatusN409 RequestInFlightProblemStatus = 409
 )
-
-// Valid indicates whether the value is a known member of the RequestInFlightProblemStatus enum.
-func (e RequestInFlightProblemStatus) Valid() bool {
-	switch e {
-	case RequestInFlightProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for RequestInFlightProblemType.
 const (
 	DocsProblemsRequestInFlight RequestInFlightProblemType = "/docs/problems/request-in-flight"
 )
 
-// Valid indicates whether the value is a known member of the RequestInFlightProblemType enum.
-func (e RequestInFlightProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsRequestInFlight:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for SKUExistsProblemStatus.
 const (
 	SKUExistsProblemStatusN409 SKUExistsProblemStatus = 409
 )
-
-// Valid indicates whether the value is a known member of the SKUExistsProblemStatus enum.
-func (e SKUExistsProblemStatus) Valid() bool {
-	switch e {
-	case SKUExistsProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for SKUExistsProblemType.
 const (
 	DocsProblemsSKUExists SKUExistsProblemType = "/docs/problems/sku-exists"
 )
 
-// Valid indicates whether the value is a known member of the SKUExistsProblemType enum.
-func (e SKUExistsProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsSKUExists:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for StoreUnavailableProblemStatus.
 const (
 	StoreUnavailableProblemStatusN503 StoreUnavailableProblemStatus = 503
 )
-
-// Valid indicates whether the value is a known member of the StoreUnavailableProblemStatus enum.
-func (e StoreUnavailableProblemStatus) Valid() bool {
-	switch e {
-	case StoreUnavailableProblemStatusN503:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for StoreUnavailableProblemType.
 const (
 	DocsProblemsStoreUnavailable StoreUnavailableProblemType = "/docs/problems/store-unavailable"
 )
 
-// Valid indicates whether the value is a known member of the StoreUnavailableProblemType enum.
-func (e StoreUnavailableProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsStoreUnavailable:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for StrategyUnavailableProblemStatus.
 const (
 	StrategyUnavailableProblemStatusN422 StrategyUnavailableProblemStatus = 422
 )
-
-// Valid indicates whether the value is a known member of the StrategyUnavailableProblemStatus enum.
-func (e StrategyUnavailableProblemStatus) Valid() bool {
-	switch e {
-	case StrategyUnavailableProblemStatusN422:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for StrategyUnavailableProblemType.
 const (
 	DocsProblemsStrategyUnavailable StrategyUnavailableProblemType = "/docs/problems/strategy-unavailable"
 )
 
-// Valid indicates whether the value is a known member of the StrategyUnavailableProblemType enum.
-func (e StrategyUnavailableProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsStrategyUnavailable:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for TooManyListenersProblemStatus.
 const (
 	TooManyListenersProblemStatusN503 TooManyListenersProblemStatus = 503
 )
-
-// Valid indicates whether the value is a known member of the TooManyListenersProblemStatus enum.
-func (e TooManyListenersProblemStatus) Valid() bool {
-	switch e {
-	case TooManyListenersProblemStatusN503:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for TooManyListenersProblemType.
 const (
 	DocsProblemsTooManyListeners TooManyListenersProblemType = "/docs/problems/too-many-listeners"
 )
 
-// Valid indicates whether the value is a known member of the TooManyListenersProblemType enum.
-func (e TooManyListenersProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsTooManyListeners:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnauthenticatedProblemStatus.
 const (
 	N401 UnauthenticatedProblemStatus = 401
 )
-
-// Valid indicates whether the value is a known member of the UnauthenticatedProblemStatus enum.
-func (e UnauthenticatedProblemStatus) Valid() bool {
-	switch e {
-	case N401:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for UnauthenticatedProblemType.
 const (
 	DocsProblemsUnauthenticated UnauthenticatedProblemType = "/docs/problems/unauthenticated"
 )
 
-// Valid indicates whether the value is a known member of the UnauthenticatedProblemType enum.
-func (e UnauthenticatedProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsUnauthenticated:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnknownSKUProblemStatus.
 const (
 	UnknownSKUProblemStatusN422 UnknownSKUProblemStatus = 422
 )
-
-// Valid indicates whether the value is a known member of the UnknownSKUProblemStatus enum.
-func (e UnknownSKUProblemStatus) Valid() bool {
-	switch e {
-	case UnknownSKUProblemStatusN422:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for UnknownSKUProblemType.
 const (
 	DocsProblemsUnknownSKU UnknownSKUProblemType = "/docs/problems/unknown-sku"
 )
 
-// Valid indicates whether the value is a known member of the UnknownSKUProblemType enum.
-func (e UnknownSKUProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsUnknownSKU:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnknownStrategyProblemStatus.
 const (
 	UnknownStrategyProblemStatusN422 UnknownStrategyProblemStatus = 422
 )
-
-// Valid indicates whether the value is a known member of the UnknownStrategyProblemStatus enum.
-func (e UnknownStrategyProblemStatus) Valid() bool {
-	switch e {
-	case UnknownStrategyProblemStatusN422:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for UnknownStrategyProblemType.
 const (
 	DocsProblemsUnknownStrategy UnknownStrategyProblemType = "/docs/problems/unknown-strategy"
 )
 
-// Valid indicates whether the value is a known member of the UnknownStrategyProblemType enum.
-func (e UnknownStrategyProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsUnknownStrategy:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnsupportedMediaTypeProblemStatus.
 const (
 	N415 UnsupportedMediaTypeProblemStatus = 415
 )
 
-// Valid indicates whether the value is a known member of the UnsupportedMediaTypeProblemStatus enum.
-func (e UnsupportedMediaTypeProblemStatus) Valid() bool {
-	switch e {
-	case N415:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnsupportedMediaTypeProblemType.
 const (
 	DocsProblemsUnsupportedMediaType UnsupportedMediaTypeProblemType = "/docs/problems/unsupported-media-type"
 )
-
-// Valid indicates whether the value is a known member of the UnsupportedMediaTypeProblemType enum.
-func (e UnsupportedMediaTypeProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsUnsupportedMediaType:
-		return true
-	default:
-		return false
-	}
-}
 
 // Audit The audit of all SKUs, or of the one asked for.
 //
