@@ -124,7 +124,7 @@ func buyAtAllInstances(t *testing.T, url string) *atomic.Int64 {
 				for i := 0; ctx.Err() == nil; i++ {
 					body := fmt.Sprintf(`{"customer_id":"%s-%s-%d","items":[{"sku":%q,"quantity":1}]}`, sku, m.Name, i, sku)
 					if sold, err := send("POST", "http://"+m.Address+"/api/v1/orders", body); err == nil {
-						io.Copy(io.Discard, sold.Body) //nolint:errcheck // only for the connection to be used again
+						io.Copy(io.Discard, sold.Body) // only for the connection to be used again
 						sold.Body.Close()
 					}
 					select {

@@ -3,6 +3,7 @@ package redisx
 import (
 	"context"
 	"embed"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -18,15 +19,17 @@ type Folder struct {
 
 // Text joins the files of these names, which have no .lua. It panics if one does not exist.
 func (f Folder) Text(names ...string) string {
-	text := f.First
+	var text strings.Builder
+	text.WriteString(f.First)
 	for _, name := range names {
 		part, err := f.Files.ReadFile("lua/" + name + ".lua")
 		if err != nil {
 			panic(err)
 		}
-		text += string(part) + "\n"
+		text.Write(part)
+		text.WriteByte('\n')
 	}
-	return text
+	return text.String()
 }
 
 // Script returns Text as a script.
