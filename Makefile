@@ -61,10 +61,8 @@ check: ## Check format and style, and run the tests that need no server; for whi
 	SHOP_TEST_REQUIRE=0 go test -vet=off $$(go list ./... | grep -vE '$(NEED_SERVERS)')
 
 .PHONY: soak
-soak: export SHOP_TEST_SOAK := 1
-soak: servers ## Run the same tests at full size; takes about two hours. Those that measure come first, alone.
-	$(MAKE) test-e2e; e2e=$$?; \
-	$(MAKE) --keep-going -j2 test-redislock test-rest test-bench && exit $$e2e
+soak: ## Run the same tests at full size, group by group; takes more than two hours, and wants the machine for itself.
+	SHOP_TEST_SOAK=1 $(MAKE) --keep-going servers test-e2e test-redislock test-rest test-bench
 
 .PHONY: prose
 prose: .bin/vale ## Check the words of texts, comments and help: errors and warnings.
